@@ -1,1 +1,28 @@
-//! Stub.
+//! The plain data that every part of vmhost shares: names, snapshots, requests, outcomes, descriptions, limits.
+//!
+//! It owns the words, and what can be decided by looking at them alone (is this description sound, is this effect within the grants). It must not know
+//! Kubernetes' API machinery, wasm, or any I/O: `vmhost-cluster` and `vmhost-engine` never meet, and these types are their only currency.
+
+pub mod description;
+pub mod effect;
+pub mod grants;
+pub mod key;
+pub mod limits;
+pub mod object;
+pub mod read;
+pub mod request;
+pub mod selector;
+
+pub use description::{
+    ControllerDescription, Description, DescriptionError, Permission, PrimaryKind, Verb,
+};
+pub use effect::{
+    Apply, Create, Delete, Effect, Event, EventType, Next, Outcome, Patch, PatchType, Propagation,
+};
+pub use grants::{Denied, Grants, Wider};
+pub use key::{Gvk, ObjectKey, ObjectName};
+pub use limits::Limits;
+pub use object::{Object, ObjectHead, Snapshot};
+pub use read::{ListQuery, ObjectReader, Page, ReadError};
+pub use request::{Refusal, Request};
+pub use selector::LabelSelector;
