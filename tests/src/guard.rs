@@ -1,0 +1,109 @@
+//! Child processes that never outlive the test process.
+//!
+//! A guard kills its child when it is dropped. A server that tests share lives in a static, which is
+//! never dropped, and a test process may itself be killed; so each child also has a watchdog, a shell
+//! that reads from a pipe which only this process holds. However this process ends, the pipe closes,
+//! and the shell kills the child and removes its folder.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+/// Signals are ignored so that Ctrl-C in a terminal does not end the watchdog before its work.
+const WATCHDOG: &str =
+    r#"trap '' INT TERM HUP; read -r _; kill -9 "$1" 2>/dev/null; [ -z "$2" ] || rm -rf -- "$2""#;
+
+/// A running child and its watchdog.
+#[derive(Debug)]
+pub struct Guard {
+    child: Child,
+    watchdog: Child,
+}
+
+impl Guard {
+    /// Starts `command`. `folder` is removed should this process end without dropping the guard.
+    pub fn spawn(command: &mut Command, folder: Option<&Path>) -> Result<Guard> {
+        // A group of its own: Ctrl-C reaches the test process, and the guard then does the killing.
+        let mut child = command
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("starting {}", command.get_program().to_string_lossy()))?;
+        let watchdog = Command::new("sh")
+            .args(["-c", WATCHDOG, "watchdog"])
+            .arg(child.id().to_string())
+            .arg(folder.map_or_else(Default::default, |path| path.as_os_str().to_owned()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn();
+        match watchdog {
+            Ok(watchdog) => Ok(Guard { child, watchdog }),
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error).context("starting a watchdog shell")
+            }
+        }
+    }
+
+    /// The child's process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The child itself, to take its pipes.
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// The exit status, once there is one.
+    pub fn try_wait(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.try_wait().context("asking for the exit status")
+    }
+
+    /// Sends a signal by name, such as `TERM`.
+    pub fn signal(&self, name: &str) -> Result<()> {
+        let status = Command::new("kill")
+            .arg(format!("-{name}"))
+            .arg(self.id().to_string())
+            .status()
+            .context("running kill")?;
+        ensure!(
+            status.success(),
+            "kill -{name} {} failed: {status}",
+            self.id()
+        );
+        Ok(())
+    }
+
+    /// SIGKILL, and waits until the process is gone.
+    pub fn kill9(&mut self) {
+        let _ = self.child.kill();
+        // Before the child is reaped: its id may be another process's afterwards.
+        let _ = self.watchdog.kill();
+        let _ = self.watchdog.wait();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.kill9();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_guard_leaves_no_process() {
+        let guard = Guard::spawn(Command::new("sleep").arg("600"), None).unwrap();
+        let id = guard.id();
+        drop(guard);
+        assert!(!Path::new(&format!("/proc/{id}")).exists());
+    }
+}

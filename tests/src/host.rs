@@ -1,0 +1,328 @@
+//! The vmhost binary as a child process, seen only from outside: flags, output, exit code, ports, signals.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use anyhow::{Context, Result, bail};
+use tokio::sync::watch;
+
+use crate::guard::Guard;
+use crate::metrics::Metrics;
+use crate::wait::{DEADLINE, eventually};
+use crate::{net, report};
+
+const BINARY: &str = "vmhost-under-test";
+
+/// A host to be: flags and environment.
+pub struct HostCommand {
+    command: Command,
+    metrics: SocketAddr,
+    probes: SocketAddr,
+}
+
+/// A running host, killed on drop.
+pub struct Host {
+    guard: Mutex<Guard>,
+    output: Arc<watch::Sender<Vec<String>>>,
+    metrics: SocketAddr,
+    probes: SocketAddr,
+}
+
+/// How a host ended.
+#[derive(Clone, Debug)]
+pub struct Exit {
+    /// Its status.
+    pub status: ExitStatus,
+    /// All lines of stdout and stderr.
+    pub output: Vec<String>,
+}
+
+impl Exit {
+    /// The one line that a user gets for bad input: it holds all of `words`, and the exit code is not 0.
+    pub fn expect_error(&self, words: &[&str]) -> Result<()> {
+        let all = self.output.join("\n");
+        if self.status.success() {
+            bail!("the host ended with success: {all}");
+        }
+        if self.status.code().is_none() || all.contains("panicked at") {
+            bail!("the host crashed ({}): {all}", self.status);
+        }
+        if !self
+            .output
+            .iter()
+            .any(|line| words.iter().all(|word| line.contains(word)))
+        {
+            bail!("no line of the output holds {words:?}: {all}");
+        }
+        Ok(())
+    }
+}
+
+/// The command without any flag, for commands that run no controller: `build`, `inspect`.
+pub fn bare() -> Result<HostCommand> {
+    let [metrics, probes] = net::free_ports()?;
+    let mut command = Command::new(binary()?);
+    // What is set on the machine must not decide a test.
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("VMHOST_") || text.starts_with("KUBE") || text.starts_with("RUST_LOG") {
+            command.env_remove(&name);
+        }
+    }
+    command.env("NO_COLOR", "1").env("RUST_BACKTRACE", "1");
+    Ok(HostCommand {
+        command,
+        metrics: net::loopback(metrics),
+        probes: net::loopback(probes),
+    })
+}
+
+/// A host on the cluster of that kubeconfig, with free ports for metrics and probes.
+pub fn on(kubeconfig: &Path) -> Result<HostCommand> {
+    let command = bare()?;
+    let (metrics, probes) = (command.metrics.to_string(), command.probes.to_string());
+    Ok(command.arg("--kubeconfig").arg(kubeconfig).args([
+        "--metrics-bind-address",
+        &metrics,
+        "--health-probe-bind-address",
+        &probes,
+    ]))
+}
+
+impl HostCommand {
+    /// One argument.
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> HostCommand {
+        self.command.arg(arg);
+        self
+    }
+
+    /// Some arguments.
+    pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> HostCommand {
+        self.command.args(args);
+        self
+    }
+
+    /// `--plugin`.
+    pub fn plugin(self, path: impl AsRef<Path>) -> HostCommand {
+        self.arg("--plugin").arg(path.as_ref())
+    }
+
+    /// `--namespace`.
+    pub fn namespace(self, namespace: &str) -> HostCommand {
+        self.args(["--namespace", namespace])
+    }
+
+    /// An environment variable.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> HostCommand {
+        self.command.env(name, value);
+        self
+    }
+
+    /// The working folder.
+    pub fn current_dir(mut self, dir: &Path) -> HostCommand {
+        self.command.current_dir(dir);
+        self
+    }
+
+    /// Starts it.
+    pub fn spawn(mut self) -> Result<Host> {
+        self.command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut guard = Guard::spawn(&mut self.command, None)?;
+        let output = Arc::new(watch::Sender::new(Vec::new()));
+        let child = guard.child();
+        let stdout = child.stdout.take().context("the host's stdout")?;
+        let stderr = child.stderr.take().context("the host's stderr")?;
+        capture(stdout, output.clone());
+        capture(stderr, output.clone());
+        Ok(Host {
+            guard: Mutex::new(guard),
+            output,
+            metrics: self.metrics,
+            probes: self.probes,
+        })
+    }
+
+    /// Starts it and waits until `/readyz` says ok.
+    pub async fn ready(self) -> Result<Host> {
+        let host = self.spawn()?;
+        host.until_ready().await?;
+        Ok(host)
+    }
+
+    /// Runs it to its end.
+    pub async fn run(self) -> Result<Exit> {
+        self.spawn()?.wait_exit().await
+    }
+}
+
+fn capture(stream: impl Read + Send + 'static, output: Arc<watch::Sender<Vec<String>>>) {
+    thread::spawn(move || {
+        for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line).into_owned();
+            output.send_modify(|lines| lines.push(line));
+        }
+    });
+}
+
+impl Host {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.guard().id()
+    }
+
+    /// All lines so far, of stdout and stderr.
+    pub fn output(&self) -> Vec<String> {
+        self.output.borrow().clone()
+    }
+
+    /// Waits for a line with this text, also an earlier one, and returns it.
+    pub async fn wait_for_line(&self, text: &str) -> Result<String> {
+        self.wait_for_lines(1, |line| line.contains(text))
+            .await
+            .with_context(|| format!("waiting for a line with {text:?}"))?
+            .pop()
+            .context("there is one")
+    }
+
+    /// Waits until `n` lines match, and returns all that do.
+    pub async fn wait_for_lines(
+        &self,
+        n: usize,
+        matching: impl Fn(&str) -> bool,
+    ) -> Result<Vec<String>> {
+        let mut output = self.output.subscribe();
+        let pick = |lines: &[String]| -> Vec<String> {
+            lines
+                .iter()
+                .filter(|line| matching(line))
+                .cloned()
+                .collect()
+        };
+        let enough = output.wait_for(|lines| pick(lines).len() >= n);
+        match tokio::time::timeout(DEADLINE, enough).await {
+            Ok(Ok(lines)) => Ok(pick(&lines)),
+            Ok(Err(_)) => bail!("the output ended"),
+            Err(_) => bail!(
+                "{} such lines and not {n} within {DEADLINE:?}",
+                pick(&self.output.borrow()).len()
+            ),
+        }
+    }
+
+    /// Waits until `/readyz` answers 200. A host that has ended instead is an error at once.
+    pub async fn until_ready(&self) -> Result<()> {
+        let ready = eventually("the host is ready", async || {
+            if let Some(status) = self.guard().try_wait()? {
+                return Ok(Some(Err(status)));
+            }
+            let (code, body) = net::get(self.probes, "/readyz").await?;
+            match code {
+                200 => Ok(Some(Ok(()))),
+                _ => bail!("/readyz answers {code}: {body}"),
+            }
+        });
+        match ready.await? {
+            Ok(()) => Ok(()),
+            Err(status) => bail!("the host ended before it was ready: {status}"),
+        }
+    }
+
+    /// Status code and body of a probe such as `/healthz`.
+    pub async fn probe(&self, path: &str) -> Result<(u16, String)> {
+        net::get(self.probes, path).await
+    }
+
+    /// Where its probes listen.
+    pub fn probes_addr(&self) -> SocketAddr {
+        self.probes
+    }
+
+    /// Where its metrics are served.
+    pub fn metrics_addr(&self) -> SocketAddr {
+        self.metrics
+    }
+
+    /// One scrape.
+    pub async fn metrics(&self) -> Result<Metrics> {
+        let (code, text) = net::get(self.metrics, "/metrics").await?;
+        if code != 200 {
+            bail!("/metrics answers {code}");
+        }
+        Ok(Metrics::parse(&text))
+    }
+
+    /// Scrapes until the sum of a metric is at least `least`.
+    pub async fn until_metric(
+        &self,
+        name: &str,
+        labels: &[(&str, &str)],
+        least: f64,
+    ) -> Result<Metrics> {
+        eventually(&format!("{name}{labels:?} >= {least}"), async || {
+            let metrics = self.metrics().await?;
+            Ok((metrics.sum(name, labels) >= least).then_some(metrics))
+        })
+        .await
+    }
+
+    /// SIGTERM.
+    pub fn sigterm(&self) -> Result<()> {
+        self.guard().signal("TERM")
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    pub fn kill9(&self) {
+        self.guard().kill9();
+    }
+
+    /// Waits until it ends by itself, and for the end of its output.
+    pub async fn wait_exit(&self) -> Result<Exit> {
+        let status = eventually("the host ends", async || self.guard().try_wait()).await?;
+        // The reader threads drop their senders at the end of the streams.
+        eventually("the host's output ends", async || {
+            Ok((Arc::strong_count(&self.output) == 1).then_some(()))
+        })
+        .await?;
+        Ok(Exit {
+            status,
+            output: self.output(),
+        })
+    }
+
+    fn guard(&self) -> MutexGuard<'_, Guard> {
+        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.kill9();
+        report::attach(
+            format!("output of host {}", self.id()),
+            report::tail(&self.output().join("\n"), 200),
+        );
+    }
+}
+
+/// Cargo sets the variable for integration tests; a test binary started by hand finds it two folders up.
+fn binary() -> Result<PathBuf> {
+    if let Some(path) = env::var_os(OsString::from(format!("CARGO_BIN_EXE_{BINARY}"))) {
+        return Ok(path.into());
+    }
+    let own = env::current_exe().context("finding the test binary")?;
+    let path = own
+        .ancestors()
+        .nth(2)
+        .map(|dir| dir.join(BINARY))
+        .filter(|path| path.is_file());
+    path.with_context(|| format!("no {BINARY} beside {}", own.display()))
+}

@@ -1,0 +1,37 @@
+//! Kubeconfig files for test servers and proxies, written as JSON (every reader of YAML takes it).
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::json;
+
+/// The text of a kubeconfig with one context, `vmhost-tests`. `ca` is PEM; a plain `http://` server has none.
+pub fn text(server: &str, ca: Option<&[u8]>, user: &str, token: Option<&str>) -> String {
+    let mut cluster = json!({ "server": server });
+    if let Some(ca) = ca {
+        cluster["certificate-authority-data"] = BASE64_STANDARD.encode(ca).into();
+    }
+    let credentials = token.map_or_else(|| json!({}), |token| json!({ "token": token }));
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": "test", "cluster": cluster }],
+        "users": [{ "name": user, "user": credentials }],
+        "contexts": [{ "name": "vmhost-tests", "context": { "cluster": "test", "user": user } }],
+        "current-context": "vmhost-tests",
+    })
+    .to_string()
+}
+
+/// A client for that file, on the current runtime. It never retries: a test sees what the server said.
+pub async fn client(path: &Path) -> Result<kube::Client> {
+    let file =
+        Kubeconfig::read_from(path).with_context(|| format!("reading {}", path.display()))?;
+    let mut config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+        .await
+        .with_context(|| format!("using {}", path.display()))?;
+    config.default_retry = false;
+    kube::Client::try_from(config).context("making a client")
+}

@@ -1,0 +1,129 @@
+//! Prometheus text, as far as tests read it.
+
+use std::collections::BTreeMap;
+
+/// One scrape.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    samples: Vec<Sample>,
+}
+
+#[derive(Clone, Debug)]
+struct Sample {
+    name: String,
+    labels: BTreeMap<String, String>,
+    value: f64,
+}
+
+impl Metrics {
+    /// Reads the text format; lines that are no samples are left out.
+    pub fn parse(text: &str) -> Metrics {
+        Metrics {
+            samples: text
+                .lines()
+                .filter(|line| !line.starts_with('#'))
+                .filter_map(sample)
+                .collect(),
+        }
+    }
+
+    /// The sum of all samples of `name` that carry these labels; 0 if there is none, as a counter that
+    /// was never touched.
+    pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+        self.find(name, labels).map(|sample| sample.value).sum()
+    }
+
+    /// Whether there is such a sample.
+    pub fn has(&self, name: &str, labels: &[(&str, &str)]) -> bool {
+        self.find(name, labels).next().is_some()
+    }
+
+    /// All values that `label` takes in samples of `name`.
+    pub fn values_of(&self, name: &str, label: &str) -> Vec<&str> {
+        let named = self.samples.iter().filter(|sample| sample.name == name);
+        named
+            .filter_map(|sample| sample.labels.get(label))
+            .map(String::as_str)
+            .collect()
+    }
+
+    fn find<'a>(
+        &'a self,
+        name: &'a str,
+        labels: &'a [(&'a str, &'a str)],
+    ) -> impl Iterator<Item = &'a Sample> {
+        self.samples.iter().filter(move |sample| {
+            sample.name == name
+                && labels
+                    .iter()
+                    .all(|(key, value)| sample.labels.get(*key).is_some_and(|have| have == value))
+        })
+    }
+}
+
+fn sample(line: &str) -> Option<Sample> {
+    let (series, value) = match line.find('}') {
+        Some(end) => line.split_at(end + 1),
+        None => line.split_once(' ')?,
+    };
+    let value = value.split_whitespace().next()?.parse().ok()?;
+    let (name, labels) = match series.split_once('{') {
+        Some((name, labels)) => (name, parse_labels(labels.trim_end_matches('}'))),
+        None => (series, BTreeMap::new()),
+    };
+    Some(Sample {
+        name: name.to_owned(),
+        labels,
+        value,
+    })
+}
+
+/// `a="b",c="d"`, where a value may hold escaped quotes and commas.
+fn parse_labels(mut text: &str) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::new();
+    while let Some((key, rest)) = text.split_once("=\"") {
+        let mut value = String::new();
+        let mut chars = rest.char_indices();
+        let mut end = rest.len();
+        while let Some((at, char)) = chars.next() {
+            match char {
+                '"' => {
+                    end = at + 1;
+                    break;
+                }
+                '\\' => match chars.next() {
+                    Some((_, 'n')) => value.push('\n'),
+                    Some((_, other)) => value.push(other),
+                    None => {}
+                },
+                other => value.push(other),
+            }
+        }
+        labels.insert(key.trim_start_matches([',', ' ']).to_owned(), value);
+        text = &rest[end..];
+    }
+    labels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_found_by_name_and_labels() {
+        let metrics = Metrics::parse(concat!(
+            "# TYPE calls counter\n",
+            "calls{plugin=\"a\",result=\"say \\\"hi\\\", you\"} 3\n",
+            "calls{plugin=\"b\",result=\"ok\"} 4\n",
+            "up 1\n",
+        ));
+        assert_eq!(metrics.sum("calls", &[]), 7.0);
+        assert_eq!(
+            metrics.sum("calls", &[("plugin", "a"), ("result", "say \"hi\", you")]),
+            3.0
+        );
+        assert_eq!(metrics.sum("up", &[]), 1.0);
+        assert!(!metrics.has("down", &[]));
+        assert_eq!(metrics.values_of("calls", "plugin"), ["a", "b"]);
+    }
+}

@@ -1,0 +1,56 @@
+//! Ports and plain HTTP on loopback.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+use anyhow::{Context, Result};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// `N` loopback ports that nobody listens on. All are held until all are known, so they differ.
+/// Another process may take one before its user binds it; who starts a process retries for that.
+pub fn free_ports<const N: usize>() -> Result<[u16; N]> {
+    let mut held = Vec::with_capacity(N);
+    let mut ports = [0; N];
+    for port in &mut ports {
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("binding a loopback port")?;
+        *port = listener
+            .local_addr()
+            .context("reading a loopback port")?
+            .port();
+        held.push(listener);
+    }
+    Ok(ports)
+}
+
+/// A loopback address.
+pub fn loopback(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+/// One GET: status code and body. HTTP/1.0, so that the end of the stream ends the body.
+pub async fn get(addr: SocketAddr, path: &str) -> Result<(u16, String)> {
+    let mut stream = TcpStream::connect(addr)
+        .await
+        .with_context(|| format!("connecting to {addr}"))?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {addr}\r\n\r\n");
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .context("sending a request")?;
+    let mut answer = Vec::new();
+    stream
+        .read_to_end(&mut answer)
+        .await
+        .context("reading an answer")?;
+    let answer = String::from_utf8(answer).context("the answer is no UTF-8")?;
+    let (head, body) = answer
+        .split_once("\r\n\r\n")
+        .context("the answer has no head")?;
+    let code = head
+        .split_whitespace()
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .context("the answer has no status")?;
+    Ok((code, body.to_owned()))
+}

@@ -1,0 +1,223 @@
+//! A fault proxy: plain HTTP on loopback in front of a test server.
+//!
+//! It forwards everything as the kubeconfig's user, streams watches through without buffering, records
+//! each request in order of arrival, and misbehaves on demand: refuses with a given Status, carries a write
+//! out and loses its answer, holds requests until released, cuts watches, refuses connections.
+
+mod body;
+mod forward;
+mod request;
+mod rule;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context, Result};
+use kube::Client;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub use self::request::Request;
+use self::rule::{Action, Rule};
+pub use self::rule::{Hold, Refusal};
+use crate::wait::DEADLINE;
+use crate::{kubeconfig, net};
+
+/// A running proxy; it ends with the value.
+pub struct Proxy {
+    shared: Arc<Shared>,
+    kubeconfig: PathBuf,
+    accepting: JoinHandle<()>,
+    _dir: TempDir,
+}
+
+/// What the connections of one proxy share.
+struct Shared {
+    upstream: Client,
+    rules: Mutex<Vec<Rule>>,
+    /// Arrival order. In a watch channel, so that tests wait for a request instead of polling for it.
+    requests: watch::Sender<Recorded>,
+    /// Counts the cuts: a watch that began before the newest one ends.
+    watch_cut: watch::Sender<u64>,
+    /// The same for whole connections.
+    connection_cut: watch::Sender<u64>,
+    refusing: watch::Sender<bool>,
+}
+
+/// Requests in order of arrival, each with its number: forgetting some must not mix up the others' answers.
+#[derive(Default)]
+struct Recorded {
+    next: usize,
+    all: Vec<(usize, Request)>,
+}
+
+impl Recorded {
+    fn matching(&self, matching: impl Fn(&Request) -> bool) -> impl Iterator<Item = &Request> {
+        self.all
+            .iter()
+            .map(|(_, request)| request)
+            .filter(move |request| matching(request))
+    }
+}
+
+impl Shared {
+    fn rules(&self) -> MutexGuard<'_, Vec<Rule>> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Proxy {
+    /// Listens on a free port and forwards to the server of `upstream`, with that file's credentials.
+    pub async fn start(upstream: &Path) -> Result<Proxy> {
+        let listener = TcpListener::bind(net::loopback(0))
+            .await
+            .context("binding the proxy")?;
+        let addr = listener
+            .local_addr()
+            .context("reading the proxy's address")?;
+        let dir = tempfile::tempdir().context("making a folder")?;
+        let kubeconfig = dir.path().join("proxy.kubeconfig");
+        std::fs::write(
+            &kubeconfig,
+            kubeconfig::text(&format!("http://{addr}"), None, "through-proxy", None),
+        )
+        .context("writing the proxy's kubeconfig")?;
+        let shared = Arc::new(Shared {
+            upstream: kubeconfig::client(upstream).await?,
+            rules: Mutex::default(),
+            requests: watch::Sender::default(),
+            watch_cut: watch::Sender::default(),
+            connection_cut: watch::Sender::default(),
+            refusing: watch::Sender::new(false),
+        });
+        let accepting = tokio::spawn(forward::accept(listener, addr, shared.clone()));
+        Ok(Proxy {
+            shared,
+            kubeconfig,
+            accepting,
+            _dir: dir,
+        })
+    }
+
+    /// A kubeconfig that points at the proxy.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// All requests so far, in order of arrival.
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests_where(|_| true)
+    }
+
+    /// The requests so far that `matching` picks.
+    pub fn requests_where(&self, matching: impl Fn(&Request) -> bool) -> Vec<Request> {
+        self.shared
+            .requests
+            .borrow()
+            .matching(matching)
+            .cloned()
+            .collect()
+    }
+
+    /// Forgets what was recorded.
+    pub fn forget_requests(&self) {
+        self.shared
+            .requests
+            .send_modify(|requests| requests.all.clear());
+    }
+
+    /// Waits until `n` recorded requests match.
+    pub async fn wait_for(&self, n: usize, matching: impl Fn(&Request) -> bool) -> Result<()> {
+        let mut requests = self.shared.requests.subscribe();
+        let enough = requests.wait_for(|recorded| recorded.matching(&matching).count() >= n);
+        match tokio::time::timeout(DEADLINE, enough).await {
+            Ok(seen) => seen.map(drop).context("the proxy ended"),
+            Err(_) => {
+                let seen = self.requests_where(matching).len();
+                anyhow::bail!(
+                    "the proxy saw {seen} matching requests and not {n} within {DEADLINE:?}"
+                )
+            }
+        }
+    }
+
+    /// Answers the next `times` matching requests itself; the server never sees them.
+    pub fn refuse(
+        &self,
+        times: usize,
+        refusal: Refusal,
+        matching: impl Fn(&Request) -> bool + Send + 'static,
+    ) {
+        self.add(times, Action::Refuse(refusal), matching);
+    }
+
+    /// Forwards the next `times` matching requests and breaks the connection instead of answering.
+    pub fn lose_answers(&self, times: usize, matching: impl Fn(&Request) -> bool + Send + 'static) {
+        self.add(times, Action::LoseAnswer, matching);
+    }
+
+    /// Holds every matching request, before the server sees it, until the [`Hold`] is released or dropped.
+    pub fn hold(&self, matching: impl Fn(&Request) -> bool + Send + 'static) -> Hold {
+        let (hold, gate) = rule::gate();
+        self.add(usize::MAX, Action::Hold(gate), matching);
+        hold
+    }
+
+    /// Refuses streaming lists (`sendInitialEvents`) as an API server without them: by 400, or 422 as newer
+    /// ones do.
+    pub fn deny_streaming_lists(&self, code: u16) {
+        let refusal = Refusal::new(
+            code,
+            if code == 422 { "Invalid" } else { "BadRequest" },
+            "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
+        );
+        self.refuse(usize::MAX, refusal, |request| {
+            request.param("sendInitialEvents") == Some("true")
+        });
+    }
+
+    /// Drops all rules; held requests go on.
+    pub fn clear(&self) {
+        self.shared.rules().clear();
+    }
+
+    /// Breaks all running watches in the middle of their streams.
+    pub fn cut_watches(&self) {
+        self.shared.watch_cut.send_modify(|count| *count += 1);
+    }
+
+    /// Breaks all connections, and refuses new ones until called with `false`.
+    pub fn refuse_connections(&self, refuse: bool) {
+        self.shared.refusing.send_replace(refuse);
+        if refuse {
+            self.shared.connection_cut.send_modify(|count| *count += 1);
+        }
+    }
+
+    fn add(
+        &self,
+        times: usize,
+        action: Action,
+        matching: impl Fn(&Request) -> bool + Send + 'static,
+    ) {
+        self.shared.rules().push(Rule {
+            left: times,
+            action,
+            matching: Box::new(matching),
+        });
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        self.shared.connection_cut.send_modify(|count| *count += 1);
+        let lines: Vec<String> = self.requests().iter().map(ToString::to_string).collect();
+        crate::report::attach(
+            "last requests through the proxy",
+            crate::report::tail(&lines.join("\n"), 40),
+        );
+    }
+}

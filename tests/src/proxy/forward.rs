@@ -1,0 +1,191 @@
+//! Connections, and the way of one request through the rules to the server and back.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+
+use super::Shared;
+use super::body::{self, Streamed};
+use super::request::{self, Request};
+use super::rule::{Action, Refusal};
+
+/// Headers that belong to one connection and not to the message.
+const HOP_BY_HOP: [HeaderName; 4] = [
+    header::CONNECTION,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::HOST,
+];
+
+/// Accepts until aborted. While the proxy refuses connections there is no listener at all, so that
+/// clients see what a dead server shows: connection refused.
+pub(super) async fn accept(listener: TcpListener, addr: SocketAddr, shared: Arc<Shared>) {
+    let mut refusing = shared.refusing.subscribe();
+    let mut listener = Some(listener);
+    loop {
+        if *refusing.borrow_and_update() {
+            listener = None;
+            if refusing.wait_for(|refuse| !refuse).await.is_err() {
+                return;
+            }
+        }
+        if listener.is_none() {
+            listener = TcpListener::bind(addr).await.ok();
+        }
+        let Some(open) = &listener else {
+            // Somebody else has our port for a moment; nothing signals its end.
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            continue;
+        };
+        tokio::select! {
+            _ = refusing.changed() => {}
+            connection = open.accept() => if let Ok((stream, _)) = connection {
+                tokio::spawn(serve(stream, shared.clone()));
+            },
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+    let mut cut = shared.connection_cut.subscribe();
+    // A client measures small writes; they must not wait for each other.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| answer(request, shared.clone()));
+    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    tokio::select! {
+        _ = connection => {}
+        _ = cut.changed() => {}
+    }
+}
+
+/// An error breaks the connection without an answer: hyper closes it.
+async fn answer(
+    request: http::Request<Incoming>,
+    shared: Arc<Shared>,
+) -> Result<Response<Streamed>, io::Error> {
+    let (head, incoming) = request.into_parts();
+    let bytes = incoming
+        .collect()
+        .await
+        .map_err(io::Error::other)?
+        .to_bytes();
+    let record = record(&head, bytes.clone());
+    let action = take_action(&shared, &record);
+    // Before the request is recorded: whoever waits for a watch there may cut it at once.
+    let cut = record.is_watch().then(|| shared.watch_cut.subscribe());
+    let at = remember(&shared, record);
+    let lose = match action {
+        Some(Action::Refuse(refusal)) => {
+            answered(&shared, at, refusal.code);
+            return refuse(&refusal);
+        }
+        Some(Action::Hold(gate)) => {
+            gate.pass().await;
+            false
+        }
+        Some(Action::LoseAnswer) => true,
+        None => false,
+    };
+    let response = forward(&shared, head, bytes).await?;
+    if lose {
+        // Read to its end: the server has then carried the write out.
+        let _ = response.into_body().collect().await;
+        return Err(io::Error::other("the fault proxy lost this answer"));
+    }
+    answered(&shared, at, response.status().as_u16());
+    let (mut head, upstream) = response.into_parts();
+    strip(&mut head.headers);
+    Ok(Response::from_parts(head, body::stream(upstream, cut)))
+}
+
+fn record(head: &http::request::Parts, body: Bytes) -> Request {
+    let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
+    Request {
+        method: head.method.to_string(),
+        path: head.uri.path().to_owned(),
+        query: request::parse_query(head.uri.query().unwrap_or_default()),
+        user_agent: text(header::USER_AGENT).unwrap_or_default().to_owned(),
+        content_type: text(header::CONTENT_TYPE).unwrap_or_default().to_owned(),
+        body,
+        answered: None,
+    }
+}
+
+fn take_action(shared: &Shared, request: &Request) -> Option<Action> {
+    let mut rules = shared.rules();
+    let rule = rules
+        .iter_mut()
+        .find(|rule| rule.left > 0 && (rule.matching)(request))?;
+    if rule.left != usize::MAX {
+        rule.left -= 1;
+    }
+    Some(rule.action.clone())
+}
+
+fn remember(shared: &Shared, request: Request) -> usize {
+    let mut number = 0;
+    shared.requests.send_modify(|requests| {
+        number = requests.next;
+        requests.next += 1;
+        requests.all.push((number, request));
+    });
+    number
+}
+
+fn answered(shared: &Shared, number: usize, code: u16) {
+    shared.requests.send_modify(|requests| {
+        if let Some((_, request)) = requests.all.iter_mut().rev().find(|(at, _)| *at == number) {
+            request.answered = Some(code);
+        }
+    });
+}
+
+fn refuse(refusal: &Refusal) -> Result<Response<Streamed>, io::Error> {
+    let status = StatusCode::from_u16(refusal.code).map_err(io::Error::other)?;
+    let mut response = Response::new(body::whole(refusal.status.to_string()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("application/json"),
+    );
+    if let Some(seconds) = refusal.retry_after {
+        headers.insert(header::RETRY_AFTER, seconds.into());
+    }
+    Ok(response)
+}
+
+/// The client puts the server's address and the user's credentials on. A server that is down breaks
+/// the caller's connection, as it would without a proxy.
+async fn forward(
+    shared: &Shared,
+    mut head: http::request::Parts,
+    body: Bytes,
+) -> Result<Response<kube::client::Body>, io::Error> {
+    strip(&mut head.headers);
+    // Set anew from the body; the user's own would be in the way.
+    head.headers.remove(header::CONTENT_LENGTH);
+    head.headers.remove(header::AUTHORIZATION);
+    head.version = http::Version::HTTP_11;
+    let request = http::Request::from_parts(head, kube::client::Body::from(body.to_vec()));
+    shared
+        .upstream
+        .send(request)
+        .await
+        .map_err(io::Error::other)
+}
+
+fn strip(headers: &mut HeaderMap) {
+    for name in HOP_BY_HOP {
+        headers.remove(name);
+    }
+}

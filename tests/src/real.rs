@@ -1,0 +1,281 @@
+//! A real kube-apiserver on a real etcd, as children of the test process.
+//!
+//! There is no controller manager: nothing makes Pods of a Deployment and nothing collects garbage.
+//! Role-based access control is on; `admin` may do everything, [`PLAIN_USER`] nothing until a test binds it.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
+
+use crate::assets::Assets;
+use crate::guard::Guard;
+use crate::wait::eventually_within;
+use crate::{kubeconfig, net, report};
+
+/// Member of `system:masters`.
+pub const ADMIN: &str = "admin";
+/// Known by its token, without any right.
+pub const PLAIN_USER: &str = "vmhost";
+
+/// Ready takes about 8 s on two idle cores; the rest is for busy ones.
+const READY: Duration = Duration::from_secs(120);
+/// Another process may take a free port before we bind it.
+const ATTEMPTS: usize = 3;
+
+/// How a test's own server differs from the shared one.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// More flags for the kube-apiserver, such as `--watch-cache=false`.
+    pub flags: Vec<String>,
+    /// More users known by token, without rights.
+    pub users: Vec<String>,
+}
+
+/// etcd and kube-apiserver, both killed on drop.
+pub struct RealServer {
+    assets: Assets,
+    options: Options,
+    etcd_port: u16,
+    port: u16,
+    apiserver: Mutex<Option<Guard>>,
+    etcd: Mutex<Guard>,
+    // Last: the folder goes when both processes are gone.
+    dir: TempDir,
+}
+
+impl RealServer {
+    /// Starts both and waits until `/readyz` says ok.
+    pub async fn start(assets: Assets, options: Options) -> Result<RealServer> {
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            match RealServer::start_once(assets.clone(), options.clone()).await {
+                Ok(server) => return Ok(server),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.context("no attempt was made")?)
+    }
+
+    async fn start_once(assets: Assets, options: Options) -> Result<RealServer> {
+        let dir = tempfile::Builder::new()
+            .prefix("vmhost-tests-")
+            .tempdir()
+            .context("making a folder")?;
+        let [etcd_port, peer_port, port] = net::free_ports()?;
+        write_keys(dir.path())?;
+        write_tokens(dir.path(), &options.users)?;
+        let etcd = Guard::spawn(
+            &mut etcd(&assets, dir.path(), etcd_port, peer_port)?,
+            Some(dir.path()),
+        )?;
+        let server = RealServer {
+            assets,
+            options,
+            etcd_port,
+            port,
+            apiserver: Mutex::new(None),
+            etcd: Mutex::new(etcd),
+            dir,
+        };
+        server.restart().await?;
+        for user in [ADMIN, PLAIN_USER]
+            .into_iter()
+            .chain(server.options.users.iter().map(String::as_str))
+        {
+            server.write_kubeconfig(user)?;
+        }
+        Ok(server)
+    }
+
+    /// Where kubeconfig files and logs lie.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The kubeconfig of a user: [`ADMIN`], [`PLAIN_USER`] or one of [`Options::users`].
+    pub fn kubeconfig(&self, user: &str) -> PathBuf {
+        self.dir.path().join(format!("{user}.kubeconfig"))
+    }
+
+    /// SIGKILL for the kube-apiserver; etcd keeps everything that was written.
+    pub fn kill9(&self) {
+        if let Some(mut apiserver) = self.apiserver().take() {
+            apiserver.kill9();
+        }
+    }
+
+    /// SIGKILL if it runs, then starts the kube-apiserver on the same etcd, port and certificate, and waits
+    /// until it is ready.
+    pub async fn restart(&self) -> Result<()> {
+        self.kill9();
+        let guard = Guard::spawn(&mut self.apiserver_command()?, None)?;
+        *self.apiserver() = Some(guard);
+        eventually_within(READY, "kube-apiserver is ready", async || {
+            self.ready().await
+        })
+        .await
+        .map_err(|error| {
+            self.attach_logs();
+            error.context(report::tail(&self.log("kube-apiserver"), 15))
+        })
+    }
+
+    async fn ready(&self) -> Result<Option<()>> {
+        for (name, status) in [
+            ("kube-apiserver", self.exited()?),
+            ("etcd", self.etcd().try_wait()?),
+        ] {
+            if let Some(status) = status {
+                bail!("{name} ended: {status}");
+            }
+        }
+        let path = self.write_kubeconfig(ADMIN)?;
+        let request = http::Request::get("/readyz").body(Vec::new())?;
+        kubeconfig::client(&path)
+            .await?
+            .request_text(request)
+            .await
+            .context("GET /readyz")?;
+        Ok(Some(()))
+    }
+
+    fn exited(&self) -> Result<Option<std::process::ExitStatus>> {
+        self.apiserver().as_mut().map_or(Ok(None), Guard::try_wait)
+    }
+
+    /// The server makes its own certificate when it first starts, so this cannot be written earlier.
+    fn write_kubeconfig(&self, user: &str) -> Result<PathBuf> {
+        let ca = fs::read(self.dir.path().join("apiserver.crt"))
+            .context("reading the server's certificate")?;
+        let server = format!("https://127.0.0.1:{}", self.port);
+        let path = self.kubeconfig(user);
+        fs::write(
+            &path,
+            kubeconfig::text(&server, Some(&ca), user, Some(&token(user))),
+        )
+        .with_context(|| format!("writing {}", path.display()))?;
+        Ok(path)
+    }
+
+    fn apiserver_command(&self) -> Result<Command> {
+        let dir = self.dir.path();
+        let file = |name: &str| dir.join(name).display().to_string();
+        let mut command = Command::new(&self.assets.kube_apiserver);
+        command
+            .arg(format!(
+                "--etcd-servers=http://127.0.0.1:{}",
+                self.etcd_port
+            ))
+            .arg(format!("--secure-port={}", self.port))
+            .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"])
+            // Endpoints of the service `kubernetes` must not be loopback, and nothing here reads them.
+            .arg("--endpoint-reconciler-type=none")
+            .arg(format!("--cert-dir={}", dir.display()))
+            .arg(format!("--service-account-key-file={}", file("sa.pub")))
+            .arg(format!(
+                "--service-account-signing-key-file={}",
+                file("sa.key")
+            ))
+            .arg("--service-account-issuer=https://kubernetes.default.svc")
+            .arg("--service-cluster-ip-range=10.0.0.0/24")
+            .arg(format!("--token-auth-file={}", file("tokens.csv")))
+            .args([
+                "--authorization-mode=RBAC",
+                "--disable-admission-plugins=ServiceAccount",
+            ])
+            .args(&self.options.flags);
+        log_to(&mut command, dir, "kube-apiserver")?;
+        Ok(command)
+    }
+
+    fn apiserver(&self) -> MutexGuard<'_, Option<Guard>> {
+        self.apiserver
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn etcd(&self) -> MutexGuard<'_, Guard> {
+        self.etcd.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn log(&self, name: &str) -> String {
+        let bytes = fs::read(self.dir.path().join(format!("{name}.log"))).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Shows the end of both logs if the running test fails.
+    pub fn attach_logs(&self) {
+        for name in ["etcd", "kube-apiserver"] {
+            report::attach(
+                format!("last lines of {name}"),
+                report::tail(&self.log(name), 30),
+            );
+        }
+    }
+}
+
+impl Drop for RealServer {
+    fn drop(&mut self) {
+        self.attach_logs();
+        self.kill9();
+        self.etcd().kill9();
+    }
+}
+
+fn etcd(assets: &Assets, dir: &Path, client: u16, peer: u16) -> Result<Command> {
+    let client = format!("http://127.0.0.1:{client}");
+    let peer = format!("http://127.0.0.1:{peer}");
+    let mut command = Command::new(&assets.etcd);
+    command
+        .args(["--unsafe-no-fsync", "--log-level=warn"])
+        .arg(format!("--data-dir={}", dir.join("etcd").display()))
+        .arg(format!("--listen-client-urls={client}"))
+        .arg(format!("--advertise-client-urls={client}"))
+        .arg(format!("--listen-peer-urls={peer}"))
+        .arg(format!("--initial-advertise-peer-urls={peer}"))
+        .arg(format!("--initial-cluster=default={peer}"));
+    log_to(&mut command, dir, "etcd")?;
+    Ok(command)
+}
+
+/// Appends, so that a restarted server's log follows the killed one's.
+fn log_to(command: &mut Command, dir: &Path, name: &str) -> Result<()> {
+    let path = dir.join(format!("{name}.log"));
+    let open = || -> Result<File> {
+        File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .with_context(|| format!("opening {}", path.display()))
+    };
+    command.stdin(Stdio::null()).stdout(open()?).stderr(open()?);
+    Ok(())
+}
+
+/// The key that signs service account tokens. The server demands one even though no test uses them.
+fn write_keys(dir: &Path) -> Result<()> {
+    let pair = rcgen::KeyPair::generate().context("making a key")?;
+    fs::write(dir.join("sa.key"), pair.serialize_pem()).context("writing sa.key")?;
+    fs::write(dir.join("sa.pub"), pair.public_key_pem()).context("writing sa.pub")
+}
+
+fn write_tokens(dir: &Path, more: &[String]) -> Result<()> {
+    let mut lines = format!("{},{ADMIN},{ADMIN},system:masters\n", token(ADMIN));
+    for user in [PLAIN_USER]
+        .into_iter()
+        .chain(more.iter().map(String::as_str))
+    {
+        lines += &format!("{},{user},{user}\n", token(user));
+    }
+    fs::write(dir.join("tokens.csv"), lines).context("writing tokens.csv")
+}
+
+/// No secret: the server listens on loopback and lives as long as a test.
+fn token(user: &str) -> String {
+    format!("token-of-{user}")
+}

@@ -1,0 +1,333 @@
+//! VirtualMachines of the main job: the CRD, many of them at once, and waiting until they are done.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use futures_util::{StreamExt, TryStreamExt};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+    WatchParams,
+};
+use kube::core::{GroupVersionKind, WatchEvent};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use crate::server::TestServer;
+use crate::wait::eventually;
+
+const CRD: &str = include_str!("../../plugins/vm/manifests/crd.yaml");
+/// The plural, as it stands in paths.
+pub const PLURAL: &str = "virtualmachines";
+/// Where the guest `vm-stamp` leaves its number.
+pub const STAMP: &str = "vmhost.test/stamp";
+/// Creations in flight: enough to keep a server busy, few enough not to starve what is tested.
+const CREATING_AT_ONCE: usize = 8;
+
+/// VMs of one namespace.
+#[derive(Clone)]
+pub struct Vms {
+    api: Api<DynamicObject>,
+    namespace: Arc<str>,
+}
+
+/// A VM, as far as tests look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vm {
+    /// Its name.
+    pub name: String,
+    /// Its uid: a VM deleted and created again has another.
+    pub uid: String,
+    /// `spec.status`.
+    pub status: String,
+    /// The number of the policy that last finished it.
+    pub stamp: Option<u32>,
+    /// The resourceVersion, for equality only.
+    pub version: String,
+    /// The whole object.
+    pub object: Value,
+}
+
+impl Vm {
+    fn read(object: &DynamicObject) -> Result<Vm> {
+        let object = serde_json::to_value(object).context("reading a VM")?;
+        let text = |pointer: &str| {
+            object
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let stamp = object
+            .pointer("/metadata/annotations")
+            .and_then(|all| all.get(STAMP))
+            .and_then(Value::as_str);
+        Ok(Vm {
+            name: text("/metadata/name"),
+            uid: text("/metadata/uid"),
+            status: text("/spec/status"),
+            stamp: stamp.and_then(|number| number.parse().ok()),
+            version: text("/metadata/resourceVersion"),
+            object,
+        })
+    }
+
+    /// Whether the policy has finished it.
+    pub fn complete(&self) -> bool {
+        self.status == "complete"
+    }
+}
+
+impl fmt::Debug for Vms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Vms of {}", self.namespace)
+    }
+}
+
+/// Installs the CRD, unless it is there, and waits until VMs can be created.
+pub async fn install(client: &Client) -> Result<()> {
+    let crd: CustomResourceDefinition = serde_yaml_ng::from_str(CRD).context("reading crd.yaml")?;
+    let name = crd.metadata.name.clone().context("crd.yaml has no name")?;
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    match crds.create(&PostParams::default(), &crd).await {
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
+        Err(error) => return Err(error).context("creating the CRD"),
+    }
+    // Established is not enough: for a moment lists still answer 429 "storage is (re)initializing".
+    eventually("VirtualMachines are served", async || {
+        let established = crds
+            .get(&name)
+            .await?
+            .status
+            .and_then(|status| status.conditions)
+            .is_some_and(|all| {
+                all.iter()
+                    .any(|condition| condition.type_ == "Established" && condition.status == "True")
+            });
+        if !established {
+            return Ok(None);
+        }
+        Api::<DynamicObject>::all_with(client.clone(), &resource())
+            .list(&ListParams::default().limit(1))
+            .await?;
+        Ok(Some(()))
+    })
+    .await
+}
+
+/// What kube needs to know of the kind.
+pub fn resource() -> ApiResource {
+    ApiResource::from_gvk_with_plural(
+        &GroupVersionKind::gvk("cloud.waibizi.com", "v1", "VirtualMachine"),
+        PLURAL,
+    )
+}
+
+impl Vms {
+    /// The CRD and a namespace of the test's own.
+    pub async fn install(server: &TestServer) -> Result<Vms> {
+        let client = server.client().await?;
+        install(&client).await?;
+        Ok(Vms::of(client, &server.namespace("vms").await?))
+    }
+
+    /// The VMs of a namespace, for a server where the CRD is.
+    pub fn of(client: Client, namespace: &str) -> Vms {
+        Vms {
+            api: Api::namespaced_with(client, namespace, &resource()),
+            namespace: namespace.into(),
+        }
+    }
+
+    /// Their namespace.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// For what is not here.
+    pub fn api(&self) -> &Api<DynamicObject> {
+        &self.api
+    }
+
+    /// The name of the VM with this number.
+    pub fn name(number: usize) -> String {
+        format!("vm-{number:05}")
+    }
+
+    /// Creates the VMs with these numbers, in status `creating`, each with `padding` bytes of its own.
+    pub async fn create(&self, numbers: std::ops::Range<usize>, padding: usize) -> Result<()> {
+        futures_util::stream::iter(numbers)
+            .map(async |number| self.create_one(&Vms::name(number), padding).await)
+            .buffer_unordered(CREATING_AT_ONCE)
+            .try_collect()
+            .await
+    }
+
+    /// Creates one VM. A server that is down or starting is tried again until the deadline, so that tests can
+    /// kill it meanwhile.
+    pub async fn create_one(&self, name: &str, padding: usize) -> Result<()> {
+        let object = DynamicObject::new(name, &resource())
+            .within(&self.namespace)
+            .data(json!({ "spec": {
+                "uuid": format!("uuid-of-{name}"),
+                "name": name,
+                "image": "x".repeat(padding),
+                "memory": 4096,
+                "disk": 500,
+                "status": "creating",
+            }}));
+        eventually("the VM is created", async || {
+            match self.api.create(&PostParams::default(), &object).await {
+                Ok(_) => Ok(Some(())),
+                // An earlier attempt whose answer was lost.
+                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(Some(())),
+                Err(error) => Err(error.into()),
+            }
+        })
+        .await
+        .with_context(|| format!("creating {name}"))
+    }
+
+    /// Reads one VM; `None` if there is none.
+    pub async fn get(&self, name: &str) -> Result<Option<Vm>> {
+        let object = self
+            .api
+            .get_opt(name)
+            .await
+            .with_context(|| format!("reading {name}"))?;
+        object.as_ref().map(Vm::read).transpose()
+    }
+
+    /// All VMs of the namespace.
+    pub async fn list(&self) -> Result<Vec<Vm>> {
+        let list = self
+            .api
+            .list(&ListParams::default())
+            .await
+            .context("listing VMs")?;
+        list.items.iter().map(Vm::read).collect()
+    }
+
+    /// A JSON merge patch by a user.
+    pub async fn merge(&self, name: &str, patch: Value) -> Result<Vm> {
+        let params = PatchParams {
+            field_manager: Some("a-user".into()),
+            ..PatchParams::default()
+        };
+        let object = self.api.patch(name, &params, &Patch::Merge(patch)).await;
+        Vm::read(&object.with_context(|| format!("patching {name}"))?)
+    }
+
+    /// Puts a VM back to `creating`.
+    pub async fn reopen(&self, name: &str) -> Result<Vm> {
+        self.merge(name, json!({ "spec": { "status": "creating" } }))
+            .await
+    }
+
+    /// Deletes one VM.
+    pub async fn delete(&self, name: &str) -> Result<()> {
+        self.api
+            .delete(name, &DeleteParams::default())
+            .await
+            .with_context(|| format!("deleting {name}"))?;
+        Ok(())
+    }
+
+    /// Waits until one VM satisfies `wanted`, and returns it.
+    pub async fn until_one(
+        &self,
+        name: &str,
+        what: &str,
+        wanted: impl Fn(&Vm) -> bool,
+    ) -> Result<Vm> {
+        let all = self
+            .until(what, |vms| vms.get(name).is_some_and(&wanted))
+            .await?;
+        all.get(name).cloned().context("the VM is there")
+    }
+
+    /// Waits until there are `n` VMs and all are complete.
+    pub async fn until_complete(&self, n: usize) -> Result<HashMap<String, Vm>> {
+        self.until(&format!("{n} VMs are complete"), |vms| {
+            vms.len() == n && vms.values().all(Vm::complete)
+        })
+        .await
+    }
+
+    /// Waits until the VMs, by name, satisfy `wanted`. Watches, and lists again when the server or the watch
+    /// is lost.
+    pub async fn until(
+        &self,
+        what: &str,
+        wanted: impl Fn(&HashMap<String, Vm>) -> bool,
+    ) -> Result<HashMap<String, Vm>> {
+        let mut vms = HashMap::new();
+        let waited = eventually(what, async || {
+            let seen = self.follow(&mut vms, &wanted).await?;
+            Ok(seen.then_some(()))
+        })
+        .await;
+        let Err(error) = waited else { return Ok(vms) };
+        let complete = vms.values().filter(|vm| vm.complete()).count();
+        let open: Vec<&str> = vms
+            .values()
+            .filter(|vm| !vm.complete())
+            .map(|vm| vm.name.as_str())
+            .take(10)
+            .collect();
+        bail!(
+            "{error:#}: {complete} of {} VMs are complete, not so {open:?}",
+            vms.len()
+        )
+    }
+
+    /// One list and the watch that follows it. True once `wanted` holds, false when the watch ends.
+    async fn follow(
+        &self,
+        vms: &mut HashMap<String, Vm>,
+        wanted: &impl Fn(&HashMap<String, Vm>) -> bool,
+    ) -> Result<bool> {
+        let list = self
+            .api
+            .list(&ListParams::default())
+            .await
+            .context("listing VMs")?;
+        vms.clear();
+        for object in &list.items {
+            let vm = Vm::read(object)?;
+            vms.insert(vm.name.clone(), vm);
+        }
+        if wanted(vms) {
+            return Ok(true);
+        }
+        let version = list.metadata.resource_version.unwrap_or_default();
+        let mut events = self
+            .api
+            .watch(&WatchParams::default(), &version)
+            .await
+            .context("watching VMs")?
+            .boxed();
+        while let Some(event) = events.try_next().await.context("watching VMs")? {
+            match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    let vm = Vm::read(&object)?;
+                    vms.insert(vm.name.clone(), vm);
+                }
+                WatchEvent::Deleted(object) => {
+                    vms.remove(&Vm::read(&object)?.name);
+                }
+                WatchEvent::Bookmark(_) => continue,
+                WatchEvent::Error(status) => {
+                    bail!("the watch ended: {} {}", status.reason, status.message)
+                }
+            }
+            if wanted(vms) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

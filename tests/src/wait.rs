@@ -1,0 +1,44 @@
+//! Waiting for a condition with a deadline: the only place in the harness that sleeps.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+/// Longest wait for something that should happen soon. Generous, since it decides only how late a
+/// failing test fails.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Time between two looks at a condition.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Looks until `probe` answers `Some`, at most [`DEADLINE`]. An error counts as "not yet" (servers
+/// are killed in these tests) and is reported if it is the last.
+pub async fn eventually<T>(what: &str, probe: impl AsyncFnMut() -> Result<Option<T>>) -> Result<T> {
+    eventually_within(DEADLINE, what, probe).await
+}
+
+/// [`eventually`] with another deadline.
+pub async fn eventually_within<T>(
+    deadline: Duration,
+    what: &str,
+    mut probe: impl AsyncFnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    let start = Instant::now();
+    let mut last = None;
+    loop {
+        let left = deadline.saturating_sub(start.elapsed());
+        match tokio::time::timeout(left.max(PAUSE), probe()).await {
+            Ok(Ok(Some(value))) => return Ok(value),
+            Ok(Ok(None)) => last = None,
+            Ok(Err(error)) => last = Some(error),
+            Err(_) => {}
+        }
+        if start.elapsed() >= deadline {
+            match last {
+                Some(error) => bail!("{what}: not within {deadline:?}; last error: {error:#}"),
+                None => bail!("{what}: not within {deadline:?}"),
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
