@@ -1,11 +1,28 @@
 //! Structural schemas of kinds: what an object may hold, what it gets by default, and how its lists and maps merge.
 //!
-//! Owns the form of OpenAPI v3 that CustomResourceDefinitions use, for custom and built-in kinds alike.
+//! Owns the form of OpenAPI v3 that CustomResourceDefinitions use, for custom and built-in kinds alike
+//! (behaviour and texts of k8s.io/apiextensions-apiserver `pkg/apiserver/schema` and k8s.io/kube-openapi `pkg/validation`).
 //! Must not know: storage, HTTP, versions of kinds, or who writes an object.
+
+mod builtin;
+mod default;
+mod format;
+mod node;
+mod parse;
+mod prune;
+mod rules;
+mod validate;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
 use serde_json::Value;
+
+pub use builtin::builtin;
+pub(crate) use builtin::{OBJECT_META, object_meta};
+pub(crate) use node::{Additional, ListType, Node, Type};
 
 /// One reason for which an object or a schema is refused, in the form of a `Status`'s `details.causes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,39 +31,49 @@ pub struct Cause {
     pub reason: &'static str,
     /// Text as kube-apiserver words it, without the field's name.
     pub message: String,
-    /// Path of the field, as `spec.ports[0].name`.
+    /// Path of the field, as `spec.ports[0].name`; in [`Schema::parse`] relative to the schema, as `properties[spec].type`.
     pub field: String,
 }
 
 /// A parsed structural schema; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    root: Arc<Value>,
+    root: Arc<Node>,
 }
 
 impl Schema {
-    /// Reads an `openAPIV3Schema`; refuses one that is not structural.
+    /// Reads an `openAPIV3Schema`; refuses one that is not structural. An empty object is an open schema.
     pub fn parse(openapi_v3_schema: &Value) -> Result<Schema, Vec<Cause>> {
-        Ok(Schema { root: Arc::new(openapi_v3_schema.clone()) })
+        let open =
+            serde_json::json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        let empty = openapi_v3_schema
+            .as_object()
+            .is_some_and(serde_json::Map::is_empty);
+        let root = parse::structural(if empty { &open } else { openapi_v3_schema })?;
+        Ok(Schema {
+            root: Arc::new(root),
+        })
     }
 
-    /// Fills in the defaults of fields that `object` leaves out.
-    pub fn apply_defaults(&self, _object: &mut Value) {}
+    /// Fills in the defaults of fields that `object` leaves out, and drops nulls where null is not allowed and no
+    /// default stands in for it.
+    pub fn apply_defaults(&self, object: &mut Value) {
+        default::drop_nulls(object, &self.root);
+        default::fill(object, &self.root);
+    }
 
-    /// Removes the fields that the schema does not know, and returns their paths.
+    /// Removes the fields that the schema does not know, and returns their paths, sorted.
     /// `apiVersion`, `kind` and `metadata` at the root are never touched.
-    pub fn prune(&self, _object: &mut Value) -> Vec<String> {
-        Vec::new()
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        prune::prune(object, &self.root)
     }
 
-    /// Returns everything that is wrong with `object`, in the order of its fields.
-    pub fn validate(&self, _object: &Value) -> Vec<Cause> {
-        let _ = &self.root;
-        Vec::new()
+    /// Returns everything that is wrong with `object`, except for `metadata`, which every kind has in common.
+    pub fn validate(&self, object: &Value) -> Vec<Cause> {
+        validate::validate(object, &self.root)
     }
-}
 
-/// The schema of a built-in kind, in the form of a CustomResourceDefinition's `openAPIV3Schema`.
-pub fn builtin(_group: &str, _kind: &str) -> Option<Value> {
-    None
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
+    }
 }
