@@ -1,0 +1,126 @@
+//! JSON as it goes over the wire.
+//!
+//! Owns the order of keys and the pieces that answers are put together from, so that no object is copied to be
+//! written. Must not know HTTP.
+
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::{Map, Value};
+
+use crate::kinds::Target;
+use crate::store::Object;
+
+/// An object with its keys in the order of a real server: custom ones by the alphabet, built-in ones with kind,
+/// apiVersion and metadata first. Within a list, built-in objects say neither kind nor apiVersion.
+pub(crate) struct Ordered<'a> {
+    object: &'a Value,
+    custom: bool,
+    within_list: bool,
+}
+
+impl Serialize for Ordered<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Value::Object(map) = self.object else { return self.object.serialize(serializer) };
+        if self.custom {
+            return map.serialize(serializer);
+        }
+        let first: &[&str] = if self.within_list { &["metadata"] } else { &["kind", "apiVersion", "metadata"] };
+        let mut out = serializer.serialize_map(None)?;
+        for key in first {
+            if let Some(value) = map.get(*key) {
+                out.serialize_entry(key, value)?;
+            }
+        }
+        for (key, value) in map.iter().filter(|(k, _)| !["kind", "apiVersion", "metadata"].contains(&k.as_str())) {
+            out.serialize_entry(key, value)?;
+        }
+        out.end()
+    }
+}
+
+/// A list of objects of a kind.
+struct List<'a> {
+    target: &'a Target,
+    metadata: &'a Value,
+    items: &'a [Object],
+}
+
+struct Items<'a>(&'a [Object], bool);
+
+impl Serialize for Items<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_seq(Some(self.0.len()))?;
+        for object in self.0 {
+            out.serialize_element(&Ordered { object, custom: self.1, within_list: true })?;
+        }
+        out.end()
+    }
+}
+
+impl Serialize for List<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (kind, version) = (&self.target.kind.list_kind, self.target.api_version());
+        let custom = self.target.kind.custom;
+        let items = Items(self.items, custom);
+        let mut out = serializer.serialize_map(Some(4))?;
+        if custom {
+            out.serialize_entry("apiVersion", &version)?;
+            out.serialize_entry("items", &items)?;
+            out.serialize_entry("kind", kind)?;
+            out.serialize_entry("metadata", self.metadata)?;
+        } else {
+            out.serialize_entry("kind", kind)?;
+            out.serialize_entry("apiVersion", &version)?;
+            out.serialize_entry("metadata", self.metadata)?;
+            out.serialize_entry("items", &items)?;
+        }
+        out.end()
+    }
+}
+
+/// One object.
+pub(crate) fn object(value: &Value, custom: bool) -> Vec<u8> {
+    text(&Ordered { object: value, custom, within_list: false })
+}
+
+/// A list.
+pub(crate) fn list(target: &Target, metadata: &Value, items: &[Object]) -> Vec<u8> {
+    text(&List { target, metadata, items })
+}
+
+/// One line of a watch; `type` comes before `object`, which readers rely on.
+pub(crate) fn event(kind: &str, value: &Value, custom: bool) -> Vec<u8> {
+    let mut line = format!("{{\"type\":\"{kind}\",\"object\":").into_bytes();
+    line.extend(object(value, custom));
+    line.extend(b"}\n");
+    line
+}
+
+fn text(value: &impl Serialize) -> Vec<u8> {
+    // A Value always has a text: its keys are strings and its numbers finite.
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+/// An object's metadata alone.
+pub(crate) fn partial(object: &Value) -> Value {
+    let mut out = Map::new();
+    out.insert("kind".to_owned(), "PartialObjectMetadata".into());
+    out.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
+    out.insert("metadata".to_owned(), object.get("metadata").cloned().unwrap_or_default());
+    Value::Object(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn built_in_objects_begin_with_what_they_are() {
+        let value = json!({ "apiVersion": "v1", "data": {}, "kind": "ConfigMap", "metadata": { "name": "x" } });
+        let text = String::from_utf8(object(&value, false)).unwrap();
+        assert_eq!(text, r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"},"data":{}}"#);
+        let text = String::from_utf8(object(&value, true)).unwrap();
+        assert!(text.starts_with(r#"{"apiVersion":"v1","data":{}"#));
+        assert!(event("ADDED", &value, true).starts_with(br#"{"type":"ADDED","object":{"#));
+    }
+}

@@ -1,0 +1,302 @@
+//! What a served kind is: names, versions, columns, subresources. All of it data.
+//!
+//! Owns the form of that data, the table of built-in kinds (`kinds.json`), and how one stored object is shown in the
+//! versions and groups that share its storage. Must not know requests, or how a CustomResourceDefinition is checked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::jsonpath::JsonPath;
+use crate::schema::{self, Schema};
+use crate::store::Object;
+
+/// A served kind.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    pub group: String,
+    pub kind: String,
+    pub list_kind: String,
+    pub plural: String,
+    pub singular: String,
+    pub short_names: Vec<String>,
+    pub categories: Vec<String>,
+    pub namespaced: bool,
+    pub verbs: Vec<String>,
+    /// Where its objects lie; two groups that show the same objects share one.
+    pub storage: Arc<str>,
+    /// The apiVersion of stored objects.
+    pub stored_as: String,
+    /// Top-level fields that this group calls otherwise than the storage: (here, there).
+    pub renames: Vec<(String, String)>,
+    /// Registered by a CustomResourceDefinition.
+    pub custom: bool,
+    /// uid of that definition.
+    pub definition: String,
+    /// The definition is being deleted.
+    pub terminating: bool,
+    pub create_on_update: bool,
+    pub has_generation: bool,
+    /// Not stored: a create is answered with the object and these fields merged into it.
+    pub answer: Option<Value>,
+    /// Names that may not be deleted.
+    pub protected: Vec<String>,
+    /// Names are DNS labels and not subdomains.
+    pub label_names: bool,
+    pub versions: Vec<Version>,
+}
+
+/// One version of a kind.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub name: String,
+    pub served: bool,
+    /// `openAPIV3Schema`; `{}` when open.
+    pub raw_schema: Value,
+    pub schema: Option<Schema>,
+    pub columns: Vec<Column>,
+    pub status: bool,
+    pub scale: Option<Scale>,
+    pub selectable: Vec<(String, Vec<JsonPath>)>,
+    /// Text of the `Warning` header, for a deprecated version.
+    pub warning: Option<String>,
+}
+
+/// Paths of the scale subresource.
+#[derive(Clone, Debug)]
+pub(crate) struct Scale {
+    pub spec: JsonPath,
+    pub status: JsonPath,
+    pub selector: Option<JsonPath>,
+}
+
+/// A column of a Table, after the name.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub name: String,
+    pub kind: String,
+    pub format: String,
+    pub description: String,
+    pub priority: i64,
+    /// The first that leads somewhere counts.
+    pub paths: Vec<JsonPath>,
+    pub show: Show,
+}
+
+/// How a column shows what it found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Show {
+    #[default]
+    Value,
+    /// A time stamp as the time since.
+    Age,
+    /// The number of entries of all paths together.
+    Count,
+    /// `kind/name` of an object reference.
+    Reference,
+}
+
+/// A kind in one of its versions: what a path names.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub kind: Arc<Kind>,
+    pub version: usize,
+}
+
+impl Target {
+    pub fn version(&self) -> &Version {
+        &self.kind.versions[self.version]
+    }
+
+    /// `apps/v1`, `v1`
+    pub fn api_version(&self) -> String {
+        join_version(&self.kind.group, &self.version().name)
+    }
+
+    /// `virtualmachines.cloud.waibizi.com`, `configmaps`
+    pub fn qualified(&self) -> String {
+        if self.kind.group.is_empty() {
+            self.kind.plural.clone()
+        } else {
+            format!("{}.{}", self.kind.plural, self.kind.group)
+        }
+    }
+
+    pub fn schema(&self) -> Option<&Schema> {
+        self.version().schema.as_ref()
+    }
+
+    pub fn allows(&self, verb: &str) -> bool {
+        self.kind.verbs.iter().any(|v| v == verb)
+    }
+
+    /// Where the field of a field selector is read; `None` if the kind cannot be selected by it.
+    pub fn selectable(&self, field: &str) -> Option<Vec<JsonPath>> {
+        if field == "metadata.name" || (field == "metadata.namespace" && self.kind.namespaced) {
+            return JsonPath::parse(field).map(|path| vec![path]);
+        }
+        self.version().selectable.iter().find(|(name, _)| name == field).map(|(_, paths)| paths.clone())
+    }
+
+    /// A stored object as this version shows it.
+    pub fn view(&self, stored: &Object) -> Object {
+        let api_version = self.api_version();
+        if self.kind.renames.is_empty() && stored.get("apiVersion").and_then(Value::as_str) == Some(&api_version) {
+            return stored.clone();
+        }
+        let mut shown = Value::clone(stored);
+        self.rename(&mut shown, |(here, there)| (there, here));
+        shown["apiVersion"] = Value::String(api_version);
+        if let Some(schema) = self.schema().filter(|_| self.kind.custom) {
+            schema.prune(&mut shown);
+            schema.apply_defaults(&mut shown);
+        }
+        Arc::new(shown)
+    }
+
+    /// An object of this version as it is stored.
+    pub fn store(&self, mut shown: Value) -> Value {
+        self.rename(&mut shown, |(here, there)| (here, there));
+        shown["apiVersion"] = Value::String(self.kind.stored_as.clone());
+        shown
+    }
+
+    fn rename<'a>(&'a self, object: &mut Value, way: impl Fn((&'a str, &'a str)) -> (&'a str, &'a str)) {
+        let Some(map) = object.as_object_mut() else { return };
+        for (here, there) in &self.kind.renames {
+            let (from, to) = way((here, there));
+            if let Some(value) = map.remove(from) {
+                map.insert(to.to_owned(), value);
+            }
+        }
+    }
+}
+
+/// `apps/v1` from its two halves.
+pub(crate) fn join_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Row {
+    #[serde(default)]
+    group: String,
+    version: String,
+    kind: String,
+    plural: String,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+    #[serde(default)]
+    namespaced: bool,
+    verbs: Option<Vec<String>>,
+    #[serde(default)]
+    status: bool,
+    storage: Option<String>,
+    stored_as: Option<String>,
+    #[serde(default)]
+    renames: BTreeMap<String, String>,
+    #[serde(default)]
+    create_on_update: bool,
+    #[serde(default)]
+    has_generation: bool,
+    answer: Option<Value>,
+    #[serde(default)]
+    protected: Vec<String>,
+    #[serde(default)]
+    label_names: bool,
+    #[serde(default)]
+    columns: Vec<ColumnRow>,
+    #[serde(default)]
+    selectable: Vec<SelectableRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ColumnRow {
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
+    paths: Vec<String>,
+    #[serde(default)]
+    priority: i64,
+    #[serde(default)]
+    show: Show,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum SelectableRow {
+    Same(String),
+    At { field: String, paths: Vec<String> },
+}
+
+/// The verbs of a kind that has them all.
+pub(crate) const ALL_VERBS: [&str; 8] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// The built-in kinds.
+pub(crate) fn builtin() -> Vec<Kind> {
+    // The table is part of the program; a test reads it, so this cannot come out empty.
+    let rows: Vec<Row> = serde_json::from_str(include_str!("kinds.json")).unwrap_or_default();
+    rows.into_iter().map(kind_of).collect()
+}
+
+fn kind_of(row: Row) -> Kind {
+    let raw_schema = schema::builtin(&row.group, &row.kind).unwrap_or_else(|| Value::Object(Map::new()));
+    let schema = raw_schema.as_object().filter(|s| !s.is_empty()).and_then(|_| Schema::parse(&raw_schema).ok());
+    let paths = |texts: &[String]| texts.iter().filter_map(|t| JsonPath::parse(t)).collect::<Vec<_>>();
+    let columns = row.columns.iter().map(|c| Column {
+        name: c.name.clone(),
+        kind: c.kind.clone(),
+        format: String::new(),
+        description: String::new(),
+        priority: c.priority,
+        paths: paths(&c.paths),
+        show: c.show,
+    });
+    let selectable = row.selectable.iter().map(|s| match s {
+        SelectableRow::Same(field) => (field.clone(), paths(std::slice::from_ref(field))),
+        SelectableRow::At { field, paths: texts } => (field.clone(), paths(texts)),
+    });
+    let version = Version {
+        name: row.version.clone(),
+        served: true,
+        raw_schema,
+        schema,
+        columns: columns.collect(),
+        status: row.status,
+        scale: None,
+        selectable: selectable.collect(),
+        warning: None,
+    };
+    let all = || ALL_VERBS.iter().map(|v| (*v).to_owned()).collect();
+    Kind {
+        storage: row.storage.unwrap_or_else(|| format!("{}/{}", row.group, row.plural)).into(),
+        stored_as: row.stored_as.unwrap_or_else(|| join_version(&row.group, &row.version)),
+        list_kind: format!("{}List", row.kind),
+        singular: row.kind.to_lowercase(),
+        verbs: row.verbs.unwrap_or_else(all),
+        renames: row.renames.into_iter().collect(),
+        group: row.group,
+        kind: row.kind,
+        plural: row.plural,
+        short_names: row.short_names,
+        categories: row.categories,
+        namespaced: row.namespaced,
+        custom: false,
+        definition: String::new(),
+        terminating: false,
+        create_on_update: row.create_on_update,
+        has_generation: row.has_generation,
+        answer: row.answer,
+        protected: row.protected,
+        label_names: row.label_names,
+        versions: vec![version],
+    }
+}

@@ -1,0 +1,173 @@
+//! PATCH: JSON merge, JSON patch and server-side apply.
+//!
+//! Owns the reading of patch bodies and what each kind of patch makes of the live object. What follows is the same
+//! as for a PUT, and is not here. A kind of patch that is not done is refused: it is never merged in another way.
+
+use serde_json::{Value, json};
+
+use crate::apply::{self, ApplyError, Manager};
+use crate::kinds::Target;
+use crate::meta;
+use crate::state::Inner;
+use crate::status::{ApiError, INVALID, REQUIRED, cause};
+use crate::write::{self, Call, Done, Door};
+
+/// A patch that was read.
+#[derive(Debug)]
+pub(crate) enum Patch {
+    Merge(Value),
+    Json(json_patch::Patch),
+    Apply(Value),
+}
+
+const ACCEPTED: &str =
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+
+impl Patch {
+    /// Reads a body by its media type.
+    pub fn parse(target: &Target, media: &str, body: &[u8]) -> Result<Patch, ApiError> {
+        let bad = |error: &dyn std::fmt::Display| {
+            ApiError::bad_request(format!("error decoding patch: {error}"))
+        };
+        match media {
+            "application/merge-patch+json" => {
+                let patch: Value = serde_json::from_slice(body).map_err(|e| bad(&e))?;
+                if !patch.is_object() {
+                    return Err(bad(&"json: cannot unmarshal into an object"));
+                }
+                Ok(Patch::Merge(patch))
+            }
+            "application/json-patch+json" => Ok(Patch::Json(serde_json::from_slice(body).map_err(|e| bad(&e))?)),
+            "application/apply-patch+yaml" | "application/apply-patch+json" => {
+                let patch: Value = serde_yaml_ng::from_slice(body)
+                    .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
+                Ok(Patch::Apply(patch))
+            }
+            _ => {
+                let strategic = if target.kind.custom { "" } else { " (strategic merge is not there yet)" };
+                Err(ApiError::unsupported_media_type(&format!("{ACCEPTED}{strategic}")))
+            }
+        }
+    }
+
+    pub fn is_apply(&self) -> bool {
+        matches!(self, Patch::Apply(_))
+    }
+
+    /// What a merge or JSON patch makes of an object.
+    pub fn onto(&self, live: &Value) -> Result<Value, ApiError> {
+        let mut new = live.clone();
+        match self {
+            Patch::Merge(patch) => json_patch::merge(&mut new, patch),
+            Patch::Json(patch) => json_patch::patch(&mut new, patch).map_err(|error| {
+                tracing::debug!(%error, "a json patch does not fit");
+                let mut refusal = ApiError::new(
+                    422,
+                    "Invalid",
+                    "the server rejected our request due to an error in our request",
+                );
+                refusal.details = Some(json!({}));
+                refusal
+            })?,
+            Patch::Apply(_) => return Err(ApiError::unsupported_media_type(ACCEPTED)),
+        }
+        Ok(new)
+    }
+}
+
+/// Carries a patch out.
+pub(crate) fn patch(inner: &mut Inner, call: &Call<'_>, patch: &Patch) -> Result<Done, ApiError> {
+    if let Patch::Apply(applied) = patch {
+        return apply(inner, call, applied);
+    }
+    let live = call.live(inner)?.clone();
+    let mut new = patch.onto(&call.target.view(&live))?;
+    if !new.is_object() {
+        return Err(ApiError::bad_request("the patch leaves no object"));
+    }
+    // A patch that takes the version out takes the precondition out, not the version.
+    meta::of(&mut new).retain(|field, value| field != "resourceVersion" || value.is_string());
+    write::replace(inner, call, &live, new, false)
+}
+
+fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, ApiError> {
+    let target = call.target;
+    if call.options.manager.as_deref().unwrap_or_default().is_empty() {
+        let why = cause(REQUIRED, "fieldManager", "Required value: is required for apply patch");
+        return Err(ApiError::invalid_of("PatchOptions.meta.k8s.io", "", &[why]));
+    }
+    let mut applied = applied.clone();
+    write::check_type(target, &mut applied)?;
+    if meta::get(&applied, "managedFields").is_some() {
+        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+    }
+    for (field, value) in [("name", call.name), ("namespace", call.namespace)] {
+        let said = meta::text(&applied, field);
+        if !value.is_empty() && said.is_empty() {
+            meta::set(&mut applied, field, Some(json!(value)));
+        } else if field == "name" && said != value {
+            let why = cause(INVALID, "metadata.name", format!("Invalid value: {said:?}: must match the name on the URL ({value})"));
+            return Err(ApiError::invalid(target, value, &[why]));
+        }
+    }
+    let api_version = target.api_version();
+    let subresource = if call.door == Door::Status { "status" } else { "" };
+    let manager = Manager { name: call.manager, api_version: &api_version, subresource, reset: call.reset() };
+    let force = call.options.force;
+    match call.live(inner).cloned() {
+        Ok(live) => {
+            let shown = target.view(&live);
+            let merged = apply::apply(target.schema(), Some(&shown), &applied, &manager, force, call.now);
+            let mut merged = merged.map_err(|error| refusal(call, error))?;
+            // Preconditions are the ones of the applied object, not those that the merge brought along.
+            for field in ["resourceVersion", "uid"] {
+                meta::set(&mut merged, field, meta::get(&applied, field).cloned());
+            }
+            write::replace(inner, call, &live, merged, true)
+        }
+        Err(missing) if call.door == Door::Status => Err(missing),
+        Err(_) => {
+            let uid = meta::text(&applied, "uid");
+            if !uid.is_empty() {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                );
+                return Err(ApiError::conflict(target, call.name, why));
+            }
+            let new = apply::apply(target.schema(), None, &applied, &manager, force, call.now);
+            write::create(inner, call, new.map_err(|error| refusal(call, error))?, true)
+        }
+    }
+}
+
+fn refusal(call: &Call<'_>, error: ApplyError) -> ApiError {
+    match error {
+        ApplyError::Conflict(conflicts) => {
+            let listed: Vec<String> = conflicts.iter().map(|c| format!("{}: {}", c.message, c.field)).collect();
+            let message = match listed.as_slice() {
+                [one] => format!("Apply failed with 1 conflict: {one}"),
+                many => format!("Apply failed with {} conflicts: {}", many.len(), group(&conflicts)),
+            };
+            let causes = conflicts.iter().map(
+                |c| json!({ "reason": "FieldManagerConflict", "message": c.message, "field": c.field }),
+            );
+            ApiError::new(409, "Conflict", message).with_causes(causes.collect())
+        }
+        ApplyError::Undeclared(message) => ApiError::internal(message),
+        ApplyError::Invalid(message) => {
+            tracing::debug!(name = call.name, message, "an applied object is no good");
+            ApiError::bad_request(message)
+        }
+    }
+}
+
+/// Conflicts by manager, as kubectl prints them.
+fn group(conflicts: &[apply::Conflict]) -> String {
+    let mut managers: Vec<&str> = conflicts.iter().map(|c| c.message.as_str()).collect();
+    managers.dedup();
+    let of = |manager: &str| {
+        let fields = conflicts.iter().filter(|c| c.message == manager).map(|c| format!("- {}", c.field));
+        format!("{manager}:\n{}", fields.collect::<Vec<_>>().join("\n"))
+    };
+    managers.into_iter().map(of).collect::<Vec<_>>().join("\n")
+}

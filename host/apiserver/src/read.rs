@@ -1,0 +1,167 @@
+//! GET of one object and of lists.
+//!
+//! Owns pages, their tokens and the version that a list shows. Must not know HTTP beyond the form that is wanted.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::encode;
+use crate::kinds::Target;
+use crate::negotiate::Form;
+use crate::request::Options;
+use crate::selector::Selector;
+use crate::state::State;
+use crate::status::{ApiError, INVALID, cause};
+use crate::store::{Key, Object};
+use crate::table::{Include, table};
+
+/// How long a read waits for a version that is not there yet.
+const FRESH: Duration = Duration::from_secs(3);
+
+/// The form of an answer, with what a Table's rows are to carry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    pub form: Form,
+    pub include: Include,
+}
+
+/// Where the next page begins, and at which version all pages are.
+#[derive(Debug, Serialize, Deserialize)]
+struct Token {
+    v: String,
+    rv: u64,
+    namespace: String,
+    name: String,
+}
+
+impl Token {
+    fn parse(text: &str) -> Result<Token, ApiError> {
+        let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok();
+        bytes.and_then(|b| serde_json::from_slice(&b).ok()).ok_or_else(|| {
+            ApiError::bad_request("continue key is not valid: illegal base64 data or unexpected content")
+        })
+    }
+
+    fn text(&self) -> String {
+        URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
+    }
+}
+
+/// One object as it is asked for.
+pub(crate) fn object(target: &Target, object: &Value, view: View) -> Vec<u8> {
+    match view.form {
+        Form::Plain => encode::object(object, target.kind.custom),
+        Form::Partial => encode::object(&encode::partial(object), false),
+        Form::Table => {
+            let version = object.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
+            let metadata = json!({ "resourceVersion": version });
+            encode::object(&table(target, metadata, [object], view.include, true), false)
+        }
+    }
+}
+
+/// Waits until the cluster has reached a version, or says that it has not.
+pub(crate) async fn fresh(state: &State, version: u64) -> Result<(), ApiError> {
+    let mut changes = state.changes();
+    let reached = async {
+        while state.read(|inner| inner.store.version()) < version {
+            if changes.changed().await.is_err() {
+                break;
+            }
+        }
+    };
+    match tokio::time::timeout(FRESH, reached).await {
+        Ok(()) => Ok(()),
+        Err(_) => Err(ApiError::too_new(version, state.read(|inner| inner.store.version()))),
+    }
+}
+
+/// A list, or a page of one.
+pub(crate) async fn list(
+    state: &State,
+    target: &Target,
+    namespace: Option<&str>,
+    options: &Options,
+    view: View,
+) -> Result<Vec<u8>, ApiError> {
+    options.check_list()?;
+    let selector = Selector::parse(target, &options.label_selector, &options.field_selector)?;
+    let asked = options.version_number().map_err(|why| {
+        let mut error = ApiError::invalid_of("ListOptions.meta.k8s.io", "", &[cause(INVALID, "resourceVersion", why)]);
+        (error.code, error.reason) = (400, "BadRequest");
+        error
+    })?;
+    let token = match options.continuation.as_str() {
+        "" => None,
+        _ if asked.is_some() => {
+            return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+        }
+        text => Some(Token::parse(text)?),
+    };
+    let exact = match &token {
+        Some(token) => Some(token.rv),
+        None => asked.filter(|_| options.version_match == "Exact"),
+    };
+    if let Some(version) = asked {
+        fresh(state, version).await?;
+    }
+    let storage = &target.kind.storage;
+    let (objects, version) = state.read(|inner| {
+        let version = exact.unwrap_or(inner.store.version());
+        if exact.is_none() {
+            let objects = inner.store.list(storage, namespace).map(|(k, o)| (k.clone(), o.clone())).collect();
+            return Ok((objects, version));
+        }
+        let objects = inner.store.list_at(storage, namespace, version).map_err(|old| match &token {
+            Some(_) => ApiError::expired(
+                "The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.",
+            ),
+            None => ApiError::too_old(version, old.oldest),
+        })?;
+        Ok::<(Vec<(Key, Object)>, u64), ApiError>((objects, version))
+    })?;
+    let start = token.map(|t| Key { namespace: t.namespace, name: t.name });
+    let mut matching = objects
+        .into_iter()
+        .filter(|(key, _)| start.as_ref().is_none_or(|start| key >= start))
+        .map(|(key, object)| (key, target.view(&object)))
+        .filter(|(_, object)| selector.matches(object));
+    let limit = if options.limit == 0 { usize::MAX } else { options.limit };
+    let items: Vec<Object> = matching.by_ref().take(limit).map(|(_, object)| object).collect();
+    let mut metadata = json!({ "resourceVersion": version.to_string() });
+    if let Some((key, _)) = matching.next() {
+        let token = Token { v: "meta.k8s.io/v1".to_owned(), rv: version, namespace: key.namespace, name: key.name };
+        metadata["continue"] = json!(token.text());
+        if selector.is_empty() {
+            metadata["remainingItemCount"] = json!(matching.count() + 1);
+        }
+    } else if target.kind.custom {
+        metadata["continue"] = json!("");
+    }
+    Ok(list_of(target, metadata, &items, view))
+}
+
+/// A list as it is asked for.
+pub(crate) fn list_of(target: &Target, metadata: Value, items: &[Object], view: View) -> Vec<u8> {
+    match view.form {
+        Form::Plain => encode::list(target, &metadata, items),
+        Form::Table => {
+            let objects = items.iter().map(|o| &**o);
+            encode::object(&table(target, metadata, objects, view.include, true), false)
+        }
+        Form::Partial => {
+            let items: Vec<Value> = items.iter().map(|o| encode::partial(o)).collect();
+            let list = json!({
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": metadata,
+                "items": items,
+            });
+            encode::object(&list, false)
+        }
+    }
+}

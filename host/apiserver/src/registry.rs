@@ -1,0 +1,142 @@
+//! Which kinds are served now.
+//!
+//! Owns the lookup from a path to a kind, and the order of groups and versions. Built anew when a
+//! CustomResourceDefinition changes; a reader keeps the one it began with.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use crate::kinds::{Kind, Target, builtin};
+use crate::openapi::KindInfo;
+
+/// A snapshot of the served kinds.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    kinds: Vec<Arc<Kind>>,
+}
+
+/// A group and its versions, the preferred one first.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Group {
+    pub name: String,
+    pub versions: Vec<String>,
+}
+
+impl Registry {
+    pub fn new() -> Registry {
+        Registry { kinds: builtin().into_iter().map(Arc::new).collect() }
+    }
+
+    /// The same built-in kinds with these custom ones.
+    pub fn with_custom(&self, custom: impl IntoIterator<Item = Arc<Kind>>) -> Registry {
+        let builtin = self.kinds.iter().filter(|k| !k.custom).cloned();
+        Registry { kinds: builtin.chain(custom).collect() }
+    }
+
+    pub fn kinds(&self) -> impl Iterator<Item = &Arc<Kind>> {
+        self.kinds.iter()
+    }
+
+    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Target> {
+        let kind = self.kinds.iter().find(|k| k.plural == plural && k.group == group)?;
+        let version = kind.versions.iter().position(|v| v.served && v.name == version)?;
+        Some(Target { kind: kind.clone(), version })
+    }
+
+    /// Every kind that a group serves in a version.
+    pub fn of(&self, group: &str, version: &str) -> Vec<Target> {
+        let kinds = self.kinds.iter().filter(|k| k.group == group);
+        let mut found: Vec<_> = kinds.filter_map(|k| self.find(group, version, &k.plural)).collect();
+        found.sort_by(|a, b| a.kind.plural.cmp(&b.kind.plural));
+        found
+    }
+
+    /// Every group: the core first, then built-in ones, then custom ones by name.
+    pub fn groups(&self) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut kinds: Vec<&Arc<Kind>> = self.kinds.iter().collect();
+        kinds.sort_by(|a, b| (a.custom, &a.group).cmp(&(b.custom, &b.group)));
+        for kind in kinds {
+            let at = groups.iter().position(|g| g.name == kind.group).unwrap_or_else(|| {
+                groups.push(Group { name: kind.group.clone(), versions: Vec::new() });
+                groups.len() - 1
+            });
+            for version in kind.versions.iter().filter(|v| v.served) {
+                if !groups[at].versions.contains(&version.name) {
+                    groups[at].versions.push(version.name.clone());
+                }
+            }
+        }
+        groups.retain(|g| !g.versions.is_empty());
+        for group in &mut groups {
+            group.versions.sort_by_key(|v| Reverse(version_rank(v)));
+        }
+        groups
+    }
+
+    /// What the OpenAPI documents are made of.
+    pub fn infos(&self) -> Vec<KindInfo> {
+        let mut infos = Vec::new();
+        for kind in &self.kinds {
+            for version in kind.versions.iter().filter(|v| v.served) {
+                let status = version.status.then(|| "status".to_owned());
+                let scale = version.scale.as_ref().map(|_| "scale".to_owned());
+                infos.push(KindInfo {
+                    group: kind.group.clone(),
+                    version: version.name.clone(),
+                    kind: kind.kind.clone(),
+                    plural: kind.plural.clone(),
+                    namespaced: kind.namespaced,
+                    subresources: status.into_iter().chain(scale).collect(),
+                    schema: version.raw_schema.clone(),
+                });
+            }
+        }
+        infos
+    }
+}
+
+/// Kubernetes' order of versions: stable over beta over alpha, higher numbers first, other names last.
+fn version_rank(version: &str) -> (u8, u64, u64, Reverse<String>) {
+    let parse = || {
+        let rest = version.strip_prefix('v')?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (major, rest) = rest.split_at(digits);
+        let major: u64 = major.parse().ok()?;
+        for (word, rank) in [("beta", 2), ("alpha", 1)] {
+            if let Some(minor) = rest.strip_prefix(word) {
+                return Some((rank, major, minor.parse().ok()?));
+            }
+        }
+        rest.is_empty().then_some((3, major, 0))
+    };
+    let (rank, major, minor) = parse().unwrap_or((0, 0, 0));
+    (rank, major, minor, Reverse(version.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_kinds_is_read() {
+        let registry = Registry::new();
+        assert!(registry.kinds().count() >= 10);
+        assert!(registry.find("", "v1", "configmaps").is_some());
+        assert!(registry.find("events.k8s.io", "v1", "events").is_some());
+        assert!(registry.find("events.k8s.io", "v2", "events").is_none());
+        for kind in registry.kinds() {
+            for column in &kind.versions[0].columns {
+                assert!(!column.paths.is_empty(), "{} {}", kind.kind, column.name);
+            }
+        }
+        assert_eq!(registry.groups()[0], Group { name: String::new(), versions: vec!["v1".to_owned()] });
+    }
+
+    #[test]
+    fn versions_are_ordered_as_kubernetes_does() {
+        let mut versions = ["foo1", "v1alpha1", "v2", "v1beta2", "v10", "v1", "v1beta1", "foo10"];
+        versions.sort_by_key(|v| Reverse(version_rank(v)));
+        assert_eq!(versions, ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "foo1", "foo10"]);
+    }
+}

@@ -1,0 +1,107 @@
+//! The cluster: everything that outlives a front.
+//!
+//! Owns the lock around store and registry, the signal that something changed, and the secrets of the cluster (its
+//! certificate authority and its token). Must not know HTTP.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::error::Error;
+use crate::meta;
+use crate::registry::Registry;
+use crate::store::{Key, Store};
+use crate::tls::Authority;
+
+/// A cluster in memory. It outlives the fronts that serve it: a test may kill one and start another.
+#[derive(Debug)]
+pub struct State {
+    inner: Mutex<Inner>,
+    changed: watch::Sender<u64>,
+    authority: OnceLock<Authority>,
+    token: String,
+}
+
+/// What the lock guards. Writes are plain functions of it: read, decide, store, with nobody in between.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub store: Store,
+    pub registry: Arc<Registry>,
+}
+
+impl State {
+    /// An empty cluster: the four namespaces of every cluster, and no custom kinds.
+    #[must_use]
+    pub fn new() -> Arc<State> {
+        let mut inner = Inner { store: Store::new(), registry: Arc::new(Registry::new()) };
+        for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
+            let namespace = json!({
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {
+                    "name": name,
+                    "uid": meta::new_uid(),
+                    "creationTimestamp": meta::now(),
+                    "labels": { "kubernetes.io/metadata.name": name },
+                },
+                "spec": { "finalizers": ["kubernetes"] },
+                "status": { "phase": "Active" },
+            });
+            inner.store.put(&crate::namespace::STORAGE.into(), Key::new("", name), namespace);
+        }
+        let (changed, _) = watch::channel(inner.store.version());
+        let token = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+        Arc::new(State { inner: Mutex::new(inner), changed, authority: OnceLock::new(), token })
+    }
+
+    /// Forgets the history of writes, as etcd does after a compaction: the next watch from an older version, and the
+    /// next page of an older list, is answered with 410.
+    pub fn compact(&self) {
+        self.lock().store.compact();
+        self.changed.send_modify(|_| ());
+    }
+
+    /// The token that a front accepts when its options name none.
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// The certificate authority; made when the first front starts.
+    pub(crate) fn authority(&self) -> Result<&Authority, Error> {
+        match self.authority.get() {
+            Some(authority) => Ok(authority),
+            None => {
+                let made = Authority::new()?;
+                Ok(self.authority.get_or_init(|| made))
+            }
+        }
+    }
+
+    pub(crate) fn read<R>(&self, read: impl FnOnce(&Inner) -> R) -> R {
+        read(&self.lock())
+    }
+
+    /// Runs a write and wakes the watches.
+    pub(crate) fn write<R>(&self, write: impl FnOnce(&mut Inner) -> R) -> R {
+        let mut inner = self.lock();
+        let before = inner.store.version();
+        let result = write(&mut inner);
+        let after = inner.store.version();
+        drop(inner);
+        if after != before {
+            self.changed.send_replace(after);
+        }
+        result
+    }
+
+    /// Wakes when something was written.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A panic in a write leaves at worst that write undone: objects are replaced whole.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

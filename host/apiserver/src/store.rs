@@ -1,0 +1,275 @@
+//! Objects and their history: the part of the cluster that etcd would be.
+//!
+//! Owns the one resource version that every write advances, the objects of every kind, and the bounded history from
+//! which watches and the later pages of a list are served. Must not know kinds, schemas or HTTP: a storage is a name.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+/// A stored object; never changed in place.
+pub(crate) type Object = Arc<Value>;
+
+/// Changes that are kept. A list of 500 a page over 10,000 objects that are all rewritten meanwhile still ends.
+const HISTORY_CHANGES: usize = 20_000;
+/// Bytes (estimated) that they may hold together: 20 objects of the largest size that a request may have (3 MiB).
+const HISTORY_BYTES: usize = 64 << 20;
+
+/// Where an object lies within its storage. The namespace is empty for cluster-scoped kinds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub namespace: String,
+    pub name: String,
+}
+
+impl Key {
+    pub fn new(namespace: &str, name: &str) -> Key {
+        Key { namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+}
+
+/// One write.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub version: u64,
+    pub storage: Arc<str>,
+    pub key: Key,
+    pub old: Option<Object>,
+    pub new: Option<Object>,
+    /// The object as it was last, with the version of its end; only of removals.
+    pub last: Option<Object>,
+    size: usize,
+}
+
+/// A position that the history no longer reaches.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Compacted {
+    pub oldest: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    version: u64,
+    objects: BTreeMap<Arc<str>, BTreeMap<Key, Object>>,
+    history: VecDeque<Arc<Change>>,
+    history_bytes: usize,
+    /// Changes up to and including this version are forgotten.
+    compacted: u64,
+}
+
+impl Store {
+    pub fn new() -> Store {
+        Store { version: 1, objects: BTreeMap::new(), history: VecDeque::new(), history_bytes: 0, compacted: 0 }
+    }
+
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub fn get(&self, storage: &str, key: &Key) -> Option<&Object> {
+        self.objects.get(storage)?.get(key)
+    }
+
+    /// The objects of one namespace, or of all, in the order of their keys.
+    pub fn list<'a>(
+        &'a self,
+        storage: &str,
+        namespace: Option<&'a str>,
+    ) -> impl Iterator<Item = (&'a Key, &'a Object)> + use<'a> {
+        let start = Key::new(namespace.unwrap_or_default(), "");
+        self.objects
+            .get(storage)
+            .into_iter()
+            .flat_map(move |objects| objects.range(start.clone()..))
+            .take_while(move |(key, _)| namespace.is_none_or(|n| key.namespace == n))
+    }
+
+    /// Everything that lies in a namespace, whatever its kind.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<(Arc<str>, Key)> {
+        let storages = self.objects.keys();
+        storages
+            .flat_map(|s| self.list(s, Some(namespace)).map(|(key, _)| (s.clone(), key.clone())))
+            .filter(|(_, key)| !key.namespace.is_empty())
+            .collect()
+    }
+
+    /// The objects as they were at `version`, by undoing what came later.
+    pub fn list_at(
+        &self,
+        storage: &str,
+        namespace: Option<&str>,
+        version: u64,
+    ) -> Result<Vec<(Key, Object)>, Compacted> {
+        if version < self.compacted {
+            return Err(Compacted { oldest: self.compacted });
+        }
+        let mut objects: BTreeMap<Key, Object> =
+            self.list(storage, namespace).map(|(k, o)| (k.clone(), o.clone())).collect();
+        for change in self.history.iter().rev().take_while(|c| c.version > version) {
+            if &*change.storage != storage || namespace.is_some_and(|n| n != change.key.namespace) {
+                continue;
+            }
+            match &change.old {
+                Some(old) => objects.insert(change.key.clone(), old.clone()),
+                None => objects.remove(&change.key),
+            };
+        }
+        Ok(objects.into_iter().collect())
+    }
+
+    /// At most `max` changes of a storage after `version`, and the position that they reach.
+    pub fn since(
+        &self,
+        storage: &str,
+        namespace: Option<&str>,
+        version: u64,
+        max: usize,
+    ) -> Result<(Vec<Arc<Change>>, u64), Compacted> {
+        if version < self.compacted {
+            return Err(Compacted { oldest: self.compacted });
+        }
+        let first = self.history.partition_point(|c| c.version <= version);
+        let mut found = Vec::new();
+        for change in self.history.range(first..) {
+            if &*change.storage != storage || namespace.is_some_and(|n| n != change.key.namespace) {
+                continue;
+            }
+            if found.len() == max {
+                let reached = found.last().map_or(version, |c: &Arc<Change>| c.version);
+                return Ok((found, reached));
+            }
+            found.push(change.clone());
+        }
+        Ok((found, self.version.max(version)))
+    }
+
+    /// Stores an object under the next version, which is written into it.
+    pub fn put(&mut self, storage: &Arc<str>, key: Key, mut value: Value) -> Object {
+        self.version += 1;
+        set_version(&mut value, self.version);
+        let object = Arc::new(value);
+        let old = self.objects.entry(storage.clone()).or_default().insert(key.clone(), object.clone());
+        self.record(storage, key, old, Some(object.clone()), None);
+        object
+    }
+
+    /// Removes an object; what is returned carries the version of the removal.
+    pub fn remove(&mut self, storage: &Arc<str>, key: &Key, last: Value) -> Object {
+        self.version += 1;
+        let mut last = last;
+        set_version(&mut last, self.version);
+        let last = Arc::new(last);
+        let old = self.objects.get_mut(storage).and_then(|objects| objects.remove(key));
+        self.record(storage, key.clone(), old, None, Some(last.clone()));
+        last
+    }
+
+    /// Replaces what is read of an object without a write: neither version nor event. For a schema that changed.
+    pub fn reread(&mut self, storage: &str, mut read: impl FnMut(&Value) -> Option<Value>) {
+        let Some(objects) = self.objects.get_mut(storage) else { return };
+        for object in objects.values_mut() {
+            if let Some(value) = read(object) {
+                *object = Arc::new(value);
+            }
+        }
+    }
+
+    /// Forgets the history: a watch or page from before now is told to start over.
+    pub fn compact(&mut self) {
+        self.history.clear();
+        self.history_bytes = 0;
+        self.compacted = self.version;
+    }
+
+    fn record(
+        &mut self,
+        storage: &Arc<str>,
+        key: Key,
+        old: Option<Object>,
+        new: Option<Object>,
+        last: Option<Object>,
+    ) {
+        let size = new.as_deref().or(last.as_deref()).map_or(0, size_of);
+        let storage = storage.clone();
+        self.history_bytes += size;
+        self.history.push_back(Arc::new(Change { version: self.version, storage, key, old, new, last, size }));
+        while self.history.len() > HISTORY_CHANGES || self.history_bytes > HISTORY_BYTES {
+            let Some(oldest) = self.history.pop_front() else { break };
+            self.history_bytes -= oldest.size;
+            self.compacted = oldest.version;
+        }
+    }
+}
+
+fn set_version(value: &mut Value, version: u64) {
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("resourceVersion".to_owned(), json!(version.to_string()));
+    }
+}
+
+/// About what a value costs in memory.
+fn size_of(value: &Value) -> usize {
+    const NODE: usize = 32;
+    match value {
+        Value::String(s) => NODE + s.len(),
+        Value::Array(items) => NODE + items.iter().map(size_of).sum::<usize>(),
+        Value::Object(map) => NODE + map.iter().map(|(k, v)| NODE + k.len() + size_of(v)).sum::<usize>(),
+        _ => NODE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(n: u64) -> Value {
+        json!({ "metadata": { "name": "x" }, "n": n })
+    }
+
+    #[test]
+    fn a_list_at_a_version_undoes_what_came_later() {
+        let mut store = Store::new();
+        let s: Arc<str> = "s".into();
+        store.put(&s, Key::new("a", "one"), object(1));
+        store.put(&s, Key::new("b", "two"), object(2));
+        let then = store.version();
+        store.put(&s, Key::new("a", "one"), object(3));
+        store.remove(&s, &Key::new("b", "two"), object(2));
+        store.put(&s, Key::new("a", "three"), object(4));
+        let at = store.list_at("s", None, then).unwrap();
+        let seen: Vec<_> = at.iter().map(|(k, o)| (k.name.as_str(), o["n"].as_u64().unwrap())).collect();
+        assert_eq!(seen, [("one", 1), ("two", 2)]);
+        assert_eq!(store.list_at("s", Some("b"), then).unwrap().len(), 1);
+        assert_eq!(store.list("s", Some("a")).count(), 2);
+    }
+
+    #[test]
+    fn changes_come_in_order_in_batches_and_end_with_compaction() {
+        let mut store = Store::new();
+        let s: Arc<str> = "s".into();
+        let start = store.version();
+        for n in 0..5 {
+            store.put(&s, Key::new("", &n.to_string()), object(n));
+        }
+        let (first, cursor) = store.since("s", None, start, 3).unwrap();
+        let (rest, end) = store.since("s", None, cursor, 3).unwrap();
+        let versions: Vec<_> = first.iter().chain(&rest).map(|c| c.version).collect();
+        assert_eq!(versions, [2, 3, 4, 5, 6]);
+        assert_eq!(end, 6);
+        store.compact();
+        assert_eq!(store.since("s", None, 5, 3).unwrap_err(), Compacted { oldest: 6 });
+        assert!(store.since("s", None, 6, 3).is_ok());
+    }
+
+    #[test]
+    fn history_is_bounded() {
+        let mut store = Store::new();
+        let s: Arc<str> = "s".into();
+        for n in 0..HISTORY_CHANGES as u64 + 10 {
+            store.put(&s, Key::new("", "x"), object(n));
+        }
+        assert_eq!(store.history.len(), HISTORY_CHANGES);
+        assert!(store.since("s", None, 5, 1).is_err());
+    }
+}

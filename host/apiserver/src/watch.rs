@@ -1,0 +1,231 @@
+//! WATCH: the changes of a kind as lines of JSON.
+//!
+//! Owns one watch's position in the history. It has no queue of its own: it reads the history from its position when
+//! the reader has taken what came before, so that a slow reader costs nothing and, when the history has moved past
+//! it, is told to list again. Must not know how changes are made.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use serde_json::{Value, json};
+use tokio::sync::watch::Receiver;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::encode;
+use crate::kinds::Target;
+use crate::negotiate::Form;
+use crate::read::{View, fresh};
+use crate::request::Options;
+use crate::selector::Selector;
+use crate::state::State;
+use crate::status::ApiError;
+use crate::store::{Change, Object};
+use crate::table::table;
+
+/// Changes that are taken from the history at once, and so lines that wait for a reader.
+const BATCH: usize = 64;
+/// How often a quiet watch is told its position.
+const BOOKMARK: Duration = Duration::from_secs(60);
+
+struct Watch {
+    state: Arc<State>,
+    changes: Receiver<u64>,
+    stop: CancellationToken,
+    target: Target,
+    namespace: Option<String>,
+    selector: Selector,
+    view: View,
+    /// Everything up to here was sent.
+    position: u64,
+    /// Objects of the beginning that were not sent yet.
+    initial: VecDeque<Object>,
+    /// A bookmark follows them.
+    announce: bool,
+    columns_sent: bool,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    deadline: Instant,
+    ended: bool,
+}
+
+/// Starts a watch. What is wrong with the request is said here; what comes later is said in the stream.
+pub(crate) async fn watch(
+    state: &Arc<State>,
+    target: &Target,
+    namespace: Option<&str>,
+    options: &Options,
+    view: View,
+    stop: CancellationToken,
+) -> Result<impl Stream<Item = Result<Bytes, std::convert::Infallible>> + use<>, ApiError> {
+    options.check_list()?;
+    let selector = Selector::parse(target, &options.label_selector, &options.field_selector)?;
+    let asked = options
+        .version_number()
+        .map_err(|why| ApiError::internal(format!("resourceVersion: {why}")))?;
+    if let Some(version) = asked {
+        fresh(state, version).await?;
+    }
+    // Subscribed before the state is read, so that no change falls in between.
+    let changes = state.changes();
+    let initial_events = options.initial_events.unwrap_or(asked.is_none());
+    let (initial, position) = state.read(|inner| {
+        let now = inner.store.version();
+        if initial_events {
+            let objects = inner.store.list(&target.kind.storage, namespace);
+            (objects.map(|(_, object)| object.clone()).collect(), now)
+        } else {
+            (VecDeque::new(), asked.unwrap_or(now))
+        }
+    });
+    // Clients that name no end are spread over half an hour, as a real server does.
+    let seconds = options.timeout_seconds.unwrap_or_else(|| fastrand::u64(1800..3600));
+    let now = Instant::now();
+    let watch = Watch {
+        state: state.clone(),
+        changes,
+        stop,
+        target: target.clone(),
+        namespace: namespace.map(str::to_owned),
+        selector,
+        view,
+        position,
+        initial,
+        announce: options.initial_events == Some(true),
+        columns_sent: false,
+        bookmarks: options.bookmarks,
+        next_bookmark: now + BOOKMARK,
+        deadline: now + Duration::from_secs(seconds.min(86_400)),
+        ended: false,
+    };
+    Ok(futures_util::stream::unfold(watch, |mut watch| async {
+        let lines = watch.next().await?;
+        Some((Ok(Bytes::from(lines)), watch))
+    }))
+}
+
+impl Watch {
+    /// The next lines; `None` at the end.
+    async fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if self.ended {
+                return None;
+            }
+            let mut lines = Vec::new();
+            if !self.initial.is_empty() {
+                for object in self.initial.drain(..self.initial.len().min(BATCH)).collect::<Vec<_>>() {
+                    let shown = self.target.view(&object);
+                    if self.selector.matches(&shown) {
+                        self.line(&mut lines, "ADDED", &shown);
+                    }
+                }
+            } else if std::mem::take(&mut self.announce) {
+                self.bookmark(&mut lines, true);
+            } else {
+                self.take_changes(&mut lines);
+                if lines.is_empty() && !self.ended {
+                    self.wait(&mut lines).await;
+                }
+            }
+            if !lines.is_empty() {
+                return Some(lines);
+            }
+        }
+    }
+
+    fn take_changes(&mut self, lines: &mut Vec<u8>) {
+        self.changes.mark_unchanged();
+        let (taken, served) = self.state.read(|inner| {
+            let storage = &self.target.kind.storage;
+            let taken = inner.store.since(storage, self.namespace.as_deref(), self.position, BATCH);
+            let kind = &self.target.kind;
+            let now = inner.registry.find(&kind.group, &self.target.version().name, &kind.plural);
+            let uid = |mark: &str| mark.split('/').next().unwrap_or_default().to_owned();
+            (taken, now.is_some_and(|now| uid(&now.kind.definition) == uid(&kind.definition)))
+        });
+        match taken {
+            Ok((changes, position)) => {
+                self.position = position;
+                self.ended = changes.is_empty() && !served;
+                for change in changes {
+                    self.change(lines, &change);
+                }
+            }
+            Err(compacted) => {
+                let status = ApiError::too_old(self.position, compacted.oldest).to_value();
+                lines.extend(encode::event("ERROR", &status, false));
+                self.ended = true;
+            }
+        }
+    }
+
+    /// A change as this watch sees it: an object that stops to match is gone, one that starts to is new.
+    fn change(&mut self, lines: &mut Vec<u8>, change: &Change) {
+        let shown = |object: &Option<Object>| object.as_ref().map(|o| self.target.view(o));
+        let matching = |object: Option<Object>| object.filter(|o| self.selector.matches(o));
+        let (old, new) = (matching(shown(&change.old)), matching(shown(&change.new)));
+        match (old, new) {
+            (None, Some(new)) => self.line(lines, "ADDED", &new),
+            (Some(_), Some(new)) => self.line(lines, "MODIFIED", &new),
+            (Some(old), None) => {
+                let last = shown(&change.last).unwrap_or_else(|| {
+                    let mut last = Value::clone(&old);
+                    last["metadata"]["resourceVersion"] = json!(change.version.to_string());
+                    last.into()
+                });
+                self.line(lines, "DELETED", &last);
+            }
+            (None, None) => {}
+        }
+    }
+
+    async fn wait(&mut self, lines: &mut Vec<u8>) {
+        let bookmark = if self.bookmarks { self.next_bookmark } else { self.deadline };
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => self.ended = true,
+            () = tokio::time::sleep_until(self.deadline) => {
+                self.ended = true;
+                if self.bookmarks {
+                    self.bookmark(lines, false);
+                }
+            }
+            () = tokio::time::sleep_until(bookmark), if self.bookmarks => self.bookmark(lines, false),
+            changed = self.changes.changed() => self.ended = changed.is_err(),
+        }
+    }
+
+    fn bookmark(&mut self, lines: &mut Vec<u8>, initial: bool) {
+        self.next_bookmark = Instant::now() + BOOKMARK;
+        if !self.bookmarks {
+            return;
+        }
+        let mut metadata = json!({ "resourceVersion": self.position.to_string() });
+        if initial {
+            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+        }
+        let object = json!({
+            "apiVersion": self.target.api_version(),
+            "kind": self.target.kind.kind,
+            "metadata": metadata,
+        });
+        self.line(lines, "BOOKMARK", &object);
+    }
+
+    fn line(&mut self, lines: &mut Vec<u8>, kind: &str, object: &Value) {
+        let custom = self.target.kind.custom;
+        match self.view.form {
+            Form::Plain => lines.extend(encode::event(kind, object, custom)),
+            Form::Partial => lines.extend(encode::event(kind, &encode::partial(object), false)),
+            Form::Table => {
+                let columns = !std::mem::replace(&mut self.columns_sent, true);
+                let metadata = json!({ "resourceVersion": object.pointer("/metadata/resourceVersion") });
+                let table = table(&self.target, metadata, [object], self.view.include, columns);
+                lines.extend(encode::event(kind, &table, false));
+            }
+        }
+    }
+}
