@@ -1,0 +1,150 @@
+//! Finds the slot of a key: a hash table by linear hashing, whose chains run through the slots.
+//!
+//! Each insert splits at most one bucket and each removal joins a few, so there is no rehash that would stop the queue.
+//! Knows nothing of what a slot holds beside key, hash and chain.
+
+use crate::segments::Segments;
+use crate::slots::{NIL, Slots};
+
+/// Buckets of an empty table.
+const MIN_BUCKETS: usize = 64;
+
+/// Buckets joined by one removal: joining begins when a quarter of them is in use, so that four keep pace with the keys.
+const JOINS: usize = 4;
+
+/// See the module.
+pub(crate) struct Index {
+    /// The first slot of each chain. Every living slot is in the chain of `bucket(hash)`, once.
+    heads: Segments<u32>,
+    /// The power of two at or below the number of buckets, less one.
+    mask: u32,
+}
+
+impl Index {
+    pub(crate) fn new() -> Self {
+        let mut heads = Segments::new();
+        for _ in 0..MIN_BUCKETS {
+            heads.push(NIL);
+        }
+        Self {
+            heads,
+            mask: MIN_BUCKETS as u32 - 1,
+        }
+    }
+
+    /// Buckets below `len - (mask + 1)` are split already and use one bit more.
+    #[inline]
+    fn bucket(&self, hash: u32) -> usize {
+        let wide = (hash & (self.mask * 2 + 1)) as usize;
+        if wide < self.heads.len() {
+            wide
+        } else {
+            (hash & self.mask) as usize
+        }
+    }
+
+    #[inline]
+    pub(crate) fn find<K: Eq>(&self, slots: &Slots<K>, hash: u32, key: &K) -> Option<u32> {
+        let mut at = self.heads[self.bucket(hash)];
+        while at != NIL {
+            let slot = &slots[at];
+            if slot.hash == hash && slot.key.as_ref() == Some(key) {
+                return Some(at);
+            }
+            at = slot.chain;
+        }
+        None
+    }
+
+    /// Takes in a slot that `slots` has just made.
+    pub(crate) fn insert<K>(&mut self, slots: &mut Slots<K>, at: u32) {
+        if slots.live() as usize > self.heads.len() {
+            self.split(slots);
+        }
+        let bucket = self.bucket(slots[at].hash);
+        self.link(slots, bucket, at);
+    }
+
+    /// Lets go of a slot that `slots` is about to free.
+    pub(crate) fn remove<K>(&mut self, slots: &mut Slots<K>, at: u32) {
+        let bucket = self.bucket(slots[at].hash);
+        let next = slots[at].chain;
+        let mut before = self.heads[bucket];
+        if before == at {
+            self.heads[bucket] = next;
+        } else {
+            while slots[before].chain != at {
+                before = slots[before].chain;
+            }
+            slots[before].chain = next;
+        }
+        for _ in 0..JOINS {
+            if self.heads.len() <= MIN_BUCKETS || slots.live() as usize >= self.heads.len() / 4 {
+                break;
+            }
+            self.join(slots);
+        }
+    }
+
+    fn link<K>(&mut self, slots: &mut Slots<K>, bucket: usize, at: u32) {
+        slots[at].chain = self.heads[bucket];
+        self.heads[bucket] = at;
+    }
+
+    fn split<K>(&mut self, slots: &mut Slots<K>) {
+        let low = self.heads.len() - (self.mask as usize + 1);
+        let mut at = std::mem::replace(&mut self.heads[low], NIL);
+        self.heads.push(NIL);
+        if self.heads.len() == (self.mask as usize + 1) * 2 {
+            self.mask = self.mask * 2 + 1;
+        }
+        while at != NIL {
+            let next = slots[at].chain;
+            let bucket = self.bucket(slots[at].hash);
+            self.link(slots, bucket, at);
+            at = next;
+        }
+    }
+
+    fn join<K>(&mut self, slots: &mut Slots<K>) {
+        let Some(mut at) = self.heads.pop() else {
+            return;
+        };
+        if self.heads.len() < self.mask as usize + 1 {
+            self.mask /= 2;
+        }
+        while at != NIL {
+            let next = slots[at].chain;
+            let bucket = self.bucket(slots[at].hash);
+            self.link(slots, bucket, at);
+            at = next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_every_key_while_it_grows_and_shrinks() {
+        let (mut slots, mut index) = (Slots::new(), Index::new());
+        let hash = |key: u32| key.wrapping_mul(0x9E37_79B9).rotate_left(16) & !3;
+        for round in 0..2 {
+            for key in 0..5000 {
+                let at = slots.insert(key, hash(key));
+                index.insert(&mut slots, at);
+            }
+            assert!(index.heads.len() > 4000);
+            for key in 0..5000 {
+                let at = index.find(&slots, hash(key), &key);
+                assert_eq!(at.map(|at| slots[at].key), Some(Some(key)), "round {round}");
+                let at = at.unwrap();
+                index.remove(&mut slots, at);
+                slots.remove(at);
+                assert_eq!(index.find(&slots, hash(key), &key), None);
+            }
+            assert_eq!((slots.live(), index.heads.len()), (0, MIN_BUCKETS));
+        }
+    }
+}

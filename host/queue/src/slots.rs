@@ -1,0 +1,242 @@
+//! Where the state of each key lives: one slot per key, addressed by a small number that never changes while the key is
+//! known.
+//!
+//! Lists, timers, the index and leases all speak of slots by number, so that a key is hashed once per add and never again.
+//! Knows nothing of the rules: which fields mean what together is for `rules`.
+
+use std::ops::{Index, IndexMut};
+
+use crate::metrics::Lane;
+
+/// No slot, no position.
+pub(crate) const NIL: u32 = u32::MAX;
+
+/// Slots per chunk. A chunk (some 36 KiB) is the unit in which memory is taken and given back.
+const CHUNK: u32 = 512;
+
+/// Where a key is. It is in the list of that name, or in none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// In no list: waits for a timer, or only its failures are remembered.
+    Idle,
+    /// Dirty, waits to be taken.
+    Queued(Lane),
+    /// With a worker.
+    Running,
+}
+
+/// All that is known of one key.
+pub(crate) struct Slot<K> {
+    /// `None` only in a free slot.
+    pub(crate) key: Option<K>,
+    /// Low bits of the key's hash, so that nobody hashes it again.
+    pub(crate) hash: u32,
+    /// Next slot in the hash bucket; in a free slot, the next free slot of the chunk.
+    pub(crate) chain: u32,
+    /// Neighbours in the list of `place`.
+    pub(crate) prev: u32,
+    /// See `prev`.
+    pub(crate) next: u32,
+    /// Position in the timer heap, or `NIL`. The heap keeps this true.
+    pub(crate) timer: u32,
+    /// Failures since the last forget. A key with failures keeps its slot.
+    pub(crate) failures: u32,
+    pub(crate) place: Place,
+    /// Dirty while running: the lane it goes to when its run ends.
+    pub(crate) again: Option<Lane>,
+    /// Dirty while running, but only by an own write: a failure of this run takes the mark away.
+    pub(crate) again_own: bool,
+    /// This run began before `back_off_until`: its failure is not counted.
+    pub(crate) early: bool,
+    /// The lane from which the last run was taken; a retry of that run goes back there.
+    pub(crate) ran_in: Lane,
+    /// The pending timer stands for an `add_after`. With `NIL` in `timer` both flags are false, else one at least is true.
+    pub(crate) timer_plain: bool,
+    /// The pending timer stands for a back-off.
+    pub(crate) timer_back_off: bool,
+    /// The lane the key goes to when its timer fires.
+    pub(crate) timer_lane: Lane,
+    /// When the last counted failure may be retried; 0 if none. Stays when an add cuts the back-off short.
+    pub(crate) back_off_until: u64,
+    /// When the key became dirty; 0 if nobody wants times.
+    pub(crate) queued_at: u64,
+    /// When the run began; 0 if nobody wants times.
+    pub(crate) started_at: u64,
+}
+
+impl<K> Slot<K> {
+    fn free(chain: u32) -> Self {
+        Self {
+            key: None,
+            hash: 0,
+            chain,
+            prev: NIL,
+            next: NIL,
+            timer: NIL,
+            failures: 0,
+            place: Place::Idle,
+            again: None,
+            again_own: false,
+            early: false,
+            ran_in: Lane::High,
+            timer_plain: false,
+            timer_back_off: false,
+            timer_lane: Lane::High,
+            back_off_until: 0,
+            queued_at: 0,
+            started_at: 0,
+        }
+    }
+}
+
+struct Chunk<K> {
+    /// Grows to `CHUNK`; empty storage when no key lives here.
+    slots: Vec<Slot<K>>,
+    /// First free slot among `slots`, by its number.
+    free: u32,
+    live: u32,
+}
+
+/// See the module.
+pub(crate) struct Slots<K> {
+    chunks: Vec<Chunk<K>>,
+    /// The chunks with room, each once; new keys go to the last.
+    open: Vec<u32>,
+    live: u32,
+}
+
+impl<K> Slots<K> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            chunks: Vec::new(),
+            open: Vec::new(),
+            live: 0,
+        }
+    }
+
+    /// How many keys have a slot.
+    pub(crate) fn live(&self) -> u32 {
+        self.live
+    }
+
+    /// One past the highest slot number that may be in use.
+    pub(crate) fn end(&self) -> u32 {
+        self.chunks.len() as u32 * CHUNK
+    }
+
+    /// Whether a number below `end` is that of a living key.
+    pub(crate) fn is_live(&self, at: u32) -> bool {
+        self.chunks[(at / CHUNK) as usize]
+            .slots
+            .get((at % CHUNK) as usize)
+            .is_some_and(|slot| slot.key.is_some())
+    }
+
+    /// A fresh slot for a key: idle, no timer, no failures, in no list and no bucket.
+    pub(crate) fn insert(&mut self, key: K, hash: u32) -> u32 {
+        self.live += 1;
+        let number = match self.open.last() {
+            Some(&number) => number,
+            None => {
+                let number = self.chunks.len() as u32;
+                self.chunks.push(Chunk {
+                    slots: Vec::new(),
+                    free: NIL,
+                    live: 0,
+                });
+                self.open.push(number);
+                number
+            }
+        };
+        let chunk = &mut self.chunks[number as usize];
+        chunk.live += 1;
+        if chunk.live == CHUNK {
+            self.open.pop();
+        }
+        if chunk.free != NIL {
+            let at = chunk.free;
+            let slot = &mut chunk.slots[(at % CHUNK) as usize];
+            chunk.free = slot.chain;
+            slot.chain = NIL;
+            slot.key = Some(key);
+            slot.hash = hash;
+            return at;
+        }
+        let at = number * CHUNK + chunk.slots.len() as u32;
+        chunk.slots.push(Slot {
+            key: Some(key),
+            hash,
+            ..Slot::free(NIL)
+        });
+        at
+    }
+
+    /// Frees a slot whose fields are back to those of a fresh one (but for those that an insert or a run overwrites).
+    pub(crate) fn remove(&mut self, at: u32) {
+        self.live -= 1;
+        let number = at / CHUNK;
+        let chunk = &mut self.chunks[number as usize];
+        let slot = &mut chunk.slots[(at % CHUNK) as usize];
+        slot.key = None;
+        slot.chain = chunk.free;
+        chunk.free = at;
+        chunk.live -= 1;
+        if chunk.live == CHUNK - 1 {
+            // Below the last, so that this chunk drains instead of being filled again.
+            self.open.push(number);
+            let len = self.open.len();
+            if len > 1 {
+                self.open.swap(len - 1, len - 2);
+            }
+        }
+        if chunk.live == 0 && self.open.last() != Some(&number) {
+            chunk.slots = Vec::new();
+            chunk.free = NIL;
+        }
+    }
+}
+
+impl<K> Index<u32> for Slots<K> {
+    type Output = Slot<K>;
+
+    #[inline]
+    fn index(&self, at: u32) -> &Slot<K> {
+        &self.chunks[(at / CHUNK) as usize].slots[(at % CHUNK) as usize]
+    }
+}
+
+impl<K> IndexMut<u32> for Slots<K> {
+    #[inline]
+    fn index_mut(&mut self, at: u32) -> &mut Slot<K> {
+        &mut self.chunks[(at / CHUNK) as usize].slots[(at % CHUNK) as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gives_the_memory_of_gone_keys_back() {
+        let mut slots = Slots::new();
+        let all: Vec<u32> = (0..100 * CHUNK).map(|n| slots.insert(n, n)).collect();
+        assert_eq!(slots.live(), 100 * CHUNK);
+        for &at in &all[1..] {
+            slots.remove(at);
+        }
+        let kept = slots
+            .chunks
+            .iter()
+            .filter(|chunk| chunk.slots.capacity() > 0)
+            .count();
+        assert!(kept <= 2, "{kept} chunks kept for one key");
+        assert_eq!((slots[all[0]].key, slots.live()), (Some(0), 1));
+        let again: Vec<u32> = (0..100 * CHUNK - 1).map(|n| slots.insert(n, n)).collect();
+        assert_eq!(
+            slots.chunks.len(),
+            100,
+            "room is used again: {}",
+            again.len()
+        );
+    }
+}

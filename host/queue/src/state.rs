@@ -1,0 +1,396 @@
+//! The state under the queue's lock and how a key moves through it: into a lane, to a worker, back.
+//!
+//! What each kind of add means is in `rules`; who sleeps and is woken is in `wait`. This module only notes in [`Wake`] whom
+//! the lock's holder has to wake once it has let go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::index::Index;
+use crate::limit::{BackOff, Tokens, nanos};
+use crate::lists::List;
+use crate::metrics::{Lane, Metrics, Stats};
+use crate::queue::Config;
+use crate::slots::{NIL, Place, Slots};
+use crate::timers::Timers;
+
+/// While both lanes hold keys, one take in this many is from the low lane: a swap or resync makes progress under any load of
+/// fresh changes, and costs them at most 7 % of their rate.
+pub const LOW_LANE_EVERY: u32 = 16;
+
+/// Timers fired in one hold of the lock: some 10 us.
+const FIRE_BATCH: usize = 64;
+
+/// How far the shutdown is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    Open,
+    /// No adds and no timers any more; what is queued is handed out.
+    Draining,
+    /// Nothing is handed out any more.
+    Closed,
+}
+
+/// Whom to wake after the lock is released.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Wake {
+    pub(crate) getters: u32,
+    pub(crate) leader: bool,
+    pub(crate) drained: bool,
+}
+
+/// A key for a worker.
+pub(crate) struct Taken<K> {
+    pub(crate) slot: u32,
+    pub(crate) key: K,
+    pub(crate) attempt: u32,
+    pub(crate) lane: Lane,
+    pub(crate) wait: Duration,
+}
+
+/// The answer to a getter.
+pub(crate) enum Next<K> {
+    Key(Taken<K>),
+    Nothing,
+    Closed,
+}
+
+/// See the module.
+pub(crate) struct State<K> {
+    /// A key has a slot as long as it is queued, running, delayed or has failures; no longer.
+    pub(crate) slots: Slots<K>,
+    pub(crate) index: Index,
+    /// The slots whose place is `Queued`, by lane.
+    pub(crate) high: List,
+    pub(crate) low: List,
+    /// The slots whose place is `Running`, oldest run first.
+    pub(crate) running: List,
+    pub(crate) timers: Timers,
+    pub(crate) phase: Phase,
+    /// Takes from the high lane since the last from the low lane, while the low lane held keys.
+    passed_over: u32,
+    /// Slots with failures.
+    pub(crate) failing: usize,
+    /// Slots with `timer_back_off`.
+    pub(crate) backing_off: usize,
+    /// Getters that sleep, or are woken and have not come back yet.
+    pub(crate) waiting: u32,
+    /// When the one getter that also watches the timers will wake, if there is such a getter. While getters sleep and timers
+    /// run there is one, or a getter is being woken that will become it.
+    pub(crate) leader: Option<u64>,
+    /// Somebody waits for the queue to be drained.
+    pub(crate) drain_awaited: bool,
+    pub(crate) wake: Wake,
+    pub(crate) back_off: BackOff,
+    pub(crate) bucket: Option<Tokens>,
+    pub(crate) metrics: Arc<dyn Metrics>,
+    times: bool,
+    /// Time zero. One nanosecond in the past at the start, so that no time of an event is 0.
+    epoch: Instant,
+}
+
+impl<K> State<K> {
+    pub(crate) fn new(config: Config) -> Self {
+        let now = Instant::now();
+        Self {
+            slots: Slots::new(),
+            index: Index::new(),
+            high: List::new(),
+            low: List::new(),
+            running: List::new(),
+            timers: Timers::new(),
+            phase: Phase::Open,
+            passed_over: 0,
+            failing: 0,
+            backing_off: 0,
+            waiting: 0,
+            leader: None,
+            drain_awaited: false,
+            wake: Wake::default(),
+            back_off: config.back_off,
+            bucket: config.bucket.map(Tokens::new),
+            times: config.metrics.wants_times(),
+            metrics: config.metrics,
+            epoch: now.checked_sub(Duration::from_nanos(1)).unwrap_or(now),
+        }
+    }
+
+    /// Nanoseconds since time zero.
+    pub(crate) fn now(&self) -> u64 {
+        nanos(Instant::now().saturating_duration_since(self.epoch))
+    }
+
+    /// A time of this queue as an instant for a sleep; a year at most, the sleeper looks again then.
+    pub(crate) fn instant(&self, time: u64) -> Instant {
+        const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+        let now = Instant::now();
+        self.epoch
+            .checked_add(Duration::from_nanos(time))
+            .unwrap_or(now + YEAR)
+            .min(now + YEAR)
+    }
+
+    fn stamp(&self) -> u64 {
+        if self.times { self.now() } else { 0 }
+    }
+
+    pub(crate) fn wake_getter(&mut self) {
+        if self.wake.getters < self.waiting {
+            self.wake.getters += 1;
+        }
+    }
+
+    fn push(&mut self, at: u32, lane: Lane) {
+        self.slots[at].place = Place::Queued(lane);
+        let list = match lane {
+            Lane::High => &mut self.high,
+            Lane::Low => &mut self.low,
+        };
+        list.push_back(&mut self.slots, at);
+        let depth = list.len();
+        self.metrics.depth_changed(lane, depth);
+        self.wake_getter();
+    }
+
+    fn pull(&mut self, at: u32, lane: Lane) {
+        let list = match lane {
+            Lane::High => &mut self.high,
+            Lane::Low => &mut self.low,
+        };
+        list.remove(&mut self.slots, at);
+        let depth = list.len();
+        self.metrics.depth_changed(lane, depth);
+    }
+
+    /// Marks a key as dirty. It moves up a lane if need be, never down.
+    pub(crate) fn enqueue(&mut self, at: u32, lane: Lane) {
+        match self.slots[at].place {
+            Place::Idle => {
+                self.slots[at].queued_at = self.stamp();
+                self.metrics.add(lane);
+                self.push(at, lane);
+            }
+            Place::Queued(Lane::Low) if lane == Lane::High => {
+                self.pull(at, Lane::Low);
+                self.push(at, Lane::High);
+            }
+            Place::Queued(_) => {}
+            Place::Running => {
+                self.note_dirty_run(at, lane);
+                let slot = &mut self.slots[at];
+                slot.again = slot.again.max(Some(lane));
+            }
+        }
+    }
+
+    /// Counts the first mark that a running key gets. To be called before the mark is set.
+    pub(crate) fn note_dirty_run(&mut self, at: u32, lane: Lane) {
+        if self.slots[at].again.is_none() && !self.slots[at].again_own {
+            self.slots[at].queued_at = self.stamp();
+            self.metrics.add(lane);
+        }
+    }
+
+    /// Queues keys whose delay is over, a batch at most; says whether more are due.
+    pub(crate) fn fire(&mut self) -> bool {
+        let Some(mut first) = self.timers.first().filter(|_| self.phase == Phase::Open) else {
+            return false;
+        };
+        let now = self.now();
+        for _ in 0..FIRE_BATCH {
+            if first > now {
+                return false;
+            }
+            let Some(at) = self.timers.first_slot() else {
+                return false;
+            };
+            let lane = self.slots[at].timer_lane;
+            self.stop_timer(at);
+            self.enqueue(at, lane);
+            match self.timers.first() {
+                Some(next) => first = next,
+                None => return false,
+            }
+        }
+        first <= now
+    }
+
+    /// Takes back a pending delayed add.
+    pub(crate) fn stop_timer(&mut self, at: u32) {
+        if self.slots[at].timer == NIL {
+            return;
+        }
+        self.timers.remove(&mut self.slots, at);
+        let slot = &mut self.slots[at];
+        slot.timer_plain = false;
+        if std::mem::take(&mut slot.timer_back_off) {
+            self.backing_off -= 1;
+        }
+    }
+
+    fn pick(&mut self) -> Option<(Lane, u32)> {
+        match (self.high.front(), self.low.front()) {
+            (Some(high), None) => {
+                self.passed_over = 0;
+                Some((Lane::High, high))
+            }
+            (Some(high), Some(_)) if self.passed_over + 1 < LOW_LANE_EVERY => {
+                self.passed_over += 1;
+                Some((Lane::High, high))
+            }
+            (_, Some(low)) => {
+                self.passed_over = 0;
+                Some((Lane::Low, low))
+            }
+            (None, None) => None,
+        }
+    }
+
+    /// Hands out the next key, if there is one now.
+    pub(crate) fn next(&mut self) -> Next<K>
+    where
+        K: Clone,
+    {
+        if self.phase == Phase::Closed {
+            return Next::Closed;
+        }
+        self.fire();
+        let Some((lane, at)) = self.pick() else {
+            return if self.phase == Phase::Open {
+                Next::Nothing
+            } else {
+                Next::Closed
+            };
+        };
+        self.pull(at, lane);
+        self.running.push_back(&mut self.slots, at);
+        let now = if self.times || self.slots[at].back_off_until != 0 {
+            self.now()
+        } else {
+            0
+        };
+        let slot = &mut self.slots[at];
+        slot.place = Place::Running;
+        slot.ran_in = lane;
+        slot.early = slot.back_off_until > now;
+        if !slot.early {
+            slot.back_off_until = 0;
+        }
+        let mut wait = Duration::ZERO;
+        if self.times {
+            slot.started_at = now;
+            wait = Duration::from_nanos(now.saturating_sub(slot.queued_at));
+            self.metrics.queue_duration(wait);
+        }
+        let (attempt, key) = (slot.failures, slot.key.clone());
+        // This run is the retry: its end decides anew.
+        if slot.timer_back_off && !slot.timer_plain {
+            self.stop_timer(at);
+        }
+        if self.wake.getters == 0 && self.leader.is_none() && self.timers.len() > 0 {
+            self.wake_getter();
+        }
+        match key {
+            Some(key) => Next::Key(Taken {
+                slot: at,
+                key,
+                attempt,
+                lane,
+                wait,
+            }),
+            None => Next::Nothing,
+        }
+    }
+
+    /// Ends the run of a key.
+    pub(crate) fn done(&mut self, at: u32) {
+        self.running.remove(&mut self.slots, at);
+        if self.times {
+            let worked = self.now().saturating_sub(self.slots[at].started_at);
+            self.metrics.work_duration(Duration::from_nanos(worked));
+        }
+        let slot = &mut self.slots[at];
+        slot.place = Place::Idle;
+        let mut again = slot.again.take();
+        if std::mem::take(&mut slot.again_own) {
+            again = Some(Lane::High);
+        }
+        match again {
+            Some(lane) => self.push(at, lane),
+            None => self.release(at),
+        }
+        if self.drain_awaited && self.running.len() == 0 {
+            self.drain_awaited = false;
+            self.wake.drained = true;
+        }
+    }
+
+    /// Gives up the slot of a key of which nothing is left to remember.
+    pub(crate) fn release(&mut self, at: u32) {
+        let slot = &self.slots[at];
+        if slot.place == Place::Idle && slot.timer == NIL && slot.failures == 0 {
+            self.index.remove(&mut self.slots, at);
+            self.slots.remove(at);
+        }
+    }
+
+    /// A getter goes to sleep. If it is to lead, until when.
+    pub(crate) fn park(&mut self) -> Option<Instant> {
+        self.waiting += 1;
+        match (self.leader, self.timers.first()) {
+            (None, Some(first)) => {
+                self.leader = Some(first);
+                Some(self.instant(first))
+            }
+            _ => None,
+        }
+    }
+
+    /// A getter has slept. If it is gone for good, its office as leader goes to another.
+    pub(crate) fn unpark(&mut self, led: bool, gone: bool) {
+        self.waiting -= 1;
+        if led {
+            self.leader = None;
+            if gone && self.timers.len() > 0 {
+                self.wake_getter();
+            }
+        }
+    }
+
+    pub(crate) fn shut_down(&mut self, phase: Phase) {
+        if self.phase != Phase::Closed {
+            self.phase = phase;
+        }
+        self.wake.drained |= std::mem::take(&mut self.drain_awaited);
+    }
+
+    /// Whether nothing runs and, while draining, nothing is queued. If not, the next chance will be told.
+    pub(crate) fn is_drained(&mut self) -> bool {
+        let queued = self.high.len() + self.low.len();
+        let drained = self.running.len() == 0 && (self.phase != Phase::Draining || queued == 0);
+        self.drain_awaited |= !drained;
+        drained
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let now = self.stamp();
+        let open = self.phase == Phase::Open;
+        let ran = |at: u32| Duration::from_nanos(now.saturating_sub(self.slots[at].started_at));
+        Stats {
+            high: self.high.len(),
+            low: self.low.len(),
+            delayed: if open { self.timers.len() } else { 0 },
+            backing_off: if open { self.backing_off } else { 0 },
+            failing: self.failing,
+            processing: self.running.len(),
+            longest_running: self.running.front().map(ran).unwrap_or_default(),
+            unfinished: self
+                .running
+                .iter(&self.slots)
+                .map(ran)
+                .fold(Duration::ZERO, Duration::saturating_add),
+        }
+    }
+}

@@ -1,0 +1,453 @@
+//! The queue against a twin that is written for clarity: random operations, every observable compared.
+//!
+//! The twin knows vectors and linear scans only. Where order is not promised (keys released by `clear_back_offs`) it accepts
+//! any order within the group.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::*;
+use crate::{BackOff, LOW_LANE_EVERY, Lease, Metrics, Stats};
+
+const BASE: u64 = 5;
+const CAP: u64 = 60;
+
+#[derive(Clone, Copy)]
+struct Delay {
+    key: u32,
+    due: Instant,
+    lane: Lane,
+    plain: bool,
+    back_off: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Failures {
+    key: u32,
+    count: u32,
+    until: Option<Instant>,
+}
+
+#[derive(Clone, Copy)]
+struct Queued {
+    key: u32,
+    since: Instant,
+    /// Keys that were queued by one `clear_back_offs` share it.
+    group: u64,
+}
+
+struct Run {
+    key: u32,
+    lane: Lane,
+    started: Instant,
+    early: bool,
+    again: Option<Lane>,
+    again_own: bool,
+    dirty_since: Instant,
+    lease: Lease<u32>,
+}
+
+struct Twin {
+    high: Vec<Queued>,
+    low: Vec<Queued>,
+    runs: Vec<Run>,
+    /// In the order in which they were set.
+    delays: Vec<Delay>,
+    failures: Vec<Failures>,
+    passed_over: u32,
+    group: u64,
+    now: Instant,
+}
+
+impl Twin {
+    fn failures(&self, key: u32) -> u32 {
+        self.failures
+            .iter()
+            .find(|failures| failures.key == key)
+            .map_or(0, |failures| failures.count)
+    }
+
+    fn until(&self, key: u32) -> Option<Instant> {
+        self.failures
+            .iter()
+            .find(|failures| failures.key == key)?
+            .until
+    }
+
+    fn delay(&self, key: u32) -> Option<Delay> {
+        self.delays.iter().find(|delay| delay.key == key).copied()
+    }
+
+    fn run(&mut self, key: u32) -> Option<&mut Run> {
+        self.runs.iter_mut().find(|run| run.key == key)
+    }
+
+    fn enqueue(&mut self, key: u32, lane: Lane) {
+        let now = self.now;
+        if let Some(run) = self.run(key) {
+            if run.again.is_none() && !run.again_own {
+                run.dirty_since = now;
+            }
+            run.again = run.again.max(Some(lane));
+            return;
+        }
+        if self.high.iter().any(|queued| queued.key == key) {
+            return;
+        }
+        let waits_low = self.low.iter().position(|queued| queued.key == key);
+        let mut queued = Queued {
+            key,
+            since: now,
+            group: self.group,
+        };
+        match (waits_low, lane) {
+            (Some(_), Lane::Low) => {}
+            (Some(at), Lane::High) => {
+                queued.since = self.low.remove(at).since;
+                self.high.push(queued);
+            }
+            (None, Lane::Low) => self.low.push(queued),
+            (None, Lane::High) => self.high.push(queued),
+        }
+    }
+
+    fn add(&mut self, key: u32) {
+        self.delays.retain(|delay| delay.key != key);
+        self.enqueue(key, Lane::High);
+    }
+
+    fn add_own(&mut self, key: u32) {
+        if self.delay(key).is_some_and(|delay| delay.back_off) {
+            return;
+        }
+        let now = self.now;
+        match self.run(key) {
+            None => self.add(key),
+            Some(run) => {
+                if run.again.is_none() && !run.again_own {
+                    run.dirty_since = now;
+                }
+                run.again_own = true;
+                self.delays.retain(|delay| delay.key != key);
+            }
+        }
+    }
+
+    fn set_delay(&mut self, new: Delay) {
+        let Some(at) = self.delays.iter().position(|delay| delay.key == new.key) else {
+            self.delays.push(new);
+            return;
+        };
+        let old = &mut self.delays[at];
+        old.lane = old.lane.max(new.lane);
+        old.plain |= new.plain;
+        old.back_off |= new.back_off;
+        if new.due < old.due {
+            let mut moved = self.delays.remove(at);
+            moved.due = new.due;
+            self.delays.push(moved);
+        }
+    }
+
+    fn add_after(&mut self, key: u32, delay: Duration) {
+        if delay.is_zero() {
+            return self.add(key);
+        }
+        let due = self.now + delay;
+        self.set_delay(Delay {
+            key,
+            due,
+            lane: Lane::High,
+            plain: true,
+            back_off: false,
+        });
+    }
+
+    fn add_rate_limited(&mut self, key: u32, at_least: Duration) {
+        let now = self.now;
+        let until = self.until(key);
+        let pending = self.delay(key).filter(|delay| delay.back_off);
+        let count = self.failures(key);
+        let mut lane = Lane::High;
+        let mut early = false;
+        if let Some(run) = self.run(key) {
+            run.again_own = false;
+            lane = run.lane;
+            early = run.early;
+        }
+        let due = match until {
+            Some(until) if early => until.max(now + at_least),
+            _ => now + ms((BASE << count.min(20)).min(CAP)).max(at_least),
+        };
+        let count = if early { count } else { count + 1 };
+        let until = Some(match (pending, until) {
+            (Some(_), Some(until)) => until.min(due),
+            (Some(forgotten), None) => forgotten.due.min(due),
+            (None, _) => due,
+        });
+        self.failures.retain(|failures| failures.key != key);
+        self.failures.push(Failures { key, count, until });
+        if due <= now {
+            return self.enqueue(key, lane);
+        }
+        self.set_delay(Delay {
+            key,
+            due,
+            lane,
+            plain: false,
+            back_off: true,
+        });
+    }
+
+    fn forget(&mut self, key: u32) {
+        self.failures.retain(|failures| failures.key != key);
+        if let Some(run) = self.run(key) {
+            run.early = false;
+        }
+    }
+
+    fn clear_back_offs(&mut self) {
+        self.group += 1;
+        self.failures.clear();
+        self.runs.iter_mut().for_each(|run| run.early = false);
+        for delay in self.delays.clone() {
+            if delay.back_off {
+                self.enqueue(delay.key, Lane::Low);
+            }
+        }
+        self.delays.retain(|delay| delay.plain);
+        self.delays
+            .iter_mut()
+            .for_each(|delay| delay.back_off = false);
+        self.group += 1;
+    }
+
+    fn fire(&mut self) {
+        while let Some(first) = self
+            .delays
+            .iter()
+            .filter(|delay| delay.due <= self.now)
+            .min_by_key(|delay| delay.due)
+            .copied()
+        {
+            self.delays.retain(|delay| delay.key != first.key);
+            self.enqueue(first.key, first.lane);
+            self.group += 1;
+        }
+    }
+
+    /// What the queue handed out must be what the twin would have.
+    fn take(&mut self, lease: Option<Lease<u32>>) {
+        self.fire();
+        let from_low = match (self.high.is_empty(), self.low.is_empty()) {
+            (true, true) => {
+                assert!(lease.is_none(), "nothing to take: {lease:?}");
+                return;
+            }
+            (true, false) => true,
+            (false, true) => {
+                self.passed_over = 0;
+                false
+            }
+            (false, false) => self.passed_over + 1 == LOW_LANE_EVERY,
+        };
+        let lane = if from_low {
+            &mut self.low
+        } else {
+            &mut self.high
+        };
+        let lease = lease.expect("a key is ready");
+        let group = lane[0].group;
+        let at = lane
+            .iter()
+            .position(|queued| queued.key == *lease.key() && queued.group == group);
+        let queued = lane.remove(at.unwrap_or_else(|| panic!("{lease:?} is not first")));
+        if from_low {
+            self.passed_over = 0;
+        } else if !self.low.is_empty() {
+            self.passed_over += 1;
+        }
+        let key = queued.key;
+        let lane = if from_low { Lane::Low } else { Lane::High };
+        assert_eq!(
+            (lease.lane(), lease.attempt(), lease.wait()),
+            (lane, self.failures(key), self.now - queued.since)
+        );
+        let early = self.until(key).is_some_and(|until| until > self.now);
+        if !early
+            && let Some(failures) = self
+                .failures
+                .iter_mut()
+                .find(|failures| failures.key == key)
+        {
+            failures.until = None;
+        }
+        self.delays.retain(|delay| delay.key != key || delay.plain);
+        let (started, dirty_since) = (self.now, self.now);
+        self.runs.push(Run {
+            key,
+            lane,
+            started,
+            early,
+            again: None,
+            again_own: false,
+            dirty_since,
+            lease,
+        });
+    }
+
+    fn finish(&mut self, at: usize) {
+        let run = self.runs.remove(at);
+        drop(run.lease);
+        let queued = Queued {
+            key: run.key,
+            since: run.dirty_since,
+            group: self.group,
+        };
+        match run.again {
+            _ if run.again_own => self.high.push(queued),
+            Some(Lane::High) => self.high.push(queued),
+            Some(Lane::Low) => self.low.push(queued),
+            None => {}
+        }
+    }
+
+    fn stats(&mut self) -> Stats {
+        self.fire();
+        let ran = |run: &Run| self.now - run.started;
+        Stats {
+            high: self.high.len(),
+            low: self.low.len(),
+            delayed: self.delays.len(),
+            backing_off: self.delays.iter().filter(|delay| delay.back_off).count(),
+            failing: self.failures.len(),
+            processing: self.runs.len(),
+            longest_running: self.runs.iter().map(ran).max().unwrap_or_default(),
+            unfinished: self.runs.iter().map(ran).sum(),
+        }
+    }
+
+    /// Keys of which the queue has to remember something.
+    fn known(&self, keys: u32) -> u32 {
+        let known = |&key: &u32| {
+            self.high
+                .iter()
+                .chain(&self.low)
+                .any(|queued| queued.key == key)
+                || self.runs.iter().any(|run| run.key == key)
+                || self.delay(key).is_some()
+                || self.failures(key) > 0
+        };
+        (0..keys).filter(known).count() as u32
+    }
+}
+
+struct Times;
+
+impl Metrics for Times {}
+
+async fn check(seed: u64, steps: u32) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let keys = [2, 8, 40, 200][random.usize(0..4)];
+    let back_off = BackOff {
+        base: ms(BASE),
+        cap: ms(CAP),
+    };
+    let queue: Queue<u32> = Queue::new(Config {
+        back_off,
+        bucket: None,
+        metrics: Arc::new(Times),
+    });
+    let (high, low, runs, delays, failures) = (vec![], vec![], vec![], vec![], vec![]);
+    let mut twin = Twin {
+        high,
+        low,
+        runs,
+        delays,
+        failures,
+        passed_over: 0,
+        group: 0,
+        now: Instant::now(),
+    };
+    for step in 0..steps {
+        let mut key = random.u32(0..keys);
+        // What a worker says is mostly of a key that it has.
+        if !twin.runs.is_empty() && random.bool() {
+            key = twin.runs[random.usize(0..twin.runs.len())].key;
+        }
+        let delay = ms(random.u64(0..40));
+        twin.group += 1;
+        match random.u32(0..100) {
+            0..14 => (queue.add(key), twin.add(key)),
+            14..24 => (queue.add_low(key), twin.enqueue(key, Lane::Low)),
+            24..34 => (queue.add_unless_backing_off(key), twin.add_own(key)),
+            34..42 => (queue.add_after(key, delay), twin.add_after(key, delay)),
+            42..52 => (
+                queue.add_rate_limited(key),
+                twin.add_rate_limited(key, Duration::ZERO),
+            ),
+            52..55 => (
+                queue.add_rate_limited_at_least(key, delay),
+                twin.add_rate_limited(key, delay),
+            ),
+            55..60 => (queue.forget(&key), twin.forget(key)),
+            60 => (queue.clear_back_offs(), twin.clear_back_offs()),
+            61 => {
+                let some: Vec<u32> = (0..random.u32(0..50))
+                    .map(|_| random.u32(0..keys))
+                    .collect();
+                queue.add_low_all(some.iter().copied());
+                // Each a group of its own: their order is promised.
+                for key in some {
+                    twin.group += 1;
+                    twin.enqueue(key, Lane::Low);
+                }
+                ((), ())
+            }
+            62..77 => (twin.take(queue.try_get()), ()),
+            77..90 if !twin.runs.is_empty() => (twin.finish(random.usize(0..twin.runs.len())), ()),
+            90..94 => (
+                assert_eq!(queue.stats(), twin.stats(), "seed {seed}, step {step}"),
+                (),
+            ),
+            _ => {
+                advance(ms(random.u64(0..20))).await;
+                twin.now = Instant::now();
+                ((), ())
+            }
+        };
+        assert_eq!(
+            queue.num_requeues(&key),
+            twin.failures(key),
+            "seed {seed}, step {step}"
+        );
+        if step % 16 != 0 {
+            continue;
+        }
+        let live = queue.shared.with(|state| state.slots.live());
+        assert_eq!(
+            live,
+            twin.known(keys),
+            "seed {seed}, step {step}: keys remembered"
+        );
+    }
+    // Everything comes to an end.
+    queue.shut_down();
+    while !twin.runs.is_empty() {
+        twin.finish(0);
+    }
+    twin.delays.clear();
+    while !twin.high.is_empty() || !twin.low.is_empty() {
+        twin.take(queue.try_get());
+        twin.finish(0);
+    }
+    assert!(queue.get().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_queue_is_its_twin() {
+    for seed in 0..150 {
+        check(seed, 2000).await;
+    }
+}

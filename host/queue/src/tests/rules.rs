@@ -1,0 +1,400 @@
+//! One test for each promise and each rule.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use super::*;
+use crate::{Bucket, LOW_LANE_EVERY, Metrics};
+
+#[tokio::test(start_paused = true)]
+async fn a_key_added_twice_is_handed_out_once_and_in_order() {
+    let queue = queue();
+    for key in ["a", "b", "a", "c", "b"] {
+        queue.add(key);
+    }
+    assert_eq!((queue.len(), queue.is_empty()), (3, false));
+    assert_eq!(take_all(&queue), ["a", "b", "c"]);
+    assert!(queue.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_in_processing_is_not_handed_out_and_an_add_is_not_lost() {
+    let queue = queue();
+    queue.add("a");
+    let lease = queue.try_get();
+    queue.add("a");
+    queue.add("a");
+    assert_eq!((queue.len(), queue.stats().processing), (0, 1));
+    assert!(queue.try_get().is_none());
+    drop(lease);
+    assert_eq!(take_all(&queue), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn high_goes_first_and_low_does_not_starve() {
+    let queue = queue();
+    queue.add_low_all(["low-1", "low-2"]);
+    let high: Vec<&'static str> = (0..40).map(|n| &*format!("high-{n}").leak()).collect();
+    high.iter().for_each(|key| queue.add(key));
+    let taken = take_all(&queue);
+    let every = LOW_LANE_EVERY as usize;
+    let low: Vec<usize> = (0..taken.len())
+        .filter(|&n| taken[n].starts_with("low"))
+        .collect();
+    assert_eq!(low, [every - 1, 2 * every - 1]);
+    assert!(
+        taken
+            .iter()
+            .filter(|key| key.starts_with("high"))
+            .eq(high.iter())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fresh_change_promotes_and_a_resync_never_demotes() {
+    let queue = queue();
+    queue.add_low("a");
+    queue.add_low("b");
+    queue.add("c");
+    queue.add_low("c");
+    queue.add("b");
+    assert_eq!((queue.stats().high, queue.stats().low), (2, 1));
+    assert_eq!(take_all(&queue), ["c", "b", "a"]);
+    // While it runs: the higher of all adds.
+    queue.add("a");
+    let lease = queue.try_get();
+    queue.add_low("a");
+    queue.add("a");
+    queue.add_low("a");
+    drop(lease);
+    assert_eq!(lane_of(&queue), Some(Lane::High));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_delays_the_earliest_wins() {
+    let queue = queue();
+    queue.add_after("a", ms(50));
+    queue.add_after("a", ms(20));
+    queue.add_after("a", ms(90));
+    queue.add_after("b", Duration::ZERO);
+    queue.add_after("c", Duration::MAX);
+    assert_eq!(take_all(&queue), ["b"]);
+    assert_eq!(queue.stats().delayed, 2);
+    assert!(after(&queue, 19).await.is_empty());
+    assert_eq!(after(&queue, 1).await, ["a"]);
+    assert!(after(&queue, 1000).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_add_replaces_a_delayed_add_but_keeps_the_failures() {
+    let queue = queue();
+    queue.add("a");
+    fail(&queue, "a");
+    queue.add("a");
+    assert_eq!((queue.num_requeues(&"a"), queue.stats().delayed), (1, 0));
+    assert_eq!(take_all(&queue), ["a"]);
+    assert!(after(&queue, 1000).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_back_off_and_forget_resets() {
+    let queue = queue();
+    queue.add("a");
+    for (attempt, wait) in [5, 10, 20, 40].into_iter().enumerate() {
+        let lease = queue.try_get();
+        assert_eq!(
+            lease.as_ref().map(|lease| lease.attempt()),
+            Some(attempt as u32)
+        );
+        queue.add_rate_limited("a");
+        drop(lease);
+        advance(ms(wait - 1)).await;
+        assert_eq!((queue.len(), queue.stats().backing_off), (0, 1));
+        advance(ms(1)).await;
+        assert_eq!(queue.len(), 1);
+    }
+    assert_eq!(queue.num_requeues(&"a"), 4);
+    queue.forget(&"a");
+    assert_eq!((queue.num_requeues(&"a"), queue.stats().failing), (0, 0));
+    fail(&queue, "a");
+    assert_eq!(after(&queue, 5).await, ["a"]);
+    // Without a run each call counts, as in client-go.
+    queue.add_rate_limited("b");
+    queue.add_rate_limited("b");
+    assert_eq!(queue.num_requeues(&"b"), 2);
+}
+
+/// kubernetes/kubernetes#132805
+#[tokio::test(start_paused = true)]
+async fn failures_of_runs_that_cut_a_back_off_short_are_not_counted() {
+    let queue = queue();
+    queue.add("a");
+    fail(&queue, "a");
+    advance(ms(5)).await;
+    fail(&queue, "a"); // Due again 10 ms from now.
+    for _ in 0..3 {
+        advance(ms(3)).await;
+        queue.add("a");
+        fail(&queue, "a");
+        assert_eq!(
+            (queue.num_requeues(&"a"), queue.stats().backing_off),
+            (2, 1)
+        );
+    }
+    advance(ms(1)).await;
+    fail(&queue, "a");
+    assert_eq!(queue.num_requeues(&"a"), 3);
+    // A resync that cuts in is no different, and a slow run is retried as soon as it ends.
+    queue.add_low("a");
+    let lease = queue.try_get();
+    advance(ms(100)).await;
+    queue.add_rate_limited("a");
+    assert_eq!(queue.num_requeues(&"a"), 3);
+    drop(lease);
+    fail(&queue, "a");
+    assert_eq!(queue.num_requeues(&"a"), 4);
+    // Once it succeeds, counting begins anew even within the run.
+    queue.add("a");
+    let lease = queue.try_get();
+    queue.forget(&"a");
+    queue.add_rate_limited("a");
+    drop(lease);
+    assert_eq!(
+        (queue.num_requeues(&"a"), after(&queue, 5).await),
+        (1, vec!["a"])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_own_write_does_not_shorten_a_back_off_but_other_delays() {
+    let queue = queue();
+    queue.add("a");
+    fail(&queue, "a");
+    queue.add_unless_backing_off("a");
+    assert!(after(&queue, 4).await.is_empty());
+    assert_eq!(after(&queue, 1).await, ["a"]);
+    queue.add_after("b", ms(100));
+    queue.add_unless_backing_off("b");
+    assert_eq!(take_all(&queue), ["b"]);
+    assert!(after(&queue, 100).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_own_write_during_a_run_is_covered_by_its_retry_or_runs_again() {
+    let queue = queue();
+    queue.add("a");
+    let lease = queue.try_get();
+    queue.add_unless_backing_off("a");
+    queue.add_rate_limited("a");
+    queue.add_unless_backing_off("a");
+    drop(lease);
+    assert!(after(&queue, 4).await.is_empty());
+    assert_eq!(after(&queue, 1).await, ["a"]);
+    queue.add("b");
+    let lease = queue.try_get();
+    queue.add_unless_backing_off("b");
+    queue.forget(&"b");
+    drop(lease);
+    assert_eq!(take_all(&queue), ["b"]);
+    // A foreign change in the same run is not covered.
+    queue.add("c");
+    let lease = queue.try_get();
+    queue.add_unless_backing_off("c");
+    queue.add_low("c");
+    queue.add_rate_limited("c");
+    drop(lease);
+    assert_eq!(take_all(&queue), ["c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_is_respected() {
+    let queue = queue();
+    queue.add("a");
+    let lease = queue.try_get();
+    queue.add_rate_limited_at_least("a", ms(300));
+    drop(lease);
+    assert!(after(&queue, 200).await.is_empty());
+    queue.add_low("a");
+    let lease = queue.try_get();
+    queue.add_rate_limited_at_least("a", ms(300));
+    drop(lease);
+    assert!(after(&queue, 299).await.is_empty());
+    assert_eq!(
+        (after(&queue, 1).await, queue.num_requeues(&"a")),
+        (vec!["a"], 1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_goes_back_to_the_lane_of_its_run() {
+    let queue = queue();
+    queue.add_low("a");
+    fail(&queue, "a");
+    advance(ms(5)).await;
+    assert_eq!(lane_of(&queue), Some(Lane::Low));
+    queue.add("a");
+    fail(&queue, "a");
+    advance(ms(10)).await;
+    assert_eq!(lane_of(&queue), Some(Lane::High));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_bucket_is_shared_by_all_keys() {
+    let bucket = Some(Bucket {
+        rate_per_second: 10.0,
+        burst: 1,
+    });
+    let queue = Queue::new(Config {
+        bucket,
+        ..Config::default()
+    });
+    for key in ["a", "b", "c"] {
+        queue.add_rate_limited(key);
+    }
+    assert_eq!(after(&queue, 5).await, ["a"]);
+    assert_eq!(after(&queue, 95).await, ["b"]);
+    assert_eq!(after(&queue, 100).await, ["c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_swap_no_key_backs_off_but_plain_delays_stay() {
+    let queue = queue();
+    queue.add("a");
+    fail(&queue, "a");
+    queue.add_rate_limited("both");
+    queue.add_after("both", ms(1));
+    queue.add_after("later", ms(50));
+    queue.clear_back_offs();
+    let stats = queue.stats();
+    assert_eq!(
+        (
+            stats.low,
+            stats.high,
+            stats.delayed,
+            stats.backing_off,
+            stats.failing
+        ),
+        (2, 0, 2, 0, 0)
+    );
+    let mut taken = take_all(&queue);
+    taken.sort_unstable();
+    assert_eq!(taken, ["a", "both"]);
+    assert_eq!(
+        (after(&queue, 1).await, after(&queue, 49).await),
+        (vec!["both"], vec!["later"])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_kept_of_keys_that_are_gone() {
+    let queue = queue();
+    let live = || queue.shared.with(|state| state.slots.live());
+    queue.add("a");
+    fail(&queue, "a");
+    queue.add_after("b", ms(1));
+    queue.forget(&"unknown");
+    assert_eq!((after(&queue, 5).await, live()), (vec!["b", "a"], 1));
+    queue.forget(&"a");
+    assert_eq!(live(), 0);
+    queue.add_rate_limited("c");
+    queue.add("c");
+    queue.clear_back_offs();
+    assert_eq!((take_all(&queue), live()), (vec!["c"], 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_drains_and_a_hard_one_does_not() {
+    for hard in [false, true] {
+        let queue = queue();
+        queue.add("running");
+        queue.add_after("later", ms(1));
+        let lease = queue.get().await;
+        queue.add("running");
+        queue.add("queued");
+        if hard {
+            queue.shut_down_now()
+        } else {
+            queue.shut_down()
+        }
+        for _ in 0..2 {
+            queue.add("late");
+            queue.add_rate_limited("late");
+            queue.add_after("late", ms(1));
+        }
+        drop(lease);
+        let expected = if hard {
+            vec![]
+        } else {
+            vec!["queued", "running"]
+        };
+        assert_eq!(after(&queue, 10).await, expected, "hard: {hard}");
+        assert!(queue.get().await.is_none());
+        queue.drained().await;
+        assert_eq!(queue.stats().delayed, 0);
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    adds: AtomicUsize,
+    retries: AtomicUsize,
+    queued: AtomicUsize,
+    worked: AtomicUsize,
+    depth: AtomicUsize,
+}
+
+impl Metrics for Counts {
+    fn add(&self, _: Lane) {
+        self.adds.fetch_add(1, Relaxed);
+    }
+    fn depth_changed(&self, lane: Lane, depth: usize) {
+        self.depth
+            .store(depth + 100 * usize::from(lane == Lane::Low), Relaxed);
+    }
+    fn queue_duration(&self, waited: Duration) {
+        self.queued.fetch_add(waited.as_millis() as usize, Relaxed);
+    }
+    fn work_duration(&self, worked: Duration) {
+        self.worked.fetch_add(worked.as_millis() as usize, Relaxed);
+    }
+    fn retry(&self) {
+        self.retries.fetch_add(1, Relaxed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_are_those_of_client_go() {
+    let metrics = Arc::new(Counts::default());
+    let queue = Queue::new(Config {
+        metrics: metrics.clone(),
+        ..Config::default()
+    });
+    let all =
+        |m: &Counts| [&m.adds, &m.retries, &m.queued, &m.worked, &m.depth].map(|n| n.load(Relaxed));
+    queue.add("a");
+    queue.add("a");
+    queue.add_low("b");
+    assert_eq!(all(&metrics), [2, 0, 0, 0, 101]);
+    advance(ms(3)).await;
+    let lease = queue.try_get();
+    assert_eq!(lease.as_ref().map(|lease| lease.wait()), Some(ms(3)));
+    advance(ms(4)).await;
+    queue.add("a");
+    queue.add("a");
+    queue.add_after("c", ms(50));
+    queue.add_after("d", Duration::ZERO);
+    let second = queue.try_get();
+    advance(ms(1)).await;
+    let stats = queue.stats();
+    assert_eq!(
+        (stats.longest_running, stats.unfinished, stats.processing),
+        (ms(5), ms(6), 2)
+    );
+    drop((lease, second));
+    assert_eq!(all(&metrics), [4, 2, 3, 6, 1]);
+    let lease = queue.try_get();
+    assert_eq!(
+        lease.map(|lease| (*lease.key(), lease.wait())),
+        Some(("a", ms(1)))
+    );
+}

@@ -1,0 +1,141 @@
+//! Who sleeps and who is woken: the lock, the getters, and the one of them that watches the timers.
+//!
+//! A getter that finds nothing sleeps until it is woken by an add. The first such getter while a timer runs is the *leader*:
+//! it sleeps until that timer at most. So a delayed add costs one wake-up however many getters there are, and needs no task
+//! of its own. A getter may be dropped at any await: what it was woken for goes to another, and so does its office.
+//!
+//! Knows nothing of what makes a key ready.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::Poll;
+
+use tokio::sync::Notify;
+
+use crate::state::{Next, State, Wake};
+
+/// What all handles of a queue share.
+pub(crate) struct Shared<K> {
+    /// Never held across an await, nor while the user's iterators run.
+    state: Mutex<State<K>>,
+    /// Sleeping getters, first come first woken.
+    getters: Notify,
+    /// The leader: an earlier timer has come in.
+    earlier: Notify,
+    /// Those who wait for the queue to be drained.
+    drained: Notify,
+}
+
+impl<K> Shared<K> {
+    pub(crate) fn new(state: State<K>) -> Self {
+        Self {
+            state: Mutex::new(state),
+            getters: Notify::new(),
+            earlier: Notify::new(),
+            drained: Notify::new(),
+        }
+    }
+
+    /// Does something under the lock, then wakes whom it concerns.
+    #[inline]
+    pub(crate) fn with<R>(&self, action: impl FnOnce(&mut State<K>) -> R) -> R {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = action(&mut state);
+        let wake = std::mem::take(&mut state.wake);
+        drop(state);
+        if wake != Wake::default() {
+            self.wake(wake);
+        }
+        result
+    }
+
+    #[cold]
+    fn wake(&self, wake: Wake) {
+        for _ in 0..wake.getters {
+            self.getters.notify_one();
+        }
+        if wake.leader {
+            self.earlier.notify_one();
+        }
+        if wake.drained {
+            self.drained.notify_waiters();
+        }
+    }
+
+    /// Wakes every getter, for a shutdown.
+    pub(crate) fn wake_all(&self) {
+        self.getters.notify_waiters();
+    }
+
+    /// Sleeps until there may be something to take, and tries. Cancel-safe.
+    pub(crate) async fn wait(&self) -> Next<K>
+    where
+        K: Clone,
+    {
+        let mut woken = pin!(self.getters.notified());
+        // In line before the look: an add after the look wakes somebody who is in line already.
+        if woken.as_mut().enable() {
+            return self.with(State::next);
+        }
+        let (next, until) = self.with(|state| match state.next() {
+            Next::Nothing => (Next::Nothing, state.park()),
+            next => (next, None),
+        });
+        if !matches!(next, Next::Nothing) {
+            return next;
+        }
+        let parked = Parked {
+            shared: self,
+            leads: until.is_some(),
+        };
+        match until {
+            None => woken.await,
+            Some(until) => {
+                let mut earlier = pin!(self.earlier.notified());
+                let mut timer = pin!(tokio::time::sleep_until(until));
+                poll_fn(|context| {
+                    let ready = woken.as_mut().poll(context).is_ready()
+                        || earlier.as_mut().poll(context).is_ready()
+                        || timer.as_mut().poll(context).is_ready();
+                    if ready {
+                        Poll::Ready(())
+                    } else {
+                        Poll::Pending
+                    }
+                })
+                .await;
+            }
+        }
+        let leads = parked.leads;
+        std::mem::forget(parked);
+        self.with(|state| {
+            state.unpark(leads, false);
+            state.next()
+        })
+    }
+
+    /// Sleeps until the state says that it is drained.
+    pub(crate) async fn drained(&self) {
+        loop {
+            let mut told = pin!(self.drained.notified());
+            told.as_mut().enable();
+            if self.with(State::is_drained) {
+                return;
+            }
+            told.await;
+        }
+    }
+}
+
+/// A getter that sleeps. Dropped only if its future is dropped mid-sleep.
+struct Parked<'a, K> {
+    shared: &'a Shared<K>,
+    leads: bool,
+}
+
+impl<K> Drop for Parked<'_, K> {
+    fn drop(&mut self) {
+        self.shared.with(|state| state.unpark(self.leads, true));
+    }
+}
