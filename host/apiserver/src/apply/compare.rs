@@ -32,16 +32,23 @@ impl Comparison {
 pub(super) fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
+        }
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| equal(a, b)))
+            a.len() == b.len()
+                && a.iter()
+                    .all(|(name, a)| b.get(name).is_some_and(|b| equal(a, b)))
         }
         _ => a == b,
     }
 }
 
 pub(super) fn compare(place: Place<'_>, old: &Value, new: &Value) -> Result<Comparison, String> {
-    let mut walk = Walk { path: Vec::new(), out: Comparison::default() };
+    let mut walk = Walk {
+        path: Vec::new(),
+        out: Comparison::default(),
+    };
     walk.visit(place, Some(old), Some(new))?;
     Ok(walk.out)
 }
@@ -52,7 +59,12 @@ struct Walk {
 }
 
 impl Walk {
-    fn visit(&mut self, place: Place<'_>, old: Option<&Value>, new: Option<&Value>) -> Result<(), String> {
+    fn visit(
+        &mut self,
+        place: Place<'_>,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) -> Result<(), String> {
         let (before, after) = (place.shape(old), place.shape(new));
         let same_kind = std::mem::discriminant(&before) == std::mem::discriminant(&after);
         let leaf = if new.is_none() {
@@ -74,7 +86,12 @@ impl Walk {
     }
 
     /// Says whether the place was one leaf.
-    fn shaped(&mut self, shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>) -> Result<bool, String> {
+    fn shaped(
+        &mut self,
+        shape: Shape<'_>,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) -> Result<bool, String> {
         match shape {
             Shape::Scalar => self.leaf(old, new),
             Shape::List(list) => {
@@ -88,7 +105,9 @@ impl Walk {
             }
             Shape::Map(map) => {
                 let (old_map, new_map) = (entries(old), entries(new));
-                let empty = |map: Option<&serde_json::Map<String, Value>>| map.is_none_or(serde_json::Map::is_empty);
+                let empty = |map: Option<&serde_json::Map<String, Value>>| {
+                    map.is_none_or(serde_json::Map::is_empty)
+                };
                 if map.atomic || (empty(old_map) && empty(new_map)) {
                     self.leaf(old, new);
                     return Ok(true);
@@ -109,7 +128,13 @@ impl Walk {
         }
     }
 
-    fn below(&mut self, step: Step, place: Place<'_>, old: Option<&Value>, new: Option<&Value>) -> Result<(), String> {
+    fn below(
+        &mut self,
+        step: Step,
+        place: Place<'_>,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) -> Result<(), String> {
         self.path.push(step);
         let result = self.visit(place, old, new);
         self.path.pop();
@@ -124,7 +149,12 @@ impl Walk {
     ) -> Result<(), String> {
         let place = |name: &str| shape.field(name).unwrap_or(Place::Open);
         for (name, value) in old.into_iter().flatten() {
-            self.below(Step::field(name), place(name), Some(value), new.and_then(|new| new.get(name)))?;
+            self.below(
+                Step::field(name),
+                place(name),
+                Some(value),
+                new.and_then(|new| new.get(name)),
+            )?;
         }
         for (name, value) in new.into_iter().flatten() {
             if old.is_none_or(|old| !old.contains_key(name)) {
@@ -146,10 +176,14 @@ impl Walk {
             let mut marked = self.path.clone();
             marked.push(step.clone());
             match (old.as_slice(), new.as_slice()) {
-                ([] | [_], [] | [_]) => self.below(step, shape.item, old.first().copied(), new.first().copied())?,
+                ([] | [_], [] | [_]) => {
+                    self.below(step, shape.item, old.first().copied(), new.first().copied())?
+                }
                 // Duplicates are owned as one; they differ when anything of them does.
                 ([_, _, ..], [_, _, ..]) => {
-                    if old.len() != new.len() || !old.iter().zip(&new).all(|(old, new)| equal(old, new)) {
+                    if old.len() != new.len()
+                        || !old.iter().zip(&new).all(|(old, new)| equal(old, new))
+                    {
                         self.out.modified.insert(&marked);
                     }
                 }

@@ -11,10 +11,15 @@ use super::set::Step;
 use super::shape::{List, Map, Place, Shape};
 
 pub(super) fn merge(place: Place<'_>, live: &Value, applied: &Value) -> Result<Value, String> {
-    Ok(visit(place, Some(live), Some(applied))?.unwrap_or_else(|| Value::Object(serde_json::Map::new())))
+    Ok(visit(place, Some(live), Some(applied))?
+        .unwrap_or_else(|| Value::Object(serde_json::Map::new())))
 }
 
-fn visit(place: Place<'_>, live: Option<&Value>, applied: Option<&Value>) -> Result<Option<Value>, String> {
+fn visit(
+    place: Place<'_>,
+    live: Option<&Value>,
+    applied: Option<&Value>,
+) -> Result<Option<Value>, String> {
     let shape = place.shape(applied.or(live));
     match shape {
         Shape::Scalar => Ok(leaf(live, applied)),
@@ -27,8 +32,13 @@ fn visit(place: Place<'_>, live: Option<&Value>, applied: Option<&Value>) -> Res
             Ok((!out.is_empty()).then_some(Value::Array(out)))
         }
         Shape::Map(map) => {
-            let (old, new) = (live.and_then(Value::as_object), applied.and_then(Value::as_object));
-            let empty = |map: Option<&serde_json::Map<String, Value>>| map.is_none_or(serde_json::Map::is_empty);
+            let (old, new) = (
+                live.and_then(Value::as_object),
+                applied.and_then(Value::as_object),
+            );
+            let empty = |map: Option<&serde_json::Map<String, Value>>| {
+                map.is_none_or(serde_json::Map::is_empty)
+            };
             if map.atomic || (empty(old) && empty(new)) {
                 return Ok(leaf(live, applied));
             }
@@ -51,11 +61,18 @@ fn merge_map(
     applied: Option<&serde_json::Map<String, Value>>,
 ) -> Result<Value, String> {
     let mut out = serde_json::Map::new();
-    let names: BTreeSet<&String> =
-        live.into_iter().flatten().chain(applied.into_iter().flatten()).map(|(name, _)| name).collect();
+    let names: BTreeSet<&String> = live
+        .into_iter()
+        .flatten()
+        .chain(applied.into_iter().flatten())
+        .map(|(name, _)| name)
+        .collect();
     for name in names {
         let place = shape.field(name).unwrap_or(Place::Open);
-        let (live, applied) = (live.and_then(|map| map.get(name)), applied.and_then(|map| map.get(name)));
+        let (live, applied) = (
+            live.and_then(|map| map.get(name)),
+            applied.and_then(|map| map.get(name)),
+        );
         if let Some(value) = visit(place, live, applied)? {
             out.insert(name.clone(), value);
         }
@@ -71,9 +88,14 @@ struct Side<'a> {
 
 impl<'a> Side<'a> {
     fn of(shape: List<'_>, items: &'a [Value], duplicates: bool) -> Result<Side<'a>, String> {
-        let mut side = Side { steps: Vec::with_capacity(items.len()), by_step: BTreeMap::new() };
+        let mut side = Side {
+            steps: Vec::with_capacity(items.len()),
+            by_step: BTreeMap::new(),
+        };
         for (index, item) in items.iter().enumerate() {
-            let step = shape.step(item).map_err(|error| format!("element {index}: {error}"))?;
+            let step = shape
+                .step(item)
+                .map_err(|error| format!("element {index}: {error}"))?;
             if side.by_step.contains_key(&step) {
                 if !duplicates {
                     return Err(format!("duplicate entries for key {step}"));

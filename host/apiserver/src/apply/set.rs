@@ -67,7 +67,10 @@ impl fmt::Display for Step {
             Step::Field(name) => write!(f, ".{name}"),
             Step::Key(keys) => {
                 let keys: BTreeMap<String, Value> = serde_json::from_str(keys).unwrap_or_default();
-                let pairs: Vec<String> = keys.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                let pairs: Vec<String> = keys
+                    .iter()
+                    .map(|(name, value)| format!("{name}={value}"))
+                    .collect();
                 write!(f, "[{}]", pairs.join(","))
             }
             Step::Value(value) => write!(f, "[={value}]"),
@@ -119,7 +122,10 @@ impl Set {
         match path {
             [] => false,
             [last] => self.members.contains(last),
-            [first, rest @ ..] => self.children.get(first).is_some_and(|child| child.has(rest)),
+            [first, rest @ ..] => self
+                .children
+                .get(first)
+                .is_some_and(|child| child.has(rest)),
         }
     }
 
@@ -133,14 +139,20 @@ impl Set {
         let mut out = self.clone();
         out.members.extend(other.members.iter().cloned());
         for (step, child) in &other.children {
-            let both = out.children.get(step).map_or_else(|| child.clone(), |own| own.union(child));
+            let both = out
+                .children
+                .get(step)
+                .map_or_else(|| child.clone(), |own| own.union(child));
             out.put(step, both);
         }
         out
     }
 
     pub(super) fn intersection(&self, other: &Set) -> Set {
-        let mut out = Set { members: &self.members & &other.members, children: BTreeMap::new() };
+        let mut out = Set {
+            members: &self.members & &other.members,
+            children: BTreeMap::new(),
+        };
         for (step, child) in &self.children {
             if let Some(theirs) = other.children.get(step) {
                 out.put(step, child.intersection(theirs));
@@ -151,7 +163,10 @@ impl Set {
 
     /// Path by path: a member of `other` does not take its descendants with it.
     pub(super) fn difference(&self, other: &Set) -> Set {
-        let mut out = Set { members: &self.members - &other.members, children: BTreeMap::new() };
+        let mut out = Set {
+            members: &self.members - &other.members,
+            children: BTreeMap::new(),
+        };
         for (step, child) in &self.children {
             match other.children.get(step) {
                 Some(theirs) => out.put(step, child.difference(theirs)),
@@ -163,8 +178,15 @@ impl Set {
 
     /// A member of `other` takes everything below it along.
     pub(super) fn recursive_difference(&self, other: &Set) -> Set {
-        let mut out = Set { members: &self.members - &other.members, children: BTreeMap::new() };
-        for (step, child) in self.children.iter().filter(|(step, _)| !other.members.contains(step)) {
+        let mut out = Set {
+            members: &self.members - &other.members,
+            children: BTreeMap::new(),
+        };
+        for (step, child) in self
+            .children
+            .iter()
+            .filter(|(step, _)| !other.members.contains(step))
+        {
             match other.children.get(step) {
                 Some(theirs) => out.put(step, child.recursive_difference(theirs)),
                 None => out.put(step, child.clone()),

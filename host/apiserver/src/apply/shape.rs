@@ -50,12 +50,27 @@ impl<'a> Place<'a> {
 
     /// The shape for a value; null and nothing take the form that their counterpart has.
     pub(super) fn shape(self, value: Option<&Value>) -> Shape<'a> {
-        let list = |item| Shape::List(List { kind: &ListType::Atomic, item });
-        let map = |atomic, element| Shape::Map(Map { atomic, node: None, element: Some(element), open: true });
+        let list = |item| {
+            Shape::List(List {
+                kind: &ListType::Atomic,
+                item,
+            })
+        };
+        let map = |atomic, element| {
+            Shape::Map(Map {
+                atomic,
+                node: None,
+                element: Some(element),
+                open: true,
+            })
+        };
         match (self, value) {
             (Place::Text, _) => Shape::Scalar,
             (Place::Node(node, open), value) => node_shape(node, open, value),
-            (Place::Open | Place::Atomic, Some(Value::Bool(_) | Value::Number(_) | Value::String(_))) => Shape::Scalar,
+            (
+                Place::Open | Place::Atomic,
+                Some(Value::Bool(_) | Value::Number(_) | Value::String(_)),
+            ) => Shape::Scalar,
             (Place::Open | Place::Atomic, Some(Value::Array(_))) => list(Place::Atomic),
             (Place::Open, _) => map(false, Place::Open),
             (Place::Atomic, _) => map(true, Place::Atomic),
@@ -66,17 +81,30 @@ impl<'a> Place<'a> {
 fn node_shape<'a>(node: &'a Node, open: bool, value: Option<&Value>) -> Shape<'a> {
     let open = open || node.preserve;
     let list = || {
-        let item = node.items.as_deref().map_or(Place::Atomic, |items| Place::Node(items, open));
-        Shape::List(List { kind: &node.list_type, item })
+        let item = node
+            .items
+            .as_deref()
+            .map_or(Place::Atomic, |items| Place::Node(items, open));
+        Shape::List(List {
+            kind: &node.list_type,
+            item,
+        })
     };
     let map = || {
         let element = match &node.additional {
-            Additional::Unset if open || (node.properties.is_empty() && !node.embedded) => Some(Place::Open),
+            Additional::Unset if open || (node.properties.is_empty() && !node.embedded) => {
+                Some(Place::Open)
+            }
             Additional::Unset | Additional::Allowed(false) => None,
             Additional::Allowed(true) => Some(Place::Open),
             Additional::Schema(schema) => Some(Place::Node(schema, open)),
         };
-        Shape::Map(Map { atomic: node.atomic_map, node: Some(node), element, open })
+        Shape::Map(Map {
+            atomic: node.atomic_map,
+            node: Some(node),
+            element,
+            open,
+        })
     };
     match (node.kind, value) {
         (Some(Type::Object), _) => map(),
@@ -93,9 +121,15 @@ impl<'a> Map<'a> {
     pub(super) fn declared(&self, name: &str) -> Option<Place<'a>> {
         let node = self.node?;
         if node.is_meta(name) {
-            return Some(if name == "metadata" { Place::Node(object_meta(), false) } else { Place::Text });
+            return Some(if name == "metadata" {
+                Place::Node(object_meta(), false)
+            } else {
+                Place::Text
+            });
         }
-        node.properties.get(name).map(|field| Place::Node(field, self.open))
+        node.properties
+            .get(name)
+            .map(|field| Place::Node(field, self.open))
     }
 
     /// The place of any field or key; `None` when it is not declared.
@@ -105,7 +139,8 @@ impl<'a> Map<'a> {
 
     /// Whether nothing at all is declared; such maps change neither to atomic nor back.
     pub(super) fn is_untyped(&self) -> bool {
-        matches!(self.element, Some(Place::Open | Place::Atomic)) && self.node.is_none_or(|node| node.properties.is_empty())
+        matches!(self.element, Some(Place::Open | Place::Atomic))
+            && self.node.is_none_or(|node| node.properties.is_empty())
     }
 }
 
@@ -121,15 +156,22 @@ impl List<'_> {
             (ListType::Set, Value::Object(_)) => {
                 Err("associative list without keys has an element that's a map type".to_owned())
             }
-            (ListType::Set, Value::Array(_)) => Err("not supported: associative list with lists as elements".to_owned()),
-            (ListType::Set, Value::Null) => {
-                Err("associative list without keys has an element that's an explicit null".to_owned())
+            (ListType::Set, Value::Array(_)) => {
+                Err("not supported: associative list with lists as elements".to_owned())
             }
+            (ListType::Set, Value::Null) => Err(
+                "associative list without keys has an element that's an explicit null".to_owned(),
+            ),
             (ListType::Set, value) => Ok(Step::value(value)),
-            (ListType::Map(_), Value::Null) => Err("associative list with keys may not have a null element".to_owned()),
+            (ListType::Map(_), Value::Null) => {
+                Err("associative list with keys may not have a null element".to_owned())
+            }
             (ListType::Map(keys), Value::Object(map)) => {
                 let value = |key: &'_ String| map.get(key).or_else(|| self.key_default(key));
-                let pairs: Vec<_> = keys.iter().filter_map(|key| Some((key.as_str(), value(key)?))).collect();
+                let pairs: Vec<_> = keys
+                    .iter()
+                    .filter_map(|key| Some((key.as_str(), value(key)?)))
+                    .collect();
                 if pairs.is_empty() {
                     let keys: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();
                     return Err(format!(
@@ -139,7 +181,9 @@ impl List<'_> {
                 }
                 Ok(Step::key(pairs))
             }
-            (ListType::Map(_), _) => Err("associative list with keys may not have non-map elements".to_owned()),
+            (ListType::Map(_), _) => {
+                Err("associative list with keys may not have non-map elements".to_owned())
+            }
         }
     }
 

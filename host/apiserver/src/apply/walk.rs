@@ -36,7 +36,8 @@ fn collect(place: Place<'_>, value: &Value, path: &mut Vec<Step>, set: &mut Set)
             for (name, value) in value.as_object().into_iter().flatten() {
                 path.push(Step::field(name));
                 collect(map.field(name).unwrap_or(Place::Open), value, path, set);
-                let empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+                let empty =
+                    value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
                 if empty || map.declared(name).is_none() {
                     set.insert(path);
                 }
@@ -69,8 +70,20 @@ pub(super) fn check(place: Place<'_>, object: &Value, duplicates: bool) -> Resul
     }
 }
 
-fn check_at(place: Place<'_>, value: &Value, duplicates: bool, path: &str, errors: &mut Vec<String>) {
-    let mut say = |text: &str| errors.push(if path.is_empty() { text.to_owned() } else { format!("{path}: {text}") });
+fn check_at(
+    place: Place<'_>,
+    value: &Value,
+    duplicates: bool,
+    path: &str,
+    errors: &mut Vec<String>,
+) {
+    let mut say = |text: &str| {
+        errors.push(if path.is_empty() {
+            text.to_owned()
+        } else {
+            format!("{path}: {text}")
+        })
+    };
     match (place.shape(Some(value)), value) {
         (_, Value::Null) => {}
         (Shape::Scalar, value) => {
@@ -81,7 +94,11 @@ fn check_at(place: Place<'_>, value: &Value, duplicates: bool, path: &str, error
         (Shape::List(list), Value::Array(items)) => {
             let mut seen = BTreeSet::new();
             for (index, item) in items.iter().enumerate() {
-                let step = if list.is_atomic() { Ok(Step::Index(index as u64)) } else { list.step(item) };
+                let step = if list.is_atomic() {
+                    Ok(Step::Index(index as u64))
+                } else {
+                    list.step(item)
+                };
                 let step = match step {
                     Ok(step) => step,
                     Err(error) => {
@@ -94,9 +111,19 @@ fn check_at(place: Place<'_>, value: &Value, duplicates: bool, path: &str, error
                 }
             }
             for (index, item) in items.iter().enumerate() {
-                let step = if list.is_atomic() { Ok(Step::Index(index as u64)) } else { list.step(item) };
+                let step = if list.is_atomic() {
+                    Ok(Step::Index(index as u64))
+                } else {
+                    list.step(item)
+                };
                 if let Ok(step) = step {
-                    check_at(list.item, item, duplicates, &format!("{path}{step}"), errors);
+                    check_at(
+                        list.item,
+                        item,
+                        duplicates,
+                        &format!("{path}{step}"),
+                        errors,
+                    );
                 }
             }
         }
@@ -104,7 +131,9 @@ fn check_at(place: Place<'_>, value: &Value, duplicates: bool, path: &str, error
         (Shape::Map(map), Value::Object(fields)) => {
             for (name, value) in fields {
                 match map.field(name) {
-                    Some(place) => check_at(place, value, duplicates, &format!("{path}.{name}"), errors),
+                    Some(place) => {
+                        check_at(place, value, duplicates, &format!("{path}.{name}"), errors)
+                    }
                     None => errors.push(format!("{path}.{name}: field not declared in schema")),
                 }
             }
@@ -116,7 +145,10 @@ fn check_at(place: Place<'_>, value: &Value, duplicates: bool, path: &str, error
 fn wrong_scalar(place: Place<'_>, value: &Value) -> Option<String> {
     let (kind, plain) = match place {
         Place::Text => (Some(Type::String), true),
-        Place::Node(Node { kind, rules, .. }, _) => (*kind, matches!(rules.format.as_deref(), None | Some("byte"))),
+        Place::Node(Node { kind, rules, .. }, _) => (
+            *kind,
+            matches!(rules.format.as_deref(), None | Some("byte")),
+        ),
         Place::Open | Place::Atomic => (None, true),
     };
     let go = match value {
@@ -131,11 +163,15 @@ fn wrong_scalar(place: Place<'_>, value: &Value) -> Option<String> {
         Some(Type::Integer | Type::Number) if !value.is_number() => {
             Some(format!("expected numeric (int or float), got {go}"))
         }
-        Some(Type::String) if plain && !value.is_string() => {
-            Some(format!("expected string, got &value.valueUnstructured{{Value:{value}}}"))
+        Some(Type::String) if plain && !value.is_string() => Some(format!(
+            "expected string, got &value.valueUnstructured{{Value:{value}}}"
+        )),
+        Some(Type::Boolean) if !value.is_boolean() => {
+            Some(format!("expected boolean, got &{{{value}}}"))
         }
-        Some(Type::Boolean) if !value.is_boolean() => Some(format!("expected boolean, got &{{{value}}}")),
-        _ if value.is_array() || value.is_object() => Some(format!("expected any scalar, got &{{{value}}}")),
+        _ if value.is_array() || value.is_object() => {
+            Some(format!("expected any scalar, got &{{{value}}}"))
+        }
         _ => None,
     }
 }
@@ -157,7 +193,11 @@ pub(super) fn remove(place: Place<'_>, object: &Value, set: &Set) -> Value {
                     Err(_) => out.push(item.clone()),
                 }
             }
-            if out.is_empty() { Value::Null } else { Value::Array(out) }
+            if out.is_empty() {
+                Value::Null
+            } else {
+                Value::Array(out)
+            }
         }
         Shape::Map(map) if map.atomic => Value::Null,
         Shape::Map(map) => {
@@ -173,14 +213,21 @@ pub(super) fn remove(place: Place<'_>, object: &Value, set: &Set) -> Value {
                 };
                 out.insert(name.clone(), value);
             }
-            if out.is_empty() { Value::Null } else { Value::Object(out) }
+            if out.is_empty() {
+                Value::Null
+            } else {
+                Value::Object(out)
+            }
         }
     }
 }
 
 /// The set with every declared field above a member made a member too, so that an emptied struct goes away.
 pub(super) fn with_parents(place: Option<Place<'_>>, set: &Set) -> Set {
-    let mut out = Set { members: set.members.clone(), ..Set::default() };
+    let mut out = Set {
+        members: set.members.clone(),
+        ..Set::default()
+    };
     for (step, child) in &set.children {
         let below = match (step, place) {
             (Step::Field(name), Some(place)) => match place.shape(None) {
@@ -198,7 +245,8 @@ pub(super) fn with_parents(place: Option<Place<'_>>, set: &Set) -> Set {
             },
             _ => None,
         };
-        out.children.insert(step.clone(), with_parents(below, child));
+        out.children
+            .insert(step.clone(), with_parents(below, child));
     }
     out
 }
@@ -221,7 +269,13 @@ pub(super) fn reconcile(place: Place<'_>, set: &Set) -> Set {
         };
         let Some(below) = below else { continue };
         let atomic = match (below.shape(None), list_of(below)) {
-            (_, Some(list)) if child.children.keys().chain(&child.members).all(|s| !matches!(s, Step::Field(_))) => {
+            (_, Some(list))
+                if child
+                    .children
+                    .keys()
+                    .chain(&child.members)
+                    .all(|s| !matches!(s, Step::Field(_))) =>
+            {
                 list.is_atomic()
             }
             (Shape::Map(map), _) => map.atomic && !map.is_untyped(),
