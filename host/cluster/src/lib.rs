@@ -1,1 +1,42 @@
-//! Stub.
+//! The cluster as vmhost sees it: the connection, which kinds are served, a live copy of those that are watched, and writes.
+//!
+//! ```text
+//! connect -> Connection --resolve--> Resource
+//!                |  \--list+watch--> informer --text--> store --(then)--> Subscriber::notice
+//!                \--apply, patch, create, delete, get; Recorder (events); apply_manifest
+//! ```
+//!
+//! It is the only owner of `kube`, of which it uses the client and the kubeconfig loader. An object's metadata is all that is ever parsed: the rest stays
+//! the API server's text (`text`), held once (`store`).
+//!
+//! It must not know plugins, wasm, queues, or what a write is for: it repeats no write, decides nothing from an answer, and never calls a policy.
+//! Its only currency with the others is `vmhost-core`.
+
+mod api;
+mod backoff;
+mod connect;
+mod discovery;
+mod events;
+mod informer;
+mod kubeconfig;
+mod manifest;
+mod store;
+mod text;
+mod write;
+
+#[cfg(test)]
+mod fake;
+
+pub use connect::{
+    ConnectError, ConnectOptions, Connection, RequestObserver, ServerVersion, connect,
+};
+pub use discovery::{ClusterError, Resource};
+pub use events::{EventObserver, NoEventObserver, ObjectRef, RecordedEvent, Recorder};
+pub use informer::{
+    Cause, InformerObserver, InformerState, Informers, NoInformerObserver, Notice, Phase,
+    Subscriber, Subscription, WatchSpec,
+};
+pub use manifest::{ManifestError, Manifested};
+pub use store::Store;
+pub use text::{IngestError, Wanted};
+pub use write::{DeleteOptions, StatusCause, Target, WRITE_TIMEOUT, WriteError, Written};

@@ -1,0 +1,389 @@
+//! The connection: which server, with whose credentials, and whether it answers.
+//!
+//! It owns the HTTP client and its settings. It must not try anything twice: kube's own retry is off (it would hold a worker for minutes and send a write
+//! twice), there is no client-side rate limit (the server's priority and fairness decides), and no read time-out that would cut watches.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderValue;
+use serde::Deserialize;
+
+use crate::api::{BoxError, CallError, chain};
+use crate::kubeconfig::{self, Places};
+use crate::write::WRITE_TIMEOUT;
+
+/// How long a TCP and TLS connection may take. Longer than a lost SYN's two retransmissions (1 s + 2 s + 4 s).
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long `/version` may take, the connection included.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(15);
+/// `vmhost/0.1.0`.
+const USER_AGENT: &str = concat!("vmhost/", env!("CARGO_PKG_VERSION"));
+
+/// Where to connect. Both empty: the in-cluster configuration, else `$KUBECONFIG`, else `~/.kube/config`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnectOptions {
+    /// A kubeconfig file.
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig; none: its current one.
+    pub context: Option<String>,
+}
+
+/// Why there is no connection. Each text names the file, context or server, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// There is nothing that says where the cluster is.
+    #[error("no cluster to connect to: not inside one, and {} does not exist; give --kubeconfig or set KUBECONFIG", .0.display())]
+    NoKubeconfig(PathBuf),
+    /// A file that was named is not there.
+    #[error("kubeconfig {} does not exist; check --kubeconfig or KUBECONFIG", .0.display())]
+    MissingKubeconfig(PathBuf),
+    /// A file could not be read.
+    #[error("cannot read kubeconfig {}", path.display())]
+    ReadKubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file is no kubeconfig.
+    #[error("kubeconfig {} is malformed: {detail}; repair it or name another with --kubeconfig", path.display())]
+    ParseKubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// What the parser says, on one line.
+        detail: String,
+    },
+    /// The context is not in the file.
+    #[error(
+        "context {context:?} is not in kubeconfig {file}, which has: {known}; choose one with --context"
+    )]
+    UnknownContext {
+        /// What was asked for.
+        context: String,
+        /// Where.
+        file: String,
+        /// The contexts that there are, joined by commas.
+        known: String,
+    },
+    /// Nobody said which context.
+    #[error("kubeconfig {file} has no current context; choose one with --context: {known}")]
+    NoContext {
+        /// Where.
+        file: String,
+        /// The contexts that there are, joined by commas.
+        known: String,
+    },
+    /// The context's cluster, certificates or credentials cannot be used.
+    #[error("{place} cannot be used: {detail}")]
+    Configure {
+        /// Which context of which file, or the in-cluster configuration.
+        place: String,
+        /// What is wrong, on one line.
+        detail: String,
+    },
+    /// No connection.
+    #[error("cannot reach the API server {server}; is it running, and does the address hold?")]
+    Unreachable {
+        /// The server, and where its address is from.
+        server: String,
+        /// Why.
+        source: BoxError,
+    },
+    /// No answer.
+    #[error("the API server {server} did not answer within {after:?}")]
+    Timeout {
+        /// The server.
+        server: String,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// 401.
+    #[error(
+        "the API server {server} does not accept the credentials (401): {message}; renew them, or choose another context"
+    )]
+    Unauthorized {
+        /// The server.
+        server: String,
+        /// What it said.
+        message: String,
+    },
+    /// 403.
+    #[error(
+        "the API server {server} does not allow GET /version (403): {message}; the user lacks the cluster role system:public-info-viewer"
+    )]
+    Forbidden {
+        /// The server.
+        server: String,
+        /// What it said.
+        message: String,
+    },
+    /// Anything else.
+    #[error("{server} does not answer as a Kubernetes API server: {detail}")]
+    Answer {
+        /// The server.
+        server: String,
+        /// What it said.
+        detail: String,
+    },
+}
+
+/// Counts requests: `rest_client_requests_total`. Must be quick.
+pub trait RequestObserver: Send + Sync {
+    /// One request has its answer's head; code 0: it has none.
+    fn request(&self, code: u16, method: &str, host: &str);
+}
+
+/// What `/version` says.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerVersion {
+    /// `1`.
+    #[serde(default)]
+    pub major: String,
+    /// `36`; some vendors add a plus sign.
+    #[serde(default)]
+    pub minor: String,
+    /// `v1.36.3`.
+    pub git_version: String,
+}
+
+/// A connection to one cluster. Cheap to clone; must be made and used on a tokio runtime.
+#[derive(Clone)]
+pub struct Connection {
+    client: kube::Client,
+    about: Arc<About>,
+    observer: Option<Arc<dyn RequestObserver>>,
+    write_timeout: Duration,
+}
+
+struct About {
+    description: String,
+    host: String,
+    namespace: String,
+}
+
+/// Reads the configuration and makes a client. Does not talk to the server: [`Connection::check`] does.
+pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectError> {
+    let (mut config, place) = kubeconfig::load(options, &Places::of_process()).await?;
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.read_timeout = None;
+    config.headers.push((
+        http::header::USER_AGENT,
+        HeaderValue::from_static(USER_AGENT),
+    ));
+    let description = format!(
+        "{} ({place})",
+        config.cluster_url.to_string().trim_end_matches('/')
+    );
+    let host = config
+        .cluster_url
+        .authority()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let namespace = config.default_namespace.clone();
+    let client = kube::Client::try_from(config).map_err(|error| ConnectError::Configure {
+        place,
+        detail: chain(&error),
+    })?;
+    Ok(Connection::new(client, description, host, namespace))
+}
+
+impl Connection {
+    fn new(client: kube::Client, description: String, host: String, namespace: String) -> Self {
+        let about = Arc::new(About {
+            description,
+            host,
+            namespace,
+        });
+        Self {
+            client,
+            about,
+            observer: None,
+            write_timeout: WRITE_TIMEOUT,
+        }
+    }
+
+    /// A connection through a client that the caller has made: an in-process server, a test. Its retry policy is the caller's affair; it should have none.
+    pub fn from_client(client: kube::Client, description: &str) -> Self {
+        let namespace = client.default_namespace().to_owned();
+        Self::new(
+            client,
+            description.to_owned(),
+            description.to_owned(),
+            namespace,
+        )
+    }
+
+    /// The same connection, with its requests counted.
+    #[must_use]
+    pub fn with_observer(mut self, observer: Arc<dyn RequestObserver>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// The same connection, with another time-out of writes than [`WRITE_TIMEOUT`].
+    #[must_use]
+    pub fn with_write_timeout(mut self, limit: Duration) -> Self {
+        self.write_timeout = limit;
+        self
+    }
+
+    /// `https://... (context x of file y)`.
+    pub fn describe(&self) -> &str {
+        &self.about.description
+    }
+
+    /// The namespace that the context or the service account names, else `default`.
+    pub fn default_namespace(&self) -> &str {
+        &self.about.namespace
+    }
+
+    /// Asks for the server's version: says whether it can be reached and accepts the credentials.
+    pub async fn check(&self) -> Result<ServerVersion, ConnectError> {
+        let server = self.describe().to_owned();
+        match self.fetch("/version", CHECK_TIMEOUT).await {
+            Ok(body) => serde_json::from_slice(&body).map_err(|error| ConnectError::Answer {
+                server,
+                detail: format!("/version is not valid: {error}"),
+            }),
+            Err(CallError::NotSent(source) | CallError::Network(source)) => {
+                Err(ConnectError::Unreachable {
+                    server,
+                    source: readable(&source),
+                })
+            }
+            Err(CallError::Timeout(after)) => Err(ConnectError::Timeout { server, after }),
+            Err(CallError::Refused(refused)) if refused.code == 401 => {
+                Err(ConnectError::Unauthorized {
+                    server,
+                    message: refused.message,
+                })
+            }
+            Err(CallError::Refused(refused)) if refused.code == 403 => {
+                Err(ConnectError::Forbidden {
+                    server,
+                    message: refused.message,
+                })
+            }
+            Err(error) => Err(ConnectError::Answer {
+                server,
+                detail: error.line(),
+            }),
+        }
+    }
+
+    pub(crate) fn client(&self) -> &kube::Client {
+        &self.client
+    }
+
+    pub(crate) fn write_timeout(&self) -> Duration {
+        self.write_timeout
+    }
+
+    pub(crate) fn observe(&self, code: u16, method: &str) {
+        if let Some(observer) = &self.observer {
+            observer.request(code, method, &self.about.host);
+        }
+    }
+}
+
+/// One line instead of a chain whose links repeat each other.
+fn readable(source: &BoxError) -> BoxError {
+    chain(source.as_ref()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{Fake, json, plain, status};
+    use std::sync::Mutex;
+
+    #[derive(Default)]
+    struct Seen(Mutex<Vec<(u16, String)>>);
+    impl RequestObserver for Seen {
+        fn request(&self, code: u16, method: &str, _host: &str) {
+            self.0.lock().unwrap().push((code, method.to_owned()));
+        }
+    }
+
+    #[tokio::test]
+    async fn check_tells_the_failures_apart() {
+        let ok = Fake::new(|_| {
+            json(
+                200,
+                r#"{"major":"1","minor":"36","gitVersion":"v1.36.3","platform":"x"}"#,
+            )
+        });
+        let seen = Arc::new(Seen::default());
+        assert_eq!(
+            ok.connection()
+                .with_observer(seen.clone())
+                .check()
+                .await
+                .unwrap()
+                .git_version,
+            "v1.36.3"
+        );
+        assert_eq!(*seen.0.lock().unwrap(), [(200, "GET".to_owned())]);
+
+        let error = Fake::new(|_| status(401, "Unauthorized", "Unauthorized"))
+            .connection()
+            .check()
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, ConnectError::Unauthorized { .. }),
+            "{error}"
+        );
+        let error = Fake::new(|_| status(403, "Forbidden", "no"))
+            .connection()
+            .check()
+            .await
+            .unwrap_err();
+        assert!(matches!(error, ConnectError::Forbidden { .. }), "{error}");
+        let error = Fake::new(|_| plain(502, "bad gateway"))
+            .connection()
+            .check()
+            .await
+            .unwrap_err();
+        assert!(error.to_string().contains("bad gateway"), "{error}");
+        let error = Fake::new(|_| plain(200, "<html>"))
+            .connection()
+            .check()
+            .await
+            .unwrap_err();
+        assert!(matches!(error, ConnectError::Answer { .. }), "{error}");
+        let error = Fake::broken().connection().check().await.unwrap_err();
+        assert!(matches!(error, ConnectError::Unreachable { .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_closed_port_is_unreachable() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let text = format!(
+            "clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{port}'}}}}]\ncontexts: [{{name: x, context: {{cluster: c}}}}]\ncurrent-context: x\n"
+        );
+        std::fs::write(file.path(), text).unwrap();
+        let options = ConnectOptions {
+            kubeconfig: Some(file.path().to_owned()),
+            context: None,
+        };
+        let connection = connect(&options).await.unwrap();
+        assert!(
+            connection.describe().contains("context x of"),
+            "{}",
+            connection.describe()
+        );
+        let error = connection.check().await.err().unwrap();
+        assert!(
+            matches!(&error, ConnectError::Unreachable { server, .. } if server.contains(&port.to_string())),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,182 @@
+//! The paths of an informer's requests, and how what comes back reads.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::WatchSpec;
+use crate::api::query;
+use crate::discovery::Resource;
+
+/// Objects in a page, as client-go.
+const PAGE: &str = "500";
+
+/// The annotation of the bookmark that ends a streaming list.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// Where a watch begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum From {
+    /// At the beginning: all objects first.
+    List,
+    /// Behind this version.
+    Version(u64),
+}
+
+pub(super) fn watch_path(
+    spec: &WatchSpec,
+    resource: &Resource,
+    from: From,
+    seconds: u64,
+) -> String {
+    let (seconds, version) = (
+        seconds.to_string(),
+        if let From::Version(version) = from {
+            version.to_string()
+        } else {
+            String::new()
+        },
+    );
+    let mut pairs = vec![
+        ("watch", "true"),
+        ("allowWatchBookmarks", "true"),
+        ("timeoutSeconds", seconds.as_str()),
+    ];
+    match from {
+        // Without a version: at least as new as the moment of the request.
+        From::List => pairs.extend([
+            ("sendInitialEvents", "true"),
+            ("resourceVersionMatch", "NotOlderThan"),
+        ]),
+        From::Version(_) => pairs.push(("resourceVersion", &version)),
+    }
+    path(spec, resource, pairs)
+}
+
+/// A page of a consistent list (no version: the server reads the newest). `whole`: without a limit.
+pub(super) fn list_path(
+    spec: &WatchSpec,
+    resource: &Resource,
+    next: Option<&str>,
+    whole: bool,
+) -> String {
+    let mut pairs = Vec::new();
+    if !whole {
+        pairs.push(("limit", PAGE));
+    }
+    if let Some(next) = next {
+        pairs.push(("continue", next));
+    }
+    path(spec, resource, pairs)
+}
+
+fn path<'a>(
+    spec: &'a WatchSpec,
+    resource: &Resource,
+    mut pairs: Vec<(&'static str, &'a str)>,
+) -> String {
+    for (name, value) in [
+        ("labelSelector", &spec.label_selector),
+        ("fieldSelector", &spec.field_selector),
+    ] {
+        if let Some(value) = value.as_deref().filter(|value| !value.is_empty()) {
+            pairs.push((name, value));
+        }
+    }
+    resource.path(spec.namespace.as_deref(), None, None) + &query(&pairs)
+}
+
+/// One line of a watch. The object is not looked into.
+#[derive(Deserialize)]
+pub(super) struct Event<'a> {
+    #[serde(borrow, rename = "type")]
+    pub kind: Cow<'a, str>,
+    #[serde(borrow)]
+    pub object: &'a RawValue,
+}
+
+/// Type and object of a line. A line as Kubernetes writes it is cut apart without being parsed: whoever reads the object finds out whether it is sound.
+pub(super) fn event(line: &str) -> Result<(Cow<'_, str>, &str), serde_json::Error> {
+    if let Some(rest) = line.strip_prefix("{\"type\":\"")
+        && let Some((kind, rest)) = rest.split_once('"')
+        && let Some(object) = rest
+            .strip_prefix(",\"object\":")
+            .and_then(|rest| rest.strip_suffix('}'))
+        && matches!(
+            kind,
+            "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR"
+        )
+        && object.starts_with('{')
+        && object.ends_with('}')
+    {
+        return Ok((Cow::Borrowed(kind), object));
+    }
+    let event: Event<'_> = serde_json::from_str(line)?;
+    Ok((event.kind, event.object.get()))
+}
+
+/// What a bookmark says.
+pub(super) struct Bookmark {
+    pub version: Option<u64>,
+    pub ends_list: bool,
+}
+
+pub(super) fn bookmark(object: &str) -> Result<Bookmark, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Object {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        #[serde(default)]
+        resource_version: String,
+        annotations: Option<std::collections::BTreeMap<String, String>>,
+    }
+    let Object { metadata } = serde_json::from_str(object)?;
+    let ends_list = metadata.annotations.is_some_and(|all| {
+        all.get(INITIAL_EVENTS_END)
+            .is_some_and(|value| value == "true")
+    });
+    Ok(Bookmark {
+        version: metadata.resource_version.parse().ok(),
+        ends_list,
+    })
+}
+
+/// A page of a list. The items are not looked into.
+#[derive(Deserialize)]
+pub(super) struct Page<'a> {
+    pub metadata: PageMetadata,
+    #[serde(borrow, default)]
+    pub items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PageMetadata {
+    #[serde(default)]
+    pub resource_version: String,
+    #[serde(default, rename = "continue")]
+    pub next: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_apart_in_either_order() {
+        let object = r#"{"metadata":{"name":"}\""}}"#;
+        for line in [
+            format!(r#"{{"type":"ADDED","object":{object}}}"#),
+            format!(r#"{{ "object": {object} , "type":"ADDED"}}"#),
+            format!(r#"{{"type":"ADDED","object":{object},"x":{{}} }}"#),
+        ] {
+            let (kind, found) = event(&line).unwrap();
+            assert_eq!((&*kind, found), ("ADDED", object), "{line}");
+        }
+        assert!(event(r#"{"type":"ADDED"}"#).is_err() && event("nonsense").is_err());
+    }
+}

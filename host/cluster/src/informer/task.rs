@@ -1,0 +1,497 @@
+//! One informer's list and watch: a state machine that never ends by itself.
+//!
+//! ```text
+//! Resolve --served--> List --end of list--> Watch --cut--> Watch (from the last version)
+//!    ^                 ^  ^                   |  \--410, or three fruitless tries--> List
+//!    \---- 404 --------+--+-------------------/
+//! ```
+//!
+//! A list fills the store as it comes; what it did not show is deleted at its end, by comparison. So the store is never empty because of a relist, and holds
+//! no list twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use http_body_util::BodyExt;
+use kube::client::Body;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::lines::{LINE_MAX, Lines, TooLong};
+use super::query::{self, From, Page, bookmark, list_path, watch_path};
+use super::{Cause, Notice, Phase, Shared};
+use crate::api::{CallError, Refused, chain, request};
+use crate::backoff::Backoff;
+use crate::connect::Connection;
+use crate::discovery::{ClusterError, Resource};
+use crate::text::{self, IngestError};
+
+/// How long the server may keep a watch: drawn from 5 to 10 minutes, as client-go, so that not all end at once.
+const WATCH_SECONDS: std::ops::RangeInclusive<u64> = 300..=600;
+/// How long past its end a watch may be silent before its connection counts as dead.
+const WATCH_GRACE: Duration = Duration::from_secs(30);
+/// How long a streaming list may be silent; a server that knows it sends objects, or its end, at once.
+const LIST_SILENCE: Duration = Duration::from_secs(60);
+/// How long the head of an answer may take.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a page of a list may take: the API server's own limit of a request.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
+/// A watch that ended sooner than this without an event was fruitless: the next one waits.
+const FRUITLESS: Duration = Duration::from_secs(1);
+/// After so many fruitless watches in a row the version is not to be trusted: list again.
+const FRUITLESS_MAX: u32 = 3;
+/// Longest wait for a kind that is not served: a user who has just installed a CRD is looking at the screen.
+const MISSING_MAX: Duration = Duration::from_secs(5);
+
+pub(super) struct Task {
+    connection: Connection,
+    shared: Arc<Shared>,
+    backoff: Backoff,
+    missing: Backoff,
+    /// The server has no streaming list.
+    paged: bool,
+    fruitless: u32,
+}
+
+enum State {
+    /// Ask which resource serves the kind.
+    Resolve,
+    /// Fill the store, and go on to watch.
+    List(Resource),
+    /// Follow the cluster from the store's position on.
+    Watch(Resource),
+}
+
+/// Why a list or watch did not come to its natural end.
+enum Failure {
+    /// 404: the kind is no longer served.
+    NotServed,
+    /// The server has no streaming list.
+    NoStreaming(String),
+    /// 410: the version is too old.
+    Expired(String),
+    Call(CallError),
+    /// The server's words make no sense.
+    Nonsense(String),
+}
+
+impl std::convert::From<TooLong> for Failure {
+    fn from(TooLong: TooLong) -> Self {
+        Self::Nonsense(format!("a line is longer than {LINE_MAX} bytes"))
+    }
+}
+
+impl std::convert::From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Refused(refused) => Self::from(refused),
+            other => Self::Call(other),
+        }
+    }
+}
+
+impl std::convert::From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        let names = |word: &str| {
+            refused.message.contains(word)
+                || refused
+                    .causes
+                    .iter()
+                    .any(|cause| cause.field.contains(word))
+        };
+        match refused.code {
+            404 => Self::NotServed,
+            // Servers before 1.27 name the second, those without the feature gate the first.
+            400 | 422 if names("sendInitialEvents") || names("resourceVersionMatch") => {
+                Self::NoStreaming(refused.message)
+            }
+            _ if refused.is_expired() => Self::Expired(refused.message),
+            _ => Self::Call(CallError::Refused(refused)),
+        }
+    }
+}
+
+impl Task {
+    pub(super) fn new(connection: Connection, shared: Arc<Shared>) -> Self {
+        let (backoff, missing) = (Backoff::new(), Backoff::up_to(MISSING_MAX));
+        Self {
+            connection,
+            shared,
+            backoff,
+            missing,
+            paged: false,
+            fruitless: 0,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        let mut state = State::Resolve;
+        loop {
+            state = match state {
+                State::Resolve => self.resolve().await,
+                State::List(resource) if self.paged => {
+                    let result = self.list_paged(&resource).await;
+                    self.after(resource, "list", true, result).await
+                }
+                State::List(resource) => {
+                    let result = self.stream(&resource, From::List).await;
+                    self.after(resource, "watch", true, result).await
+                }
+                State::Watch(resource) => {
+                    let result = self
+                        .stream(&resource, From::Version(self.shared.store.position()))
+                        .await;
+                    self.after(resource, "watch", false, result).await
+                }
+            };
+        }
+    }
+
+    async fn resolve(&mut self) -> State {
+        match self.connection.resolve(&self.shared.spec.kind).await {
+            Ok(Some(resource)) => return self.relist(resource, "the kind is served"),
+            Ok(None) => {
+                self.shared.enter(Phase::WaitingForKind);
+                sleep(self.missing.delay()).await;
+            }
+            Err(error) => {
+                let (forbidden, retry_after) = match &error {
+                    ClusterError::Refused {
+                        code, retry_after, ..
+                    } => (*code == 403, *retry_after),
+                    _ => (false, None),
+                };
+                self.wait_out(chain(&error), forbidden.then_some("discover"), retry_after)
+                    .await;
+            }
+        }
+        State::Resolve
+    }
+
+    /// What comes after a list or a watch.
+    async fn after(
+        &mut self,
+        resource: Resource,
+        verb: &'static str,
+        listing: bool,
+        result: Result<(), Failure>,
+    ) -> State {
+        let failure = match result {
+            Ok(()) if self.fruitless >= FRUITLESS_MAX => {
+                self.fruitless = 0;
+                return self.relist(resource, "its watches end at once");
+            }
+            Ok(()) if self.fruitless > 0 => {
+                let delay = self.backoff.delay();
+                sleep(delay).await;
+                return State::Watch(resource);
+            }
+            Ok(()) => return State::Watch(resource),
+            Err(failure) => failure,
+        };
+        match failure {
+            Failure::NotServed => {
+                self.shared.enter(Phase::WaitingForKind);
+                sleep(self.missing.delay()).await;
+                State::Resolve
+            }
+            Failure::NoStreaming(reason) => {
+                self.paged = true;
+                self.relist(resource, &format!("no streaming list here: {reason}"))
+            }
+            Failure::Expired(reason) if listing => {
+                self.wait_out(reason, None, None).await;
+                State::List(resource)
+            }
+            Failure::Expired(reason) => self.relist(resource, &reason),
+            Failure::Call(CallError::Refused(refused)) => {
+                let forbidden = (refused.code == 403).then_some(verb);
+                let (wait, busy) = (refused.retry_after, refused.code == 429);
+                self.wait_out(CallError::Refused(refused).line(), forbidden, wait)
+                    .await;
+                match (listing, busy) {
+                    (true, _) => State::List(resource),
+                    (false, true) => State::Watch(resource),
+                    (false, false) => self.rewatch(resource),
+                }
+            }
+            Failure::Call(error) => {
+                self.wait_out(error.line(), None, None).await;
+                if listing {
+                    State::List(resource)
+                } else {
+                    State::Watch(resource)
+                }
+            }
+            Failure::Nonsense(reason) => {
+                self.wait_out(reason.clone(), None, None).await;
+                self.relist(resource, &reason)
+            }
+        }
+    }
+
+    /// After a refusal that is no 410: the same version again, but not for ever.
+    fn rewatch(&mut self, resource: Resource) -> State {
+        self.fruitless += 1;
+        if self.fruitless < FRUITLESS_MAX {
+            return State::Watch(resource);
+        }
+        self.fruitless = 0;
+        self.relist(resource, "its watches are refused")
+    }
+
+    fn relist(&self, resource: Resource, reason: &str) -> State {
+        if self.shared.store.is_synced() {
+            self.shared.count(|progress| progress.relists += 1);
+            self.shared.observer.relist(&self.shared.spec.kind, reason);
+        }
+        State::List(resource)
+    }
+
+    /// Reports a failure and waits: the back-off, or as long as the server asks.
+    async fn wait_out(
+        &mut self,
+        reason: String,
+        forbidden: Option<&'static str>,
+        retry_after: Option<Duration>,
+    ) {
+        self.shared.count(|progress| progress.failures += 1);
+        self.shared.observer.failed(&self.shared.spec.kind, &reason);
+        self.shared.enter(match forbidden {
+            Some(verb) => Phase::Forbidden {
+                verb,
+                message: reason,
+            },
+            None => Phase::Failing { reason },
+        });
+        sleep(self.backoff.delay().max(retry_after.unwrap_or_default())).await;
+    }
+
+    /// Opens a watch and follows it until it ends. From the list on, it must first show all objects and their end.
+    async fn stream(&mut self, resource: &Resource, from: From) -> Result<(), Failure> {
+        let seconds = fastrand::u64(WATCH_SECONDS);
+        let request = request(
+            Method::GET,
+            &watch_path(&self.shared.spec, resource, from, seconds),
+            None,
+            Bytes::new(),
+        )?;
+        let open = timeout(OPEN_TIMEOUT, self.connection.open(request)).await;
+        let answer = open.unwrap_or(Err(CallError::Timeout(OPEN_TIMEOUT)))?;
+        let mut follower = Follower {
+            shared: &self.shared,
+            listing: from == From::List,
+            events: 0,
+            refused: None,
+        };
+        if follower.listing {
+            self.shared.enter(Phase::Listing);
+            self.shared.store.begin_list();
+        } else {
+            self.shared.enter(Phase::Watching);
+        }
+        let opened = Instant::now();
+        let end = follower
+            .follow(
+                answer.into_body(),
+                Duration::from_secs(seconds) + WATCH_GRACE,
+            )
+            .await;
+        let (listing, events, refused) = (follower.listing, follower.events, follower.refused);
+        let fruitless = events == 0 && opened.elapsed() < FRUITLESS;
+        let reason = end?;
+        if let Some(refused) = refused {
+            return Err(refused.into());
+        }
+        if listing {
+            return Err(Failure::Call(CallError::Network(
+                format!("the list ended before its end: {reason}").into(),
+            )));
+        }
+        self.fruitless = if fruitless { self.fruitless + 1 } else { 0 };
+        Ok(())
+    }
+
+    /// Lists page by page.
+    async fn list_paged(&mut self, resource: &Resource) -> Result<(), Failure> {
+        let (shared, mut next, mut whole) = (self.shared.clone(), None::<String>, false);
+        shared.store.begin_list();
+        loop {
+            let path = list_path(&shared.spec, resource, next.as_deref(), whole);
+            let body = match self
+                .connection
+                .fetch(&path, PAGE_TIMEOUT)
+                .await
+                .map_err(Failure::from)
+            {
+                // The pages are too old to go on: all in one, as client-go.
+                Err(Failure::Expired(_)) if next.is_some() && !whole => {
+                    (next, whole) = (None, true);
+                    shared.store.begin_list();
+                    continue;
+                }
+                other => other?,
+            };
+            shared.enter(Phase::Listing);
+            let text =
+                std::str::from_utf8(&body).map_err(|error| Failure::Nonsense(error.to_string()))?;
+            let page: Page<'_> = serde_json::from_str(text)
+                .map_err(|error| Failure::Nonsense(format!("a list is not valid: {error}")))?;
+            for item in page.items.unwrap_or_default() {
+                put(&shared, item.get(), true);
+            }
+            next = page.metadata.next.filter(|next| !next.is_empty());
+            if next.is_none() {
+                let version = page.metadata.resource_version;
+                let version = version.parse().map_err(|_| {
+                    Failure::Nonsense(format!("a list has the version {version:?}"))
+                })?;
+                end_list(&shared, version);
+                self.fruitless = 0;
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Reads the events of one watch into the store.
+struct Follower<'a> {
+    shared: &'a Shared,
+    /// Objects still come as a list.
+    listing: bool,
+    events: u64,
+    /// The `ERROR` event that ended it.
+    refused: Option<Refused>,
+}
+
+impl Follower<'_> {
+    /// Until the stream ends; says how it did.
+    async fn follow(&mut self, mut body: Body, silence: Duration) -> Result<String, Failure> {
+        let mut lines = Lines::default();
+        loop {
+            let patience = if self.listing { LIST_SILENCE } else { silence };
+            let frame = match timeout(patience, body.frame()).await {
+                Err(_) if self.listing => {
+                    return Err(Failure::NoStreaming(format!("silent for {patience:?}")));
+                }
+                Err(_) => return Ok(format!("silent for {patience:?}")),
+                Ok(None) => return Ok("the server ended it".into()),
+                Ok(Some(Err(error))) => return Ok(chain(&error)),
+                Ok(Some(Ok(frame))) => frame,
+            };
+            if let Ok(piece) = frame.into_data() {
+                lines.push(&piece, |line| self.line(line))?;
+            }
+            if self.refused.is_some() {
+                return Ok("an error event".into());
+            }
+        }
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), Failure> {
+        if self.refused.is_some() {
+            return Ok(());
+        }
+        self.events += 1;
+        let parsed = std::str::from_utf8(line)
+            .map_err(IngestError::from)
+            .and_then(|line| Ok(query::event(line)?));
+        let (kind, object) = match parsed {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                skip(self.shared, &error);
+                return Ok(());
+            }
+        };
+        match &*kind {
+            "ADDED" | "MODIFIED" => put(self.shared, object, self.listing),
+            "DELETED" => self.deleted(object),
+            "BOOKMARK" => return self.bookmark(object),
+            "ERROR" => self.refused = Some(Refused::from_event(object)),
+            // Newer servers may have more to say.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn deleted(&self, object: &str) {
+        match text::head(object) {
+            Ok(head) => {
+                if self
+                    .shared
+                    .store
+                    .delete(&head.name, &head.uid, head.version, !self.listing)
+                {
+                    let (name, version, uid) = (&head.name, head.version, &*head.uid);
+                    self.shared.notify(Notice {
+                        name,
+                        cause: Cause::Deleted,
+                        version,
+                        uid,
+                    });
+                }
+            }
+            Err(error) => skip(self.shared, &error),
+        }
+    }
+
+    fn bookmark(&mut self, object: &str) -> Result<(), Failure> {
+        let bookmark = bookmark(object)
+            .map_err(|error| Failure::Nonsense(format!("a bookmark is not valid: {error}")))?;
+        let Some(version) = bookmark.version else {
+            return Err(Failure::Nonsense("a bookmark has no version".into()));
+        };
+        if !self.listing {
+            self.shared.store.set_position(version);
+        } else if bookmark.ends_list {
+            self.listing = false;
+            end_list(self.shared, version);
+            self.shared.enter(Phase::Watching);
+        } else {
+            // A server that knows streaming lists sends no bookmark before the list's end.
+            return Err(Failure::NoStreaming(
+                "a bookmark that does not end the list".into(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Puts an object of a list or an event into the store, then tells.
+fn put(shared: &Shared, raw: &str, listing: bool) {
+    let object = match text::ingest(raw, &shared.spec.kind, &shared.spec.wanted) {
+        Ok(object) => object,
+        Err(error) => return skip(shared, &error),
+    };
+    let cause = match (listing, shared.store.is_synced()) {
+        (false, _) => Cause::Changed,
+        (true, false) => Cause::Initial,
+        (true, true) => Cause::Relisted,
+    };
+    let (name, uid, version) = (object.name.clone(), object.uid.clone(), object.version);
+    if shared.store.upsert(object, !listing) {
+        shared.notify(Notice {
+            name: &name,
+            cause,
+            version,
+            uid: &uid,
+        });
+    }
+}
+
+fn end_list(shared: &Shared, version: u64) {
+    for removed in shared.store.end_list(version) {
+        shared.notify(Notice {
+            name: &removed.name,
+            cause: Cause::Deleted,
+            version,
+            uid: &removed.uid,
+        });
+    }
+}
+
+fn skip(shared: &Shared, error: &IngestError) {
+    shared.count(|progress| progress.skipped += 1);
+    shared.observer.skipped(&shared.spec.kind, error);
+}

@@ -1,0 +1,275 @@
+//! Applies manifests for `vmhost dev`, as a patient `kubectl apply --server-side` would.
+//!
+//! It owns the waiting for CRDs. It must not read files or YAML: whoever calls it has JSON.
+
+use std::time::Duration;
+
+use http::Method;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+use vmhost_core::{Gvk, ObjectHead};
+
+use crate::api::request;
+use crate::connect::Connection;
+use crate::discovery::{ClusterError, Resource};
+use crate::write::{Target, WriteError, Written};
+
+/// The name under which manifests own fields.
+const MANAGER: &str = "vmhost-dev";
+/// How long a kind may take to be served after its CRD, and a CRD to be established; a real server needs a second or two.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is looked at.
+const PERIOD: Duration = Duration::from_millis(200);
+/// Group and kind of a CRD.
+const CRD: (&str, &str) = ("apiextensions.k8s.io", "CustomResourceDefinition");
+
+/// What was applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifested {
+    /// Its kind.
+    pub kind: Gvk,
+    /// Its namespace; none for cluster-scoped kinds.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// What the server answered.
+    pub written: Written,
+}
+
+/// Why a manifest could not be applied. Each names the object.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// It is no Kubernetes object.
+    #[error("the manifest is not a Kubernetes object: {0}")]
+    Head(String),
+    /// The server does not know the kind.
+    #[error("{object}: the cluster does not serve this kind; apply its CRD first")]
+    NotServed {
+        /// Kind and name.
+        object: String,
+    },
+    /// The server could not be asked.
+    #[error("{object}: cannot look up its kind")]
+    Resolve {
+        /// Kind and name.
+        object: String,
+        /// Why.
+        source: ClusterError,
+    },
+    /// The server refused it, or did not answer.
+    #[error("{object}: cannot apply it")]
+    Apply {
+        /// Kind and name.
+        object: String,
+        /// Why.
+        source: WriteError,
+    },
+    /// A CRD was applied but is not served.
+    #[error("{object}: not established after {PATIENCE:?}: {detail}")]
+    NotEstablished {
+        /// Kind and name.
+        object: String,
+        /// What its conditions say.
+        detail: String,
+    },
+}
+
+impl Connection {
+    /// Server-side apply of one object by manager `vmhost-dev`, with force. Waits for its kind to be served, and for a CRD to be established.
+    /// An object of a namespaced kind that names no namespace goes to the connection's default namespace.
+    pub async fn apply_manifest(&self, manifest: &Value) -> Result<Manifested, ManifestError> {
+        let text = manifest.to_string();
+        let head = ObjectHead::parse(&text).map_err(ManifestError::Head)?;
+        let Some(name) = head.metadata.name.clone().filter(|name| !name.is_empty()) else {
+            return Err(ManifestError::Head("it has no metadata.name".into()));
+        };
+        let kind = head.gvk();
+        let object = format!("{kind} {name}");
+        let resource = self.served(&kind, &object).await?;
+        let namespace = resource.namespaced.then(|| {
+            head.metadata
+                .namespace
+                .unwrap_or_else(|| self.default_namespace().to_owned())
+        });
+        let target = Target {
+            resource: &resource,
+            namespace: namespace.as_deref(),
+            name: Some(&name),
+            subresource: None,
+        };
+        let written = self
+            .apply_patiently(&target, &text)
+            .await
+            .map_err(|source| ManifestError::Apply {
+                object: object.clone(),
+                source,
+            })?;
+        if (kind.group.as_str(), kind.kind.as_str()) == CRD {
+            self.established(&target, &object).await?;
+        }
+        Ok(Manifested {
+            kind,
+            namespace,
+            name,
+            written,
+        })
+    }
+
+    /// The kind's resource; a CRD that was just applied takes a moment to be served.
+    async fn served(&self, kind: &Gvk, object: &str) -> Result<Resource, ManifestError> {
+        let start = Instant::now();
+        loop {
+            match self.resolve(kind).await {
+                Ok(Some(resource)) => return Ok(resource),
+                Ok(None) if start.elapsed() < PATIENCE => sleep(PERIOD).await,
+                Ok(None) => {
+                    return Err(ManifestError::NotServed {
+                        object: object.to_owned(),
+                    });
+                }
+                Err(source) => {
+                    return Err(ManifestError::Resolve {
+                        object: object.to_owned(),
+                        source,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Just after a CRD is established its storage may not be ready: 404 or 429 for a moment.
+    async fn apply_patiently(
+        &self,
+        target: &Target<'_>,
+        text: &str,
+    ) -> Result<Written, WriteError> {
+        let start = Instant::now();
+        loop {
+            match self.apply(target, text.to_owned(), MANAGER, true).await {
+                Err(WriteError::Status {
+                    code: 404 | 429,
+                    retry_after,
+                    ..
+                }) if start.elapsed() < PATIENCE / 3 => {
+                    sleep(retry_after.unwrap_or(PERIOD)).await;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    async fn established(&self, target: &Target<'_>, object: &str) -> Result<(), ManifestError> {
+        let path = target.resource.path(None, target.name, None);
+        let start = Instant::now();
+        loop {
+            let apply = |source| ManifestError::Apply {
+                object: object.to_owned(),
+                source,
+            };
+            let request = request(Method::GET, &path, None, bytes::Bytes::new())
+                .map_err(|error| apply(error.into()))?;
+            let (_, body) = self
+                .call(request, self.write_timeout())
+                .await
+                .map_err(|error| apply(error.into()))?;
+            let crd: Value = serde_json::from_slice(&body)
+                .map_err(|error| apply(WriteError::Answer(error.to_string())))?;
+            if condition(&crd, "Established").is_some_and(|condition| condition["status"] == "True")
+            {
+                return Ok(());
+            }
+            if start.elapsed() >= PATIENCE {
+                let refused =
+                    condition(&crd, "NamesAccepted").or_else(|| condition(&crd, "Established"));
+                let detail = refused
+                    .and_then(|condition| condition["message"].as_str())
+                    .unwrap_or("no conditions")
+                    .to_owned();
+                return Err(ManifestError::NotEstablished {
+                    object: object.to_owned(),
+                    detail,
+                });
+            }
+            sleep(PERIOD).await;
+        }
+    }
+}
+
+fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a Value> {
+    crd["status"]["conditions"]
+        .as_array()?
+        .iter()
+        .find(|condition| condition["type"] == kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{Fake, json, status};
+    use std::sync::Mutex;
+
+    const GROUP: &str = r#"{"resources":[{"name":"customresourcedefinitions","namespaced":false,"kind":"CustomResourceDefinition"}]}"#;
+
+    fn crd(established: &str) -> String {
+        format!(
+            r#"{{"metadata":{{"name":"c","uid":"u","resourceVersion":"3"}},"status":{{"conditions":[{{"type":"Established","status":"{established}"}}]}}}}"#
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_crd_is_waited_for() {
+        let fake = Fake::script([
+            json(200, GROUP),
+            status(429, "TooManyRequests", "storage is (re)initializing"),
+            json(200, &crd("False")),
+            json(200, &crd("False")),
+            json(200, &crd("True")),
+        ]);
+        let manifest = serde_json::json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "c"}});
+        let done = fake.connection().apply_manifest(&manifest).await.unwrap();
+        assert_eq!(
+            (done.name.as_str(), done.namespace, done.written.version),
+            ("c", None, 3)
+        );
+        assert_eq!(fake.seen()[1].query, "fieldManager=vmhost-dev&force=true");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_may_come_late_or_never() {
+        let tries = Mutex::new(0);
+        let fake = Fake::new(move |request| {
+            let mut tries = tries.lock().unwrap();
+            *tries += 1;
+            match request.uri().path() {
+                "/apis/x.io/v1" if *tries > 3 => json(
+                    200,
+                    r#"{"resources":[{"name":"vms","namespaced":true,"kind":"Vm"}]}"#,
+                ),
+                "/apis/x.io/v1/namespaces/default/vms/a" => json(201, &crd("")),
+                _ => status(404, "NotFound", "no"),
+            }
+        });
+        let manifest = |kind: &str| serde_json::json!({"apiVersion": "x.io/v1", "kind": kind, "metadata": {"name": "a"}});
+        let done = fake
+            .connection()
+            .apply_manifest(&manifest("Vm"))
+            .await
+            .unwrap();
+        assert_eq!(done.namespace.as_deref(), Some("default"));
+        let error = fake
+            .connection()
+            .apply_manifest(&manifest("Nothing"))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "Nothing.v1.x.io a: the cluster does not serve this kind; apply its CRD first"
+        );
+        assert!(
+            fake.connection()
+                .apply_manifest(&Value::Null)
+                .await
+                .is_err()
+        );
+    }
+}

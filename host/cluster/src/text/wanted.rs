@@ -1,0 +1,131 @@
+//! Which fields of an object a store keeps.
+
+use std::collections::BTreeSet;
+
+/// What of an object is kept besides `apiVersion`, `kind` and `metadata`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Wanted {
+    /// Everything.
+    All,
+    /// The fields at these dotted paths (`spec.status`) and everything below them. A path names members of objects; an array on the way is kept whole.
+    Fields(BTreeSet<String>),
+}
+
+/// The paths below one member.
+pub(super) struct Tree<'a>(Vec<&'a str>);
+
+/// What a tree says of a member.
+pub(super) enum Below<'a> {
+    All,
+    Nothing,
+    Some(Tree<'a>),
+}
+
+impl Wanted {
+    /// These fields; `None` is all of them, as a description without `wantedFields` means it.
+    pub fn fields<S: Into<String>>(paths: Option<impl IntoIterator<Item = S>>) -> Self {
+        paths.map_or(Self::All, |paths| {
+            Self::Fields(paths.into_iter().map(Into::into).collect())
+        })
+    }
+
+    /// What both want.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Fields(a), Self::Fields(b)) => Self::Fields(a.union(b).cloned().collect()),
+            _ => Self::All,
+        }
+    }
+
+    /// Does whoever wants `other` find it here?
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All, _) => true,
+            (Self::Fields(_), Self::All) => false,
+            (Self::Fields(have), Self::Fields(want)) => want.iter().all(|want| {
+                always_kept(want) || have.iter().any(|have| is_at_or_below(want, have))
+            }),
+        }
+    }
+
+    pub(super) fn tree(&self) -> Option<Tree<'_>> {
+        match self {
+            Self::All => None,
+            Self::Fields(paths) => Some(Tree(paths.iter().map(String::as_str).collect())),
+        }
+    }
+}
+
+fn always_kept(path: &str) -> bool {
+    ["apiVersion", "kind", "metadata"]
+        .iter()
+        .any(|kept| is_at_or_below(path, kept))
+}
+
+fn is_at_or_below(path: &str, ancestor: &str) -> bool {
+    path.strip_prefix(ancestor)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+impl<'a> Tree<'a> {
+    pub(super) fn below(&self, member: &str) -> Below<'a> {
+        let mut deeper = Vec::new();
+        for path in &self.0 {
+            match path.strip_prefix(member) {
+                Some("") => return Below::All,
+                Some(rest) => deeper.extend(rest.strip_prefix('.')),
+                None => {}
+            }
+        }
+        if deeper.is_empty() {
+            Below::Nothing
+        } else {
+            Below::Some(Tree(deeper))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(paths: &str) -> Wanted {
+        Wanted::fields(Some(paths.split_whitespace()))
+    }
+
+    #[test]
+    fn covering_goes_by_path_and_not_by_letter() {
+        for (have, want, expect) in [
+            ("spec", "spec.status", true),
+            ("spec.status", "spec", false),
+            ("spec.status", "spec.statusText", false),
+            ("spec.a spec.b", "spec.b.c spec.a", true),
+            ("", "metadata.labels kind", true),
+            ("", "", true),
+        ] {
+            assert_eq!(
+                fields(have).covers(&fields(want)),
+                expect,
+                "{have} covers {want}"
+            );
+        }
+        assert!(
+            Wanted::All.covers(&Wanted::All)
+                && Wanted::All.covers(&fields("a"))
+                && !fields("a").covers(&Wanted::All)
+        );
+    }
+
+    #[test]
+    fn a_union_covers_both() {
+        let both = fields("spec.a").union(&fields("status"));
+        assert!(
+            both.covers(&fields("spec.a"))
+                && both.covers(&fields("status.x"))
+                && !both.covers(&fields("spec"))
+        );
+        assert_eq!(both.union(&Wanted::All), Wanted::All);
+        assert_eq!(Wanted::fields(None::<Vec<String>>), Wanted::All);
+    }
+}

@@ -1,0 +1,192 @@
+use super::*;
+use crate::fake::{Fake, hang, json, plain, status};
+use vmhost_core::Gvk;
+
+fn vms() -> Resource {
+    Resource {
+        kind: Gvk::new("cloud.waibizi.com", "v1", "VirtualMachine"),
+        plural: "virtualmachines".into(),
+        namespaced: true,
+        subresources: vec!["status".into()],
+    }
+}
+
+const VM: &str = r#"{"apiVersion":"cloud.waibizi.com/v1","kind":"VirtualMachine","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"8","managedFields":[]},"spec":{"kind":"Status"}}"#;
+
+#[tokio::test]
+async fn each_verb_sends_what_the_server_expects() {
+    let fake = Fake::new(|_| json(200, VM));
+    let (connection, resource) = (fake.connection(), vms());
+    let target = Target {
+        resource: &resource,
+        namespace: Some("n"),
+        name: Some("a"),
+        subresource: None,
+    };
+    let status = Target {
+        subresource: Some("status"),
+        ..target
+    };
+    let expect = Written {
+        version: 8,
+        uid: "u".into(),
+        name: "a".into(),
+        gone: false,
+        warnings: Vec::new(),
+    };
+    assert_eq!(
+        connection
+            .apply(&target, "{}", "vmhost/vm/vm", true)
+            .await
+            .unwrap(),
+        expect
+    );
+    connection
+        .patch(&status, PatchType::Json, "[]", "m")
+        .await
+        .unwrap();
+    connection
+        .patch(&target, PatchType::Merge, "{}", "m")
+        .await
+        .unwrap();
+    connection.create(&target, "{}", "m").await.unwrap();
+    connection.replace(&target, "{}", "m").await.unwrap();
+    let options = DeleteOptions {
+        uid: Some("u".into()),
+        version: Some("7".into()),
+        propagation: Some(Propagation::Foreground),
+    };
+    connection.delete(&target, &options).await.unwrap();
+    let live = connection.get(&target).await.unwrap().unwrap();
+    assert_eq!(
+        (live.version, live.text.contains("managedFields")),
+        (8, false)
+    );
+
+    let all = "/apis/cloud.waibizi.com/v1/namespaces/n/virtualmachines";
+    let one = format!("{all}/a");
+    let sent: Vec<_> = fake
+        .seen()
+        .into_iter()
+        .map(|seen| (seen.method, seen.path, seen.query, seen.content_type))
+        .collect();
+    let sent: Vec<_> = sent
+        .iter()
+        .map(|(m, p, q, c)| (m.as_str(), p.as_str(), q.as_str(), c.as_str()))
+        .collect();
+    assert_eq!(
+        sent,
+        [
+            (
+                "PATCH",
+                &*one,
+                "fieldManager=vmhost%2Fvm%2Fvm&force=true",
+                "application/apply-patch+yaml"
+            ),
+            (
+                "PATCH",
+                &*format!("{one}/status"),
+                "fieldManager=m",
+                "application/json-patch+json"
+            ),
+            (
+                "PATCH",
+                &*one,
+                "fieldManager=m",
+                "application/merge-patch+json"
+            ),
+            ("POST", all, "fieldManager=m", "application/json"),
+            ("PUT", &*one, "fieldManager=m", "application/json"),
+            ("DELETE", &*one, "", "application/json"),
+            ("GET", &*one, "", ""),
+        ]
+    );
+    let body: Value = serde_json::from_str(&fake.seen()[5].body).unwrap();
+    assert_eq!(
+        body,
+        json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground",
+        "preconditions": {"uid": "u", "resourceVersion": "7"}})
+    );
+}
+
+#[tokio::test]
+async fn a_delete_that_leaves_nothing_says_so() {
+    let fake = Fake::new(|_| {
+        json(
+            200,
+            r#"{"kind":"Status","status":"Success","details":{"name":"a","uid":"u"}}"#,
+        )
+    });
+    let resource = vms();
+    let target = Target {
+        resource: &resource,
+        namespace: Some("n"),
+        name: Some("a"),
+        subresource: None,
+    };
+    let written = fake
+        .connection()
+        .delete(&target, &DeleteOptions::default())
+        .await
+        .unwrap();
+    assert!(written.gone && written.uid == "u");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_says_whether_it_may_have_happened() {
+    let resource = vms();
+    let target = Target {
+        resource: &resource,
+        namespace: Some("n"),
+        name: Some("a"),
+        subresource: None,
+    };
+    let apply = async |fake: Fake| {
+        fake.connection()
+            .apply(&target, "{}", "m", true)
+            .await
+            .unwrap_err()
+    };
+
+    let error = apply(Fake::new(|_| status(409, "Conflict", "changed"))).await;
+    assert!(
+        matches!(&error, WriteError::Status { code: 409, reason, .. } if reason == "Conflict")
+            && !error.maybe_applied()
+    );
+    let error = apply(Fake::new(|_| plain(502, "upstream gone"))).await;
+    assert!(
+        matches!(&error, WriteError::Status { code: 502, message, .. } if message == "upstream gone")
+            && error.maybe_applied()
+    );
+    let error = apply(Fake::new(|_| hang())).await;
+    assert!(matches!(error, WriteError::Timeout(WRITE_TIMEOUT)) && error.maybe_applied());
+    let error = apply(Fake::broken()).await;
+    assert!(matches!(error, WriteError::Network(_)) && error.maybe_applied());
+    let error = apply(Fake::new(|_| plain(200, "<html>"))).await;
+    assert!(matches!(error, WriteError::Answer(_)) && error.maybe_applied());
+    for name in ["", ".", "..", "a/b", "%2e"] {
+        let bad = Target {
+            name: Some(name),
+            ..target
+        };
+        let fake = Fake::new(|_| json(200, VM));
+        let error = fake.connection().get(&bad).await.unwrap_err();
+        assert!(matches!(error, WriteError::NotSent(_)) && !error.maybe_applied());
+        assert!(fake.seen().is_empty());
+    }
+    let gone = Fake::new(|_| status(404, "NotFound", "no"))
+        .connection()
+        .get(&target)
+        .await
+        .unwrap();
+    assert!(gone.is_none());
+}
+
+#[test]
+fn warnings_lose_their_codes() {
+    assert_eq!(
+        warning(r#"299 - "unknown field \"spec.x\"""#),
+        "unknown field \"spec.x\""
+    );
+    assert_eq!(warning("odd"), "odd");
+}
