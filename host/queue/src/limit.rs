@@ -89,7 +89,8 @@ impl Tokens {
 
 /// A duration as the queue counts it: up to 584 years.
 pub(crate) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+    let seconds = duration.as_secs().saturating_mul(1_000_000_000);
+    seconds.saturating_add(u64::from(duration.subsec_nanos()))
 }
 
 #[cfg(test)]

@@ -36,6 +36,10 @@ impl<K: Eq> State<K> {
         }
         let at = self.entry(hash, key);
         let slot = &self.slots[at];
+        if slot.place == Place::Queued(Lane::High) && slot.timer == NIL {
+            // The common duplicate.
+            return;
+        }
         if cause == Cause::Low {
             return self.enqueue(at, Lane::Low);
         }
