@@ -1,1 +1,31 @@
-//! Stub.
+//! Runs policies: the only owner of wasmtime.
+//!
+//! It owns how a component becomes a [`Plugin`] (compile, link, describe), how long and with how much memory its calls run, and what happens to an
+//! instance after an error. It must not know Kubernetes, the workqueue or what becomes of an outcome: a call is a function from
+//! [`vmhost_core::Request`] to [`vmhost_core::Outcome`].
+//!
+//! ```text
+//! bytes --compile--> image --instantiate--> instance --call--> outcome
+//!          |  .cwasm cache    (pool, reused)    ^
+//!          +-- Winch first, Cranelift behind    +-- deadline (epochs + time-out), memory limiter, copy limit, captured output
+//! ```
+//! What is absent: a `Store<HostState>` that was not made by [`instance`]; a call without a deadline; an instance that is used again after an error.
+
+mod bindings;
+mod cache;
+mod engine;
+mod epoch;
+mod error;
+mod imports;
+mod instance;
+mod output;
+mod plugin;
+mod state;
+
+pub use cache::CacheError;
+pub use engine::{Code, Engine, EngineConfig, EngineError, Image};
+pub use error::{CallError, LoadError};
+pub use plugin::{Inspection, InstanceStats, Plugin, Settings};
+
+/// The contract that this host speaks: package and version of `wit/v1`.
+pub const CONTRACT: &str = "vmhost:plugin@1.0.0";

@@ -1,1 +1,109 @@
-//! Stub.
+//! Write a vmhost policy in Rust: a trait, one macro, and helpers for the records of the contract (`wit/v1`).
+//!
+//! ```
+//! use vmhost_plugin::{Controller, Description, Kind, Outcome, Policy, Request, Result};
+//!
+//! struct Hello;
+//!
+//! impl Policy for Hello {
+//!     fn describe() -> Description {
+//!         Description::new("hello").controller(Controller::new("greeter", Kind::core("v1", "ConfigMap")))
+//!     }
+//!
+//!     fn reconcile(request: &Request) -> Result<Outcome> {
+//!         vmhost_plugin::info!("hello, {}", request.key.name);
+//!         Ok(Outcome::await_change())
+//!     }
+//! }
+//!
+//! vmhost_plugin::export!(Hello);
+//! ```
+//!
+//! A policy is a plain function: its own `cargo test` calls it natively, with a [`Request`] made by [`Request::of`], and looks at the [`Outcome`]. What reads the
+//! cluster or the settings ([`cluster`], [`config`]) needs the host.
+//!
+//! This crate knows the contract only, and nothing from `host/`.
+
+mod description;
+mod effects;
+mod error;
+mod request;
+
+/// What `wit-bindgen` made of `wit/v1`.
+#[doc(hidden)]
+#[allow(
+    missing_docs,
+    unsafe_code,
+    reason = "generated; the WIT files carry the text"
+)]
+pub mod bindings {
+    wit_bindgen::generate!({
+        path: "../../wit/v1",
+        world: "plugin",
+        pub_export_macro: true,
+        default_bindings_module: "vmhost_plugin::bindings",
+        additional_derives: [PartialEq],
+        generate_all,
+    });
+}
+
+pub use bindings::vmhost::plugin::types::{
+    Apply, Create, Delete, Effect, Event, EventType, Next, ObjectKey, Outcome, Patch, PatchType,
+    Propagation, Refusal, Request,
+};
+pub use bindings::vmhost::plugin::{cluster, config};
+pub use description::{Controller, Description, Kind, Permission, Verb};
+pub use effects::JsonPatch;
+pub use error::{Error, Result};
+
+/// What a plugin is.
+pub trait Policy {
+    /// Which kinds wake it, and what it may do. Must always answer the same.
+    fn describe() -> Description;
+
+    /// One turn: look at the snapshot, return what is to be done. An `Err` is a transient failure: the key is tried again, rate limited. It must not count on
+    /// memory of earlier calls.
+    fn reconcile(request: &Request) -> Result<Outcome>;
+}
+
+/// Makes a [`Policy`] the component's one export.
+#[macro_export]
+macro_rules! export {
+    ($policy:ty) => {
+        const _: () = {
+            struct Export;
+            impl $crate::bindings::exports::vmhost::plugin::controller::Guest for Export {
+                fn describe() -> ::std::string::String {
+                    <$policy as $crate::Policy>::describe().to_json()
+                }
+                fn reconcile(request: $crate::Request) -> $crate::Outcome {
+                    <$policy as $crate::Policy>::reconcile(&request)
+                        .unwrap_or_else(|error| $crate::Outcome::retry(error.to_string()))
+                }
+    }
+            $crate::bindings::export!(Export with_types_in $crate::bindings);
+        };
+    };
+}
+
+/// Writes a line to the host's log.
+#[doc(hidden)]
+pub fn log(level: Level, message: &str) {
+    #[cfg(target_family = "wasm")]
+    bindings::vmhost::plugin::log::log(level, message);
+    #[cfg(not(target_family = "wasm"))]
+    let _ = (level, message);
+}
+
+#[doc(hidden)]
+pub use bindings::vmhost::plugin::log::Level;
+
+/// Logs at level info, in the form of `format!`. In native tests it does nothing.
+#[macro_export]
+macro_rules! info { ($($arg:tt)*) => { $crate::log($crate::Level::Info, &::std::format!($($arg)*)) } }
+/// Logs at level warn, in the form of `format!`. In native tests it does nothing.
+#[macro_export]
+macro_rules! warn { ($($arg:tt)*) => { $crate::log($crate::Level::Warn, &::std::format!($($arg)*)) } }
+/// Logs at level debug, in the form of `format!`. In native tests it does nothing.
+#[macro_export]
+macro_rules! debug { ($($arg:tt)*) => { $crate::log($crate::Level::Debug, &::std::format!($($arg)*)) } }

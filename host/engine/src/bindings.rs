@@ -1,0 +1,3 @@
+//! The contract's majors. Today there is one; a second gets a module beside it, and the one `match` on the version stands here.
+
+pub(crate) mod v1;

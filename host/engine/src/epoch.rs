@@ -1,0 +1,98 @@
+//! The ticker: makes every running guest look at the clock, and parks when nothing runs.
+//!
+//! A tick is not a deadline: at each tick a guest yields its thread to others, and its store compares the time with its own deadline. Missed ticks are
+//! skipped, never made up for in a burst, which would be of no harm here but is of no use either.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use wasmtime::EngineWeak;
+
+/// How often a running guest yields. 10 ms: a good guest beside spinning ones waits for one tick of each, and deadlines are seconds.
+pub(crate) const TICK: Duration = Duration::from_millis(10);
+
+/// Ticks without any call after which the thread parks. Waking it costs a system call, which a busy queue should not pay for every key.
+const LINGER: u32 = 100;
+
+/// Ticks the engines while calls are active. Dropping it ends the thread.
+pub(crate) struct Ticker {
+    shared: Arc<Shared>,
+    thread: thread::Thread,
+}
+
+struct Shared {
+    active: AtomicUsize,
+    parked: AtomicBool,
+    stop: AtomicBool,
+}
+
+/// A call is running.
+pub(crate) struct Active<'a>(&'a Ticker);
+
+impl Ticker {
+    pub(crate) fn start(engines: Vec<EngineWeak>) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared {
+            active: AtomicUsize::new(0),
+            parked: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+        });
+        let handle = thread::Builder::new().name("vmhost-epoch".into()).spawn({
+            let shared = shared.clone();
+            move || tick(&shared, &engines)
+        })?;
+        Ok(Self {
+            shared,
+            thread: handle.thread().clone(),
+        })
+    }
+
+    /// Keeps the ticker going until the guard drops.
+    pub(crate) fn enter(&self) -> Active<'_> {
+        // SeqCst on both sides: either this sees `parked`, or the ticker sees `active` before it parks.
+        self.shared.active.fetch_add(1, Ordering::SeqCst);
+        if self.shared.parked.load(Ordering::SeqCst) {
+            self.thread.unpark();
+        }
+        Active(self)
+    }
+}
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.0.shared.active.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        self.thread.unpark();
+    }
+}
+
+fn tick(shared: &Shared, engines: &[EngineWeak]) {
+    let mut quiet = 0;
+    while !shared.stop.load(Ordering::SeqCst) {
+        if shared.active.load(Ordering::SeqCst) > 0 {
+            quiet = 0;
+        } else {
+            quiet += 1;
+        }
+        if quiet > LINGER {
+            shared.parked.store(true, Ordering::SeqCst);
+            while shared.active.load(Ordering::SeqCst) == 0 && !shared.stop.load(Ordering::SeqCst) {
+                thread::park();
+            }
+            shared.parked.store(false, Ordering::SeqCst);
+            quiet = 0;
+        }
+        thread::sleep(TICK);
+        for engine in engines {
+            if let Some(engine) = engine.upgrade() {
+                engine.increment_epoch();
+            }
+        }
+    }
+}

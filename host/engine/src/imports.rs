@@ -1,0 +1,173 @@
+//! What a policy may import: log, config, cluster. WASI is wasmtime's own.
+
+use vmhost_core::{ListQuery, ObjectKey, ReadError, Snapshot};
+
+use crate::bindings::v1::{cluster, config, lift_gvk, lift_key, log, types};
+use crate::state::HostState;
+
+/// A log line is cut behind so many bytes.
+const LOG_LINE: usize = 8 << 10;
+
+/// Page size of a list whose query gives none: as client-go's.
+const PAGE: u32 = 500;
+
+impl log::Host for HostState {
+    fn log(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
+        let message = cut(&message, LOG_LINE);
+        match level {
+            log::Level::Trace => tracing::trace!(target: "plugin", "{message}"),
+            log::Level::Debug => tracing::debug!(target: "plugin", "{message}"),
+            log::Level::Info => tracing::info!(target: "plugin", "{message}"),
+            log::Level::Warn => tracing::warn!(target: "plugin", "{message}"),
+            log::Level::Error => tracing::error!(target: "plugin", "{message}"),
+        }
+        Ok(())
+    }
+}
+
+impl config::Host for HostState {
+    fn get(&mut self, name: String) -> wasmtime::Result<Option<String>> {
+        Ok(self.settings.get(&name).cloned())
+    }
+}
+
+impl types::Host for HostState {}
+
+impl cluster::Host for HostState {
+    fn get(
+        &mut self,
+        key: types::ObjectKeyResult,
+    ) -> wasmtime::Result<Result<Option<String>, cluster::ReadError>> {
+        let key = lift_key(key);
+        Ok(self.read(&key).and_then(|object| {
+            let mut room = self.read_limit;
+            object
+                .map(|object| copy(&object, &mut room, self.read_limit))
+                .transpose()
+        }))
+    }
+
+    fn get_many(
+        &mut self,
+        keys: Vec<types::ObjectKeyResult>,
+    ) -> wasmtime::Result<Result<Vec<Option<String>>, cluster::ReadError>> {
+        let mut room = self.read_limit;
+        Ok(keys
+            .into_iter()
+            .map(|key| {
+                let object = self.read(&lift_key(key))?;
+                object
+                    .map(|object| copy(&object, &mut room, self.read_limit))
+                    .transpose()
+            })
+            .collect())
+    }
+
+    fn list(
+        &mut self,
+        query: cluster::Query,
+    ) -> wasmtime::Result<Result<cluster::Page, cluster::ReadError>> {
+        Ok(self.list_page(query))
+    }
+}
+
+impl HostState {
+    fn read(&self, key: &ObjectKey) -> Result<Option<Snapshot>, cluster::ReadError> {
+        let Some(reader) = &self.reader else {
+            return Err(not_running());
+        };
+        reader.get(&key.kind, &key.name).map_err(lower_error)
+    }
+
+    fn list_page(&self, query: cluster::Query) -> Result<cluster::Page, cluster::ReadError> {
+        let Some(reader) = &self.reader else {
+            return Err(not_running());
+        };
+        let page = reader
+            .list(&ListQuery {
+                kind: lift_gvk(query.kind),
+                namespace: query.namespace,
+                label_selector: query.label_selector,
+                limit: if query.limit == 0 { PAGE } else { query.limit } as usize,
+                after: query.continue_,
+            })
+            .map_err(lower_error)?;
+        let mut room = self.read_limit;
+        let objects = page
+            .objects
+            .iter()
+            .map(|object| {
+                if query.metadata_only {
+                    metadata_only(object, &mut room, self.read_limit)
+                } else {
+                    copy(object, &mut room, self.read_limit)
+                }
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(cluster::Page {
+            objects,
+            continue_: page.next,
+        })
+    }
+}
+
+fn not_running() -> cluster::ReadError {
+    cluster::ReadError::Invalid("describe cannot read the cluster".into())
+}
+
+fn lower_error(error: ReadError) -> cluster::ReadError {
+    match error {
+        ReadError::NotWatched(what) => cluster::ReadError::NotWatched(what),
+        ReadError::TooLarge(limit) => cluster::ReadError::TooLarge(limit),
+        ReadError::Invalid(reason) => cluster::ReadError::Invalid(reason),
+    }
+}
+
+fn copy(object: &Snapshot, room: &mut usize, limit: usize) -> Result<String, cluster::ReadError> {
+    take(object.text.len(), room, limit)?;
+    Ok(object.text.to_string())
+}
+
+/// `apiVersion`, `kind` and `metadata` as they stand in the text.
+fn metadata_only(
+    object: &Snapshot,
+    room: &mut usize,
+    limit: usize,
+) -> Result<String, cluster::ReadError> {
+    #[derive(serde::Deserialize)]
+    struct Parts<'a> {
+        #[serde(borrow, rename = "apiVersion")]
+        api_version: &'a serde_json::value::RawValue,
+        #[serde(borrow)]
+        kind: &'a serde_json::value::RawValue,
+        #[serde(borrow)]
+        metadata: &'a serde_json::value::RawValue,
+    }
+    let parts: Parts<'_> = serde_json::from_str(&object.text)
+        .map_err(|error| cluster::ReadError::Invalid(error.to_string()))?;
+    let text = format!(
+        r#"{{"apiVersion":{},"kind":{},"metadata":{}}}"#,
+        parts.api_version, parts.kind, parts.metadata
+    );
+    take(text.len(), room, limit)?;
+    Ok(text)
+}
+
+fn take(size: usize, room: &mut usize, limit: usize) -> Result<(), cluster::ReadError> {
+    *room = room
+        .checked_sub(size)
+        .ok_or(cluster::ReadError::TooLarge(limit as u32))?;
+    Ok(())
+}
+
+/// Cuts at a character boundary.
+fn cut(text: &str, limit: usize) -> &str {
+    if text.len() <= limit {
+        return text;
+    }
+    let mut end = limit;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

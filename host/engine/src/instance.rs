@@ -1,0 +1,130 @@
+//! One live guest. The only place where a `Store<HostState>` is made, so that no limit can be forgotten.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use vmhost_core::{Limits, ObjectReader, Outcome, Request};
+use wasmtime::{Store, UpdateDeadline};
+
+use crate::bindings::v1;
+use crate::engine::Engine;
+use crate::epoch::TICK;
+use crate::error::{CallError, DeadlinePassed, call_error};
+use crate::plugin::Settings;
+use crate::state::HostState;
+
+/// A guest and its store. Dropped after any error: a trap poisons the store.
+pub(crate) struct Instance {
+    store: Store<HostState>,
+    plugin: v1::Plugin,
+    /// Calls that it may still serve.
+    pub(crate) calls_left: u32,
+}
+
+impl Instance {
+    /// Makes a store with every limit set, and a guest in it.
+    pub(crate) async fn new(
+        engine: &Engine,
+        pre: &v1::PluginPre<HostState>,
+        limits: &Limits,
+        settings: Arc<Settings>,
+    ) -> Result<Self, CallError> {
+        let mut store = Store::new(pre.engine(), HostState::new(limits, settings));
+        store.limiter(HostState::limiter);
+        store.set_hostcall_fuel(limits.returned);
+        store.epoch_deadline_callback(|context| {
+            if Instant::now() >= context.data().deadline {
+                Err(DeadlinePassed.into())
+            } else {
+                Ok(UpdateDeadline::Yield(1))
+            }
+        });
+        store.set_epoch_deadline(1);
+        let _active = engine.ticker().enter();
+        let instantiated = within(limits.call_timeout, pre.instantiate_async(&mut store)).await;
+        let printed = || store.data().output.take().unwrap_or_default();
+        match instantiated {
+            Some(Ok(plugin)) => Ok(Self {
+                store,
+                plugin,
+                calls_left: limits.reuse.max(1),
+            }),
+            Some(Err(error)) => Err(call_error(&error, limits.call_timeout, &printed())),
+            None => Err(CallError::Deadline(limits.call_timeout)),
+        }
+    }
+
+    /// Calls `describe`.
+    pub(crate) async fn describe(
+        &mut self,
+        engine: &Engine,
+        limits: &Limits,
+    ) -> Result<String, CallError> {
+        self.begin(limits, None);
+        let _active = engine.ticker().enter();
+        let called = within(
+            limits.call_timeout,
+            self.plugin
+                .vmhost_plugin_controller()
+                .call_describe(&mut self.store),
+        )
+        .await;
+        self.end(limits, called)
+    }
+
+    /// Calls `reconcile`. After an error the instance must be dropped.
+    pub(crate) async fn reconcile(
+        &mut self,
+        engine: &Engine,
+        limits: &Limits,
+        request: &Request<'_>,
+        reader: Arc<dyn ObjectReader>,
+    ) -> Result<Outcome, CallError> {
+        self.begin(limits, Some(reader));
+        let _active = engine.ticker().enter();
+        let called = within(
+            limits.call_timeout,
+            v1::reconcile(&self.plugin, &mut self.store, request),
+        )
+        .await;
+        self.end(limits, called)
+    }
+
+    fn begin(&mut self, limits: &Limits, reader: Option<Arc<dyn ObjectReader>>) {
+        self.calls_left = self.calls_left.saturating_sub(1);
+        self.store.set_epoch_deadline(1);
+        let state = self.store.data_mut();
+        state.deadline = Instant::now() + limits.call_timeout;
+        state.reader = reader;
+    }
+
+    fn end<T>(
+        &mut self,
+        limits: &Limits,
+        called: Option<wasmtime::Result<T>>,
+    ) -> Result<T, CallError> {
+        let state = self.store.data_mut();
+        state.reader = None;
+        let printed = state.output.take();
+        match called {
+            Some(Ok(value)) => {
+                for line in printed.iter().flat_map(|printed| printed.lines()) {
+                    tracing::debug!(target: "plugin", "{line}");
+                }
+                Ok(value)
+            }
+            Some(Err(error)) => Err(call_error(
+                &error,
+                limits.call_timeout,
+                printed.as_deref().unwrap_or_default(),
+            )),
+            None => Err(CallError::Deadline(limits.call_timeout)),
+        }
+    }
+}
+
+/// A second fence around the epochs, which only fire while wasm runs: a guest that waits in a host function (a WASI poll) is stopped here. A little
+/// later than the epochs would, so that a spinning guest ends by its own error.
+async fn within<F: Future>(timeout: Duration, call: F) -> Option<F::Output> {
+    tokio::time::timeout(timeout + 4 * TICK, call).await.ok()
+}

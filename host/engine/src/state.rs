@@ -1,0 +1,109 @@
+//! What a guest's store holds: an empty WASI context, its limits, and the call that is running.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use vmhost_core::{Limits, ObjectReader};
+use wasmtime::ResourceLimiter;
+use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+
+use crate::error::MemoryDenied;
+use crate::output::Output;
+use crate::plugin::Settings;
+
+/// The data of a `Store`.
+pub(crate) struct HostState {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    memory: Memory,
+    /// What the guest printed.
+    pub(crate) output: Output,
+    /// When the running call has to be over.
+    pub(crate) deadline: Instant,
+    /// Where the running call reads the cluster; none during `describe`.
+    pub(crate) reader: Option<Arc<dyn ObjectReader>>,
+    /// The largest answer to a read, in bytes.
+    pub(crate) read_limit: usize,
+    /// What the operator set.
+    pub(crate) settings: Arc<Settings>,
+}
+
+/// Counts all linear memories of a store together.
+struct Memory {
+    used: usize,
+    limit: usize,
+}
+
+impl HostState {
+    pub(crate) fn new(limits: &Limits, settings: Arc<Settings>) -> Self {
+        let output = Output::default();
+        // No files, no environment, no arguments, no network: what is not granted is absent.
+        let wasi = WasiCtxBuilder::new()
+            .stdout(output.clone())
+            .stderr(output.clone())
+            .allow_tcp(false)
+            .allow_udp(false)
+            .allow_ip_name_lookup(false)
+            .build();
+        Self {
+            wasi,
+            table: ResourceTable::new(),
+            memory: Memory {
+                used: 0,
+                limit: limits.memory,
+            },
+            output,
+            deadline: Instant::now() + limits.call_timeout,
+            reader: None,
+            read_limit: limits.read,
+            settings,
+        }
+    }
+
+    /// The limiter of its store.
+    pub(crate) fn limiter(&mut self) -> &mut dyn ResourceLimiter {
+        &mut self.memory
+    }
+}
+
+impl WasiView for HostState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
+    }
+}
+
+impl ResourceLimiter for Memory {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let wanted = self.used - current.min(self.used) + desired;
+        if wanted > self.limit {
+            // An error instead of `Ok(false)`: the guest would turn that into an abort, which could not be told from a panic.
+            return Err(MemoryDenied {
+                wanted,
+                limit: self.limit,
+            }
+            .into());
+        }
+        self.used = wanted;
+        Ok(true)
+    }
+
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        Ok(desired <= TABLE_ELEMENTS)
+    }
+}
+
+/// Elements of one table. The largest that was seen has 7,696 (StarlingMonkey); a million takes 8 MiB of the host.
+const TABLE_ELEMENTS: usize = 1 << 20;

@@ -1,0 +1,242 @@
+//! Building an outcome: `Outcome::await_change().with(..).with(..)`.
+
+use serde::Serialize;
+
+use crate::bindings::vmhost::plugin::types::{
+    Apply, Create, Delete, Effect, Event, EventType, Next, ObjectKey, Outcome, Patch, PatchType,
+};
+use crate::error::Result;
+
+impl Outcome {
+    fn new(next: Next) -> Self {
+        Self {
+            effects: Vec::new(),
+            next,
+        }
+    }
+
+    /// All is done; come back when the object changes.
+    pub fn await_change() -> Self {
+        Self::new(Next::AwaitChange)
+    }
+
+    /// All is done; come back after so many milliseconds, or when the object changes.
+    pub fn requeue_after_ms(ms: u32) -> Self {
+        Self::new(Next::RequeueAfterMs(ms))
+    }
+
+    /// Come back soon, rate limited; no error.
+    pub fn requeue() -> Self {
+        Self::new(Next::Requeue)
+    }
+
+    /// Something failed that may pass. As `Err` from `reconcile`, but with effects.
+    pub fn retry(message: impl Into<String>) -> Self {
+        Self::new(Next::Retry(message.into()))
+    }
+
+    /// Something failed that repeating cannot mend: nothing happens until the object or the plugin changes.
+    pub fn fail(message: impl Into<String>) -> Self {
+        Self::new(Next::Fail(message.into()))
+    }
+
+    /// Adds an effect. They are carried out in order.
+    pub fn with(mut self, effect: impl Into<Effect>) -> Self {
+        self.effects.push(effect.into());
+        self
+    }
+}
+
+impl Apply {
+    /// Server-side apply of these fields, with `apiVersion`, `kind` and `metadata.name`. Takes over fields that others own, and creates the object if
+    /// it is absent; see [`Apply::polite`] and [`Apply::existing`].
+    pub fn new(object: &impl Serialize) -> Result<Self> {
+        let object = serde_json::to_string(object)?;
+        Ok(Self {
+            object,
+            subresource: None,
+            force: true,
+            create_if_absent: true,
+            if_version: None,
+        })
+    }
+
+    /// To a subresource such as `status`.
+    pub fn subresource(mut self, name: &str) -> Self {
+        self.subresource = Some(name.into());
+        self.create_if_absent = false;
+        self
+    }
+
+    /// Fails where another manager owns a field with another value.
+    pub fn polite(mut self) -> Self {
+        self.force = false;
+        self
+    }
+
+    /// Does not create the object.
+    pub fn existing(mut self) -> Self {
+        self.create_if_absent = false;
+        self
+    }
+}
+
+impl Patch {
+    /// A JSON merge patch (RFC 7386).
+    pub fn merge(key: &ObjectKey, body: &impl Serialize) -> Result<Self> {
+        let body = serde_json::to_string(body)?;
+        Ok(Self {
+            key: key.clone(),
+            subresource: None,
+            type_: PatchType::Merge,
+            body,
+            if_version: None,
+        })
+    }
+
+    /// A JSON patch (RFC 6902), built operation by operation.
+    pub fn json(key: &ObjectKey) -> JsonPatch {
+        JsonPatch {
+            key: key.clone(),
+            subresource: None,
+            operations: Vec::new(),
+        }
+    }
+
+    /// Of a subresource such as `status`.
+    pub fn subresource(mut self, name: &str) -> Self {
+        self.subresource = Some(name.into());
+        self
+    }
+
+    /// Only if the object still has this resourceVersion.
+    pub fn if_version(mut self, version: &str) -> Self {
+        self.if_version = Some(version.into());
+        self
+    }
+}
+
+/// A JSON patch in the making. A `test` that fails changes nothing, and the key is tried again with a fresh snapshot.
+pub struct JsonPatch {
+    key: ObjectKey,
+    subresource: Option<String>,
+    operations: Vec<Operation>,
+}
+
+#[derive(Serialize)]
+struct Operation {
+    op: &'static str,
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<serde_json::Value>,
+}
+
+impl JsonPatch {
+    fn push(mut self, op: &'static str, path: &str, value: Option<serde_json::Value>) -> Self {
+        self.operations.push(Operation {
+            op,
+            path: path.into(),
+            value,
+        });
+        self
+    }
+
+    /// Go on only if `path` (a JSON pointer) has this value.
+    pub fn test(self, path: &str, value: impl Into<serde_json::Value>) -> Self {
+        self.push("test", path, Some(value.into()))
+    }
+
+    /// Set `path`, whether it is there or not.
+    pub fn add(self, path: &str, value: impl Into<serde_json::Value>) -> Self {
+        self.push("add", path, Some(value.into()))
+    }
+
+    /// Set `path`, which must be there.
+    pub fn replace(self, path: &str, value: impl Into<serde_json::Value>) -> Self {
+        self.push("replace", path, Some(value.into()))
+    }
+
+    /// Remove `path`, which must be there.
+    pub fn remove(self, path: &str) -> Self {
+        self.push("remove", path, None)
+    }
+
+    /// Of a subresource such as `status`.
+    pub fn subresource(mut self, name: &str) -> Self {
+        self.subresource = Some(name.into());
+        self
+    }
+}
+
+impl From<JsonPatch> for Effect {
+    fn from(patch: JsonPatch) -> Self {
+        // Values of `serde_json::Value` always print.
+        let body = serde_json::to_string(&patch.operations).unwrap_or_default();
+        Effect::Patch(Patch {
+            key: patch.key,
+            subresource: patch.subresource,
+            type_: PatchType::Json,
+            body,
+            if_version: None,
+        })
+    }
+}
+
+impl Create {
+    /// Creates this object.
+    pub fn new(object: &impl Serialize) -> Result<Self> {
+        Ok(Self {
+            object: serde_json::to_string(object)?,
+        })
+    }
+}
+
+impl Delete {
+    /// Deletes this object, whichever has the name.
+    pub fn new(key: &ObjectKey) -> Self {
+        Self {
+            key: key.clone(),
+            uid: None,
+            if_version: None,
+            propagation: None,
+        }
+    }
+
+    /// Only the object with this uid.
+    pub fn uid(mut self, uid: &str) -> Self {
+        self.uid = Some(uid.into());
+        self
+    }
+}
+
+impl Event {
+    /// Something that should happen happened. `reason` is CamelCase.
+    pub fn normal(reason: &str, note: impl Into<String>) -> Self {
+        Self {
+            type_: EventType::Normal,
+            reason: reason.into(),
+            action: String::new(),
+            note: note.into(),
+            related: None,
+        }
+    }
+
+    /// Something that a person should look at. `reason` is CamelCase.
+    pub fn warning(reason: &str, note: impl Into<String>) -> Self {
+        Self {
+            type_: EventType::Warning,
+            ..Self::normal(reason, note)
+        }
+    }
+}
+
+macro_rules! effect_from {
+    ($($record:ident),*) => { $(
+        impl From<$record> for Effect {
+            fn from(record: $record) -> Self {
+                Effect::$record(record)
+            }
+        }
+    )* };
+}
+effect_from!(Apply, Patch, Create, Delete, Event);

@@ -1,0 +1,41 @@
+//! Reading a request.
+
+use serde::de::DeserializeOwned;
+
+use crate::bindings::vmhost::plugin::types::{ObjectKey, Request};
+use crate::description::Kind;
+use crate::error::{Error, Result};
+
+impl Request {
+    /// The object as a type of the policy's own, which names only the fields that it needs; none: the object is gone.
+    pub fn object<T: DeserializeOwned>(&self) -> Result<Option<T>> {
+        let Some(text) = &self.object else {
+            return Ok(None);
+        };
+        serde_json::from_str(text)
+            .map(Some)
+            .map_err(|error| Error::new(format!("the object cannot be read: {error}")))
+    }
+
+    /// A request as the host would make it, for native tests.
+    pub fn of(controller: &str, key: ObjectKey, object: Option<&str>) -> Self {
+        Self {
+            controller: controller.into(),
+            key,
+            object: object.map(Into::into),
+            attempt: 0,
+            last: None,
+        }
+    }
+}
+
+impl ObjectKey {
+    /// Names an object; `None` for a cluster-scoped kind.
+    pub fn of(kind: &Kind, namespace: Option<&str>, name: &str) -> Self {
+        Self {
+            kind: kind.gvk(),
+            namespace: namespace.map(Into::into),
+            name: name.into(),
+        }
+    }
+}
