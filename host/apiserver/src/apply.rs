@@ -213,7 +213,8 @@ pub fn apply(
 /// Sets the ownership of `new` after a write that is not an apply: POST (`live` is `None`), PUT and patches.
 ///
 /// `new` is the object as it is about to be stored, with `manager.reset` put back. A client that sends a list of its
-/// own replaces the ownership with it, except through a subresource; an empty list, or `[{}]`, ends the tracking.
+/// own replaces the ownership with it, except through a subresource; `[{}]` ends the tracking, and so does an empty list on
+/// a built-in kind.
 pub fn track_update(
     schema: Option<&Schema>,
     live: Option<&Value>,
@@ -224,7 +225,7 @@ pub fn track_update(
     let sent = managed::list(new).cloned();
     let mut managers = match &sent {
         Some(_) if !manager.subresource.is_empty() => managed::of(live),
-        Some(list) if managed::is_reset(list) => Managers::new(),
+        Some(list) if managed::is_reset(list, is_custom(manager.api_version)) => Managers::new(),
         Some(list) => match managed::decode(list) {
             Some(managers) if !managers.is_empty() => managers,
             _ => managed::of(live),
@@ -308,6 +309,13 @@ fn open() -> Node {
 
 fn place<'a>(schema: Option<&'a Schema>, open: &'a Node) -> Place<'a> {
     Place::root(schema.map_or(open, Schema::root))
+}
+
+/// Whether a version belongs to a CustomResourceDefinition, as far as its group tells.
+fn is_custom(api_version: &str) -> bool {
+    api_version
+        .split_once('/')
+        .is_some_and(|(group, _)| group.contains('.') && !group.ends_with(".k8s.io"))
 }
 
 fn reset(manager: &Manager<'_>) -> Set {

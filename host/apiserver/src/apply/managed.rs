@@ -70,10 +70,11 @@ pub(super) fn strip(object: &mut Value) {
     }
 }
 
-/// Whether a client asks to forget all ownership: an empty list, or a list of one empty entry.
-pub(super) fn is_reset(list: &Value) -> bool {
+/// Whether a client asks to forget all ownership: a list of one empty entry, or an empty list. The metadata of custom
+/// resources is decoded and written once more on its way in, and an empty list does not survive that.
+pub(super) fn is_reset(list: &Value, custom: bool) -> bool {
     match list.as_array().map(Vec::as_slice) {
-        Some([]) => true,
+        Some([]) => !custom,
         Some([one]) => one.as_object().is_some_and(Map::is_empty),
         _ => false,
     }
