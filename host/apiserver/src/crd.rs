@@ -39,8 +39,16 @@ pub(crate) fn after_put(inner: &mut Inner, kind: &Kind, key: &Key) {
     if &*kind.storage != STORAGE {
         return;
     }
-    let Some(live) = inner.store.get(STORAGE, key).cloned() else { return };
-    let Some(target) = inner.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else { return };
+    let Some(live) = inner.store.get(STORAGE, key).cloned() else {
+        return;
+    };
+    let Some(target) =
+        inner
+            .registry
+            .find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    else {
+        return;
+    };
     let status = status_of(inner, &live);
     write::server_status(inner, &target, key, status);
     register(inner);
@@ -48,8 +56,13 @@ pub(crate) fn after_put(inner: &mut Inner, kind: &Kind, key: &Key) {
 
 /// What a definition looks like from its deletion on.
 pub(crate) fn terminate(definition: &mut Value) {
-    let finalizers = meta::of(definition).entry("finalizers").or_insert_with(|| json!([]));
-    if let Some(list) = finalizers.as_array_mut().filter(|list| !list.iter().any(|f| f == CLEANUP)) {
+    let finalizers = meta::of(definition)
+        .entry("finalizers")
+        .or_insert_with(|| json!([]));
+    if let Some(list) = finalizers
+        .as_array_mut()
+        .filter(|list| !list.iter().any(|f| f == CLEANUP))
+    {
         list.push(json!(CLEANUP));
     }
     let condition = condition(
@@ -65,11 +78,18 @@ pub(crate) fn terminate(definition: &mut Value) {
 /// Deletes everything of a definition's kind, and the definition when nothing is left.
 pub(crate) fn empty(inner: &mut Inner, name: &str, now: &str) {
     register(inner);
-    let served = inner.registry.kinds().find(|k| k.custom && definition_name(k) == name).cloned();
+    let served = inner
+        .registry
+        .kinds()
+        .find(|k| k.custom && definition_name(k) == name)
+        .cloned();
     match served {
         Some(kind) => {
-            let objects: Vec<_> =
-                inner.store.list(&kind.storage, None).map(|(k, o)| (k.clone(), o.clone())).collect();
+            let objects: Vec<_> = inner
+                .store
+                .list(&kind.storage, None)
+                .map(|(k, o)| (k.clone(), o.clone()))
+                .collect();
             for (key, object) in objects {
                 delete::end(inner, &kind, &key, &object, now);
             }
@@ -92,9 +112,19 @@ pub(crate) fn after_remove(inner: &mut Inner, kind: &Kind) {
 /// Takes our finalizer off a definition that is being deleted.
 fn release(inner: &mut Inner, name: &str) {
     let key = Key::new("", name);
-    let Some(live) = inner.store.get(STORAGE, &key).filter(|d| meta::is_deleting(d)).cloned() else { return };
+    let Some(live) = inner
+        .store
+        .get(STORAGE, &key)
+        .filter(|d| meta::is_deleting(d))
+        .cloned()
+    else {
+        return;
+    };
     let mut last = Value::clone(&live);
-    if let Some(list) = meta::of(&mut last).get_mut("finalizers").and_then(Value::as_array_mut) {
+    if let Some(list) = meta::of(&mut last)
+        .get_mut("finalizers")
+        .and_then(Value::as_array_mut)
+    {
         list.retain(|f| f != CLEANUP);
     }
     if meta::has_finalizers(&last) {
@@ -142,8 +172,16 @@ fn register(inner: &mut Inner) {
 /// Stored objects are read by the schema of now: pruned, and with its defaults.
 fn reread(inner: &mut Inner, kind: &Arc<Kind>) {
     for version in 0..kind.versions.len() {
-        let target = Target { kind: kind.clone(), version };
-        let Some(schema) = target.schema().filter(|_| target.api_version() == kind.stored_as) else { continue };
+        let target = Target {
+            kind: kind.clone(),
+            version,
+        };
+        let Some(schema) = target
+            .schema()
+            .filter(|_| target.api_version() == kind.stored_as)
+        else {
+            continue;
+        };
         inner.store.reread(&kind.storage, |object| {
             let mut read = object.clone();
             read["apiVersion"] = json!(kind.stored_as);
@@ -156,14 +194,30 @@ fn reread(inner: &mut Inner, kind: &Arc<Kind>) {
 
 /// The status of a definition: its conditions, the names that it got, the versions that it was stored in.
 fn status_of(inner: &Inner, definition: &Value) -> Value {
-    let mut status = definition.get("status").filter(|s| s.is_object()).cloned().unwrap_or_else(|| json!({}));
+    let mut status = definition
+        .get("status")
+        .filter(|s| s.is_object())
+        .cloned()
+        .unwrap_or_else(|| json!({}));
     match name_conflict(inner, definition) {
         None => {
             status["acceptedNames"] = definition["spec"]["names"].clone();
-            let accepted = condition(definition, "NamesAccepted", true, "NoConflicts", "no conflicts found");
+            let accepted = condition(
+                definition,
+                "NamesAccepted",
+                true,
+                "NoConflicts",
+                "no conflicts found",
+            );
             set_condition(&mut status, accepted);
             let text = "the initial names have been accepted";
-            let established = condition(definition, "Established", true, "InitialNamesAccepted", text);
+            let established = condition(
+                definition,
+                "Established",
+                true,
+                "InitialNamesAccepted",
+                text,
+            );
             set_condition(&mut status, established);
         }
         Some(why) => {
@@ -171,7 +225,10 @@ fn status_of(inner: &Inner, definition: &Value) -> Value {
             set_condition(&mut status, refused);
             if !has_condition(definition, "Established") {
                 let text = "not all names are accepted";
-                set_condition(&mut status, condition(definition, "Established", false, "NotAccepted", text));
+                set_condition(
+                    &mut status,
+                    condition(definition, "Established", false, "NotAccepted", text),
+                );
             }
         }
     }
@@ -191,20 +248,35 @@ fn name_conflict(inner: &Inner, definition: &Value) -> Option<String> {
     let names = |d: &Value| {
         let names = &d["spec"]["names"];
         let short = names["shortNames"].as_array().into_iter().flatten();
-        let all = [&names["plural"], &names["singular"]].into_iter().chain(short);
-        all.filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+        let all = [&names["plural"], &names["singular"]]
+            .into_iter()
+            .chain(short);
+        all.filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
-    let kinds = |d: &Value| [d["spec"]["names"]["kind"].clone(), d["spec"]["names"]["listKind"].clone()];
+    let kinds = |d: &Value| {
+        [
+            d["spec"]["names"]["kind"].clone(),
+            d["spec"]["names"]["listKind"].clone(),
+        ]
+    };
     let (mine, my_kinds) = (names(definition), kinds(definition));
     for (_, other) in inner.store.list(STORAGE, None) {
         let same = meta::text(other, "uid") == meta::text(definition, "uid");
-        if same || other["spec"]["group"] != definition["spec"]["group"] || !has_condition(other, "Established") {
+        if same
+            || other["spec"]["group"] != definition["spec"]["group"]
+            || !has_condition(other, "Established")
+        {
             continue;
         }
         if let Some(name) = names(other).into_iter().find(|name| mine.contains(name)) {
             return Some(format!("{name:?} is already in use"));
         }
-        if let Some(kind) = kinds(other).into_iter().find(|kind| my_kinds.contains(kind)) {
+        if let Some(kind) = kinds(other)
+            .into_iter()
+            .find(|kind| my_kinds.contains(kind))
+        {
             return Some(format!("{kind} is already in use"));
         }
     }
@@ -213,19 +285,35 @@ fn name_conflict(inner: &Inner, definition: &Value) -> Option<String> {
 
 fn storage_version(definition: &Value) -> Option<&str> {
     let versions = definition.pointer("/spec/versions")?.as_array()?;
-    versions.iter().find(|v| v["storage"] == json!(true))?.get("name")?.as_str()
+    versions
+        .iter()
+        .find(|v| v["storage"] == json!(true))?
+        .get("name")?
+        .as_str()
 }
 
 fn has_condition(definition: &Value, kind: &str) -> bool {
-    let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
-    conditions.into_iter().flatten().any(|c| c["type"] == kind && c["status"] == "True")
+    let conditions = definition
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|c| c["type"] == kind && c["status"] == "True")
 }
 
 fn condition(definition: &Value, kind: &str, status: bool, reason: &str, message: &str) -> Value {
     let status = if status { "True" } else { "False" };
-    let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
-    let before = conditions.into_iter().flatten().find(|c| c["type"] == kind && c["status"] == status);
-    let since = before.and_then(|c| c["lastTransitionTime"].as_str()).map_or_else(meta::now, str::to_owned);
+    let conditions = definition
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    let before = conditions
+        .into_iter()
+        .flatten()
+        .find(|c| c["type"] == kind && c["status"] == status);
+    let since = before
+        .and_then(|c| c["lastTransitionTime"].as_str())
+        .map_or_else(meta::now, str::to_owned);
     json!({ "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since })
 }
 

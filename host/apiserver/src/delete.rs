@@ -42,13 +42,21 @@ impl DeleteOptions {
                 let known = "\"Background\", \"Foreground\", \"Orphan\"";
                 let why = format!("Unsupported value: {other:?}: supported values: {known}");
                 let causes = [cause(NOT_SUPPORTED, "propagationPolicy", why)];
-                Err(ApiError::invalid_of("DeleteOptions.meta.k8s.io", "", &causes))
+                Err(ApiError::invalid_of(
+                    "DeleteOptions.meta.k8s.io",
+                    "",
+                    &causes,
+                ))
             }
         }
     }
 
     fn dry(&self, call: &Call<'_>) -> bool {
-        call.options.dry_run || self.dry_run.as_ref().is_some_and(|d| d.iter().any(|d| d == "All"))
+        call.options.dry_run
+            || self
+                .dry_run
+                .as_ref()
+                .is_some_and(|d| d.iter().any(|d| d == "All"))
     }
 }
 
@@ -62,12 +70,20 @@ pub(crate) enum Deleted {
 }
 
 /// Deletes one object.
-pub(crate) fn delete(inner: &mut Inner, call: &Call<'_>, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+pub(crate) fn delete(
+    inner: &mut Inner,
+    call: &Call<'_>,
+    options: &DeleteOptions,
+) -> Result<Deleted, ApiError> {
     let live = call.live(inner)?.clone();
     check(call, options, &live)?;
     let kind = &call.target.kind;
     if kind.protected.iter().any(|name| name == call.name) {
-        return Err(ApiError::forbidden(call.target, call.name, "this namespace may not be deleted"));
+        return Err(ApiError::forbidden(
+            call.target,
+            call.name,
+            "this namespace may not be deleted",
+        ));
     }
     if options.dry(call) {
         return Ok(if meta::has_finalizers(&live) {
@@ -78,7 +94,14 @@ pub(crate) fn delete(inner: &mut Inner, call: &Call<'_>, options: &DeleteOptions
     }
     match &*kind.storage {
         namespace::STORAGE => {
-            let marked = mark(inner, kind, &call.key(), &live, call.now, namespace::terminate);
+            let marked = mark(
+                inner,
+                kind,
+                &call.key(),
+                &live,
+                call.now,
+                namespace::terminate,
+            );
             namespace::empty(inner, call.name, call.now);
             return Ok(Deleted::Waiting(call.target.view(&marked)));
         }
@@ -104,15 +127,22 @@ pub(crate) fn delete_collection(
     selector: &Selector,
 ) -> Result<Vec<Object>, ApiError> {
     let kind = &call.target.kind;
-    let objects: Vec<(Key, Object)> =
-        inner.store.list(&kind.storage, namespace).map(|(k, o)| (k.clone(), o.clone())).collect();
+    let objects: Vec<(Key, Object)> = inner
+        .store
+        .list(&kind.storage, namespace)
+        .map(|(k, o)| (k.clone(), o.clone()))
+        .collect();
     let mut deleted = Vec::new();
     for (key, object) in objects {
         let shown = call.target.view(&object);
         if !selector.matches(&shown) {
             continue;
         }
-        let one = Call { namespace: &key.namespace, name: &key.name, ..*call };
+        let one = Call {
+            namespace: &key.namespace,
+            name: &key.name,
+            ..*call
+        };
         match delete(inner, &one, options) {
             Ok(_) => deleted.push(shown),
             Err(error) if error.code == 404 => {}
@@ -123,7 +153,9 @@ pub(crate) fn delete_collection(
 }
 
 fn check(call: &Call<'_>, options: &DeleteOptions, live: &Value) -> Result<(), ApiError> {
-    let Some(preconditions) = &options.preconditions else { return Ok(()) };
+    let Some(preconditions) = &options.preconditions else {
+        return Ok(());
+    };
     let uid = meta::text(live, "uid");
     if let Some(asked) = preconditions.uid.as_deref().filter(|asked| *asked != uid) {
         let why = format!(
@@ -132,7 +164,11 @@ fn check(call: &Call<'_>, options: &DeleteOptions, live: &Value) -> Result<(), A
         return Err(ApiError::conflict(call.target, call.name, why));
     }
     let version = meta::text(live, "resourceVersion");
-    if let Some(asked) = preconditions.resource_version.as_deref().filter(|asked| *asked != version) {
+    if let Some(asked) = preconditions
+        .resource_version
+        .as_deref()
+        .filter(|asked| *asked != version)
+    {
         let why = format!(
             "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({version}). The object might have been modified"
         );
@@ -142,7 +178,8 @@ fn check(call: &Call<'_>, options: &DeleteOptions, live: &Value) -> Result<(), A
 }
 
 fn success(target: &Target, name: &str, live: &Value) -> Value {
-    let mut details = json!({ "name": name, "kind": target.kind.plural, "uid": meta::text(live, "uid") });
+    let mut details =
+        json!({ "name": name, "kind": target.kind.plural, "uid": meta::text(live, "uid") });
     if !target.kind.group.is_empty() {
         details["group"] = json!(target.kind.group);
     }
@@ -150,7 +187,13 @@ fn success(target: &Target, name: &str, live: &Value) -> Value {
 }
 
 /// Ends an object: it is removed, or marked if finalizers hold it. What is returned is still there.
-pub(crate) fn end(inner: &mut Inner, kind: &Kind, key: &Key, live: &Object, now: &str) -> Option<Object> {
+pub(crate) fn end(
+    inner: &mut Inner,
+    kind: &Kind,
+    key: &Key,
+    live: &Object,
+    now: &str,
+) -> Option<Object> {
     if !meta::has_finalizers(live) {
         remove(inner, kind, key, Value::clone(live));
         return None;

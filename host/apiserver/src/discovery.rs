@@ -8,23 +8,31 @@ use crate::kinds::{Target, join_version};
 use crate::registry::{Group, Registry};
 
 /// The media type by which clients recognise aggregated discovery.
-pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+pub(crate) const AGGREGATED: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 /// Aggregated discovery: of the core group alone, or of all others.
 pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
     let groups = registry.groups();
-    let items = groups.iter().filter(|g| g.name.is_empty() == core).map(|group| {
-        let versions = group.versions.iter().map(|version| {
-            let resources = registry.of(&group.name, version).iter().map(aggregated_resource).collect::<Vec<_>>();
-            json!({ "version": version, "resources": resources, "freshness": "Current" })
+    let items = groups
+        .iter()
+        .filter(|g| g.name.is_empty() == core)
+        .map(|group| {
+            let versions = group.versions.iter().map(|version| {
+                let resources = registry
+                    .of(&group.name, version)
+                    .iter()
+                    .map(aggregated_resource)
+                    .collect::<Vec<_>>();
+                json!({ "version": version, "resources": resources, "freshness": "Current" })
+            });
+            json!({
+                "metadata": { "name": group.name, "creationTimestamp": null },
+                "versions": versions.collect::<Vec<_>>(),
+            })
         });
-        json!({
-            "metadata": { "name": group.name, "creationTimestamp": null },
-            "versions": versions.collect::<Vec<_>>(),
-        })
-    });
     json!({
         "kind": "APIGroupDiscoveryList",
         "apiVersion": "apidiscovery.k8s.io/v2",
@@ -35,7 +43,8 @@ pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
 
 fn aggregated_resource(target: &Target) -> Value {
     let kind = &target.kind;
-    let response = json!({ "group": kind.group, "version": target.version().name, "kind": kind.kind });
+    let response =
+        json!({ "group": kind.group, "version": target.version().name, "kind": kind.kind });
     let mut resource = json!({
         "resource": kind.plural,
         "responseKind": response,
@@ -55,7 +64,9 @@ fn aggregated_resource(target: &Target) -> Value {
     }
     if target.version().scale.is_some() {
         let scale = json!({ "group": "autoscaling", "version": "v1", "kind": "Scale" });
-        subresources.push(json!({ "subresource": "scale", "responseKind": scale, "verbs": SUBRESOURCE_VERBS }));
+        subresources.push(
+            json!({ "subresource": "scale", "responseKind": scale, "verbs": SUBRESOURCE_VERBS }),
+        );
     }
     if !subresources.is_empty() {
         resource["subresources"] = json!(subresources);
@@ -75,7 +86,11 @@ pub(crate) fn versions(address: &str) -> Value {
 /// `/apis`
 pub(crate) fn groups(registry: &Registry) -> Value {
     let groups = registry.groups();
-    let groups: Vec<Value> = groups.iter().filter(|g| !g.name.is_empty()).map(group_value).collect();
+    let groups: Vec<Value> = groups
+        .iter()
+        .filter(|g| !g.name.is_empty())
+        .map(group_value)
+        .collect();
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
 }
 
@@ -90,7 +105,8 @@ pub(crate) fn group(registry: &Registry, name: &str) -> Option<Value> {
 }
 
 fn group_value(group: &Group) -> Value {
-    let version = |v: &String| json!({ "groupVersion": join_version(&group.name, v), "version": v });
+    let version =
+        |v: &String| json!({ "groupVersion": join_version(&group.name, v), "version": v });
     json!({
         "name": group.name,
         "versions": group.versions.iter().map(version).collect::<Vec<_>>(),

@@ -19,18 +19,27 @@ pub(crate) struct Ordered<'a> {
 
 impl Serialize for Ordered<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Value::Object(map) = self.object else { return self.object.serialize(serializer) };
+        let Value::Object(map) = self.object else {
+            return self.object.serialize(serializer);
+        };
         if self.custom {
             return map.serialize(serializer);
         }
-        let first: &[&str] = if self.within_list { &["metadata"] } else { &["kind", "apiVersion", "metadata"] };
+        let first: &[&str] = if self.within_list {
+            &["metadata"]
+        } else {
+            &["kind", "apiVersion", "metadata"]
+        };
         let mut out = serializer.serialize_map(None)?;
         for key in first {
             if let Some(value) = map.get(*key) {
                 out.serialize_entry(key, value)?;
             }
         }
-        for (key, value) in map.iter().filter(|(k, _)| !["kind", "apiVersion", "metadata"].contains(&k.as_str())) {
+        for (key, value) in map
+            .iter()
+            .filter(|(k, _)| !["kind", "apiVersion", "metadata"].contains(&k.as_str()))
+        {
             out.serialize_entry(key, value)?;
         }
         out.end()
@@ -50,7 +59,11 @@ impl Serialize for Items<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_seq(Some(self.0.len()))?;
         for object in self.0 {
-            out.serialize_element(&Ordered { object, custom: self.1, within_list: true })?;
+            out.serialize_element(&Ordered {
+                object,
+                custom: self.1,
+                within_list: true,
+            })?;
         }
         out.end()
     }
@@ -79,12 +92,20 @@ impl Serialize for List<'_> {
 
 /// One object.
 pub(crate) fn object(value: &Value, custom: bool) -> Vec<u8> {
-    text(&Ordered { object: value, custom, within_list: false })
+    text(&Ordered {
+        object: value,
+        custom,
+        within_list: false,
+    })
 }
 
 /// A list.
 pub(crate) fn list(target: &Target, metadata: &Value, items: &[Object]) -> Vec<u8> {
-    text(&List { target, metadata, items })
+    text(&List {
+        target,
+        metadata,
+        items,
+    })
 }
 
 /// One line of a watch; `type` comes before `object`, which readers rely on.
@@ -105,7 +126,10 @@ pub(crate) fn partial(object: &Value) -> Value {
     let mut out = Map::new();
     out.insert("kind".to_owned(), "PartialObjectMetadata".into());
     out.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
-    out.insert("metadata".to_owned(), object.get("metadata").cloned().unwrap_or_default());
+    out.insert(
+        "metadata".to_owned(),
+        object.get("metadata").cloned().unwrap_or_default(),
+    );
     Value::Object(out)
 }
 
@@ -118,7 +142,10 @@ mod tests {
     fn built_in_objects_begin_with_what_they_are() {
         let value = json!({ "apiVersion": "v1", "data": {}, "kind": "ConfigMap", "metadata": { "name": "x" } });
         let text = String::from_utf8(object(&value, false)).unwrap();
-        assert_eq!(text, r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"},"data":{}}"#);
+        assert_eq!(
+            text,
+            r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"},"data":{}}"#
+        );
         let text = String::from_utf8(object(&value, true)).unwrap();
         assert!(text.starts_with(r#"{"apiVersion":"v1","data":{}"#));
         assert!(event("ADDED", &value, true).starts_with(br#"{"type":"ADDED","object":{"#));

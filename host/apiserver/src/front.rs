@@ -7,13 +7,15 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State as Shared;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, USER_AGENT};
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, USER_AGENT,
+};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
-use crate::delete::{self, Deleted, DeleteOptions};
+use crate::delete::{self, DeleteOptions, Deleted};
 use crate::kinds::Target;
 use crate::negotiate::{self, Form};
 use crate::patch::Patch;
@@ -49,7 +51,9 @@ pub(crate) fn router(front: Front) -> Router {
 async fn handle(Shared(front): Shared<Front>, request: Request<Body>) -> Response<Body> {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let answer = front.answer(request).await;
-    let code = answer.as_ref().map_or_else(|e| e.code, |r| r.status().as_u16());
+    let code = answer
+        .as_ref()
+        .map_or_else(|e| e.code, |r| r.status().as_u16());
     tracing::debug!(%method, path, code, "request");
     answer.unwrap_or_else(|error| refusal(&error))
 }
@@ -62,7 +66,9 @@ impl Front {
         if !matches!(route, Route::Health | Route::Version) {
             self.authenticate(headers)?;
         }
-        if !matches!(route, Route::Resource(_) | Route::Unknown) && !matches!(parts.method, Method::GET | Method::HEAD) {
+        if !matches!(route, Route::Resource(_) | Route::Unknown)
+            && !matches!(parts.method, Method::GET | Method::HEAD)
+        {
             return Err(ApiError::method_not_allowed());
         }
         let registry = self.state.read(|inner| inner.registry.clone());
@@ -70,24 +76,43 @@ impl Front {
         match route {
             Route::Health => Ok(answer(200, "text/plain; charset=utf-8", b"ok".to_vec())),
             Route::Version => Ok(json_answer(200, &discovery::version())),
-            Route::Root => Ok(json_answer(200, &serde_json::json!({
-                "paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"],
-            }))),
-            Route::Api if aggregated(headers) => {
-                Ok(cached(headers, discovery::AGGREGATED, &discovery::aggregated(&registry, true)))
-            }
-            Route::Apis if aggregated(headers) => {
-                Ok(cached(headers, discovery::AGGREGATED, &discovery::aggregated(&registry, false)))
-            }
+            Route::Root => Ok(json_answer(
+                200,
+                &serde_json::json!({
+                    "paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"],
+                }),
+            )),
+            Route::Api if aggregated(headers) => Ok(cached(
+                headers,
+                discovery::AGGREGATED,
+                &discovery::aggregated(&registry, true),
+            )),
+            Route::Apis if aggregated(headers) => Ok(cached(
+                headers,
+                discovery::AGGREGATED,
+                &discovery::aggregated(&registry, false),
+            )),
             Route::Api => Ok(cached(headers, JSON, &discovery::versions(&self.address))),
             Route::Apis => Ok(cached(headers, JSON, &discovery::groups(&registry))),
-            Route::Group(group) => Ok(json_answer(200, &known(discovery::group(&registry, &group))?)),
-            Route::GroupVersion(group, version) => {
-                Ok(json_answer(200, &known(discovery::resources(&registry, &group, &version))?))
-            }
-            Route::OpenapiV3 => Ok(cached(headers, "text/plain; charset=utf-8", &openapi::v3_index(&registry.infos()))),
+            Route::Group(group) => Ok(json_answer(
+                200,
+                &known(discovery::group(&registry, &group))?,
+            )),
+            Route::GroupVersion(group, version) => Ok(json_answer(
+                200,
+                &known(discovery::resources(&registry, &group, &version))?,
+            )),
+            Route::OpenapiV3 => Ok(cached(
+                headers,
+                "text/plain; charset=utf-8",
+                &openapi::v3_index(&registry.infos()),
+            )),
             Route::OpenapiV3Of(group, version) => {
-                let document = known(openapi::v3_group_version(&group, &version, &registry.infos()))?;
+                let document = known(openapi::v3_group_version(
+                    &group,
+                    &version,
+                    &registry.infos(),
+                ))?;
                 Ok(cached(headers, JSON, &document))
             }
             Route::OpenapiV2 => {
@@ -101,7 +126,9 @@ impl Front {
             Route::Resource(path) => {
                 let found = registry.find(&path.group, &path.version, &path.plural);
                 let target = found.ok_or_else(ApiError::no_such_path)?;
-                let body = axum::body::to_bytes(body, MAX_BODY).await.map_err(|_| ApiError::too_large())?;
+                let body = axum::body::to_bytes(body, MAX_BODY)
+                    .await
+                    .map_err(|_| ApiError::too_large())?;
                 self.resource(&parts, &path, &target, &body).await
             }
             Route::Unknown => Err(ApiError::no_such_path()),
@@ -109,9 +136,16 @@ impl Front {
     }
 
     fn authenticate(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        let sent = headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let sent = headers
+            .get(AUTHORIZATION)
+            .and_then(|v| v.to_str().ok())
+            .unwrap_or_default();
         match sent.split_once(' ') {
-            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && token.trim() == &*self.token => Ok(()),
+            Some((scheme, token))
+                if scheme.eq_ignore_ascii_case("bearer") && token.trim() == &*self.token =>
+            {
+                Ok(())
+            }
             _ => Err(ApiError::unauthorized()),
         }
     }
@@ -134,14 +168,31 @@ impl Front {
         let namespace = path.namespace.as_deref();
         let everywhere = kind.namespaced && namespace.is_none();
         let now = meta::now();
-        let agent = headers.get(USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or("unknown");
-        let agent: String = agent.split('/').next().unwrap_or_default().chars().take(128).collect();
-        let manager = options.manager.as_deref().filter(|m| !m.is_empty()).unwrap_or(&agent);
+        let agent = headers
+            .get(USER_AGENT)
+            .and_then(|v| v.to_str().ok())
+            .unwrap_or("unknown");
+        let agent: String = agent
+            .split('/')
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(128)
+            .collect();
+        let manager = options
+            .manager
+            .as_deref()
+            .filter(|m| !m.is_empty())
+            .unwrap_or(&agent);
         let call = Call {
             target,
             namespace: namespace.unwrap_or_default(),
             name: path.name.as_deref().unwrap_or_default(),
-            door: if path.subresource.as_deref() == Some("status") { Door::Status } else { Door::Main },
+            door: if path.subresource.as_deref() == Some("status") {
+                Door::Status
+            } else {
+                Door::Main
+            },
             options: &options,
             manager,
             now: &now,
@@ -151,28 +202,50 @@ impl Front {
             Include::parse(options.include_object.as_deref())
                 .ok_or_else(|| ApiError::bad_request("unrecognized includeObject value"))
         };
-        let view = |list: bool| Ok::<_, ApiError>(View { form: negotiate::form(headers, list)?, include: include()? });
+        let view = |list: bool| {
+            Ok::<_, ApiError>(View {
+                form: negotiate::form(headers, list)?,
+                include: include()?,
+            })
+        };
         let allowed = |verb: &str| {
-            if target.allows(verb) { Ok(()) } else { Err(ApiError::method_not_allowed()) }
+            if target.allows(verb) {
+                Ok(())
+            } else {
+                Err(ApiError::method_not_allowed())
+            }
         };
         match (path.subresource.as_deref(), &path.name, &parts.method) {
             (None, None, &Method::GET) if options.watch => {
                 allowed("watch")?;
                 let view = view(false)?;
-                let lines =
-                    watch::watch(&self.state, target, namespace, &options, view, self.stop.clone()).await?;
+                let lines = watch::watch(
+                    &self.state,
+                    target,
+                    namespace,
+                    &options,
+                    view,
+                    self.stop.clone(),
+                )
+                .await?;
                 Ok(stream(Body::from_stream(lines)))
             }
             (None, None, &Method::GET) => {
                 allowed("list")?;
-                let list = read::list(&self.state, target, namespace, &options, view(true)?).await?;
-                Ok(warned(answer(200, JSON, list), target.version().warning.as_slice()))
+                let list =
+                    read::list(&self.state, target, namespace, &options, view(true)?).await?;
+                Ok(warned(
+                    answer(200, JSON, list),
+                    target.version().warning.as_slice(),
+                ))
             }
             (None, None, &Method::POST) if !everywhere || kind.answer.is_some() => {
                 allowed("create")?;
                 let view = view(false)?;
                 let new = read_body(headers, body)?;
-                let done = self.state.write(|inner| write::create(inner, &call, new, false))?;
+                let done = self
+                    .state
+                    .write(|inner| write::create(inner, &call, new, false))?;
                 Ok(done_answer(target, &done, view))
             }
             (None, None, &Method::DELETE) if !everywhere => {
@@ -180,21 +253,32 @@ impl Front {
                 let view = view(true)?;
                 let deleting = delete_options(headers, body)?;
                 options.check_list()?;
-                let selector = Selector::parse(target, &options.label_selector, &options.field_selector)?;
+                let selector =
+                    Selector::parse(target, &options.label_selector, &options.field_selector)?;
                 let (items, version) = self.state.write(|inner| {
-                    let items = delete::delete_collection(inner, &call, namespace, &deleting, &selector)?;
+                    let items =
+                        delete::delete_collection(inner, &call, namespace, &deleting, &selector)?;
                     Ok::<_, ApiError>((items, inner.store.version()))
                 })?;
                 let metadata = serde_json::json!({ "resourceVersion": version.to_string() });
-                Ok(answer(200, JSON, read::list_of(target, metadata, &items, view)))
+                Ok(answer(
+                    200,
+                    JSON,
+                    read::list_of(target, metadata, &items, view),
+                ))
             }
             (None, Some(_), &Method::DELETE) => {
                 allowed("delete")?;
                 let view = view(false)?;
                 let deleting = delete_options(headers, body)?;
-                match self.state.write(|inner| delete::delete(inner, &call, &deleting))? {
+                match self
+                    .state
+                    .write(|inner| delete::delete(inner, &call, &deleting))?
+                {
                     Deleted::Gone(status) => Ok(json_answer(200, &status)),
-                    Deleted::Waiting(object) => Ok(answer(200, JSON, read::object(target, &object, view))),
+                    Deleted::Waiting(object) => {
+                        Ok(answer(200, JSON, read::object(target, &object, view)))
+                    }
                 }
             }
             (None | Some("status"), Some(name), &Method::GET) if self.door(target, path) => {
@@ -206,7 +290,10 @@ impl Front {
                 let object = self.state.read(|inner| call.live(inner).cloned());
                 let object = object.map_err(|_| ApiError::not_found(target, name))?;
                 let text = read::object(target, &target.view(&object), view);
-                Ok(warned(answer(200, JSON, text), target.version().warning.as_slice()))
+                Ok(warned(
+                    answer(200, JSON, text),
+                    target.version().warning.as_slice(),
+                ))
             }
             (None | Some("status"), Some(_), &Method::PUT) if self.door(target, path) => {
                 allowed("update")?;
@@ -219,7 +306,9 @@ impl Front {
                 allowed("patch")?;
                 let view = view(false)?;
                 let read = Patch::parse(target, &negotiate::body_type(headers), body)?;
-                let done = self.state.write(|inner| patch::patch(inner, &call, &read))?;
+                let done = self
+                    .state
+                    .write(|inner| patch::patch(inner, &call, &read))?;
                 Ok(done_answer(target, &done, view))
             }
             (Some("scale"), Some(_), method) if target.version().scale.is_some() => {
@@ -227,23 +316,34 @@ impl Front {
                     Method::GET => {
                         let object = self.state.read(|inner| call.live(inner).cloned())?;
                         let object = scale::show(target, &target.view(&object))?.into();
-                        Done { code: 200, object, warnings: Vec::new() }
+                        Done {
+                            code: 200,
+                            object,
+                            warnings: Vec::new(),
+                        }
                     }
                     Method::PUT => {
                         let new = read_body(headers, body)?;
-                        self.state.write(|inner| scale::write(inner, &call, |_| Ok(new)))?
+                        self.state
+                            .write(|inner| scale::write(inner, &call, |_| Ok(new)))?
                     }
                     Method::PATCH => {
                         let read = Patch::parse(target, &negotiate::body_type(headers), body)?;
-                        self.state.write(|inner| scale::write(inner, &call, scale::patched(&read)))?
+                        self.state
+                            .write(|inner| scale::write(inner, &call, scale::patched(&read)))?
                     }
                     _ => return Err(ApiError::method_not_allowed()),
                 };
                 negotiate::form(headers, false)?;
-                Ok(warned(answer(done.code, JSON, crate::encode::object(&done.object, false)), &done.warnings))
+                Ok(warned(
+                    answer(done.code, JSON, crate::encode::object(&done.object, false)),
+                    &done.warnings,
+                ))
             }
             (None, _, _) => Err(ApiError::method_not_allowed()),
-            (Some("status"), _, _) if target.version().status => Err(ApiError::method_not_allowed()),
+            (Some("status"), _, _) if target.version().status => {
+                Err(ApiError::method_not_allowed())
+            }
             _ => Err(ApiError::no_such_path()),
         }
     }
@@ -257,11 +357,15 @@ impl Front {
 /// A POST's or PUT's body.
 fn read_body(headers: &HeaderMap, body: &[u8]) -> Result<Value, ApiError> {
     let media = negotiate::body_type(headers);
-    let bad = |error: &dyn std::fmt::Display| ApiError::bad_request(format!("the object provided is unrecognized: {error}"));
+    let bad = |error: &dyn std::fmt::Display| {
+        ApiError::bad_request(format!("the object provided is unrecognized: {error}"))
+    };
     match media.as_str() {
         "application/json" => serde_json::from_slice(body).map_err(|e| bad(&e)),
         "application/yaml" => serde_yaml_ng::from_slice(body).map_err(|e| bad(&e)),
-        _ => Err(ApiError::unsupported_media_type("application/json, application/yaml")),
+        _ => Err(ApiError::unsupported_media_type(
+            "application/json, application/yaml",
+        )),
     }
 }
 
@@ -269,7 +373,9 @@ fn delete_options(headers: &HeaderMap, body: &[u8]) -> Result<DeleteOptions, Api
     match negotiate::body_type(headers).as_str() {
         "application/json" | "application/yaml" => DeleteOptions::parse(body),
         _ if body.is_empty() => Ok(DeleteOptions::default()),
-        _ => Err(ApiError::unsupported_media_type("application/json, application/yaml")),
+        _ => Err(ApiError::unsupported_media_type(
+            "application/json, application/yaml",
+        )),
     }
 }
 
@@ -281,7 +387,9 @@ fn aggregated(headers: &HeaderMap) -> bool {
     for clause in negotiate::clauses(headers).iter().filter(|c| c.is_json()) {
         match clause.param("as") {
             "" => return false,
-            "APIGroupDiscoveryList" if clause.param("g") == "apidiscovery.k8s.io" && clause.param("v") == "v2" => {
+            "APIGroupDiscoveryList"
+                if clause.param("g") == "apidiscovery.k8s.io" && clause.param("v") == "v2" =>
+            {
                 return true;
             }
             _ => {}
@@ -293,14 +401,26 @@ fn aggregated(headers: &HeaderMap) -> bool {
 fn refusal(error: &ApiError) -> Response<Body> {
     let mut response = json_answer(error.code, &error.to_value());
     if error.code == 504 || error.code == 429 {
-        response.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
+        response
+            .headers_mut()
+            .insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
     response
 }
 
 fn done_answer(target: &Target, done: &Done, view: View) -> Response<Body> {
-    let plain = View { form: if target.kind.answer.is_some() { Form::Plain } else { view.form }, ..view };
-    warned(answer(done.code, JSON, read::object(target, &done.object, plain)), &done.warnings)
+    let plain = View {
+        form: if target.kind.answer.is_some() {
+            Form::Plain
+        } else {
+            view.form
+        },
+        ..view
+    };
+    warned(
+        answer(done.code, JSON, read::object(target, &done.object, plain)),
+        &done.warnings,
+    )
 }
 
 fn json_answer(code: u16, value: &Value) -> Response<Body> {
@@ -309,9 +429,15 @@ fn json_answer(code: u16, value: &Value) -> Response<Body> {
 
 fn answer(code: u16, media: &'static str, body: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(Body::from(body));
-    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
-    response.headers_mut().insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    *response.status_mut() =
+        StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    response.headers_mut().insert(
+        http::header::CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, private"),
+    );
     response
 }
 
@@ -328,13 +454,22 @@ fn cached(headers: &HeaderMap, media: &'static str, value: &Value) -> Response<B
 
 fn cached_bytes(headers: &HeaderMap, media: &'static str, body: Vec<u8>) -> Response<Body> {
     let tag = format!("\"{}\"", hex::encode_upper(Sha256::digest(&body)));
-    let asked = headers.get_all(IF_NONE_MATCH).iter().filter_map(|v| v.to_str().ok());
+    let asked = headers
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .filter_map(|v| v.to_str().ok());
     let same = asked.flat_map(|v| v.split(',')).any(|v| v.trim() == tag);
-    let mut response = if same { answer(304, media, Vec::new()) } else { answer(200, media, body) };
+    let mut response = if same {
+        answer(304, media, Vec::new())
+    } else {
+        answer(200, media, body)
+    };
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         response.headers_mut().insert(ETAG, tag);
     }
-    response.headers_mut().insert(http::header::VARY, HeaderValue::from_static("Accept"));
+    response
+        .headers_mut()
+        .insert(http::header::VARY, HeaderValue::from_static("Accept"));
     response
 }
 

@@ -15,14 +15,21 @@ enum Step {
     Field(String),
     Index(i64),
     All,
-    Where { path: JsonPath, equal: bool, to: Value },
+    Where {
+        path: JsonPath,
+        equal: bool,
+        to: Value,
+    },
 }
 
 impl JsonPath {
     /// Reads a path with or without the outer braces and the leading dot. `None` for what this part does not know.
     pub fn parse(text: &str) -> Option<JsonPath> {
         let text = text.trim();
-        let text = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(text);
+        let text = text
+            .strip_prefix('{')
+            .and_then(|t| t.strip_suffix('}'))
+            .unwrap_or(text);
         let mut rest = text.strip_prefix('$').unwrap_or(text);
         let mut steps = Vec::new();
         if !rest.starts_with(['.', '[']) && !rest.is_empty() {
@@ -43,7 +50,10 @@ impl JsonPath {
     pub fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         let mut found = vec![value];
         for step in &self.steps {
-            found = found.into_iter().flat_map(|value| step.apply(value)).collect();
+            found = found
+                .into_iter()
+                .flat_map(|value| step.apply(value))
+                .collect();
         }
         found
     }
@@ -57,8 +67,12 @@ impl JsonPath {
     pub fn set(&self, value: &mut Value, to: Value) -> bool {
         let mut at = value;
         for step in &self.steps {
-            let (Step::Field(name), Value::Object(map)) = (step, at) else { return false };
-            at = map.entry(name.clone()).or_insert_with(|| Value::Object(serde_json::Map::new()));
+            let (Step::Field(name), Value::Object(map)) = (step, at) else {
+                return false;
+            };
+            at = map
+                .entry(name.clone())
+                .or_insert_with(|| Value::Object(serde_json::Map::new()));
         }
         *at = to;
         true
@@ -75,14 +89,23 @@ impl Step {
         match (self, value) {
             (Step::Field(name), Value::Object(map)) => map.get(name).into_iter().collect(),
             (Step::Index(index), Value::Array(items)) => {
-                let at = if *index < 0 { items.len() as i64 + index } else { *index };
-                usize::try_from(at).ok().and_then(|at| items.get(at)).into_iter().collect()
+                let at = if *index < 0 {
+                    items.len() as i64 + index
+                } else {
+                    *index
+                };
+                usize::try_from(at)
+                    .ok()
+                    .and_then(|at| items.get(at))
+                    .into_iter()
+                    .collect()
             }
             (Step::All, Value::Array(items)) => items.iter().collect(),
             (Step::All, Value::Object(map)) => map.values().collect(),
-            (Step::Where { path, equal, to }, Value::Array(items)) => {
-                items.iter().filter(|item| (path.first(item) == Some(to)) == *equal).collect()
-            }
+            (Step::Where { path, equal, to }, Value::Array(items)) => items
+                .iter()
+                .filter(|item| (path.first(item) == Some(to)) == *equal)
+                .collect(),
             _ => Vec::new(),
         }
     }
@@ -106,7 +129,11 @@ fn step_field<'a>(text: &'a str, steps: &mut Vec<Step>) -> Option<&'a str> {
     if name.is_empty() {
         return None;
     }
-    steps.push(if name == "*" { Step::All } else { Step::Field(name) });
+    steps.push(if name == "*" {
+        Step::All
+    } else {
+        Step::Field(name)
+    });
     text.get(end..)
 }
 
@@ -121,7 +148,11 @@ fn step_bracket<'a>(text: &'a str, steps: &mut Vec<Step>) -> Option<&'a str> {
             }
         };
         let path = JsonPath::parse(path.trim().strip_prefix('@')?)?;
-        steps.push(Step::Where { path, equal, to: literal(to.trim())? });
+        steps.push(Step::Where {
+            path,
+            equal,
+            to: literal(to.trim())?,
+        });
         return Some(rest);
     }
     if let Some(quote @ ('\'' | '"')) = text.chars().next() {
@@ -159,21 +190,37 @@ mod tests {
             ], "n": [1, 2, 3] },
         });
         let first = |path: &str| JsonPath::parse(path).unwrap().first(&object).cloned();
-        assert_eq!(first(".status.conditions[?(@.type==\"Ready\")].status"), Some(json!("True")));
-        assert_eq!(first(".status.conditions[?(@.type=='Synced')].status"), Some(json!("False")));
+        assert_eq!(
+            first(".status.conditions[?(@.type==\"Ready\")].status"),
+            Some(json!("True"))
+        );
+        assert_eq!(
+            first(".status.conditions[?(@.type=='Synced')].status"),
+            Some(json!("False"))
+        );
         assert_eq!(first(".metadata.annotations.a\\.b/c"), Some(json!("deep")));
-        assert_eq!(first(".metadata.annotations['a\\.b/c']"), Some(json!("deep")));
+        assert_eq!(
+            first(".metadata.annotations['a\\.b/c']"),
+            Some(json!("deep"))
+        );
         assert_eq!(first("{.status.n[-1]}"), Some(json!(3)));
         assert_eq!(first("status.n[0]"), Some(json!(1)));
         assert_eq!(first(".status.nothing"), None);
-        assert_eq!(JsonPath::parse(".status.n[*]").unwrap().find(&object).len(), 3);
+        assert_eq!(
+            JsonPath::parse(".status.n[*]").unwrap().find(&object).len(),
+            3
+        );
         assert_eq!(JsonPath::parse(".a[?(broken"), None);
     }
 
     #[test]
     fn set_makes_the_way() {
         let mut object = json!({ "spec": {} });
-        assert!(JsonPath::parse(".spec.deep.replicas").unwrap().set(&mut object, json!(3)));
+        assert!(
+            JsonPath::parse(".spec.deep.replicas")
+                .unwrap()
+                .set(&mut object, json!(3))
+        );
         assert_eq!(object, json!({ "spec": { "deep": { "replicas": 3 } } }));
     }
 }

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -41,6 +43,10 @@ pub(crate) struct Kind {
     pub has_generation: bool,
     /// Not stored: a create is answered with the object and these fields merged into it.
     pub answer: Option<Value>,
+    /// Fields that an object gets when it has none.
+    pub defaults: Map<String, Value>,
+    /// Maps of texts that are taken into maps of bytes: (texts, bytes).
+    pub encoded: Vec<(String, String)>,
     /// Names that may not be deleted.
     pub protected: Vec<String>,
     /// Names are DNS labels and not subdomains.
@@ -138,13 +144,19 @@ impl Target {
         if field == "metadata.name" || (field == "metadata.namespace" && self.kind.namespaced) {
             return JsonPath::parse(field).map(|path| vec![path]);
         }
-        self.version().selectable.iter().find(|(name, _)| name == field).map(|(_, paths)| paths.clone())
+        self.version()
+            .selectable
+            .iter()
+            .find(|(name, _)| name == field)
+            .map(|(_, paths)| paths.clone())
     }
 
     /// A stored object as this version shows it.
     pub fn view(&self, stored: &Object) -> Object {
         let api_version = self.api_version();
-        if self.kind.renames.is_empty() && stored.get("apiVersion").and_then(Value::as_str) == Some(&api_version) {
+        if self.kind.renames.is_empty()
+            && stored.get("apiVersion").and_then(Value::as_str) == Some(&api_version)
+        {
             return stored.clone();
         }
         let mut shown = Value::clone(stored);
@@ -164,8 +176,35 @@ impl Target {
         shown
     }
 
-    fn rename<'a>(&'a self, object: &mut Value, way: impl Fn((&'a str, &'a str)) -> (&'a str, &'a str)) {
-        let Some(map) = object.as_object_mut() else { return };
+    /// What a built-in kind's own code would fill in.
+    pub fn complete(&self, object: &mut Value) {
+        let Some(map) = object.as_object_mut() else {
+            return;
+        };
+        for (from, to) in &self.kind.encoded {
+            let Some(Value::Object(texts)) = map.remove(from) else {
+                continue;
+            };
+            let bytes = map
+                .entry(to.clone())
+                .or_insert_with(|| Value::Object(Map::new()));
+            for (key, text) in texts {
+                bytes[key] = Value::String(STANDARD.encode(text.as_str().unwrap_or_default()));
+            }
+        }
+        for (field, value) in &self.kind.defaults {
+            map.entry(field.clone()).or_insert_with(|| value.clone());
+        }
+    }
+
+    fn rename<'a>(
+        &'a self,
+        object: &mut Value,
+        way: impl Fn((&'a str, &'a str)) -> (&'a str, &'a str),
+    ) {
+        let Some(map) = object.as_object_mut() else {
+            return;
+        };
         for (here, there) in &self.kind.renames {
             let (from, to) = way((here, there));
             if let Some(value) = map.remove(from) {
@@ -177,7 +216,11 @@ impl Target {
 
 /// `apps/v1` from its two halves.
 pub(crate) fn join_version(group: &str, version: &str) -> String {
-    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
 }
 
 #[derive(Deserialize)]
@@ -206,6 +249,10 @@ struct Row {
     #[serde(default)]
     has_generation: bool,
     answer: Option<Value>,
+    #[serde(default)]
+    defaults: Map<String, Value>,
+    #[serde(default)]
+    encoded: BTreeMap<String, String>,
     #[serde(default)]
     protected: Vec<String>,
     #[serde(default)]
@@ -237,8 +284,16 @@ enum SelectableRow {
 }
 
 /// The verbs of a kind that has them all.
-pub(crate) const ALL_VERBS: [&str; 8] =
-    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+pub(crate) const ALL_VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
 
 /// The built-in kinds.
 pub(crate) fn builtin() -> Vec<Kind> {
@@ -248,9 +303,18 @@ pub(crate) fn builtin() -> Vec<Kind> {
 }
 
 fn kind_of(row: Row) -> Kind {
-    let raw_schema = schema::builtin(&row.group, &row.kind).unwrap_or_else(|| Value::Object(Map::new()));
-    let schema = raw_schema.as_object().filter(|s| !s.is_empty()).and_then(|_| Schema::parse(&raw_schema).ok());
-    let paths = |texts: &[String]| texts.iter().filter_map(|t| JsonPath::parse(t)).collect::<Vec<_>>();
+    let raw_schema =
+        schema::builtin(&row.group, &row.kind).unwrap_or_else(|| Value::Object(Map::new()));
+    let schema = raw_schema
+        .as_object()
+        .filter(|s| !s.is_empty())
+        .and_then(|_| Schema::parse(&raw_schema).ok());
+    let paths = |texts: &[String]| {
+        texts
+            .iter()
+            .filter_map(|t| JsonPath::parse(t))
+            .collect::<Vec<_>>()
+    };
     let columns = row.columns.iter().map(|c| Column {
         name: c.name.clone(),
         kind: c.kind.clone(),
@@ -262,7 +326,10 @@ fn kind_of(row: Row) -> Kind {
     });
     let selectable = row.selectable.iter().map(|s| match s {
         SelectableRow::Same(field) => (field.clone(), paths(std::slice::from_ref(field))),
-        SelectableRow::At { field, paths: texts } => (field.clone(), paths(texts)),
+        SelectableRow::At {
+            field,
+            paths: texts,
+        } => (field.clone(), paths(texts)),
     });
     let version = Version {
         name: row.version.clone(),
@@ -277,8 +344,13 @@ fn kind_of(row: Row) -> Kind {
     };
     let all = || ALL_VERBS.iter().map(|v| (*v).to_owned()).collect();
     Kind {
-        storage: row.storage.unwrap_or_else(|| format!("{}/{}", row.group, row.plural)).into(),
-        stored_as: row.stored_as.unwrap_or_else(|| join_version(&row.group, &row.version)),
+        storage: row
+            .storage
+            .unwrap_or_else(|| format!("{}/{}", row.group, row.plural))
+            .into(),
+        stored_as: row
+            .stored_as
+            .unwrap_or_else(|| join_version(&row.group, &row.version)),
         list_kind: format!("{}List", row.kind),
         singular: row.kind.to_lowercase(),
         verbs: row.verbs.unwrap_or_else(all),
@@ -295,6 +367,8 @@ fn kind_of(row: Row) -> Kind {
         create_on_update: row.create_on_update,
         has_generation: row.has_generation,
         answer: row.answer,
+        defaults: row.defaults,
+        encoded: row.encoded.into_iter().collect(),
         protected: row.protected,
         label_names: row.label_names,
         versions: vec![version],

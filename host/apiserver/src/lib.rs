@@ -31,7 +31,10 @@ mod server;
 mod state;
 mod status;
 mod store;
+mod strategic;
 mod table;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod watch;
 mod write;

@@ -20,7 +20,11 @@ pub(crate) fn new_uid() -> String {
 
 /// A text field of the metadata; empty when missing.
 pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
-    object.get("metadata").and_then(|m| m.get(field)).and_then(Value::as_str).unwrap_or_default()
+    object
+        .get("metadata")
+        .and_then(|m| m.get(field))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// The metadata for writing; made when it is missing.
@@ -47,7 +51,10 @@ pub(crate) fn set(object: &mut Value, field: &str, value: Option<Value>) {
 }
 
 pub(crate) fn get<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
-    object.get("metadata").and_then(|m| m.get(field)).filter(|v| !v.is_null())
+    object
+        .get("metadata")
+        .and_then(|m| m.get(field))
+        .filter(|v| !v.is_null())
 }
 
 pub(crate) fn is_deleting(object: &Value) -> bool {
@@ -55,7 +62,9 @@ pub(crate) fn is_deleting(object: &Value) -> bool {
 }
 
 pub(crate) fn has_finalizers(object: &Value) -> bool {
-    get(object, "finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty())
+    get(object, "finalizers")
+        .and_then(Value::as_array)
+        .is_some_and(|f| !f.is_empty())
 }
 
 /// Suffixes of generated names avoid vowels, so that they spell nothing.
@@ -80,7 +89,10 @@ pub(crate) fn decode(object: &mut Value) -> Result<Vec<String>, ApiError> {
             "json: cannot unmarshal {got} into Go struct field ObjectMeta.metadata.{field} of type {want}"
         ))
     };
-    if let Some(metadata) = object.get("metadata").filter(|m| !m.is_null() && !m.is_object()) {
+    if let Some(metadata) = object
+        .get("metadata")
+        .filter(|m| !m.is_null() && !m.is_object())
+    {
         return Err(wrong("", "v1.ObjectMeta", metadata));
     }
     let metadata = of(object);
@@ -88,8 +100,8 @@ pub(crate) fn decode(object: &mut Value) -> Result<Vec<String>, ApiError> {
     let mut unknown = Vec::new();
     for (field, value) in metadata.iter() {
         match field.as_str() {
-            "name" | "generateName" | "namespace" | "selfLink" | "uid" | "resourceVersion" | "creationTimestamp"
-            | "deletionTimestamp" => {
+            "name" | "generateName" | "namespace" | "selfLink" | "uid" | "resourceVersion"
+            | "creationTimestamp" | "deletionTimestamp" => {
                 if !value.is_string() {
                     return Err(wrong(field, "string", value));
                 }
@@ -100,19 +112,25 @@ pub(crate) fn decode(object: &mut Value) -> Result<Vec<String>, ApiError> {
                 }
             }
             "labels" | "annotations" => {
-                let map = value.as_object().ok_or_else(|| wrong(field, "map[string]string", value))?;
+                let map = value
+                    .as_object()
+                    .ok_or_else(|| wrong(field, "map[string]string", value))?;
                 if let Some(bad) = map.values().find(|v| !v.is_string() && !v.is_null()) {
                     return Err(wrong(field, "string", bad));
                 }
             }
             "finalizers" => {
-                let items = value.as_array().ok_or_else(|| wrong(field, "[]string", value))?;
+                let items = value
+                    .as_array()
+                    .ok_or_else(|| wrong(field, "[]string", value))?;
                 if let Some(bad) = items.iter().find(|v| !v.is_string()) {
                     return Err(wrong(field, "string", bad));
                 }
             }
             "ownerReferences" | "managedFields" => {
-                let items = value.as_array().ok_or_else(|| wrong(field, "[]object", value))?;
+                let items = value
+                    .as_array()
+                    .ok_or_else(|| wrong(field, "[]object", value))?;
                 if let Some(bad) = items.iter().find(|v| !v.is_object()) {
                     return Err(wrong(field, "object", bad));
                 }
@@ -120,13 +138,19 @@ pub(crate) fn decode(object: &mut Value) -> Result<Vec<String>, ApiError> {
             _ => unknown.push(format!("metadata.{field}")),
         }
     }
-    metadata.retain(|field, _| !unknown.iter().any(|u| u.strip_prefix("metadata.") == Some(field)));
+    metadata.retain(|field, _| {
+        !unknown
+            .iter()
+            .any(|u| u.strip_prefix("metadata.") == Some(field))
+    });
     for field in ["labels", "annotations"] {
         if let Some(map) = metadata.get_mut(field).and_then(Value::as_object_mut) {
             map.retain(|_, value| !value.is_null());
         }
     }
-    let empty = |v: &Value| v.as_array().is_some_and(Vec::is_empty) || v.as_object().is_some_and(Map::is_empty);
+    let empty = |v: &Value| {
+        v.as_array().is_some_and(Vec::is_empty) || v.as_object().is_some_and(Map::is_empty)
+    };
     metadata.retain(|_, value| !empty(value) && value.as_str() != Some(""));
     metadata.remove("selfLink");
     Ok(unknown)
@@ -137,26 +161,66 @@ pub(crate) fn validate(object: &Value, label_names: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     let name = text(object, "name");
     if name.is_empty() {
-        causes.push(cause(REQUIRED, "metadata.name", "Required value: name or generateName is required"));
-    } else if !if label_names { is_label(name) } else { is_subdomain(name) } {
-        let rule = if label_names { LABEL_RULE } else { SUBDOMAIN_RULE };
-        causes.push(cause(INVALID, "metadata.name", format!("Invalid value: {name:?}: {rule}")));
+        causes.push(cause(
+            REQUIRED,
+            "metadata.name",
+            "Required value: name or generateName is required",
+        ));
+    } else if !if label_names {
+        is_label(name)
+    } else {
+        is_subdomain(name)
+    } {
+        let rule = if label_names {
+            LABEL_RULE
+        } else {
+            SUBDOMAIN_RULE
+        };
+        causes.push(cause(
+            INVALID,
+            "metadata.name",
+            format!("Invalid value: {name:?}: {rule}"),
+        ));
     }
-    for (key, value) in get(object, "labels").and_then(Value::as_object).into_iter().flatten() {
+    for (key, value) in get(object, "labels")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         if !is_qualified(key) {
-            causes.push(cause(INVALID, "metadata.labels", format!("Invalid value: {key:?}: {QUALIFIED_RULE}")));
+            causes.push(cause(
+                INVALID,
+                "metadata.labels",
+                format!("Invalid value: {key:?}: {QUALIFIED_RULE}"),
+            ));
         }
         let value = value.as_str().unwrap_or_default();
         if !value.is_empty() && !is_name_part(value) {
-            causes.push(cause(INVALID, "metadata.labels", format!("Invalid value: {value:?}: {VALUE_RULE}")));
+            causes.push(cause(
+                INVALID,
+                "metadata.labels",
+                format!("Invalid value: {value:?}: {VALUE_RULE}"),
+            ));
         }
     }
-    for (key, _) in get(object, "annotations").and_then(Value::as_object).into_iter().flatten() {
+    for (key, _) in get(object, "annotations")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         if !is_qualified(&key.to_lowercase()) {
-            causes.push(cause(INVALID, "metadata.annotations", format!("Invalid value: {key:?}: {QUALIFIED_RULE}")));
+            causes.push(cause(
+                INVALID,
+                "metadata.annotations",
+                format!("Invalid value: {key:?}: {QUALIFIED_RULE}"),
+            ));
         }
     }
-    for finalizer in get(object, "finalizers").and_then(Value::as_array).into_iter().flatten() {
+    for finalizer in get(object, "finalizers")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         let text = finalizer.as_str().unwrap_or_default();
         if !is_qualified(text) {
             let message = format!("Invalid value: {text:?}: {QUALIFIED_RULE}");
@@ -166,9 +230,18 @@ pub(crate) fn validate(object: &Value, label_names: bool) -> Vec<Cause> {
     let owners = get(object, "ownerReferences").and_then(Value::as_array);
     for (at, owner) in owners.into_iter().flatten().enumerate() {
         for field in ["apiVersion", "kind", "name", "uid"] {
-            if owner.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
+            if owner
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .is_empty()
+            {
                 let path = format!("metadata.ownerReferences[{at}].{field}");
-                causes.push(cause(INVALID, path, format!("Invalid value: \"\": {field} must not be empty")));
+                causes.push(cause(
+                    INVALID,
+                    path,
+                    format!("Invalid value: \"\": {field} must not be empty"),
+                ));
             }
         }
     }
@@ -186,10 +259,18 @@ pub(crate) fn validate_update(live: &Value, new: &Value) -> Vec<Cause> {
         }
     }
     if is_deleting(live) {
-        let list = |object| get(object, "finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+        let list = |object| {
+            get(object, "finalizers")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default()
+        };
         let before = list(live);
-        let added: Vec<String> =
-            list(new).iter().filter(|f| !before.contains(f)).map(|f| f.to_string()).collect();
+        let added: Vec<String> = list(new)
+            .iter()
+            .filter(|f| !before.contains(f))
+            .map(|f| f.to_string())
+            .collect();
         if !added.is_empty() {
             let message = format!(
                 "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
@@ -209,22 +290,30 @@ const VALUE_RULE: &str = "a valid label must be an empty string or consist of al
 /// A DNS label.
 pub(crate) fn is_label(text: &str) -> bool {
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    let inside = text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    let inside = text
+        .chars()
+        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
     text.len() <= 63 && inside && edge(text.chars().next()) && edge(text.chars().last())
 }
 
 /// A DNS subdomain.
 pub(crate) fn is_subdomain(text: &str) -> bool {
-    let part = |p: &str| !p.is_empty() && is_label(p.get(..p.len().min(1)).unwrap_or_default()) && {
-        let inside = p.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
-        inside && !p.ends_with('-')
+    let part = |p: &str| {
+        !p.is_empty() && is_label(p.get(..p.len().min(1)).unwrap_or_default()) && {
+            let inside = p
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+            inside && !p.ends_with('-')
+        }
     };
     text.len() <= 253 && text.split('.').all(part)
 }
 
 fn is_name_part(text: &str) -> bool {
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    let inside = text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    let inside = text
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
     text.len() <= 63 && inside && edge(text.chars().next()) && edge(text.chars().last())
 }
 
@@ -241,7 +330,13 @@ mod tests {
 
     #[test]
     fn names_follow_the_rules_of_dns() {
-        for good in ["a", "a-b.c", "1", "public-wx", "virtualmachines.cloud.waibizi.com"] {
+        for good in [
+            "a",
+            "a-b.c",
+            "1",
+            "public-wx",
+            "virtualmachines.cloud.waibizi.com",
+        ] {
             assert!(is_subdomain(good), "{good}");
         }
         for bad in ["", "A", "a_b", "-a", "a-", "a..b", ".a", "a b", "ü"] {
@@ -255,9 +350,15 @@ mod tests {
 
     #[test]
     fn unknown_metadata_is_dropped_and_named() {
-        let mut object = json!({ "metadata": { "name": "x", "labels": {}, "color": 1, "uid": null } });
+        let mut object =
+            json!({ "metadata": { "name": "x", "labels": {}, "color": 1, "uid": null } });
         assert_eq!(decode(&mut object).unwrap(), ["metadata.color"]);
         assert_eq!(object, json!({ "metadata": { "name": "x" } }));
-        assert_eq!(decode(&mut json!({ "metadata": { "labels": { "a": 1 } } })).unwrap_err().code, 400);
+        assert_eq!(
+            decode(&mut json!({ "metadata": { "labels": { "a": 1 } } }))
+                .unwrap_err()
+                .code,
+            400
+        );
     }
 }

@@ -14,12 +14,19 @@ use crate::{delete, meta};
 pub(crate) const STORAGE: &str = "/namespaces";
 
 /// Refuses a create in a namespace that is not there, or going.
-pub(crate) fn admit(inner: &Inner, target: &Target, namespace: &str, name: &str) -> Result<(), ApiError> {
+pub(crate) fn admit(
+    inner: &Inner,
+    target: &Target,
+    namespace: &str,
+    name: &str,
+) -> Result<(), ApiError> {
     let Some(live) = inner.store.get(STORAGE, &Key::new("", namespace)) else {
         return Err(ApiError::namespace_not_found(namespace));
     };
     if meta::is_deleting(live) {
-        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
         let cause = json!({
             "reason": "NamespaceTerminating",
             "message": format!("namespace {namespace} is being terminated"),
@@ -48,7 +55,10 @@ pub(crate) fn prepare(live: Option<&Value>, new: &mut Value) {
 pub(crate) fn holds(object: &Value) -> bool {
     object.get("kind").and_then(Value::as_str) == Some("Namespace")
         && object.get("apiVersion").and_then(Value::as_str) == Some("v1")
-        && object.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty())
+        && object
+            .pointer("/spec/finalizers")
+            .and_then(Value::as_array)
+            .is_some_and(|f| !f.is_empty())
 }
 
 /// What a namespace looks like from its deletion on.
@@ -60,7 +70,9 @@ pub(crate) fn terminate(namespace: &mut Value) {
 pub(crate) fn empty(inner: &mut Inner, name: &str, now: &str) {
     let registry = inner.registry.clone();
     for (storage, key) in inner.store.in_namespace(name) {
-        let Some(kind) = registry.kinds().find(|k| k.storage == storage) else { continue };
+        let Some(kind) = registry.kinds().find(|k| k.storage == storage) else {
+            continue;
+        };
         if let Some(live) = inner.store.get(&storage, &key).cloned() {
             delete::end(inner, kind, &key, &live, now);
         }
@@ -71,8 +83,18 @@ pub(crate) fn empty(inner: &mut Inner, name: &str, now: &str) {
 /// Ends a namespace that only waited for its last object.
 pub(crate) fn after_remove(inner: &mut Inner, name: &str) {
     let key = Key::new("", name);
-    let Some(live) = inner.store.get(STORAGE, &key).filter(|_| !name.is_empty()).cloned() else { return };
-    if !meta::is_deleting(&live) || meta::has_finalizers(&live) || !inner.store.in_namespace(name).is_empty() {
+    let Some(live) = inner
+        .store
+        .get(STORAGE, &key)
+        .filter(|_| !name.is_empty())
+        .cloned()
+    else {
+        return;
+    };
+    if !meta::is_deleting(&live)
+        || meta::has_finalizers(&live)
+        || !inner.store.in_namespace(name).is_empty()
+    {
         return;
     }
     let mut last = Value::clone(&live);

@@ -28,18 +28,32 @@ pub(crate) struct Clause {
 
 impl Clause {
     pub fn param(&self, name: &str) -> &str {
-        self.params.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
+        self.params
+            .iter()
+            .find(|(n, _)| n == name)
+            .map_or("", |(_, value)| value)
     }
 
     pub fn is_json(&self) -> bool {
-        matches!(self.media.as_str(), "application/json" | "application/*" | "*/*")
+        matches!(
+            self.media.as_str(),
+            "application/json" | "application/*" | "*/*"
+        )
     }
 }
 
 /// The clauses of the `Accept` headers, best first.
 pub(crate) fn clauses(headers: &HeaderMap) -> Vec<Clause> {
-    let texts: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect();
-    let mut clauses: Vec<Clause> = texts.iter().flat_map(|t| t.split(',')).filter_map(clause).collect();
+    let texts: Vec<&str> = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|v| v.to_str().ok())
+        .collect();
+    let mut clauses: Vec<Clause> = texts
+        .iter()
+        .flat_map(|t| t.split(','))
+        .filter_map(clause)
+        .collect();
     if clauses.is_empty() {
         clauses.extend(clause("*/*"));
     }
@@ -50,11 +64,17 @@ pub(crate) fn clauses(headers: &HeaderMap) -> Vec<Clause> {
 fn clause(text: &str) -> Option<Clause> {
     let mut parts = text.split(';').map(str::trim);
     let media = parts.next().filter(|m| !m.is_empty())?.to_ascii_lowercase();
-    let mut clause = Clause { media, params: Vec::new(), quality: 1.0 };
+    let mut clause = Clause {
+        media,
+        params: Vec::new(),
+        quality: 1.0,
+    };
     for (name, value) in parts.filter_map(|p| p.split_once('=')) {
         match name.trim() {
             "q" => clause.quality = value.trim().parse().unwrap_or(1.0),
-            name => clause.params.push((name.to_owned(), value.trim().to_owned())),
+            name => clause
+                .params
+                .push((name.to_owned(), value.trim().to_owned())),
         }
     }
     (clause.quality > 0.0).then_some(clause)
@@ -62,7 +82,11 @@ fn clause(text: &str) -> Option<Clause> {
 
 /// The form for one object, a watch (`list` is false) or a list.
 pub(crate) fn form(headers: &HeaderMap, list: bool) -> Result<Form, ApiError> {
-    let partial = if list { "PartialObjectMetadataList" } else { "PartialObjectMetadata" };
+    let partial = if list {
+        "PartialObjectMetadataList"
+    } else {
+        "PartialObjectMetadata"
+    };
     for clause in clauses(headers).iter().filter(|c| c.is_json()) {
         let meta = clause.param("g") == "meta.k8s.io" && clause.param("v") == "v1";
         match clause.param("as") {
@@ -77,9 +101,21 @@ pub(crate) fn form(headers: &HeaderMap, list: bool) -> Result<Form, ApiError> {
 
 /// The media type of a body, without parameters. A missing one means JSON.
 pub(crate) fn body_type(headers: &HeaderMap) -> String {
-    let text = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    let media = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    if media.is_empty() { "application/json".to_owned() } else { media }
+    let text = headers
+        .get(CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or_default();
+    let media = text
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    if media.is_empty() {
+        "application/json".to_owned()
+    } else {
+        media
+    }
 }
 
 #[cfg(test)]
@@ -98,11 +134,20 @@ mod tests {
         assert_eq!(asked(table, true), Some(Form::Table));
         let metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
         assert_eq!(asked(metadata, true), Some(Form::Partial));
-        assert_eq!(asked("application/vnd.kubernetes.protobuf, */*", false), Some(Form::Plain));
-        assert_eq!(asked("application/json, */*;q=0.8", false), Some(Form::Plain));
+        assert_eq!(
+            asked("application/vnd.kubernetes.protobuf, */*", false),
+            Some(Form::Plain)
+        );
+        assert_eq!(
+            asked("application/json, */*;q=0.8", false),
+            Some(Form::Plain)
+        );
         assert_eq!(asked("application/vnd.kubernetes.protobuf", false), None);
         assert_eq!(asked("text/html", false), None);
-        assert_eq!(asked("application/json;as=Table;v=v1beta1;g=meta.k8s.io", true), None);
+        assert_eq!(
+            asked("application/json;as=Table;v=v1beta1;g=meta.k8s.io", true),
+            None
+        );
         assert_eq!(form(&HeaderMap::new(), false).ok(), Some(Form::Plain));
     }
 }

@@ -1,4 +1,4 @@
-//! PATCH: JSON merge, JSON patch and server-side apply.
+//! PATCH: JSON merge, JSON patch, strategic merge and server-side apply.
 //!
 //! Owns the reading of patch bodies and what each kind of patch makes of the live object. What follows is the same
 //! as for a PUT, and is not here. A kind of patch that is not done is refused: it is never merged in another way.
@@ -7,16 +7,17 @@ use serde_json::{Value, json};
 
 use crate::apply::{self, ApplyError, Manager};
 use crate::kinds::Target;
-use crate::meta;
 use crate::state::Inner;
 use crate::status::{ApiError, INVALID, REQUIRED, cause};
 use crate::write::{self, Call, Done, Door};
+use crate::{meta, strategic};
 
 /// A patch that was read.
 #[derive(Debug)]
 pub(crate) enum Patch {
     Merge(Value),
     Json(json_patch::Patch),
+    Strategic { patch: Value, schema: Value },
     Apply(Value),
 }
 
@@ -37,28 +38,34 @@ impl Patch {
                 }
                 Ok(Patch::Merge(patch))
             }
-            "application/json-patch+json" => Ok(Patch::Json(serde_json::from_slice(body).map_err(|e| bad(&e))?)),
+            "application/json-patch+json" => Ok(Patch::Json(
+                serde_json::from_slice(body).map_err(|e| bad(&e))?,
+            )),
             "application/apply-patch+yaml" | "application/apply-patch+json" => {
                 let patch: Value = serde_yaml_ng::from_slice(body)
                     .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
                 Ok(Patch::Apply(patch))
             }
-            _ => {
-                let strategic = if target.kind.custom { "" } else { " (strategic merge is not there yet)" };
-                Err(ApiError::unsupported_media_type(&format!("{ACCEPTED}{strategic}")))
+            "application/strategic-merge-patch+json" if !target.kind.custom => {
+                let patch = serde_json::from_slice(body).map_err(|e| bad(&e))?;
+                Ok(Patch::Strategic {
+                    patch,
+                    schema: target.version().raw_schema.clone(),
+                })
             }
+            _ if target.kind.custom => Err(ApiError::unsupported_media_type(ACCEPTED)),
+            _ => Err(ApiError::unsupported_media_type(&format!(
+                "{ACCEPTED}, application/strategic-merge-patch+json"
+            ))),
         }
     }
 
-    pub fn is_apply(&self) -> bool {
-        matches!(self, Patch::Apply(_))
-    }
-
-    /// What a merge or JSON patch makes of an object.
+    /// What any patch but an apply makes of an object.
     pub fn onto(&self, live: &Value) -> Result<Value, ApiError> {
         let mut new = live.clone();
         match self {
             Patch::Merge(patch) => json_patch::merge(&mut new, patch),
+            Patch::Strategic { patch, schema } => strategic::merge(&mut new, patch, schema)?,
             Patch::Json(patch) => json_patch::patch(&mut new, patch).map_err(|error| {
                 tracing::debug!(%error, "a json patch does not fit");
                 let mut refusal = ApiError::new(
@@ -92,8 +99,18 @@ pub(crate) fn patch(inner: &mut Inner, call: &Call<'_>, patch: &Patch) -> Result
 
 fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, ApiError> {
     let target = call.target;
-    if call.options.manager.as_deref().unwrap_or_default().is_empty() {
-        let why = cause(REQUIRED, "fieldManager", "Required value: is required for apply patch");
+    if call
+        .options
+        .manager
+        .as_deref()
+        .unwrap_or_default()
+        .is_empty()
+    {
+        let why = cause(
+            REQUIRED,
+            "fieldManager",
+            "Required value: is required for apply patch",
+        );
         return Err(ApiError::invalid_of("PatchOptions.meta.k8s.io", "", &[why]));
     }
     let mut applied = applied.clone();
@@ -106,18 +123,38 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
         if !value.is_empty() && said.is_empty() {
             meta::set(&mut applied, field, Some(json!(value)));
         } else if field == "name" && said != value {
-            let why = cause(INVALID, "metadata.name", format!("Invalid value: {said:?}: must match the name on the URL ({value})"));
+            let why = cause(
+                INVALID,
+                "metadata.name",
+                format!("Invalid value: {said:?}: must match the name on the URL ({value})"),
+            );
             return Err(ApiError::invalid(target, value, &[why]));
         }
     }
     let api_version = target.api_version();
-    let subresource = if call.door == Door::Status { "status" } else { "" };
-    let manager = Manager { name: call.manager, api_version: &api_version, subresource, reset: call.reset() };
+    let subresource = if call.door == Door::Status {
+        "status"
+    } else {
+        ""
+    };
+    let manager = Manager {
+        name: call.manager,
+        api_version: &api_version,
+        subresource,
+        reset: call.reset(),
+    };
     let force = call.options.force;
     match call.live(inner).cloned() {
         Ok(live) => {
             let shown = target.view(&live);
-            let merged = apply::apply(target.schema(), Some(&shown), &applied, &manager, force, call.now);
+            let merged = apply::apply(
+                target.schema(),
+                Some(&shown),
+                &applied,
+                &manager,
+                force,
+                call.now,
+            );
             let mut merged = merged.map_err(|error| refusal(call, error))?;
             // Preconditions are the ones of the applied object, not those that the merge brought along.
             for field in ["resourceVersion", "uid"] {
@@ -135,7 +172,12 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
                 return Err(ApiError::conflict(target, call.name, why));
             }
             let new = apply::apply(target.schema(), None, &applied, &manager, force, call.now);
-            write::create(inner, call, new.map_err(|error| refusal(call, error))?, true)
+            write::create(
+                inner,
+                call,
+                new.map_err(|error| refusal(call, error))?,
+                true,
+            )
         }
     }
 }
@@ -143,10 +185,17 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
 fn refusal(call: &Call<'_>, error: ApplyError) -> ApiError {
     match error {
         ApplyError::Conflict(conflicts) => {
-            let listed: Vec<String> = conflicts.iter().map(|c| format!("{}: {}", c.message, c.field)).collect();
+            let listed: Vec<String> = conflicts
+                .iter()
+                .map(|c| format!("{}: {}", c.message, c.field))
+                .collect();
             let message = match listed.as_slice() {
                 [one] => format!("Apply failed with 1 conflict: {one}"),
-                many => format!("Apply failed with {} conflicts: {}", many.len(), group(&conflicts)),
+                many => format!(
+                    "Apply failed with {} conflicts: {}",
+                    many.len(),
+                    group(&conflicts)
+                ),
             };
             let causes = conflicts.iter().map(
                 |c| json!({ "reason": "FieldManagerConflict", "message": c.message, "field": c.field }),
@@ -166,7 +215,10 @@ fn group(conflicts: &[apply::Conflict]) -> String {
     let mut managers: Vec<&str> = conflicts.iter().map(|c| c.message.as_str()).collect();
     managers.dedup();
     let of = |manager: &str| {
-        let fields = conflicts.iter().filter(|c| c.message == manager).map(|c| format!("- {}", c.field));
+        let fields = conflicts
+            .iter()
+            .filter(|c| c.message == manager)
+            .map(|c| format!("- {}", c.field));
         format!("{manager}:\n{}", fields.collect::<Vec<_>>().join("\n"))
     };
     managers.into_iter().map(of).collect::<Vec<_>>().join("\n")

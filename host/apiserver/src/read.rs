@@ -41,9 +41,13 @@ struct Token {
 impl Token {
     fn parse(text: &str) -> Result<Token, ApiError> {
         let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok();
-        bytes.and_then(|b| serde_json::from_slice(&b).ok()).ok_or_else(|| {
-            ApiError::bad_request("continue key is not valid: illegal base64 data or unexpected content")
-        })
+        bytes
+            .and_then(|b| serde_json::from_slice(&b).ok())
+            .ok_or_else(|| {
+                ApiError::bad_request(
+                    "continue key is not valid: illegal base64 data or unexpected content",
+                )
+            })
     }
 
     fn text(&self) -> String {
@@ -57,9 +61,15 @@ pub(crate) fn object(target: &Target, object: &Value, view: View) -> Vec<u8> {
         Form::Plain => encode::object(object, target.kind.custom),
         Form::Partial => encode::object(&encode::partial(object), false),
         Form::Table => {
-            let version = object.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
+            let version = object
+                .pointer("/metadata/resourceVersion")
+                .cloned()
+                .unwrap_or_default();
             let metadata = json!({ "resourceVersion": version });
-            encode::object(&table(target, metadata, [object], view.include, true), false)
+            encode::object(
+                &table(target, metadata, [object], view.include, true),
+                false,
+            )
         }
     }
 }
@@ -76,7 +86,10 @@ pub(crate) async fn fresh(state: &State, version: u64) -> Result<(), ApiError> {
     };
     match tokio::time::timeout(FRESH, reached).await {
         Ok(()) => Ok(()),
-        Err(_) => Err(ApiError::too_new(version, state.read(|inner| inner.store.version()))),
+        Err(_) => Err(ApiError::too_new(
+            version,
+            state.read(|inner| inner.store.version()),
+        )),
     }
 }
 
@@ -91,14 +104,20 @@ pub(crate) async fn list(
     options.check_list()?;
     let selector = Selector::parse(target, &options.label_selector, &options.field_selector)?;
     let asked = options.version_number().map_err(|why| {
-        let mut error = ApiError::invalid_of("ListOptions.meta.k8s.io", "", &[cause(INVALID, "resourceVersion", why)]);
+        let mut error = ApiError::invalid_of(
+            "ListOptions.meta.k8s.io",
+            "",
+            &[cause(INVALID, "resourceVersion", why)],
+        );
         (error.code, error.reason) = (400, "BadRequest");
         error
     })?;
     let token = match options.continuation.as_str() {
         "" => None,
         _ if asked.is_some() => {
-            return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
         }
         text => Some(Token::parse(text)?),
     };
@@ -124,17 +143,33 @@ pub(crate) async fn list(
         })?;
         Ok::<(Vec<(Key, Object)>, u64), ApiError>((objects, version))
     })?;
-    let start = token.map(|t| Key { namespace: t.namespace, name: t.name });
+    let start = token.map(|t| Key {
+        namespace: t.namespace,
+        name: t.name,
+    });
     let mut matching = objects
         .into_iter()
         .filter(|(key, _)| start.as_ref().is_none_or(|start| key >= start))
         .map(|(key, object)| (key, target.view(&object)))
         .filter(|(_, object)| selector.matches(object));
-    let limit = if options.limit == 0 { usize::MAX } else { options.limit };
-    let items: Vec<Object> = matching.by_ref().take(limit).map(|(_, object)| object).collect();
+    let limit = if options.limit == 0 {
+        usize::MAX
+    } else {
+        options.limit
+    };
+    let items: Vec<Object> = matching
+        .by_ref()
+        .take(limit)
+        .map(|(_, object)| object)
+        .collect();
     let mut metadata = json!({ "resourceVersion": version.to_string() });
     if let Some((key, _)) = matching.next() {
-        let token = Token { v: "meta.k8s.io/v1".to_owned(), rv: version, namespace: key.namespace, name: key.name };
+        let token = Token {
+            v: "meta.k8s.io/v1".to_owned(),
+            rv: version,
+            namespace: key.namespace,
+            name: key.name,
+        };
         metadata["continue"] = json!(token.text());
         if selector.is_empty() {
             metadata["remainingItemCount"] = json!(matching.count() + 1);

@@ -24,13 +24,17 @@ pub(crate) struct Group {
 
 impl Registry {
     pub fn new() -> Registry {
-        Registry { kinds: builtin().into_iter().map(Arc::new).collect() }
+        Registry {
+            kinds: builtin().into_iter().map(Arc::new).collect(),
+        }
     }
 
     /// The same built-in kinds with these custom ones.
     pub fn with_custom(&self, custom: impl IntoIterator<Item = Arc<Kind>>) -> Registry {
         let builtin = self.kinds.iter().filter(|k| !k.custom).cloned();
-        Registry { kinds: builtin.chain(custom).collect() }
+        Registry {
+            kinds: builtin.chain(custom).collect(),
+        }
     }
 
     pub fn kinds(&self) -> impl Iterator<Item = &Arc<Kind>> {
@@ -38,15 +42,26 @@ impl Registry {
     }
 
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Target> {
-        let kind = self.kinds.iter().find(|k| k.plural == plural && k.group == group)?;
-        let version = kind.versions.iter().position(|v| v.served && v.name == version)?;
-        Some(Target { kind: kind.clone(), version })
+        let kind = self
+            .kinds
+            .iter()
+            .find(|k| k.plural == plural && k.group == group)?;
+        let version = kind
+            .versions
+            .iter()
+            .position(|v| v.served && v.name == version)?;
+        Some(Target {
+            kind: kind.clone(),
+            version,
+        })
     }
 
     /// Every kind that a group serves in a version.
     pub fn of(&self, group: &str, version: &str) -> Vec<Target> {
         let kinds = self.kinds.iter().filter(|k| k.group == group);
-        let mut found: Vec<_> = kinds.filter_map(|k| self.find(group, version, &k.plural)).collect();
+        let mut found: Vec<_> = kinds
+            .filter_map(|k| self.find(group, version, &k.plural))
+            .collect();
         found.sort_by(|a, b| a.kind.plural.cmp(&b.kind.plural));
         found
     }
@@ -57,10 +72,16 @@ impl Registry {
         let mut kinds: Vec<&Arc<Kind>> = self.kinds.iter().collect();
         kinds.sort_by(|a, b| (a.custom, &a.group).cmp(&(b.custom, &b.group)));
         for kind in kinds {
-            let at = groups.iter().position(|g| g.name == kind.group).unwrap_or_else(|| {
-                groups.push(Group { name: kind.group.clone(), versions: Vec::new() });
-                groups.len() - 1
-            });
+            let at = groups
+                .iter()
+                .position(|g| g.name == kind.group)
+                .unwrap_or_else(|| {
+                    groups.push(Group {
+                        name: kind.group.clone(),
+                        versions: Vec::new(),
+                    });
+                    groups.len() - 1
+                });
             for version in kind.versions.iter().filter(|v| v.served) {
                 if !groups[at].versions.contains(&version.name) {
                     groups[at].versions.push(version.name.clone());
@@ -100,7 +121,9 @@ impl Registry {
 fn version_rank(version: &str) -> (u8, u64, u64, Reverse<String>) {
     let parse = || {
         let rest = version.strip_prefix('v')?;
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
         let (major, rest) = rest.split_at(digits);
         let major: u64 = major.parse().ok()?;
         for (word, rank) in [("beta", 2), ("alpha", 1)] {
@@ -130,13 +153,26 @@ mod tests {
                 assert!(!column.paths.is_empty(), "{} {}", kind.kind, column.name);
             }
         }
-        assert_eq!(registry.groups()[0], Group { name: String::new(), versions: vec!["v1".to_owned()] });
+        assert_eq!(
+            registry.groups()[0],
+            Group {
+                name: String::new(),
+                versions: vec!["v1".to_owned()]
+            }
+        );
     }
 
     #[test]
     fn versions_are_ordered_as_kubernetes_does() {
-        let mut versions = ["foo1", "v1alpha1", "v2", "v1beta2", "v10", "v1", "v1beta1", "foo10"];
+        let mut versions = [
+            "foo1", "v1alpha1", "v2", "v1beta2", "v10", "v1", "v1beta1", "foo10",
+        ];
         versions.sort_by_key(|v| Reverse(version_rank(v)));
-        assert_eq!(versions, ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "foo1", "foo10"]);
+        assert_eq!(
+            versions,
+            [
+                "v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "foo1", "foo10"
+            ]
+        );
     }
 }

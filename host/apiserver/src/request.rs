@@ -37,7 +37,11 @@ pub(crate) struct ResourcePath {
 
 /// Reads a path; slashes at its end do not count.
 pub(crate) fn route(path: &str) -> Route {
-    let parts: Vec<String> = path.split('/').filter(|p| !p.is_empty()).map(percent_decode).collect();
+    let parts: Vec<String> = path
+        .split('/')
+        .filter(|p| !p.is_empty())
+        .map(percent_decode)
+        .collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     match parts.as_slice() {
         [] => Route::Root,
@@ -47,8 +51,12 @@ pub(crate) fn route(path: &str) -> Route {
         ["apis"] => Route::Apis,
         ["openapi", "v2"] => Route::OpenapiV2,
         ["openapi", "v3"] => Route::OpenapiV3,
-        ["openapi", "v3", "api", version] => Route::OpenapiV3Of(String::new(), (*version).to_owned()),
-        ["openapi", "v3", "apis", group, version] => Route::OpenapiV3Of((*group).to_owned(), (*version).to_owned()),
+        ["openapi", "v3", "api", version] => {
+            Route::OpenapiV3Of(String::new(), (*version).to_owned())
+        }
+        ["openapi", "v3", "apis", group, version] => {
+            Route::OpenapiV3Of((*group).to_owned(), (*version).to_owned())
+        }
         ["api", version] => Route::GroupVersion(String::new(), (*version).to_owned()),
         ["apis", group] => Route::Group((*group).to_owned()),
         ["apis", group, version] => Route::GroupVersion((*group).to_owned(), (*version).to_owned()),
@@ -61,8 +69,12 @@ pub(crate) fn route(path: &str) -> Route {
 fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
     let (namespace, rest) = match rest {
         // The namespace object itself, and its subresources.
-        ["namespaces", _] | ["namespaces", _, "status" | "finalize"] if group.is_empty() => (None, rest),
-        ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (Some((*namespace).to_owned()), rest),
+        ["namespaces", _] | ["namespaces", _, "status" | "finalize"] if group.is_empty() => {
+            (None, rest)
+        }
+        ["namespaces", namespace, rest @ ..] if !rest.is_empty() => {
+            (Some((*namespace).to_owned()), rest)
+        }
         rest => (None, rest),
     };
     let owned = |at: usize| rest.get(at).map(|s| (*s).to_owned());
@@ -83,7 +95,11 @@ fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
-        let hex = if first == b'%' { tail.get(..2).and_then(|h| hex::decode(h).ok()) } else { None };
+        let hex = if first == b'%' {
+            tail.get(..2).and_then(|h| hex::decode(h).ok())
+        } else {
+            None
+        };
         match hex {
             Some(byte) => {
                 bytes.extend(byte);
@@ -157,7 +173,11 @@ impl Options {
                         "" | "Warn" => Validation::Warn,
                         "Strict" => Validation::Strict,
                         other => {
-                            return Err(not_supported("fieldValidation", other, "\"Ignore\", \"Strict\", \"Warn\""));
+                            return Err(not_supported(
+                                "fieldValidation",
+                                other,
+                                "\"Ignore\", \"Strict\", \"Warn\"",
+                            ));
                         }
                     }
                 }
@@ -167,8 +187,16 @@ impl Options {
             }
         }
         if options.manager.as_ref().is_some_and(|m| m.len() > 128) {
-            let too_long = cause("FieldValueTooLong", "fieldManager", "Too long: may not be more than 128 bytes");
-            return Err(ApiError::invalid_of("CreateOptions.meta.k8s.io", "", &[too_long]));
+            let too_long = cause(
+                "FieldValueTooLong",
+                "fieldManager",
+                "Too long: may not be more than 128 bytes",
+            );
+            return Err(ApiError::invalid_of(
+                "CreateOptions.meta.k8s.io",
+                "",
+                &[too_long],
+            ));
         }
         Ok(options)
     }
@@ -176,7 +204,11 @@ impl Options {
     /// The rules between the options of a list or watch.
     pub fn check_list(&self) -> Result<(), ApiError> {
         let refuse = |reason, field: &str, message: &str| {
-            Err(ApiError::invalid_of("ListOptions.meta.k8s.io", "", &[cause(reason, field, message)]))
+            Err(ApiError::invalid_of(
+                "ListOptions.meta.k8s.io",
+                "",
+                &[cause(reason, field, message)],
+            ))
         };
         let matching = "resourceVersionMatch";
         if self.watch && self.initial_events.is_some() {
@@ -209,11 +241,16 @@ impl Options {
             return refuse(FORBIDDEN, matching, why);
         }
         if self.version.is_empty() {
-            let why = "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided";
+            let why =
+                "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided";
             return refuse(FORBIDDEN, matching, why);
         }
         if !self.continuation.is_empty() {
-            return refuse(FORBIDDEN, matching, "Forbidden: resourceVersionMatch is forbidden when continue is provided");
+            return refuse(
+                FORBIDDEN,
+                matching,
+                "Forbidden: resourceVersionMatch is forbidden when continue is provided",
+            );
         }
         match self.version_match.as_str() {
             "NotOlderThan" => Ok(()),
@@ -226,7 +263,9 @@ impl Options {
             other => refuse(
                 NOT_SUPPORTED,
                 matching,
-                &format!("Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""),
+                &format!(
+                    "Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
+                ),
             ),
         }
     }
@@ -236,7 +275,9 @@ impl Options {
         match self.version.as_str() {
             "" | "0" => Ok(None),
             text => text.parse().map(Some).map_err(|_| {
-                format!("Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
+                format!(
+                    "Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+                )
             }),
         }
     }
@@ -248,7 +289,11 @@ fn number(name: &str, value: &str) -> Result<Option<u64>, ApiError> {
     }
     value.parse().map(Some).map_err(|_| {
         let message = format!("Invalid value: {value:?}: must be a number");
-        let mut error = ApiError::invalid_of("ListOptions.meta.k8s.io", "", &[cause(INVALID, name, message)]);
+        let mut error = ApiError::invalid_of(
+            "ListOptions.meta.k8s.io",
+            "",
+            &[cause(INVALID, name, message)],
+        );
         error.code = 400;
         error.reason = "BadRequest";
         error
@@ -257,7 +302,11 @@ fn number(name: &str, value: &str) -> Result<Option<u64>, ApiError> {
 
 fn not_supported(field: &str, value: &str, known: &str) -> ApiError {
     let message = format!("Unsupported value: {value:?}: supported values: {known}");
-    ApiError::invalid_of("PatchOptions.meta.k8s.io", "", &[cause(NOT_SUPPORTED, field, message)])
+    ApiError::invalid_of(
+        "PatchOptions.meta.k8s.io",
+        "",
+        &[cause(NOT_SUPPORTED, field, message)],
+    )
 }
 
 #[cfg(test)]
@@ -274,13 +323,31 @@ mod tests {
     #[test]
     fn paths_are_read_as_a_real_server_reads_them() {
         let some = |s: &str| Some(s.to_owned());
-        assert_eq!(path("/api/v1/namespaces/x"), ("namespaces".into(), None, some("x"), None));
-        assert_eq!(path("/api/v1/namespaces/x/status"), ("namespaces".into(), None, some("x"), some("status")));
-        assert_eq!(path("/api/v1/namespaces/x/pods/"), ("pods".into(), some("x"), None, None));
-        assert_eq!(path("/apis/g/v1/vms/a%3Ab/status"), ("vms".into(), None, some("a:b"), some("status")));
-        assert_eq!(path("/apis/g/v1/namespaces/n/vms/a/scale"), ("vms".into(), some("n"), some("a"), some("scale")));
+        assert_eq!(
+            path("/api/v1/namespaces/x"),
+            ("namespaces".into(), None, some("x"), None)
+        );
+        assert_eq!(
+            path("/api/v1/namespaces/x/status"),
+            ("namespaces".into(), None, some("x"), some("status"))
+        );
+        assert_eq!(
+            path("/api/v1/namespaces/x/pods/"),
+            ("pods".into(), some("x"), None, None)
+        );
+        assert_eq!(
+            path("/apis/g/v1/vms/a%3Ab/status"),
+            ("vms".into(), None, some("a:b"), some("status"))
+        );
+        assert_eq!(
+            path("/apis/g/v1/namespaces/n/vms/a/scale"),
+            ("vms".into(), some("n"), some("a"), some("scale"))
+        );
         assert_eq!(route("/apis/"), Route::Apis);
-        assert_eq!(route("/apis/g/v1/namespaces/n/vms/a/scale/more"), Route::Unknown);
+        assert_eq!(
+            route("/apis/g/v1/namespaces/n/vms/a/scale/more"),
+            Route::Unknown
+        );
         assert_eq!(route("/metrics"), Route::Unknown);
     }
 }

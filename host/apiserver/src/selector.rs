@@ -40,7 +40,9 @@ impl Selector {
         let mut field_rules = Vec::new();
         for term in fields.split(',').map(str::trim).filter(|t| !t.is_empty()) {
             let (name, equal, value) = split_field(term).ok_or_else(|| {
-                ApiError::bad_request(format!("invalid field selector: {fields:?}; can't understand {term:?}"))
+                ApiError::bad_request(format!(
+                    "invalid field selector: {fields:?}; can't understand {term:?}"
+                ))
             })?;
             let paths = target.selectable(name).ok_or_else(|| {
                 ApiError::bad_request(format!(
@@ -48,9 +50,16 @@ impl Selector {
                     format!("{}, Resource={}", target.api_version(), target.kind.plural),
                 ))
             })?;
-            field_rules.push(FieldRule { paths, equal, value });
+            field_rules.push(FieldRule {
+                paths,
+                equal,
+                value,
+            });
         }
-        Ok(Selector { labels: label_rules, fields: field_rules })
+        Ok(Selector {
+            labels: label_rules,
+            fields: field_rules,
+        })
     }
 
     pub fn is_empty(&self) -> bool {
@@ -63,13 +72,19 @@ impl Selector {
         let number = |key: &str| label(key)?.parse::<i64>().ok();
         let labels = self.labels.iter().all(|rule| match rule {
             LabelRule::In(key, values) => label(key).is_some_and(|v| values.iter().any(|w| w == v)),
-            LabelRule::NotIn(key, values) => label(key).is_none_or(|v| values.iter().all(|w| w != v)),
+            LabelRule::NotIn(key, values) => {
+                label(key).is_none_or(|v| values.iter().all(|w| w != v))
+            }
             LabelRule::Exists(key) => label(key).is_some(),
             LabelRule::Absent(key) => label(key).is_none(),
             LabelRule::Greater(key, than) => number(key).is_some_and(|n| n > *than),
             LabelRule::Less(key, than) => number(key).is_some_and(|n| n < *than),
         });
-        labels && self.fields.iter().all(|rule| (rule.text(object) == rule.value) == rule.equal)
+        labels
+            && self
+                .fields
+                .iter()
+                .all(|rule| (rule.text(object) == rule.value) == rule.equal)
     }
 }
 
@@ -97,7 +112,11 @@ fn parse_labels(text: &str) -> Result<Vec<LabelRule>, String> {
     for term in split_outside_parentheses(text) {
         let term = term.trim();
         if term.is_empty() {
-            if text.trim().is_empty() { continue } else { return Err("found ',', expected: identifier".to_owned()) }
+            if text.trim().is_empty() {
+                continue;
+            } else {
+                return Err("found ',', expected: identifier".to_owned());
+            }
         }
         rules.push(parse_label(term)?);
     }
@@ -129,25 +148,43 @@ fn parse_label(term: &str) -> Result<LabelRule, String> {
     for (operator, negated) in [("!=", true), ("==", false), ("=", false)] {
         if let Some((key, value)) = term.split_once(operator) {
             let (key, values) = (key_of(key)?, vec![value_of(value)?]);
-            return Ok(if negated { LabelRule::NotIn(key, values) } else { LabelRule::In(key, values) });
+            return Ok(if negated {
+                LabelRule::NotIn(key, values)
+            } else {
+                LabelRule::In(key, values)
+            });
         }
     }
     for operator in ['>', '<'] {
         if let Some((key, value)) = term.split_once(operator) {
-            let value = value.trim().parse().map_err(|_| format!("{value:?} is not an integer"))?;
+            let value = value
+                .trim()
+                .parse()
+                .map_err(|_| format!("{value:?} is not an integer"))?;
             let key = key_of(key)?;
-            return Ok(if operator == '>' { LabelRule::Greater(key, value) } else { LabelRule::Less(key, value) });
+            return Ok(if operator == '>' {
+                LabelRule::Greater(key, value)
+            } else {
+                LabelRule::Less(key, value)
+            });
         }
     }
     if let Some((head, values)) = term.split_once('(') {
-        let values = values.strip_suffix(')').ok_or_else(|| format!("{term:?} lacks ')'"))?;
-        let values = values.split(',').map(value_of).collect::<Result<Vec<_>, _>>()?;
+        let values = values
+            .strip_suffix(')')
+            .ok_or_else(|| format!("{term:?} lacks ')'"))?;
+        let values = values
+            .split(',')
+            .map(value_of)
+            .collect::<Result<Vec<_>, _>>()?;
         let mut words = head.split_whitespace();
         let key = key_of(words.next().unwrap_or_default())?;
         return match (words.next(), words.next()) {
             (Some("in"), None) => Ok(LabelRule::In(key, values)),
             (Some("notin"), None) => Ok(LabelRule::NotIn(key, values)),
-            _ => Err(format!("found {head:?}, expected: in, notin, =, ==, !=, gt, lt")),
+            _ => Err(format!(
+                "found {head:?}, expected: in, notin, =, ==, !=, gt, lt"
+            )),
         };
     }
     Ok(LabelRule::Exists(key_of(term)?))
@@ -155,14 +192,28 @@ fn parse_label(term: &str) -> Result<LabelRule, String> {
 
 fn key_of(text: &str) -> Result<String, String> {
     let text = text.trim();
-    let good = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
-    if good { Ok(text.to_owned()) } else { Err(format!("invalid label key {text:?}")) }
+    let good = !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
+    if good {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("invalid label key {text:?}"))
+    }
 }
 
 fn value_of(text: &str) -> Result<String, String> {
     let text = text.trim();
-    let good = text.len() <= 63 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-    if good { Ok(text.to_owned()) } else { Err(format!("invalid label value: {text:?}")) }
+    let good = text.len() <= 63
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    if good {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("invalid label value: {text:?}"))
+    }
 }
 
 #[cfg(test)]
@@ -175,15 +226,44 @@ mod tests {
         let object = json!({ "metadata": { "labels": { "app": "web", "n": "5" } } });
         let matches = |text: &str| {
             let labels = parse_labels(text).unwrap();
-            Selector { labels, fields: Vec::new() }.matches(&object)
+            Selector {
+                labels,
+                fields: Vec::new(),
+            }
+            .matches(&object)
         };
-        for yes in ["", "app", "app=web", "app==web,n=5", "app in (web, db)", "app notin (db)", "!gone", "x!=y", "n>4"] {
+        for yes in [
+            "",
+            "app",
+            "app=web",
+            "app==web,n=5",
+            "app in (web, db)",
+            "app notin (db)",
+            "!gone",
+            "x!=y",
+            "n>4",
+        ] {
             assert!(matches(yes), "{yes}");
         }
-        for no in ["!app", "app=db", "app in (db,x),n", "gone", "app!=web", "n<5", "app notin (web)"] {
+        for no in [
+            "!app",
+            "app=db",
+            "app in (db,x),n",
+            "gone",
+            "app!=web",
+            "n<5",
+            "app notin (web)",
+        ] {
             assert!(!matches(no), "{no}");
         }
-        for bad in ["app in web", "a b c", "=x", "app=a b", "a,,b", "app in (web"] {
+        for bad in [
+            "app in web",
+            "a b c",
+            "=x",
+            "app=a b",
+            "a,,b",
+            "app in (web",
+        ] {
             assert!(parse_labels(bad).is_err(), "{bad}");
         }
     }

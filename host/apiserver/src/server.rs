@@ -40,7 +40,10 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { addr: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), token: None }
+        Options {
+            addr: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            token: None,
+        }
     }
 }
 
@@ -48,7 +51,10 @@ impl Options {
     /// The defaults, at an address of one's own.
     #[must_use]
     pub fn at(addr: SocketAddr) -> Options {
-        Options { addr, ..Options::default() }
+        Options {
+            addr,
+            ..Options::default()
+        }
     }
 }
 
@@ -68,7 +74,10 @@ impl Server {
         if !options.addr.ip().is_loopback() {
             return Err(Error::NotLoopback(options.addr));
         }
-        let bind = |source| Error::Bind { addr: options.addr, source };
+        let bind = |source| Error::Bind {
+            addr: options.addr,
+            source,
+        };
         let authority = state.authority()?;
         let tls = TlsAcceptor::from(Arc::new(authority.server_config()?));
         let authority = STANDARD.encode(authority.pem());
@@ -77,7 +86,12 @@ impl Server {
         let token = options.token.unwrap_or_else(|| state.token().to_owned());
         let kubeconfig = kubeconfig(addr, &authority, &token);
         let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
-        let front = Front { state, token: token.into(), address: addr.to_string().into(), stop: stop.clone() };
+        let front = Front {
+            state,
+            token: token.into(),
+            address: addr.to_string().into(),
+            stop: stop.clone(),
+        };
         tracing::info!(%addr, "embedded development api server: in memory, loopback only, no access control");
         let loop_ = accept(listener, tls, front, stop.clone(), kill.clone());
         let killed = kill.clone();
@@ -87,7 +101,13 @@ impl Server {
                 () = loop_ => {}
             }
         });
-        Ok(Server { addr, kubeconfig, stop, kill, accepting: Some(accepting) })
+        Ok(Server {
+            addr,
+            kubeconfig,
+            stop,
+            kill,
+            accepting: Some(accepting),
+        })
     }
 
     /// Where it listens.
@@ -167,7 +187,10 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, front: Front, kill: Cancella
     let stop = front.stop.clone();
     let mut builder = Builder::new(Tasks { kill });
     builder.http1().timer(TokioTimer::new());
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS);
     let service = TowerToHyperService::new(router(front));
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);

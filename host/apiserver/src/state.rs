@@ -34,7 +34,10 @@ impl State {
     /// An empty cluster: the four namespaces of every cluster, and no custom kinds.
     #[must_use]
     pub fn new() -> Arc<State> {
-        let mut inner = Inner { store: Store::new(), registry: Arc::new(Registry::new()) };
+        let mut inner = Inner {
+            store: Store::new(),
+            registry: Arc::new(Registry::new()),
+        };
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             let namespace = json!({
                 "apiVersion": "v1",
@@ -48,11 +51,24 @@ impl State {
                 "spec": { "finalizers": ["kubernetes"] },
                 "status": { "phase": "Active" },
             });
-            inner.store.put(&crate::namespace::STORAGE.into(), Key::new("", name), namespace);
+            inner.store.put(
+                &crate::namespace::STORAGE.into(),
+                Key::new("", name),
+                namespace,
+            );
         }
         let (changed, _) = watch::channel(inner.store.version());
-        let token = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
-        Arc::new(State { inner: Mutex::new(inner), changed, authority: OnceLock::new(), token })
+        let token = format!(
+            "{}{}",
+            uuid::Uuid::new_v4().simple(),
+            uuid::Uuid::new_v4().simple()
+        );
+        Arc::new(State {
+            inner: Mutex::new(inner),
+            changed,
+            authority: OnceLock::new(),
+            token,
+        })
     }
 
     /// Forgets the history of writes, as etcd does after a compaction: the next watch from an older version, and the

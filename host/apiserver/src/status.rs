@@ -18,7 +18,12 @@ pub(crate) struct ApiError {
 
 impl ApiError {
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> ApiError {
-        ApiError { code, reason, message: message.into(), details: None }
+        ApiError {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+        }
     }
 
     fn on(mut self, target: &Target, name: &str) -> ApiError {
@@ -49,13 +54,22 @@ impl ApiError {
 
     /// A path that nobody serves.
     pub fn no_such_path() -> ApiError {
-        let mut error = ApiError::new(404, "NotFound", "the server could not find the requested resource");
+        let mut error = ApiError::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        );
         error.details = Some(json!({}));
         error
     }
 
     pub fn not_found(target: &Target, name: &str) -> ApiError {
-        ApiError::new(404, "NotFound", format!("{} {name:?} not found", target.qualified())).on(target, name)
+        ApiError::new(
+            404,
+            "NotFound",
+            format!("{} {name:?} not found", target.qualified()),
+        )
+        .on(target, name)
     }
 
     pub fn namespace_not_found(name: &str) -> ApiError {
@@ -65,11 +79,19 @@ impl ApiError {
     }
 
     pub fn already_exists(target: &Target, name: &str) -> ApiError {
-        ApiError::new(409, "AlreadyExists", format!("{} {name:?} already exists", target.qualified())).on(target, name)
+        ApiError::new(
+            409,
+            "AlreadyExists",
+            format!("{} {name:?} already exists", target.qualified()),
+        )
+        .on(target, name)
     }
 
     pub fn conflict(target: &Target, name: &str, why: impl std::fmt::Display) -> ApiError {
-        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", target.qualified());
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            target.qualified()
+        );
         ApiError::new(409, "Conflict", message).on(target, name)
     }
 
@@ -88,21 +110,30 @@ impl ApiError {
     }
 
     pub fn method_not_allowed() -> ApiError {
-        let mut error =
-            ApiError::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
+        let mut error = ApiError::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        );
         error.details = Some(json!({}));
         error
     }
 
     pub fn not_acceptable(what: &str) -> ApiError {
-        ApiError::new(406, "NotAcceptable", format!("only the following media types are accepted: {what}"))
+        ApiError::new(
+            406,
+            "NotAcceptable",
+            format!("only the following media types are accepted: {what}"),
+        )
     }
 
     pub fn unsupported_media_type(accepted: &str) -> ApiError {
         ApiError::new(
             415,
             "UnsupportedMediaType",
-            format!("the body of the request was in an unknown format - accepted media types include: {accepted}"),
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: {accepted}"
+            ),
         )
     }
 
@@ -136,8 +167,11 @@ impl ApiError {
     /// An object that breaks rules of its kind.
     pub fn invalid(target: &Target, name: &str, causes: &[Cause]) -> ApiError {
         let kind = &target.kind;
-        let qualified =
-            if kind.group.is_empty() { kind.kind.clone() } else { format!("{}.{}", kind.kind, kind.group) };
+        let qualified = if kind.group.is_empty() {
+            kind.kind.clone()
+        } else {
+            format!("{}.{}", kind.kind, kind.group)
+        };
         let mut error = ApiError::invalid_of(&qualified, name, causes);
         if let Some(details) = &mut error.details {
             details["kind"] = json!(kind.kind);
@@ -153,8 +187,15 @@ impl ApiError {
 
     /// The same for things that are no object of a kind, as the options of a request.
     pub fn invalid_of(what: &str, name: &str, causes: &[Cause]) -> ApiError {
-        let texts: Vec<String> = causes.iter().map(|c| format!("{}: {}", c.field, c.message)).collect();
-        let all = if texts.len() == 1 { texts.concat() } else { format!("[{}]", texts.join(", ")) };
+        let texts: Vec<String> = causes
+            .iter()
+            .map(|c| format!("{}: {}", c.field, c.message))
+            .collect();
+        let all = if texts.len() == 1 {
+            texts.concat()
+        } else {
+            format!("[{}]", texts.join(", "))
+        };
         let error = ApiError::new(422, "Invalid", format!("{what} {name:?} is invalid: {all}"));
         error.with_causes(
             causes
@@ -185,8 +226,16 @@ impl ApiError {
 }
 
 /// Short hand for one cause.
-pub(crate) fn cause(reason: &'static str, field: impl Into<String>, message: impl Into<String>) -> Cause {
-    Cause { reason, message: message.into(), field: field.into() }
+pub(crate) fn cause(
+    reason: &'static str,
+    field: impl Into<String>,
+    message: impl Into<String>,
+) -> Cause {
+    Cause {
+        reason,
+        message: message.into(),
+        field: field.into(),
+    }
 }
 
 pub(crate) const REQUIRED: &str = "FieldValueRequired";

@@ -25,7 +25,10 @@ pub(crate) struct Key {
 
 impl Key {
     pub fn new(namespace: &str, name: &str) -> Key {
-        Key { namespace: namespace.to_owned(), name: name.to_owned() }
+        Key {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
     }
 }
 
@@ -60,7 +63,13 @@ pub(crate) struct Store {
 
 impl Store {
     pub fn new() -> Store {
-        Store { version: 1, objects: BTreeMap::new(), history: VecDeque::new(), history_bytes: 0, compacted: 0 }
+        Store {
+            version: 1,
+            objects: BTreeMap::new(),
+            history: VecDeque::new(),
+            history_bytes: 0,
+            compacted: 0,
+        }
     }
 
     pub fn version(&self) -> u64 {
@@ -89,7 +98,10 @@ impl Store {
     pub fn in_namespace(&self, namespace: &str) -> Vec<(Arc<str>, Key)> {
         let storages = self.objects.keys();
         storages
-            .flat_map(|s| self.list(s, Some(namespace)).map(|(key, _)| (s.clone(), key.clone())))
+            .flat_map(|s| {
+                self.list(s, Some(namespace))
+                    .map(|(key, _)| (s.clone(), key.clone()))
+            })
             .filter(|(_, key)| !key.namespace.is_empty())
             .collect()
     }
@@ -102,11 +114,20 @@ impl Store {
         version: u64,
     ) -> Result<Vec<(Key, Object)>, Compacted> {
         if version < self.compacted {
-            return Err(Compacted { oldest: self.compacted });
+            return Err(Compacted {
+                oldest: self.compacted,
+            });
         }
-        let mut objects: BTreeMap<Key, Object> =
-            self.list(storage, namespace).map(|(k, o)| (k.clone(), o.clone())).collect();
-        for change in self.history.iter().rev().take_while(|c| c.version > version) {
+        let mut objects: BTreeMap<Key, Object> = self
+            .list(storage, namespace)
+            .map(|(k, o)| (k.clone(), o.clone()))
+            .collect();
+        for change in self
+            .history
+            .iter()
+            .rev()
+            .take_while(|c| c.version > version)
+        {
             if &*change.storage != storage || namespace.is_some_and(|n| n != change.key.namespace) {
                 continue;
             }
@@ -127,7 +148,9 @@ impl Store {
         max: usize,
     ) -> Result<(Vec<Arc<Change>>, u64), Compacted> {
         if version < self.compacted {
-            return Err(Compacted { oldest: self.compacted });
+            return Err(Compacted {
+                oldest: self.compacted,
+            });
         }
         let first = self.history.partition_point(|c| c.version <= version);
         let mut found = Vec::new();
@@ -149,7 +172,11 @@ impl Store {
         self.version += 1;
         set_version(&mut value, self.version);
         let object = Arc::new(value);
-        let old = self.objects.entry(storage.clone()).or_default().insert(key.clone(), object.clone());
+        let old = self
+            .objects
+            .entry(storage.clone())
+            .or_default()
+            .insert(key.clone(), object.clone());
         self.record(storage, key, old, Some(object.clone()), None);
         object
     }
@@ -160,14 +187,19 @@ impl Store {
         let mut last = last;
         set_version(&mut last, self.version);
         let last = Arc::new(last);
-        let old = self.objects.get_mut(storage).and_then(|objects| objects.remove(key));
+        let old = self
+            .objects
+            .get_mut(storage)
+            .and_then(|objects| objects.remove(key));
         self.record(storage, key.clone(), old, None, Some(last.clone()));
         last
     }
 
     /// Replaces what is read of an object without a write: neither version nor event. For a schema that changed.
     pub fn reread(&mut self, storage: &str, mut read: impl FnMut(&Value) -> Option<Value>) {
-        let Some(objects) = self.objects.get_mut(storage) else { return };
+        let Some(objects) = self.objects.get_mut(storage) else {
+            return;
+        };
         for object in objects.values_mut() {
             if let Some(value) = read(object) {
                 *object = Arc::new(value);
@@ -193,9 +225,19 @@ impl Store {
         let size = new.as_deref().or(last.as_deref()).map_or(0, size_of);
         let storage = storage.clone();
         self.history_bytes += size;
-        self.history.push_back(Arc::new(Change { version: self.version, storage, key, old, new, last, size }));
+        self.history.push_back(Arc::new(Change {
+            version: self.version,
+            storage,
+            key,
+            old,
+            new,
+            last,
+            size,
+        }));
         while self.history.len() > HISTORY_CHANGES || self.history_bytes > HISTORY_BYTES {
-            let Some(oldest) = self.history.pop_front() else { break };
+            let Some(oldest) = self.history.pop_front() else {
+                break;
+            };
             self.history_bytes -= oldest.size;
             self.compacted = oldest.version;
         }
@@ -214,7 +256,12 @@ fn size_of(value: &Value) -> usize {
     match value {
         Value::String(s) => NODE + s.len(),
         Value::Array(items) => NODE + items.iter().map(size_of).sum::<usize>(),
-        Value::Object(map) => NODE + map.iter().map(|(k, v)| NODE + k.len() + size_of(v)).sum::<usize>(),
+        Value::Object(map) => {
+            NODE + map
+                .iter()
+                .map(|(k, v)| NODE + k.len() + size_of(v))
+                .sum::<usize>()
+        }
         _ => NODE,
     }
 }
@@ -238,7 +285,10 @@ mod tests {
         store.remove(&s, &Key::new("b", "two"), object(2));
         store.put(&s, Key::new("a", "three"), object(4));
         let at = store.list_at("s", None, then).unwrap();
-        let seen: Vec<_> = at.iter().map(|(k, o)| (k.name.as_str(), o["n"].as_u64().unwrap())).collect();
+        let seen: Vec<_> = at
+            .iter()
+            .map(|(k, o)| (k.name.as_str(), o["n"].as_u64().unwrap()))
+            .collect();
         assert_eq!(seen, [("one", 1), ("two", 2)]);
         assert_eq!(store.list_at("s", Some("b"), then).unwrap().len(), 1);
         assert_eq!(store.list("s", Some("a")).count(), 2);
@@ -258,7 +308,10 @@ mod tests {
         assert_eq!(versions, [2, 3, 4, 5, 6]);
         assert_eq!(end, 6);
         store.compact();
-        assert_eq!(store.since("s", None, 5, 3).unwrap_err(), Compacted { oldest: 6 });
+        assert_eq!(
+            store.since("s", None, 5, 3).unwrap_err(),
+            Compacted { oldest: 6 }
+        );
         assert!(store.since("s", None, 6, 3).is_ok());
     }
 

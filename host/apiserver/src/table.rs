@@ -35,7 +35,10 @@ pub(crate) fn table<'a>(
     include: Include,
     with_columns: bool,
 ) -> Value {
-    let rows: Vec<Value> = objects.into_iter().map(|object| row(target, object, include)).collect();
+    let rows: Vec<Value> = objects
+        .into_iter()
+        .map(|object| row(target, object, include))
+        .collect();
     json!({
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
@@ -59,8 +62,12 @@ fn columns(target: &Target) -> Value {
 }
 
 fn row(target: &Target, object: &Value, include: Include) -> Value {
-    let name = object.pointer("/metadata/name").cloned().unwrap_or_default();
-    let cells = std::iter::once(name).chain(target.version().columns.iter().map(|c| cell(c, object)));
+    let name = object
+        .pointer("/metadata/name")
+        .cloned()
+        .unwrap_or_default();
+    let cells =
+        std::iter::once(name).chain(target.version().columns.iter().map(|c| cell(c, object)));
     let cells: Vec<Value> = cells.collect();
     let mut row = json!({ "cells": cells });
     match include {
@@ -75,11 +82,15 @@ fn cell(column: &Column, object: &Value) -> Value {
     let found = column.paths.iter().find_map(|path| path.first(object));
     match column.show {
         Show::Count => {
-            let counts = column.paths.iter().filter_map(|path| path.first(object)).map(|v| match v {
-                Value::Object(map) => map.len(),
-                Value::Array(items) => items.len(),
-                _ => 0,
-            });
+            let counts = column
+                .paths
+                .iter()
+                .filter_map(|path| path.first(object))
+                .map(|v| match v {
+                    Value::Object(map) => map.len(),
+                    Value::Array(items) => items.len(),
+                    _ => 0,
+                });
             json!(counts.sum::<usize>())
         }
         Show::Age => match found.and_then(Value::as_str) {
@@ -109,9 +120,17 @@ fn plain_cell(column: &Column, value: &Value) -> Value {
 
 /// The time since a time stamp, in kubectl's words.
 pub(crate) fn age(text: &str) -> String {
-    let Ok(then) = text.parse::<Timestamp>() else { return "<invalid>".to_owned() };
+    let Ok(then) = text.parse::<Timestamp>() else {
+        return "<invalid>".to_owned();
+    };
     let seconds = Timestamp::now().since(then).ok().and_then(|span| {
-        let rounded = span.round(SpanRound::new().largest(Unit::Second).smallest(Unit::Second)).ok()?;
+        let rounded = span
+            .round(
+                SpanRound::new()
+                    .largest(Unit::Second)
+                    .smallest(Unit::Second),
+            )
+            .ok()?;
         Some(rounded.get_seconds())
     });
     duration(seconds.unwrap_or(0))
@@ -121,7 +140,11 @@ fn duration(seconds: i64) -> String {
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let (days, years) = (hours / 24, hours / 24 / 365);
     let two = |a: i64, x: &str, b: i64, y: &str| {
-        if b == 0 { format!("{a}{x}") } else { format!("{a}{x}{b}{y}") }
+        if b == 0 {
+            format!("{a}{x}")
+        } else {
+            format!("{a}{x}{b}{y}")
+        }
     };
     match seconds {
         i64::MIN..-1 => "<invalid>".to_owned(),
@@ -144,11 +167,16 @@ mod tests {
 
     #[test]
     fn durations_read_as_in_kubectl() {
-        let seen: Vec<String> =
-            [0, 59, 119, 120, 125, 600, 3600, 10_800, 28_799, 100_000, 200_000, 700_000].map(duration).to_vec();
+        let seen: Vec<String> = [
+            0, 59, 119, 120, 125, 600, 3600, 10_800, 28_799, 100_000, 200_000, 700_000,
+        ]
+        .map(duration)
+        .to_vec();
         assert_eq!(
             seen,
-            ["0s", "59s", "119s", "2m", "2m5s", "10m", "60m", "3h", "7h59m", "27h", "2d7h", "8d"]
+            [
+                "0s", "59s", "119s", "2m", "2m5s", "10m", "60m", "3h", "7h59m", "27h", "2d7h", "8d"
+            ]
         );
         assert_eq!(age("yesterday"), "<invalid>");
     }

@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose,
 };
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -28,9 +28,14 @@ impl fmt::Debug for Authority {
 impl Authority {
     pub fn new() -> Result<Authority, Error> {
         let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, "vmhost-dev-ca");
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "vmhost-dev-ca");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        params.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
         Ok(Authority { issuer })
     }
@@ -43,7 +48,9 @@ impl Authority {
     pub fn server_config(&self) -> Result<ServerConfig, Error> {
         let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let mut params = CertificateParams::new(names)?;
-        params.distinguished_name.push(DnType::CommonName, "vmhost-dev");
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "vmhost-dev");
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let key = KeyPair::generate()?;

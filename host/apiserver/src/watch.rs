@@ -82,7 +82,9 @@ pub(crate) async fn watch(
         }
     });
     // Clients that name no end are spread over half an hour, as a real server does.
-    let seconds = options.timeout_seconds.unwrap_or_else(|| fastrand::u64(1800..3600));
+    let seconds = options
+        .timeout_seconds
+        .unwrap_or_else(|| fastrand::u64(1800..3600));
     let now = Instant::now();
     let watch = Watch {
         state: state.clone(),
@@ -116,7 +118,11 @@ impl Watch {
             }
             let mut lines = Vec::new();
             if !self.initial.is_empty() {
-                for object in self.initial.drain(..self.initial.len().min(BATCH)).collect::<Vec<_>>() {
+                for object in self
+                    .initial
+                    .drain(..self.initial.len().min(BATCH))
+                    .collect::<Vec<_>>()
+                {
                     let shown = self.target.view(&object);
                     if self.selector.matches(&shown) {
                         self.line(&mut lines, "ADDED", &shown);
@@ -140,11 +146,18 @@ impl Watch {
         self.changes.mark_unchanged();
         let (taken, served) = self.state.read(|inner| {
             let storage = &self.target.kind.storage;
-            let taken = inner.store.since(storage, self.namespace.as_deref(), self.position, BATCH);
+            let taken = inner
+                .store
+                .since(storage, self.namespace.as_deref(), self.position, BATCH);
             let kind = &self.target.kind;
-            let now = inner.registry.find(&kind.group, &self.target.version().name, &kind.plural);
+            let now = inner
+                .registry
+                .find(&kind.group, &self.target.version().name, &kind.plural);
             let uid = |mark: &str| mark.split('/').next().unwrap_or_default().to_owned();
-            (taken, now.is_some_and(|now| uid(&now.kind.definition) == uid(&kind.definition)))
+            (
+                taken,
+                now.is_some_and(|now| uid(&now.kind.definition) == uid(&kind.definition)),
+            )
         });
         match taken {
             Ok((changes, position)) => {
@@ -183,7 +196,11 @@ impl Watch {
     }
 
     async fn wait(&mut self, lines: &mut Vec<u8>) {
-        let bookmark = if self.bookmarks { self.next_bookmark } else { self.deadline };
+        let bookmark = if self.bookmarks {
+            self.next_bookmark
+        } else {
+            self.deadline
+        };
         tokio::select! {
             biased;
             () = self.stop.cancelled() => self.ended = true,
@@ -222,7 +239,8 @@ impl Watch {
             Form::Partial => lines.extend(encode::event(kind, &encode::partial(object), false)),
             Form::Table => {
                 let columns = !std::mem::replace(&mut self.columns_sent, true);
-                let metadata = json!({ "resourceVersion": object.pointer("/metadata/resourceVersion") });
+                let metadata =
+                    json!({ "resourceVersion": object.pointer("/metadata/resourceVersion") });
                 let table = table(&self.target, metadata, [object], self.view.include, columns);
                 lines.extend(encode::event(kind, &table, false));
             }

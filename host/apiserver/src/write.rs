@@ -66,8 +66,17 @@ impl Call<'_> {
 
     fn track(&self, live: Option<&Value>, new: &mut Value) {
         let api_version = self.target.api_version();
-        let subresource = if self.door == Door::Status { "status" } else { "" };
-        let manager = Manager { name: self.manager, api_version: &api_version, subresource, reset: self.reset() };
+        let subresource = if self.door == Door::Status {
+            "status"
+        } else {
+            ""
+        };
+        let manager = Manager {
+            name: self.manager,
+            api_version: &api_version,
+            subresource,
+            reset: self.reset(),
+        };
         track_update(self.target.schema(), live, new, &manager, self.now);
     }
 }
@@ -75,15 +84,20 @@ impl Call<'_> {
 /// Checks what a body says that it is, and fills it in for built-in kinds.
 pub(crate) fn check_type(target: &Target, body: &mut Value) -> Result<(), ApiError> {
     let Some(map) = body.as_object_mut() else {
-        return Err(ApiError::bad_request("the object provided is unrecognized: json: cannot unmarshal into an object"));
+        return Err(ApiError::bad_request(
+            "the object provided is unrecognized: json: cannot unmarshal into an object",
+        ));
     };
-    for (field, shown, expected) in
-        [("apiVersion", "apiVersion", target.api_version()), ("kind", "Kind", target.kind.kind.clone())]
-    {
+    for (field, shown, expected) in [
+        ("apiVersion", "apiVersion", target.api_version()),
+        ("kind", "Kind", target.kind.kind.clone()),
+    ] {
         match map.get(field).and_then(Value::as_str).unwrap_or_default() {
             "" if target.kind.custom => {
                 let text = Value::Object(map.clone());
-                return Err(ApiError::bad_request(format!("Object '{shown}' is missing in '{text}'")));
+                return Err(ApiError::bad_request(format!(
+                    "Object '{shown}' is missing in '{text}'"
+                )));
             }
             "" => {
                 map.insert(field.to_owned(), json!(expected));
@@ -106,18 +120,28 @@ pub(crate) fn check_type(target: &Target, body: &mut Value) -> Result<(), ApiErr
 }
 
 /// Stores an object that is not there yet. `tracked`: an apply has already said who owns what.
-pub(crate) fn create(inner: &mut Inner, call: &Call<'_>, mut new: Value, tracked: bool) -> Result<Done, ApiError> {
+pub(crate) fn create(
+    inner: &mut Inner,
+    call: &Call<'_>,
+    mut new: Value,
+    tracked: bool,
+) -> Result<Done, ApiError> {
     let target = call.target;
     let kind = &target.kind;
     check_type(target, &mut new)?;
     let unknown = meta::decode(&mut new)?;
     if let Some(answer) = &kind.answer {
         json_patch::merge(&mut new, answer);
-        return Ok(Done { code: 201, object: new.into(), warnings: Vec::new() });
+        return Ok(Done {
+            code: 201,
+            object: new.into(),
+            warnings: Vec::new(),
+        });
     }
     if kind.terminating {
         let mut error = ApiError::method_not_allowed();
-        error.message = "create not allowed while custom resource definition is terminating".to_owned();
+        error.message =
+            "create not allowed while custom resource definition is terminating".to_owned();
         return Err(error);
     }
     if meta::text(&new, "name").is_empty() {
@@ -134,13 +158,22 @@ pub(crate) fn create(inner: &mut Inner, call: &Call<'_>, mut new: Value, tracked
         namespace::admit(inner, target, call.namespace, &name)?;
     }
     if !meta::text(&new, "resourceVersion").is_empty() {
-        return Err(ApiError::new(500, "", "resourceVersion should not be set on objects to be created"));
+        return Err(ApiError::new(
+            500,
+            "",
+            "resourceVersion should not be set on objects to be created",
+        ));
     }
     let key = Key::new(call.namespace, &name);
     if inner.store.get(&kind.storage, &key).is_some() {
         return Err(ApiError::already_exists(target, &name));
     }
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "generation"] {
+    for field in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "resourceVersion",
+        "generation",
+    ] {
         meta::set(&mut new, field, None);
     }
     meta::set(&mut new, "uid", Some(json!(meta::new_uid())));
@@ -160,11 +193,17 @@ pub(crate) fn create(inner: &mut Inner, call: &Call<'_>, mut new: Value, tracked
     let object = if call.options.dry_run {
         new.into()
     } else {
-        let stored = inner.store.put(&kind.storage, key.clone(), target.store(new));
+        let stored = inner
+            .store
+            .put(&kind.storage, key.clone(), target.store(new));
         crd::after_put(inner, kind, &key);
         target.view(&stored)
     };
-    Ok(Done { code: 201, object, warnings })
+    Ok(Done {
+        code: 201,
+        object,
+        warnings,
+    })
 }
 
 /// PUT: the object becomes what the body says.
@@ -179,7 +218,11 @@ pub(crate) fn update(inner: &mut Inner, call: &Call<'_>, mut new: Value) -> Resu
     };
     let has_version = meta::get(&new, "resourceVersion").is_some_and(|v| v.as_str() != Some(""));
     if call.target.kind.custom && !has_version {
-        let why = cause(INVALID, "metadata.resourceVersion", "Invalid value: 0x0: must be specified for an update");
+        let why = cause(
+            INVALID,
+            "metadata.resourceVersion",
+            "Invalid value: 0x0: must be specified for an update",
+        );
         return Err(ApiError::invalid(call.target, call.name, &[why]));
     }
     replace(inner, call, &live, new, false)
@@ -211,15 +254,24 @@ pub(crate) fn replace(
     if call.door == Door::Status {
         let mut whole = Value::clone(&shown);
         set_or_remove(&mut whole, "status", new.get("status").cloned());
-        meta::set(&mut whole, "managedFields", meta::get(&new, "managedFields").cloned());
+        meta::set(
+            &mut whole,
+            "managedFields",
+            meta::get(&new, "managedFields").cloned(),
+        );
         new = whole;
     } else if target.version().status {
         set_or_remove(&mut new, "status", shown.get("status").cloned());
     }
     let warnings = shape(call, &mut new, unknown)?;
     prepare(inner, call, Some(&shown), &mut new)?;
-    if (kind.custom || kind.has_generation) && call.door == Door::Main && !same_content(&shown, &new) {
-        let generation = meta::get(&shown, "generation").and_then(Value::as_i64).unwrap_or(0);
+    if (kind.custom || kind.has_generation)
+        && call.door == Door::Main
+        && !same_content(&shown, &new)
+    {
+        let generation = meta::get(&shown, "generation")
+            .and_then(Value::as_i64)
+            .unwrap_or(0);
         meta::set(&mut new, "generation", Some(json!(generation + 1)));
     }
     check(call, call.name, &new, meta::validate_update(&shown, &new))?;
@@ -227,21 +279,36 @@ pub(crate) fn replace(
         call.track(Some(&shown), &mut new);
     }
     if same(&shown, &new) {
-        return Ok(Done { code: 200, object: shown, warnings });
+        return Ok(Done {
+            code: 200,
+            object: shown,
+            warnings,
+        });
     }
     if call.options.dry_run {
-        return Ok(Done { code: 200, object: new.into(), warnings });
+        return Ok(Done {
+            code: 200,
+            object: new.into(),
+            warnings,
+        });
     }
     let key = call.key();
     let stored = target.store(new);
-    let object = if meta::is_deleting(&stored) && !meta::has_finalizers(&stored) && !namespace::holds(&stored) {
+    let object = if meta::is_deleting(&stored)
+        && !meta::has_finalizers(&stored)
+        && !namespace::holds(&stored)
+    {
         delete::remove(inner, kind, &key, stored)
     } else {
         let object = inner.store.put(&kind.storage, key.clone(), stored);
         crd::after_put(inner, kind, &key);
         object
     };
-    Ok(Done { code: 200, object: target.view(&object), warnings })
+    Ok(Done {
+        code: 200,
+        object: target.view(&object),
+        warnings,
+    })
 }
 
 /// Name and namespace of the body are those of the path.
@@ -271,13 +338,19 @@ fn check_place(call: &Call<'_>, new: &mut Value) -> Result<(), ApiError> {
 fn check_preconditions(call: &Call<'_>, shown: &Value, new: &Value) -> Result<(), ApiError> {
     let (asked, live) = (meta::text(new, "uid"), meta::text(shown, "uid"));
     if !asked.is_empty() && asked != live {
-        let why = format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {live}");
+        let why = format!(
+            "Precondition failed: UID in precondition: {asked}, UID in object meta: {live}"
+        );
         return Err(ApiError::conflict(call.target, call.name, why));
     }
     let asked = meta::text(new, "resourceVersion");
     if !asked.is_empty() && asked != "0" && asked != meta::text(shown, "resourceVersion") {
         if asked.parse::<u64>().is_err() {
-            let why = cause(INVALID, "metadata.resourceVersion", format!("Invalid value: {asked:?}: invalid syntax"));
+            let why = cause(
+                INVALID,
+                "metadata.resourceVersion",
+                format!("Invalid value: {asked:?}: invalid syntax"),
+            );
             return Err(ApiError::invalid(call.target, call.name, &[why]));
         }
         return Err(ApiError::stale(call.target, call.name));
@@ -286,14 +359,21 @@ fn check_preconditions(call: &Call<'_>, shown: &Value, new: &Value) -> Result<()
 }
 
 /// Prunes and defaults; unknown fields are refused, told, or silently dropped.
-fn shape(call: &Call<'_>, new: &mut Value, mut unknown: Vec<String>) -> Result<Vec<String>, ApiError> {
+fn shape(
+    call: &Call<'_>,
+    new: &mut Value,
+    mut unknown: Vec<String>,
+) -> Result<Vec<String>, ApiError> {
     let target = call.target;
+    target.complete(new);
     if let Some(schema) = target.schema() {
         unknown.extend(schema.prune(new));
         schema.apply_defaults(new);
     }
     let mut warnings: Vec<String> = target.version().warning.iter().cloned().collect();
-    let texts = unknown.iter().map(|field| format!("unknown field {field:?}"));
+    let texts = unknown
+        .iter()
+        .map(|field| format!("unknown field {field:?}"));
     match call.options.validation {
         Validation::Ignore => {}
         Validation::Warn => warnings.extend(texts),
@@ -302,7 +382,11 @@ fn shape(call: &Call<'_>, new: &mut Value, mut unknown: Vec<String>) -> Result<V
             let all: Vec<String> = texts.collect();
             let why = format!("strict decoding error: {}", all.join(", "));
             if call.is_patch {
-                let patched = cause(INVALID, "patch", format!("Invalid value: {:?}: {why}", new.to_string()));
+                let patched = cause(
+                    INVALID,
+                    "patch",
+                    format!("Invalid value: {:?}: {why}", new.to_string()),
+                );
                 let mut error = ApiError::invalid_of("", "", &[patched]);
                 error.message = error.message.trim_start().to_owned();
                 return Err(error);
@@ -317,13 +401,22 @@ fn shape(call: &Call<'_>, new: &mut Value, mut unknown: Vec<String>) -> Result<V
 }
 
 /// What two kinds do with their objects before they are checked.
-fn prepare(inner: &Inner, call: &Call<'_>, live: Option<&Value>, new: &mut Value) -> Result<(), ApiError> {
+fn prepare(
+    inner: &Inner,
+    call: &Call<'_>,
+    live: Option<&Value>,
+    new: &mut Value,
+) -> Result<(), ApiError> {
     match &*call.target.kind.storage {
         namespace::STORAGE => namespace::prepare(live, new),
         crd::STORAGE => {
             let causes = crd::prepare(inner, live, new);
             if !causes.is_empty() {
-                return Err(ApiError::invalid(call.target, meta::text(new, "name"), &causes));
+                return Err(ApiError::invalid(
+                    call.target,
+                    meta::text(new, "name"),
+                    &causes,
+                ));
             }
         }
         _ => {}
@@ -331,12 +424,21 @@ fn prepare(inner: &Inner, call: &Call<'_>, live: Option<&Value>, new: &mut Value
     Ok(())
 }
 
-fn check(call: &Call<'_>, name: &str, new: &Value, mut causes: Vec<crate::schema::Cause>) -> Result<(), ApiError> {
+fn check(
+    call: &Call<'_>,
+    name: &str,
+    new: &Value,
+    mut causes: Vec<crate::schema::Cause>,
+) -> Result<(), ApiError> {
     causes.extend(meta::validate(new, call.target.kind.label_names));
     if let Some(schema) = call.target.schema() {
         causes.extend(schema.validate(new));
     }
-    if causes.is_empty() { Ok(()) } else { Err(ApiError::invalid(call.target, name, &causes)) }
+    if causes.is_empty() {
+        Ok(())
+    } else {
+        Err(ApiError::invalid(call.target, name, &causes))
+    }
 }
 
 fn set_or_remove(object: &mut Value, field: &str, value: Option<Value>) {
@@ -352,7 +454,9 @@ fn set_or_remove(object: &mut Value, field: &str, value: Option<Value>) {
 fn same_content(a: &Value, b: &Value) -> bool {
     let content = |v: &Value| {
         let map = v.as_object().cloned().unwrap_or_default();
-        map.into_iter().filter(|(k, _)| k != "metadata").collect::<Vec<_>>()
+        map.into_iter()
+            .filter(|(k, _)| k != "metadata")
+            .collect::<Vec<_>>()
     };
     content(a) == content(b)
 }
@@ -361,7 +465,10 @@ fn same_content(a: &Value, b: &Value) -> bool {
 fn same(a: &Value, b: &Value) -> bool {
     let timeless = |v: &Value| {
         let mut v = v.clone();
-        if let Some(entries) = meta::of(&mut v).get_mut("managedFields").and_then(Value::as_array_mut) {
+        if let Some(entries) = meta::of(&mut v)
+            .get_mut("managedFields")
+            .and_then(Value::as_array_mut)
+        {
             for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
                 entry.remove("time");
             }
@@ -373,7 +480,9 @@ fn same(a: &Value, b: &Value) -> bool {
 
 /// The status of a write that this server makes on its own account, as controllers of a real one would.
 pub(crate) fn server_status(inner: &mut Inner, target: &Target, key: &Key, status: Value) {
-    let Some(live) = inner.store.get(&target.kind.storage, key).cloned() else { return };
+    let Some(live) = inner.store.get(&target.kind.storage, key).cloned() else {
+        return;
+    };
     if live.get("status") == Some(&status) {
         return;
     }
@@ -386,6 +495,12 @@ pub(crate) fn server_status(inner: &mut Inner, target: &Target, key: &Key, statu
         subresource: "status",
         reset: RESET_STATUS,
     };
-    track_update(target.schema(), Some(&live), &mut new, &manager, &meta::now());
+    track_update(
+        target.schema(),
+        Some(&live),
+        &mut new,
+        &manager,
+        &meta::now(),
+    );
     inner.store.put(&target.kind.storage, key.clone(), new);
 }

@@ -9,12 +9,22 @@ use crate::status::{FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, cause};
 
 /// Fills in the names that follow from others.
 pub(crate) fn default(definition: &mut Value) {
-    let Some(spec) = definition.get_mut("spec").filter(|s| s.is_object()) else { return };
+    let Some(spec) = definition.get_mut("spec").filter(|s| s.is_object()) else {
+        return;
+    };
     if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) {
-        let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let kind = names
+            .get("kind")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         if !kind.is_empty() {
-            names.entry("singular").or_insert_with(|| json!(kind.to_lowercase()));
-            names.entry("listKind").or_insert_with(|| json!(format!("{kind}List")));
+            names
+                .entry("singular")
+                .or_insert_with(|| json!(kind.to_lowercase()));
+            names
+                .entry("listKind")
+                .or_insert_with(|| json!(format!("{kind}List")));
         }
     }
     if spec.get("conversion").is_none_or(Value::is_null) {
@@ -26,7 +36,11 @@ pub(crate) fn default(definition: &mut Value) {
 pub(crate) fn check(live: Option<&Value>, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let spec = &new["spec"];
-    let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let text = |path: &str| {
+        spec.pointer(path)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     let (group, plural) = (text("/group"), text("/names/plural"));
     let mut required = |field: &str, value: &str| {
         if value.is_empty() {
@@ -41,7 +55,8 @@ pub(crate) fn check(live: Option<&Value>, new: &Value) -> Vec<Cause> {
     let wanted = format!("{plural}.{group}");
     let name = crate::meta::text(new, "name");
     if !group.is_empty() && !plural.is_empty() && name != wanted {
-        let message = format!("Invalid value: {name:?}: must be spec.names.plural+\".\"+spec.group");
+        let message =
+            format!("Invalid value: {name:?}: must be spec.names.plural+\".\"+spec.group");
         causes.push(cause(INVALID, "metadata.name", message));
     }
     if !group.is_empty() && !(is_subdomain(group) && group.contains('.')) {
@@ -52,7 +67,10 @@ pub(crate) fn check(live: Option<&Value>, new: &Value) -> Vec<Cause> {
         ("spec.names.plural", plural.to_owned()),
         ("spec.names.singular", text("/names/singular").to_owned()),
         ("spec.names.kind", text("/names/kind").to_lowercase()),
-        ("spec.names.listKind", text("/names/listKind").to_lowercase()),
+        (
+            "spec.names.listKind",
+            text("/names/listKind").to_lowercase(),
+        ),
     ] {
         if !name.is_empty() && !is_label(&name) {
             causes.push(cause(INVALID, field, format!("Invalid value: {name:?}: a DNS-1035 label must consist of lower case alphanumeric characters or '-'")));
@@ -62,13 +80,17 @@ pub(crate) fn check(live: Option<&Value>, new: &Value) -> Vec<Cause> {
         "Namespaced" | "Cluster" => {}
         "" => causes.push(cause(REQUIRED, "spec.scope", "Required value")),
         other => {
-            let message = format!("Unsupported value: {other:?}: supported values: \"Cluster\", \"Namespaced\"");
+            let message = format!(
+                "Unsupported value: {other:?}: supported values: \"Cluster\", \"Namespaced\""
+            );
             causes.push(cause(NOT_SUPPORTED, "spec.scope", message));
         }
     }
     if text("/conversion/strategy") != "None" {
-        let message =
-            format!("Unsupported value: {:?}: supported values: \"None\"", text("/conversion/strategy"));
+        let message = format!(
+            "Unsupported value: {:?}: supported values: \"None\"",
+            text("/conversion/strategy")
+        );
         causes.push(cause(NOT_SUPPORTED, "spec.conversion.strategy", message));
     }
     if spec.get("preserveUnknownFields") == Some(&json!(true)) {
@@ -83,10 +105,21 @@ pub(crate) fn check(live: Option<&Value>, new: &Value) -> Vec<Cause> {
 }
 
 fn versions(spec: &Value, causes: &mut Vec<Cause>) {
-    let versions = spec.get("versions").and_then(Value::as_array).cloned().unwrap_or_default();
-    let stored = versions.iter().filter(|v| v["storage"] == json!(true)).count();
+    let versions = spec
+        .get("versions")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    let stored = versions
+        .iter()
+        .filter(|v| v["storage"] == json!(true))
+        .count();
     if versions.is_empty() {
-        causes.push(cause(REQUIRED, "spec.versions", "Required value: must have at least one version"));
+        causes.push(cause(
+            REQUIRED,
+            "spec.versions",
+            "Required value: must have at least one version",
+        ));
     } else if stored != 1 {
         let message = "Invalid value: must have exactly one version marked as storage version";
         causes.push(cause(INVALID, "spec.versions", message));
@@ -96,7 +129,11 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
         let field = |name: &str| format!("spec.versions[{at}]{name}");
         let name = version["name"].as_str().unwrap_or_default();
         if !is_label(name) {
-            causes.push(cause(INVALID, field(".name"), format!("Invalid value: {name:?}: must be a DNS-1035 label")));
+            causes.push(cause(
+                INVALID,
+                field(".name"),
+                format!("Invalid value: {name:?}: must be a DNS-1035 label"),
+            ));
         }
         if names.contains(&name) {
             let message = format!("Invalid value: {name:?}: must contain unique version names");
@@ -105,10 +142,17 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
         names.push(name);
         for flag in ["served", "storage"] {
             if !version[flag].is_boolean() {
-                causes.push(cause(REQUIRED, field(&format!(".{flag}")), "Required value"));
+                causes.push(cause(
+                    REQUIRED,
+                    field(&format!(".{flag}")),
+                    "Required value",
+                ));
             }
         }
-        match version.pointer("/schema/openAPIV3Schema").filter(|s| s.is_object()) {
+        match version
+            .pointer("/schema/openAPIV3Schema")
+            .filter(|s| s.is_object())
+        {
             None => {
                 let message = "Required value: schemas are required";
                 causes.push(cause(REQUIRED, field(".schema.openAPIV3Schema"), message));
@@ -116,7 +160,11 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
             Some(schema) => {
                 let wrong = Schema::parse(schema).err().unwrap_or_default();
                 causes.extend(wrong.into_iter().map(|c| {
-                    let dot = if c.field.is_empty() || c.field.starts_with('[') { "" } else { "." };
+                    let dot = if c.field.is_empty() || c.field.starts_with('[') {
+                        ""
+                    } else {
+                        "."
+                    };
                     let field = field(&format!(".schema.openAPIV3Schema{dot}{}", c.field));
                     Cause { field, ..c }
                 }));
@@ -124,14 +172,21 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
         }
         columns(version, &field, causes);
         if let Some(scale) = version.pointer("/subresources/scale") {
-            for (name, needed) in
-                [("specReplicasPath", true), ("statusReplicasPath", true), ("labelSelectorPath", false)]
-            {
+            for (name, needed) in [
+                ("specReplicasPath", true),
+                ("statusReplicasPath", true),
+                ("labelSelectorPath", false),
+            ] {
                 let path = scale[name].as_str().unwrap_or_default();
-                let simple = JsonPath::parse(path).is_some_and(|p| p.is_simple()) && path.starts_with('.');
+                let simple =
+                    JsonPath::parse(path).is_some_and(|p| p.is_simple()) && path.starts_with('.');
                 if (needed || !path.is_empty()) && !simple {
                     let message = format!("Invalid value: {path:?}: must be a simple json path");
-                    causes.push(cause(INVALID, field(&format!(".subresources.scale.{name}")), message));
+                    causes.push(cause(
+                        INVALID,
+                        field(&format!(".subresources.scale.{name}")),
+                        message,
+                    ));
                 }
             }
         }
@@ -139,7 +194,9 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
 }
 
 fn columns(version: &Value, field: &impl Fn(&str) -> String, causes: &mut Vec<Cause>) {
-    let columns = version.get("additionalPrinterColumns").and_then(Value::as_array);
+    let columns = version
+        .get("additionalPrinterColumns")
+        .and_then(Value::as_array);
     for (at, column) in columns.into_iter().flatten().enumerate() {
         let field = |name: &str| field(&format!(".additionalPrinterColumns[{at}].{name}"));
         if column["name"].as_str().unwrap_or_default().is_empty() {
@@ -156,28 +213,50 @@ fn columns(version: &Value, field: &impl Fn(&str) -> String, causes: &mut Vec<Ca
         if path.is_empty() {
             causes.push(cause(REQUIRED, field("jsonPath"), "Required value"));
         } else if !path.starts_with('.') || JsonPath::parse(path).is_none() {
-            let message = format!("Invalid value: {path:?}: must be a simple json path starting with .");
+            let message =
+                format!("Invalid value: {path:?}: must be a simple json path starting with .");
             causes.push(cause(INVALID, field("jsonPath"), message));
         }
     }
 }
 
 fn immutable(live: &Value, new: &Value, causes: &mut Vec<Cause>) {
-    for path in ["/spec/group", "/spec/scope", "/spec/names/plural", "/spec/names/kind"] {
+    for path in [
+        "/spec/group",
+        "/spec/scope",
+        "/spec/names/plural",
+        "/spec/names/kind",
+    ] {
         if live.pointer(path) != new.pointer(path) {
             let value = new.pointer(path).cloned().unwrap_or_default();
             let field = path.trim_start_matches('/').replace('/', ".");
-            causes.push(cause(INVALID, field, format!("Invalid value: {value}: field is immutable")));
+            causes.push(cause(
+                INVALID,
+                field,
+                format!("Invalid value: {value}: field is immutable"),
+            ));
         }
     }
     // A version in which objects were stored cannot go.
-    let names: Vec<&Value> =
-        new["spec"]["versions"].as_array().into_iter().flatten().map(|version| &version["name"]).collect();
-    let stored = new.pointer("/status/storedVersions").and_then(Value::as_array);
+    let names: Vec<&Value> = new["spec"]["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|version| &version["name"])
+        .collect();
+    let stored = new
+        .pointer("/status/storedVersions")
+        .and_then(Value::as_array);
     for (at, version) in stored.into_iter().flatten().enumerate() {
         if !names.contains(&version) {
-            let message = format!("Invalid value: {version}: missing from spec.versions; {version} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {version} and removes {version} from status.storedVersions");
-            causes.push(cause(FORBIDDEN, format!("status.storedVersions[{at}]"), message));
+            let message = format!(
+                "Invalid value: {version}: missing from spec.versions; {version} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {version} and removes {version} from status.storedVersions"
+            );
+            causes.push(cause(
+                FORBIDDEN,
+                format!("status.storedVersions[{at}]"),
+                message,
+            ));
         }
     }
 }

@@ -9,8 +9,14 @@ use crate::schema::Schema;
 
 /// Tells apart definitions whose kinds differ.
 pub(crate) fn mark(definition: &Value) -> String {
-    let generation = meta::get(definition, "generation").and_then(Value::as_i64).unwrap_or(0);
-    format!("{}/{generation}/{}", meta::text(definition, "uid"), meta::is_deleting(definition))
+    let generation = meta::get(definition, "generation")
+        .and_then(Value::as_i64)
+        .unwrap_or(0);
+    format!(
+        "{}/{generation}/{}",
+        meta::text(definition, "uid"),
+        meta::is_deleting(definition)
+    )
 }
 
 /// The kind of a definition that was checked; `None` if it is none after all.
@@ -20,12 +26,20 @@ pub(crate) fn of(definition: &Value, mark: String) -> Option<Kind> {
     let names = spec.get("names")?;
     let text = |name: &str| names.get(name).and_then(Value::as_str).map(str::to_owned);
     let texts = |name: &str| {
-        let list = names.get(name).and_then(Value::as_array).into_iter().flatten();
+        let list = names
+            .get(name)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let plural = text("plural")?;
     let rows = spec.get("versions")?.as_array()?;
-    let stored = rows.iter().find(|v| v["storage"] == json!(true))?.get("name")?.as_str()?;
+    let stored = rows
+        .iter()
+        .find(|v| v["storage"] == json!(true))?
+        .get("name")?
+        .as_str()?;
     Some(Kind {
         storage: format!("{group}/{plural}").into(),
         stored_as: join_version(&group, stored),
@@ -43,20 +57,32 @@ pub(crate) fn of(definition: &Value, mark: String) -> Option<Kind> {
         create_on_update: false,
         has_generation: true,
         answer: None,
+        defaults: Map::new(),
+        encoded: Vec::new(),
         protected: Vec::new(),
         label_names: false,
-        versions: rows.iter().map(|row| version(&group, &plural, row)).collect(),
+        versions: rows
+            .iter()
+            .map(|row| version(&group, &plural, row))
+            .collect(),
         group,
         plural,
     })
 }
 
 fn version(group: &str, plural: &str, row: &Value) -> Version {
-    let raw_schema = row.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+    let raw_schema = row
+        .pointer("/schema/openAPIV3Schema")
+        .cloned()
+        .unwrap_or_else(|| Value::Object(Map::new()));
     let name = row["name"].as_str().unwrap_or_default().to_owned();
     let deprecated = row["deprecated"] == json!(true);
     let warning = row["deprecationWarning"].as_str().map(str::to_owned);
-    let path = |pointer: &str| row.pointer(pointer).and_then(Value::as_str).and_then(JsonPath::parse);
+    let path = |pointer: &str| {
+        row.pointer(pointer)
+            .and_then(Value::as_str)
+            .and_then(JsonPath::parse)
+    };
     let scale = (|| {
         Some(Scale {
             spec: path("/subresources/scale/specReplicasPath")?,
@@ -64,26 +90,43 @@ fn version(group: &str, plural: &str, row: &Value) -> Version {
             selector: path("/subresources/scale/labelSelectorPath"),
         })
     })();
-    let selectable = row.get("selectableFields").and_then(Value::as_array).into_iter().flatten();
+    let selectable = row
+        .get("selectableFields")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let selectable = selectable.filter_map(|f| f["jsonPath"].as_str());
     Version {
         served: row["served"] == json!(true),
         schema: Schema::parse(&raw_schema).ok(),
         raw_schema,
         columns: columns(row),
-        status: row.pointer("/subresources/status").is_some_and(Value::is_object),
+        status: row
+            .pointer("/subresources/status")
+            .is_some_and(Value::is_object),
         scale,
         selectable: selectable
-            .filter_map(|p| Some((p.trim_start_matches('.').to_owned(), vec![JsonPath::parse(p)?])))
+            .filter_map(|p| {
+                Some((
+                    p.trim_start_matches('.').to_owned(),
+                    vec![JsonPath::parse(p)?],
+                ))
+            })
             .collect(),
-        warning: deprecated
-            .then(|| warning.unwrap_or_else(|| format!("{} {plural} is deprecated", join_version(group, &name)))),
+        warning: deprecated.then(|| {
+            warning
+                .unwrap_or_else(|| format!("{} {plural} is deprecated", join_version(group, &name)))
+        }),
         name,
     }
 }
 
 fn columns(row: &Value) -> Vec<Column> {
-    let rows = row.get("additionalPrinterColumns").and_then(Value::as_array).cloned().unwrap_or_default();
+    let rows = row
+        .get("additionalPrinterColumns")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     if rows.is_empty() {
         return vec![Column {
             name: "Age".to_owned(),
@@ -91,7 +134,9 @@ fn columns(row: &Value) -> Vec<Column> {
             format: String::new(),
             description: String::new(),
             priority: 0,
-            paths: JsonPath::parse(".metadata.creationTimestamp").into_iter().collect(),
+            paths: JsonPath::parse(".metadata.creationTimestamp")
+                .into_iter()
+                .collect(),
             show: Show::Age,
         }];
     }

@@ -1,0 +1,258 @@
+//! Strategic merge patch, for built-in kinds.
+//!
+//! Owns the merge: lists of objects by key and sets by value where the kind's schema says so, everything else
+//! replaced. Custom kinds have no such patch, here as in a real server.
+
+use serde_json::{Map, Value, json};
+
+use crate::status::ApiError;
+
+const DIRECTIVE: &str = "$patch";
+const RETAIN: &str = "$retainKeys";
+const ORDER: &str = "$setElementOrder/";
+const DELETE: &str = "$deleteFromPrimitiveList/";
+
+/// Merges `patch` into `object`, whose schema is `schema`.
+pub(crate) fn merge(object: &mut Value, patch: &Value, schema: &Value) -> Result<(), ApiError> {
+    let mut schema = schema.clone();
+    // Every kind has the same metadata, which kinds' schemas leave out.
+    schema["properties"]["metadata"] = json!({ "properties": {
+        "finalizers": { "x-kubernetes-list-type": "set" },
+        "ownerReferences": { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"] },
+    } });
+    let patch = patch
+        .as_object()
+        .ok_or_else(|| bad("the patch is no object"))?;
+    merge_map(object, patch, &schema)
+}
+
+fn bad(why: impl std::fmt::Display) -> ApiError {
+    ApiError::bad_request(format!("error decoding patch: {why}"))
+}
+
+fn merge_map(
+    object: &mut Value,
+    patch: &Map<String, Value>,
+    schema: &Value,
+) -> Result<(), ApiError> {
+    match patch.get(DIRECTIVE).and_then(Value::as_str) {
+        None | Some("merge") => {}
+        Some("replace") => {
+            let rest = patch.iter().filter(|(key, _)| !key.starts_with('$'));
+            *object = Value::Object(rest.map(|(k, v)| (k.clone(), v.clone())).collect());
+            return Ok(());
+        }
+        Some("delete") => {
+            *object = json!({});
+            return Ok(());
+        }
+        Some(other) => return Err(bad(format!("unknown patch directive {other:?}"))),
+    }
+    if !object.is_object() {
+        *object = json!({});
+    }
+    let Value::Object(map) = object else {
+        return Ok(());
+    };
+    if let Some(keep) = patch.get(RETAIN).and_then(Value::as_array) {
+        map.retain(|key, _| keep.iter().any(|k| k == key));
+    }
+    for (key, value) in patch {
+        if let Some(list) = key.strip_prefix(DELETE) {
+            let gone = value
+                .as_array()
+                .ok_or_else(|| bad(format!("{key} is no list")))?;
+            if let Some(items) = map.get_mut(list).and_then(Value::as_array_mut) {
+                items.retain(|item| !gone.contains(item));
+            }
+        }
+    }
+    for (key, value) in patch.iter().filter(|(key, _)| !key.starts_with('$')) {
+        let inner = property(schema, key);
+        match value {
+            Value::Null => {
+                map.remove(key);
+            }
+            Value::Object(value) => {
+                merge_map(map.entry(key.clone()).or_insert(Value::Null), value, inner)?
+            }
+            Value::Array(items) => {
+                let list = map.entry(key.clone()).or_insert_with(|| json!([]));
+                merge_list(list, items, inner)?;
+            }
+            other => {
+                map.insert(key.clone(), other.clone());
+            }
+        }
+    }
+    for (key, order) in patch {
+        let Some((list, order)) = key.strip_prefix(ORDER).zip(order.as_array()) else {
+            continue;
+        };
+        let by = list_key(property(schema, list));
+        if let Some(items) = map.get_mut(list).and_then(Value::as_array_mut) {
+            sort(items, order, by);
+        }
+    }
+    Ok(())
+}
+
+fn property<'a>(schema: &'a Value, key: &str) -> &'a Value {
+    const NONE: &Value = &Value::Null;
+    let named = schema.get("properties").and_then(|p| p.get(key));
+    named
+        .or_else(|| schema.get("additionalProperties"))
+        .unwrap_or(NONE)
+}
+
+/// The key by which the items of a list are told apart; `None` when they are not.
+fn list_key(schema: &Value) -> Option<&str> {
+    let map = schema.get("x-kubernetes-list-type")?.as_str()? == "map";
+    schema
+        .get("x-kubernetes-list-map-keys")
+        .filter(|_| map)?
+        .get(0)?
+        .as_str()
+}
+
+fn merge_list(list: &mut Value, items: &[Value], schema: &Value) -> Result<(), ApiError> {
+    const NONE: &Value = &Value::Null;
+    let kind = schema.get("x-kubernetes-list-type").and_then(Value::as_str);
+    if kind == Some("set") {
+        let Value::Array(live) = list else {
+            return Ok(());
+        };
+        for item in items {
+            if !live.contains(item) {
+                live.push(item.clone());
+            }
+        }
+        return Ok(());
+    }
+    let directive =
+        |item: &Value, name: &str| item.get(DIRECTIVE).and_then(Value::as_str) == Some(name);
+    let replaced = items
+        .iter()
+        .any(|item| item.get(DIRECTIVE).is_some() && directive(item, "replace"));
+    let (Some(key), false) = (list_key(schema), replaced) else {
+        let rest = items.iter().filter(|item| item.get(DIRECTIVE).is_none());
+        *list = Value::Array(rest.cloned().collect());
+        return Ok(());
+    };
+    let Value::Array(live) = list else {
+        return Ok(());
+    };
+    for item in items {
+        let Some(id) = item.get(key) else {
+            return Err(bad(format!(
+                "map: {item} does not contain declared merge key: {key}"
+            )));
+        };
+        let at = live.iter().position(|l| l.get(key) == Some(id));
+        match (at, item.as_object()) {
+            (Some(at), _) if directive(item, "delete") => {
+                live.remove(at);
+            }
+            (None, _) if directive(item, "delete") => {}
+            (Some(at), Some(item)) => {
+                merge_map(&mut live[at], item, schema.get("items").unwrap_or(NONE))?
+            }
+            (_, Some(item)) => {
+                let mut new = json!({});
+                merge_map(&mut new, item, schema.get("items").unwrap_or(NONE))?;
+                live.push(new);
+            }
+            (_, None) => return Err(bad(format!("{item} is no object"))),
+        }
+    }
+    Ok(())
+}
+
+/// Puts the items that `order` names into its order; the others follow.
+fn sort(items: &mut [Value], order: &[Value], key: Option<&str>) {
+    let id = |v: &Value| key.and_then(|key| v.get(key)).unwrap_or(v).clone();
+    let order: Vec<Value> = order.iter().map(id).collect();
+    items.sort_by_key(|item| {
+        order
+            .iter()
+            .position(|o| *o == id(item))
+            .unwrap_or(usize::MAX)
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged(mut object: Value, patch: Value) -> Value {
+        let schema = json!({ "properties": {
+            "atomic": {},
+            "set": { "x-kubernetes-list-type": "set" },
+            "by": { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"] },
+        } });
+        merge(&mut object, &patch, &schema).unwrap();
+        object
+    }
+
+    #[test]
+    fn maps_merge_and_null_removes() {
+        assert_eq!(
+            merged(
+                json!({ "data": { "a": "1", "b": "2" } }),
+                json!({ "data": { "a": null, "c": "3" } })
+            ),
+            json!({ "data": { "b": "2", "c": "3" } })
+        );
+        assert_eq!(
+            merged(
+                json!({ "data": { "a": "1" } }),
+                json!({ "data": { "$patch": "replace", "b": "2" } })
+            ),
+            json!({ "data": { "b": "2" } })
+        );
+        assert_eq!(
+            merged(
+                json!({ "data": { "a": "1", "b": "2" } }),
+                json!({ "data": { "$retainKeys": ["a", "c"], "c": "3" } })
+            ),
+            json!({ "data": { "a": "1", "c": "3" } })
+        );
+    }
+
+    #[test]
+    fn lists_merge_as_the_schema_says() {
+        let object = json!({ "atomic": [1], "set": [1, 2], "by": [{ "name": "a", "x": 1 }, { "name": "b" }] });
+        assert_eq!(
+            merged(object.clone(), json!({ "atomic": [2], "set": [2, 3] }))["set"],
+            json!([1, 2, 3])
+        );
+        assert_eq!(
+            merged(object.clone(), json!({ "atomic": [2] }))["atomic"],
+            json!([2])
+        );
+        assert_eq!(
+            merged(
+                object.clone(),
+                json!({ "$deleteFromPrimitiveList/set": [1] })
+            )["set"],
+            json!([2])
+        );
+        let patch = json!({ "$setElementOrder/by": [{ "name": "c" }, { "name": "a" }], "by": [
+            { "name": "b", "$patch": "delete" }, { "name": "a", "y": 2 }, { "name": "c" },
+        ] });
+        assert_eq!(
+            merged(object.clone(), patch)["by"],
+            json!([{ "name": "c" }, { "name": "a", "x": 1, "y": 2 }])
+        );
+        let patch = json!({ "by": [{ "$patch": "replace" }, { "name": "z" }] });
+        assert_eq!(merged(object, patch)["by"], json!([{ "name": "z" }]));
+        let mut object = json!({ "metadata": { "finalizers": ["a/b"] } });
+        merge(
+            &mut object,
+            &json!({ "metadata": { "finalizers": ["c/d"] } }),
+            &json!({}),
+        )
+        .unwrap();
+        assert_eq!(object["metadata"]["finalizers"], json!(["a/b", "c/d"]));
+    }
+}

@@ -1,0 +1,222 @@
+//! Watches.
+
+use serde_json::json;
+
+use super::*;
+
+#[tokio::test]
+async fn events_come_in_order_from_a_version_on() {
+    let c = Cluster::with_vms().await;
+    c.post(VMS, &vm("before")).await.ok();
+    let version = version_of(&c.get(VMS).await.ok());
+    c.post(VMS, &vm("a")).await.ok();
+    let mut watch = c
+        .watch(
+            &format!("{VMS}?watch=true&resourceVersion={version}"),
+            "*/*",
+        )
+        .await;
+    assert_eq!(watch.brief().await, "ADDED a");
+    let changed = c
+        .merge(&format!("{VMS}/a"), &json!({ "spec": { "memory": 1 } }))
+        .await
+        .ok();
+    // The same again writes nothing.
+    c.merge(&format!("{VMS}/a"), &json!({ "spec": { "memory": 1 } }))
+        .await
+        .ok();
+    c.delete(&format!("{VMS}/a"), &json!({})).await.ok();
+    let event = watch.next().await.unwrap();
+    assert_eq!(
+        (&event["type"], &event["object"]),
+        (&json!("MODIFIED"), &changed)
+    );
+    let event = watch.next().await.unwrap();
+    assert_eq!(event["type"], "DELETED");
+    assert_ne!(version_of(&event["object"]), version_of(&changed));
+    c.stop.cancel();
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test]
+async fn a_watch_without_a_version_begins_with_what_is_there() {
+    let c = Cluster::with_vms().await;
+    for n in 0..200 {
+        c.post(VMS, &vm(&format!("vm-{n:03}"))).await.ok();
+    }
+    let mut watch = c
+        .watch(&format!("{ALL_VMS}?watch=1&timeoutSeconds=1"), "*/*")
+        .await;
+    for n in 0..200 {
+        assert_eq!(watch.brief().await, format!("ADDED vm-{n:03}"));
+    }
+    assert_eq!(watch.brief().await, "end");
+}
+
+#[tokio::test]
+async fn a_streaming_list_says_where_it_ends() {
+    let c = Cluster::with_vms().await;
+    c.post(VMS, &vm("a")).await.ok();
+    let query = "watch=true&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan";
+    let mut watch = c.watch(&format!("{VMS}?{query}"), "*/*").await;
+    assert_eq!(watch.brief().await, "ADDED a");
+    let mark = watch.next().await.unwrap();
+    assert_eq!(mark["type"], "BOOKMARK");
+    assert_eq!(mark["object"]["kind"], "VirtualMachine");
+    assert_eq!(
+        mark["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"],
+        "true"
+    );
+    assert_eq!(
+        version_of(&mark["object"]),
+        version_of(&c.get(VMS).await.ok())
+    );
+    c.post(VMS, &vm("b")).await.ok();
+    assert_eq!(watch.brief().await, "ADDED b");
+    let refused = c
+        .get(&format!("{VMS}?watch=true&sendInitialEvents=true"))
+        .await;
+    refused.refused(
+        422,
+        "Invalid",
+        "sendInitialEvents requires setting resourceVersionMatch",
+    );
+}
+
+#[tokio::test]
+async fn a_version_that_is_gone_is_an_event() {
+    let c = Cluster::with_vms().await;
+    c.post(VMS, &vm("a")).await.ok();
+    c.state.compact();
+    let mut watch = c
+        .watch(&format!("{VMS}?watch=true&resourceVersion=1"), "*/*")
+        .await;
+    let event = watch.next().await.unwrap();
+    assert_eq!(event["type"], "ERROR");
+    assert_eq!(
+        (&event["object"]["code"], &event["object"]["reason"]),
+        (&json!(410), &json!("Expired"))
+    );
+    assert!(
+        event["object"]["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("too old resource version: 1 (")
+    );
+    assert_eq!(watch.next().await, None);
+    c.get(&format!("{VMS}?watch=true&resourceVersion=abc"))
+        .await
+        .refused(500, "InternalError", "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn quiet_watches_get_bookmarks_and_an_end() {
+    let c = Cluster::with_vms().await;
+    let version = version_of(&c.get(VMS).await.ok());
+    c.post(CMS, &cm("elsewhere", "1")).await.ok();
+    let query =
+        format!("watch=true&resourceVersion={version}&allowWatchBookmarks=true&timeoutSeconds=90");
+    let mut watch = c.watch(&format!("{VMS}?{query}"), "*/*").await;
+    let mut seen = Vec::new();
+    // The clock is paused: it jumps whenever everybody waits, at most 10 s in `next`.
+    for _ in 0..20 {
+        let next = tokio::time::timeout(std::time::Duration::from_secs(200), async {
+            http_body_util::BodyExt::frame(&mut watch.body).await
+        });
+        match next.await.unwrap() {
+            Some(frame) => {
+                seen.push(String::from_utf8(frame.unwrap().into_data().unwrap().to_vec()).unwrap())
+            }
+            None => break,
+        }
+    }
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    assert!(seen.iter().all(|line| line.contains("BOOKMARK")));
+    let now = version_of(&c.get(VMS).await.ok());
+    assert!(seen[0].contains(&format!("\"resourceVersion\":\"{now}\"")));
+}
+
+#[tokio::test]
+async fn a_selector_turns_changes_into_coming_and_going() {
+    let c = Cluster::with_vms().await;
+    let version = version_of(&c.get(VMS).await.ok());
+    let mut watch = c
+        .watch(
+            &format!("{VMS}?watch=true&resourceVersion={version}&labelSelector=on"),
+            "*/*",
+        )
+        .await;
+    c.post(VMS, &vm("a")).await.ok();
+    c.merge(
+        &format!("{VMS}/a"),
+        &json!({ "metadata": { "labels": { "on": "1" } } }),
+    )
+    .await
+    .ok();
+    c.merge(
+        &format!("{VMS}/a"),
+        &json!({ "metadata": { "labels": { "on": "2" } } }),
+    )
+    .await
+    .ok();
+    let off = c
+        .merge(
+            &format!("{VMS}/a"),
+            &json!({ "metadata": { "labels": { "on": null } } }),
+        )
+        .await
+        .ok();
+    c.delete(&format!("{VMS}/a"), &json!({})).await.ok();
+    assert_eq!(watch.brief().await, "ADDED a");
+    assert_eq!(watch.brief().await, "MODIFIED a");
+    let gone = watch.next().await.unwrap();
+    assert_eq!(gone["type"], "DELETED");
+    assert_eq!(gone["object"]["metadata"]["labels"]["on"], "2");
+    assert_eq!(version_of(&gone["object"]), version_of(&off));
+    c.stop.cancel();
+    assert_eq!(watch.brief().await, "end");
+}
+
+#[tokio::test]
+async fn tables_say_their_columns_once() {
+    let c = Cluster::with_vms().await;
+    c.post(VMS, &vm("a")).await.ok();
+    c.post(VMS, &vm("b")).await.ok();
+    let mut watch = c.watch(&format!("{VMS}?watch=true"), TABLE).await;
+    let (first, second) = (watch.next().await.unwrap(), watch.next().await.unwrap());
+    assert_eq!(
+        first["object"]["columnDefinitions"]
+            .as_array()
+            .unwrap()
+            .len(),
+        4
+    );
+    assert!(second["object"]["columnDefinitions"].is_null());
+    assert_eq!(second["object"]["rows"][0]["cells"][0], "b");
+    let partial = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+    let mut watch = c.watch(&format!("{VMS}?watch=true"), partial).await;
+    assert_eq!(
+        watch.next().await.unwrap()["object"]["kind"],
+        "PartialObjectMetadata"
+    );
+}
+
+#[tokio::test]
+async fn a_watch_ends_with_its_kind() {
+    let c = Cluster::with_vms().await;
+    c.post(VMS, &vm("a")).await.ok();
+    let mut watch = c.watch(&format!("{VMS}?watch=true"), "*/*").await;
+    assert_eq!(watch.brief().await, "ADDED a");
+    c.delete(
+        &format!("{CRDS}/virtualmachines.cloud.waibizi.com"),
+        &json!({}),
+    )
+    .await
+    .ok();
+    assert_eq!(watch.brief().await, "DELETED a");
+    assert_eq!(watch.brief().await, "end");
+    c.get(VMS).await.refused(404, "NotFound", "");
+    c.get(&format!("{CRDS}/virtualmachines.cloud.waibizi.com"))
+        .await
+        .refused(404, "NotFound", "");
+}
