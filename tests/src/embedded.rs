@@ -1,19 +1,62 @@
 //! The embedded API server of `vmhost dev`, as a test server. All that the harness knows of its crate is here.
 
+use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+use vmhost_apiserver::{Options, Server, State};
 
 /// The embedded server, in this process.
 pub struct EmbeddedServer {
+    state: Arc<State>,
+    addr: SocketAddr,
+    /// None while it is killed.
+    server: Mutex<Option<Server>>,
     dir: TempDir,
 }
 
+/// Servers outlive the runtime of the test that starts them first, so they have their own.
+fn runtime() -> Result<&'static Runtime> {
+    static RUNTIME: OnceLock<Result<Runtime, std::io::Error>> = OnceLock::new();
+    let started = RUNTIME.get_or_init(|| {
+        Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("embedded-apiserver")
+            .enable_all()
+            .build()
+    });
+    started
+        .as_ref()
+        .context("making the embedded server's runtime")
+}
+
+async fn serve(state: Arc<State>, options: Options) -> Result<Server> {
+    let starting = runtime()?.spawn(Server::start(state, options));
+    starting
+        .await
+        .context("the embedded server panicked")?
+        .context("starting the embedded server")
+}
+
 impl EmbeddedServer {
-    /// Starts it on a free loopback port.
+    /// Starts it, empty, on a free loopback port.
     pub async fn start() -> Result<EmbeddedServer> {
-        bail!("vmhost-apiserver has no server yet")
+        let dir = tempfile::tempdir().context("making a folder")?;
+        let state = State::new();
+        let server = serve(state.clone(), Options::default()).await?;
+        let path = dir.path().join("admin.kubeconfig");
+        fs::write(&path, server.kubeconfig())
+            .with_context(|| format!("writing {}", path.display()))?;
+        Ok(EmbeddedServer {
+            state,
+            addr: server.addr(),
+            server: Mutex::new(Some(server)),
+            dir,
+        })
     }
 
     /// Its kubeconfig file.
@@ -26,13 +69,32 @@ impl EmbeddedServer {
         self.dir.path()
     }
 
-    /// Breaks all connections and stops to listen; the state stays.
+    /// Breaks all connections and stops to listen; the state stays, as etcd's does.
     pub async fn kill9(&self) -> Result<()> {
-        bail!("vmhost-apiserver has no server yet")
+        let server = self
+            .server
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(server) = server {
+            runtime()?
+                .spawn(server.kill())
+                .await
+                .context("killing the embedded server")?;
+        }
+        Ok(())
     }
 
-    /// Serves the same state at the same address again.
+    /// Serves the same state at the same address again; its token and certificate belong to the state.
     pub async fn restart(&self) -> Result<()> {
-        bail!("vmhost-apiserver has no server yet")
+        self.kill9().await?;
+        let server = serve(self.state.clone(), Options::at(self.addr)).await?;
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
+        Ok(())
+    }
+
+    /// Forgets all history: a watch from an older version answers 410.
+    pub fn compact(&self) {
+        self.state.compact();
     }
 }

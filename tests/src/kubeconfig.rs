@@ -25,6 +25,12 @@ pub fn text(server: &str, ca: Option<&[u8]>, user: &str, token: Option<&str>) ->
     .to_string()
 }
 
+/// The token in a kubeconfig's text, JSON or YAML.
+pub fn token(text: &str) -> Option<String> {
+    let file: serde_json::Value = serde_yaml_ng::from_str(text).ok()?;
+    Some(file.pointer("/users/0/user/token")?.as_str()?.to_owned())
+}
+
 /// A client for that file, on the current runtime. It never retries: a test sees what the server said.
 pub async fn client(path: &Path) -> Result<kube::Client> {
     let file =

@@ -5,19 +5,28 @@
 //! process of its own ([`host`]), the cluster is what an API server says, and faults come from killing a
 //! process or from a proxy in between ([`proxy`]).
 //!
-//! ```ignore
-//! both_servers!(a_vm_completes);
-//! async fn a_vm_completes(server: &TestServer) -> anyhow::Result<()> {
-//!     let cluster = VmCluster::install(server).await?;
-//!     let host = Host::on(&server.kubeconfig()).namespace(cluster.namespace()).plugin(guests::VM_STAMP).spawn()?;
-//!     cluster.create(10).await?;
-//!     cluster.all_finished(10).await
+//! ```text
+//! both_servers!(vms_complete);
+//! async fn vms_complete(server: &TestServer) -> Result<()> {
+//!     let vms = Vms::install(server).await?;
+//!     let policy = PolicyFile::new("vm", &guests::vm_stamp(1, Mode::Keep)?)?;
+//!     let _host = host::on(&server.kubeconfig())?
+//!         .namespace(vms.namespace())
+//!         .plugin(policy.path())
+//!         .ready()
+//!         .await?;
+//!     vms.create(0..10, 512).await?;
+//!     vms.until_complete(10).await?;
+//!     Ok(())
 //! }
 //! ```
 
 pub mod assets;
+pub mod bad;
 pub mod embedded;
+pub mod expect;
 pub mod guard;
+pub mod guests;
 pub mod host;
 pub mod kubeconfig;
 pub mod metrics;

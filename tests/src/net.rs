@@ -28,12 +28,30 @@ pub fn loopback(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// One GET: status code and body. HTTP/1.0, so that the end of the stream ends the body.
+/// One GET: status code and body.
 pub async fn get(addr: SocketAddr, path: &str) -> Result<(u16, String)> {
+    exchange(
+        addr,
+        &format!("GET {path} HTTP/1.0\r\nHost: {addr}\r\n\r\n"),
+    )
+    .await
+}
+
+/// One POST of JSON: status code and body.
+pub async fn post(addr: SocketAddr, path: &str, json: &str) -> Result<(u16, String)> {
+    let head = format!("POST {path} HTTP/1.0\r\nHost: {addr}\r\nContent-Type: application/json");
+    exchange(
+        addr,
+        &format!("{head}\r\nContent-Length: {}\r\n\r\n{json}", json.len()),
+    )
+    .await
+}
+
+/// HTTP/1.0, so that the end of the stream ends the body.
+async fn exchange(addr: SocketAddr, request: &str) -> Result<(u16, String)> {
     let mut stream = TcpStream::connect(addr)
         .await
         .with_context(|| format!("connecting to {addr}"))?;
-    let request = format!("GET {path} HTTP/1.0\r\nHost: {addr}\r\n\r\n");
     stream
         .write_all(request.as_bytes())
         .await

@@ -46,19 +46,22 @@ struct Shared {
     refusing: watch::Sender<bool>,
 }
 
-/// Requests in order of arrival, each with its number: forgetting some must not mix up the others' answers.
+/// Requests in order of arrival. Each is found by its beginning: forgetting some must not mix up the others' answers.
 #[derive(Default)]
 struct Recorded {
+    /// Counts beginnings and ends.
     next: usize,
-    all: Vec<(usize, Request)>,
+    all: Vec<Request>,
 }
 
 impl Recorded {
+    fn tick(&mut self) -> usize {
+        self.next += 1;
+        self.next
+    }
+
     fn matching(&self, matching: impl Fn(&Request) -> bool) -> impl Iterator<Item = &Request> {
-        self.all
-            .iter()
-            .map(|(_, request)| request)
-            .filter(move |request| matching(request))
+        self.all.iter().filter(move |request| matching(request))
     }
 }
 
@@ -121,6 +124,20 @@ impl Proxy {
             .collect()
     }
 
+    /// Pairs of matching requests on one path that were under way at the same time.
+    pub fn overlaps(&self, matching: impl Fn(&Request) -> bool) -> Vec<(Request, Request)> {
+        let requests = self.requests_where(matching);
+        let mut pairs = Vec::new();
+        for (at, first) in requests.iter().enumerate() {
+            for second in &requests[at + 1..] {
+                if first.path == second.path && first.ended > second.began {
+                    pairs.push((first.clone(), second.clone()));
+                }
+            }
+        }
+        pairs
+    }
+
     /// Forgets what was recorded.
     pub fn forget_requests(&self) {
         self.shared
@@ -163,6 +180,15 @@ impl Proxy {
         let (hold, gate) = rule::gate();
         self.add(usize::MAX, Action::Hold(gate), matching);
         hold
+    }
+
+    /// Passes the bodies of matching answers through `change`. Not for watches: the whole body is read first.
+    pub fn rewrite(
+        &self,
+        change: impl Fn(&str) -> String + Send + Sync + 'static,
+        matching: impl Fn(&Request) -> bool + Send + 'static,
+    ) {
+        self.add(usize::MAX, Action::Rewrite(Arc::new(change)), matching);
     }
 
     /// Refuses streaming lists (`sendInitialEvents`) as an API server without them: by 400, or 422 as newer

@@ -35,7 +35,7 @@ pub enum Sharing {
 
 enum Backend {
     Embedded(EmbeddedServer),
-    Real(RealServer),
+    Real(Box<RealServer>),
 }
 
 /// A running API server.
@@ -93,7 +93,7 @@ impl TestServer {
         let backend = match target {
             Target::Embedded => Backend::Embedded(EmbeddedServer::start().await?),
             Target::Real => match assets::find() {
-                Ok(assets) => Backend::Real(RealServer::start(assets, options).await?),
+                Ok(assets) => Backend::Real(Box::new(RealServer::start(assets, options).await?)),
                 Err(error) if assets::required() => {
                     return Err(error.context(
                         "VMHOST_REQUIRE_KUBE_APISERVER is set and there is no kube-apiserver",
@@ -165,6 +165,17 @@ impl TestServer {
         match &self.backend {
             Backend::Embedded(server) => server.restart().await,
             Backend::Real(server) => server.restart().await,
+        }
+    }
+
+    /// Forgets history: after a [`TestServer::restart`], a watch from an older version is answered by 410.
+    pub async fn compact(&self) -> Result<()> {
+        match &self.backend {
+            Backend::Embedded(server) => {
+                server.compact();
+                Ok(())
+            }
+            Backend::Real(server) => server.compact().await,
         }
     }
 

@@ -74,6 +74,14 @@ impl Vm {
         })
     }
 
+    /// An annotation.
+    pub fn annotation(&self, name: &str) -> Option<&str> {
+        self.object
+            .pointer("/metadata/annotations")?
+            .get(name)?
+            .as_str()
+    }
+
     /// Whether the policy has finished it.
     pub fn complete(&self) -> bool {
         self.status == "complete"
@@ -169,18 +177,36 @@ impl Vms {
     /// Creates one VM. A server that is down or starting is tried again until the deadline, so that tests can
     /// kill it meanwhile.
     pub async fn create_one(&self, name: &str, padding: usize) -> Result<()> {
-        let object = DynamicObject::new(name, &resource())
+        let mut object = self.template(name);
+        object.data["spec"]["image"] = "x".repeat(padding).into();
+        self.create_object(&object).await
+    }
+
+    /// Creates one VM with annotations and a status.
+    pub async fn create_with(&self, name: &str, annotations: Value, status: &str) -> Result<()> {
+        let mut object = self.template(name);
+        let annotations = serde_json::from_value(annotations).context("annotations are texts")?;
+        object.metadata.annotations = Some(annotations);
+        object.data["spec"]["status"] = status.into();
+        self.create_object(&object).await
+    }
+
+    fn template(&self, name: &str) -> DynamicObject {
+        DynamicObject::new(name, &resource())
             .within(&self.namespace)
             .data(json!({ "spec": {
                 "uuid": format!("uuid-of-{name}"),
                 "name": name,
-                "image": "x".repeat(padding),
+                "image": "",
                 "memory": 4096,
                 "disk": 500,
                 "status": "creating",
-            }}));
+            }}))
+    }
+
+    async fn create_object(&self, object: &DynamicObject) -> Result<()> {
         eventually("the VM is created", async || {
-            match self.api.create(&PostParams::default(), &object).await {
+            match self.api.create(&PostParams::default(), object).await {
                 Ok(_) => Ok(Some(())),
                 // An earlier attempt whose answer was lost.
                 Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(Some(())),
@@ -188,7 +214,7 @@ impl Vms {
             }
         })
         .await
-        .with_context(|| format!("creating {name}"))
+        .with_context(|| format!("creating {:?}", object.metadata.name))
     }
 
     /// Reads one VM; `None` if there is none.

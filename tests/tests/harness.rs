@@ -1,7 +1,9 @@
 //! The harness itself: what every other test takes for granted.
 
 use anyhow::{Context, Result, ensure};
-use kube::api::ListParams;
+use futures_util::{StreamExt, TryStreamExt};
+use kube::api::{ListParams, WatchParams};
+use kube::core::WatchEvent;
 use vmhost_tests::both_servers;
 use vmhost_tests::proxy::Refusal;
 use vmhost_tests::real::{self, PLAIN_USER};
@@ -44,6 +46,31 @@ async fn a_killed_server_comes_back_with_its_data(server: &TestServer) -> Result
     // Not at once: a restarted server answers lists with 429 until the CRD's storage is set up again.
     vms.until("the VMs are back", |vms| vms.len() == 3).await?;
     Ok(())
+}
+
+both_servers!(a_watch_from_compacted_history_is_gone, own);
+async fn a_watch_from_compacted_history_is_gone(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    vms.create(0..1, 0).await?;
+    let old = vms
+        .get(&Vms::name(0))
+        .await?
+        .context("it was created")?
+        .version;
+    vms.create(1..5, 0).await?;
+    server.compact().await?;
+    server.restart().await?;
+    vms.until("the VMs are back", |vms| vms.len() == 5).await?;
+    let mut events = vms
+        .api()
+        .watch(&WatchParams::default(), &old)
+        .await?
+        .boxed();
+    match events.try_next().await {
+        Ok(Some(WatchEvent::Error(status))) if status.code == 410 => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 410 => Ok(()),
+        other => anyhow::bail!("not gone: {other:?}"),
+    }
 }
 
 both_servers!(the_proxy_refuses_loses_holds_and_cuts);

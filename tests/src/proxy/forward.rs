@@ -83,20 +83,16 @@ async fn answer(
     // Before the request is recorded: whoever waits for a watch there may cut it at once.
     let cut = record.is_watch().then(|| shared.watch_cut.subscribe());
     let at = remember(&shared, record);
-    let lose = match action {
+    match &action {
         Some(Action::Refuse(refusal)) => {
             answered(&shared, at, refusal.code);
-            return refuse(&refusal);
+            return refuse(refusal);
         }
-        Some(Action::Hold(gate)) => {
-            gate.pass().await;
-            false
-        }
-        Some(Action::LoseAnswer) => true,
-        None => false,
-    };
+        Some(Action::Hold(gate)) => gate.clone().pass().await,
+        Some(Action::LoseAnswer | Action::Rewrite(_)) | None => {}
+    }
     let response = forward(&shared, head, bytes).await?;
-    if lose {
+    if let Some(Action::LoseAnswer) = action {
         // Read to its end: the server has then carried the write out.
         let _ = response.into_body().collect().await;
         return Err(io::Error::other("the fault proxy lost this answer"));
@@ -104,7 +100,19 @@ async fn answer(
     answered(&shared, at, response.status().as_u16());
     let (mut head, upstream) = response.into_parts();
     strip(&mut head.headers);
-    Ok(Response::from_parts(head, body::stream(upstream, cut)))
+    let body = match action {
+        Some(Action::Rewrite(change)) => {
+            let bytes = upstream
+                .collect()
+                .await
+                .map_err(io::Error::other)?
+                .to_bytes();
+            head.headers.remove(header::CONTENT_LENGTH);
+            body::whole(change(&String::from_utf8_lossy(&bytes)))
+        }
+        _ => body::stream(upstream, cut),
+    };
+    Ok(Response::from_parts(head, body))
 }
 
 fn record(head: &http::request::Parts, body: Bytes) -> Request {
@@ -117,6 +125,8 @@ fn record(head: &http::request::Parts, body: Bytes) -> Request {
         content_type: text(header::CONTENT_TYPE).unwrap_or_default().to_owned(),
         body,
         answered: None,
+        began: 0,
+        ended: usize::MAX,
     }
 }
 
@@ -134,17 +144,26 @@ fn take_action(shared: &Shared, request: &Request) -> Option<Action> {
 fn remember(shared: &Shared, request: Request) -> usize {
     let mut number = 0;
     shared.requests.send_modify(|requests| {
-        number = requests.next;
-        requests.next += 1;
-        requests.all.push((number, request));
+        number = requests.tick();
+        requests.all.push(Request {
+            began: number,
+            ..request
+        });
     });
     number
 }
 
 fn answered(shared: &Shared, number: usize, code: u16) {
     shared.requests.send_modify(|requests| {
-        if let Some((_, request)) = requests.all.iter_mut().rev().find(|(at, _)| *at == number) {
+        let ended = requests.tick();
+        if let Some(request) = requests
+            .all
+            .iter_mut()
+            .rev()
+            .find(|request| request.began == number)
+        {
             request.answered = Some(code);
+            request.ended = ended;
         }
     });
 }

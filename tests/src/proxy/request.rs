@@ -22,6 +22,10 @@ pub struct Request {
     pub body: Bytes,
     /// The status code of the answer, once there is one. `None` as well if its answer was lost.
     pub answered: Option<u16>,
+    /// Its place in the order of all beginnings and ends.
+    pub began: usize,
+    /// The same for its end: when the server's answer came. `usize::MAX` if none did.
+    pub ended: usize,
 }
 
 impl Request {

@@ -1,5 +1,7 @@
 //! What the proxy does to requests that a test picks.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -18,7 +20,11 @@ pub(super) enum Action {
     Refuse(Refusal),
     LoseAnswer,
     Hold(Gate),
+    Rewrite(Change),
 }
+
+/// Makes another body of an answer's.
+pub(super) type Change = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
 /// An answer that the proxy gives in the server's place: a `Status`, as kube-apiserver words it.
 #[derive(Clone, Debug)]

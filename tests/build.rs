@@ -1,0 +1,126 @@
+//! Builds the guests for wasm32-wasip2 and writes `guests.rs`, a constant with the path of each.
+//!
+//! The list is read from the guests' workspace, so a new folder there needs no line here; that every guest is
+//! used by a test is checked by `tests/tidy.rs`.
+
+#![allow(clippy::print_stdout, reason = "how a build script speaks to cargo")]
+
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Not a guest: what the guests share.
+const KIT: &str = "kit";
+
+fn main() {
+    if let Err(error) = build() {
+        // Cargo shows this text and not the Debug form of an error.
+        println!("cargo::error={}", error.replace('\n', " "));
+        std::process::exit(1);
+    }
+}
+
+fn build() -> Result<(), String> {
+    let here = PathBuf::from(var("CARGO_MANIFEST_DIR")?);
+    let guests = here.join("guests");
+    for watched in [guests.clone(), here.join("../wit")] {
+        println!("cargo::rerun-if-changed={}", watched.display());
+    }
+    let out = PathBuf::from(var("OUT_DIR")?);
+    let target = target_dir(&out)?;
+    let built = compile(&guests, &target)?;
+    let mut text = String::new();
+    for name in members(&guests)? {
+        let file = built.join(format!("{}.wasm", name.replace('-', "_")));
+        let constant = name.replace('-', "_").to_uppercase();
+        if !file.is_file() {
+            return Err(format!(
+                "the guest {name} was not built to {}",
+                file.display()
+            ));
+        }
+        writeln!(
+            text,
+            "/// The component of `guests/{name}`.\npub const {constant}: &str = {:?};",
+            path(&file)?
+        )
+        .map_err(|error| error.to_string())?;
+    }
+    fs::write(out.join("guests.rs"), text).map_err(|error| format!("writing guests.rs: {error}"))
+}
+
+/// Folder `guests` of the outer target folder: another one than cargo's own, whose lock the outer build holds,
+/// and not below OUT_DIR, whose name changes with features and profiles.
+fn target_dir(out: &Path) -> Result<PathBuf, String> {
+    // <target>/<profile>/build/<package>/out
+    out.ancestors()
+        .nth(4)
+        .map(|target| target.join("guests"))
+        .ok_or_else(|| format!("OUT_DIR is not where cargo puts it: {}", out.display()))
+}
+
+fn compile(guests: &Path, target: &Path) -> Result<PathBuf, String> {
+    let mut cargo = Command::new(var("CARGO")?);
+    cargo
+        .current_dir(guests)
+        .args([
+            "build",
+            "--locked",
+            "--release",
+            "--target",
+            "wasm32-wasip2",
+            "--target-dir",
+        ])
+        .arg(target);
+    // What is meant for the outer build must not reach the inner: clippy wraps rustc, coverage sets flags.
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        let foreign = text.starts_with("CARGO_FEATURE_")
+            || text.starts_with("CARGO_CFG_")
+            || text.starts_with("CARGO_PROFILE_")
+            || text.ends_with("RUSTFLAGS")
+            || text.starts_with("RUSTC")
+            || text == "CARGO_BUILD_TARGET"
+            || text == "CLIPPY_ARGS";
+        if foreign {
+            cargo.env_remove(&name);
+        }
+    }
+    let output = cargo
+        .output()
+        .map_err(|error| format!("starting cargo: {error}"))?;
+    if !output.status.success() {
+        let _ = std::io::stderr().write_all(&output.stderr);
+        return Err("building the guests failed (rustup target add wasm32-wasip2, if the target is missing)".into());
+    }
+    Ok(target.join("wasm32-wasip2").join("release"))
+}
+
+/// The members that the guests' manifest lists, one a line.
+fn members(guests: &Path) -> Result<Vec<String>, String> {
+    let manifest =
+        fs::read_to_string(guests.join("Cargo.toml")).map_err(|error| error.to_string())?;
+    let list = manifest
+        .split_once("members = [")
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .map(|(list, _)| list)
+        .ok_or("guests/Cargo.toml has no list of members")?;
+    let names = list
+        .split(',')
+        .map(|name| name.trim().trim_matches('"').to_owned());
+    Ok(names
+        .filter(|name| !name.is_empty() && name != KIT)
+        .collect())
+}
+
+fn path(file: &Path) -> Result<&str, String> {
+    file.to_str()
+        .ok_or_else(|| format!("not UTF-8: {}", file.display()))
+}
+
+fn var(name: &str) -> Result<String, String> {
+    env::var(name).map_err(|error| format!("{name}: {error}"))
+}

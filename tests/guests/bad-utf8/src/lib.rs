@@ -1,0 +1,22 @@
+//! Answers with bytes that are no UTF-8.
+
+use kit::{Guest, Next, Outcome, Request};
+
+struct BadUtf8;
+
+impl Guest for BadUtf8 {
+    fn describe() -> String {
+        kit::vm_policy("bad-utf8")
+    }
+
+    fn reconcile(_: Request) -> Outcome {
+        // SAFETY: none; being wrong is what this guest is for. The bytes only travel to the host.
+        let text = unsafe { String::from_utf8_unchecked(vec![b'a', 0xff, 0xfe, 0xc0]) };
+        Outcome {
+            effects: Vec::new(),
+            next: Next::Retry(text),
+        }
+    }
+}
+
+kit::export!(BadUtf8 with_types_in kit);

@@ -1,0 +1,21 @@
+//! Takes all memory that it can get before it has said who it is.
+
+use kit::{Guest, Outcome, Request};
+
+struct EatMemoryInDescribe;
+
+impl Guest for EatMemoryInDescribe {
+    fn describe() -> String {
+        let mut taken: Vec<Vec<u8>> = Vec::new();
+        loop {
+            taken.push(vec![1; 1 << 20]);
+            std::hint::black_box(&taken);
+        }
+    }
+
+    fn reconcile(_: Request) -> Outcome {
+        kit::done()
+    }
+}
+
+kit::export!(EatMemoryInDescribe with_types_in kit);

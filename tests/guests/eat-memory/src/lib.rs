@@ -1,0 +1,22 @@
+//! Takes all memory that it can get.
+
+use kit::{Guest, Outcome, Request};
+
+struct EatMemory;
+
+impl Guest for EatMemory {
+    fn describe() -> String {
+        kit::vm_policy("eat-memory")
+    }
+
+    fn reconcile(_: Request) -> Outcome {
+        let mut taken: Vec<Vec<u8>> = Vec::new();
+        loop {
+            // Written to, so that it is not only address space.
+            taken.push(vec![1; 1 << 20]);
+            std::hint::black_box(&taken);
+        }
+    }
+}
+
+kit::export!(EatMemory with_types_in kit);

@@ -1,0 +1,84 @@
+//! What the guests share: raw bindings of the contract and the description of a VM policy. Raw and not the
+//! SDK's, since a hostile guest does what no SDK lets it do.
+
+wit_bindgen::generate!({
+    path: "../../../wit/v1",
+    world: "plugin",
+    pub_export_macro: true,
+    default_bindings_module: "kit",
+});
+
+pub use exports::vmhost::plugin::controller::Guest;
+pub use vmhost::plugin::types::*;
+
+/// A policy named `plugin` with one controller, `vms`, over VirtualMachines that it may patch.
+pub fn vm_policy(plugin: &str) -> String {
+    format!(
+        r#"{{
+  "apiVersion": "vmhost/v1",
+  "name": "{plugin}",
+  "controllers": [{{
+    "name": "vms",
+    "primary": {{ "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine" }}
+  }}],
+  "permissions": [
+    {{ "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine", "verbs": ["patch"] }}
+  ]
+}}"#
+    )
+}
+
+/// The turn that changes nothing.
+pub fn done() -> Outcome {
+    Outcome {
+        effects: Vec::new(),
+        next: Next::AwaitChange,
+    }
+}
+
+/// A JSON patch of the request's object that holds only while `spec.status` is `seen`: it becomes `status`, and
+/// the annotation gets its value.
+pub fn finish(request: &Request, seen: &str, status: &str, annotation: (&str, &str)) -> Effect {
+    let (name, value) = annotation;
+    let object: serde_json::Value = request
+        .object
+        .as_deref()
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    // A JSON patch cannot add a key to a map that is not there.
+    let add = if object.pointer("/metadata/annotations").is_some() {
+        let path = format!(
+            "/metadata/annotations/{}",
+            name.replace('~', "~0").replace('/', "~1")
+        );
+        serde_json::json!({ "op": "add", "path": path, "value": value })
+    } else {
+        serde_json::json!({ "op": "add", "path": "/metadata/annotations", "value": { name: value } })
+    };
+    let body = serde_json::json!([
+        { "op": "test", "path": "/spec/status", "value": seen },
+        { "op": "replace", "path": "/spec/status", "value": status },
+        add,
+    ]);
+    Effect::Patch(Patch {
+        key: request.key.clone(),
+        subresource: None,
+        type_: PatchType::Json,
+        body: body.to_string(),
+        if_version: None,
+    })
+}
+
+/// `spec.status` of the request's object; empty if it is gone or has none.
+pub fn status(request: &Request) -> String {
+    let object: serde_json::Value = request
+        .object
+        .as_deref()
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    object
+        .pointer("/spec/status")
+        .and_then(|status| status.as_str())
+        .unwrap_or_default()
+        .to_owned()
+}

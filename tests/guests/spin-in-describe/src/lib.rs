@@ -1,0 +1,19 @@
+//! Never returns from `describe`.
+
+use kit::{Guest, Outcome, Request};
+
+struct SpinInDescribe;
+
+impl Guest for SpinInDescribe {
+    fn describe() -> String {
+        loop {
+            std::hint::black_box(());
+        }
+    }
+
+    fn reconcile(_: Request) -> Outcome {
+        kit::done()
+    }
+}
+
+kit::export!(SpinInDescribe with_types_in kit);

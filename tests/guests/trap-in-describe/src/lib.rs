@@ -1,0 +1,17 @@
+//! Panics in `describe`.
+
+use kit::{Guest, Outcome, Request};
+
+struct TrapInDescribe;
+
+impl Guest for TrapInDescribe {
+    fn describe() -> String {
+        panic!("this policy cannot describe itself")
+    }
+
+    fn reconcile(_: Request) -> Outcome {
+        kit::done()
+    }
+}
+
+kit::export!(TrapInDescribe with_types_in kit);

@@ -1,0 +1,17 @@
+//! Panics in `reconcile`: its words reach the host only by stderr.
+
+use kit::{Guest, Outcome, Request};
+
+struct Trap;
+
+impl Guest for Trap {
+    fn describe() -> String {
+        kit::vm_policy("trap")
+    }
+
+    fn reconcile(request: Request) -> Outcome {
+        panic!("this policy always panics, at {}", request.key.name)
+    }
+}
+
+kit::export!(Trap with_types_in kit);

@@ -1,0 +1,88 @@
+//! The VM policy, with a number in its bytes: a test writes another number into the component and has another policy,
+//! without compiling. It finishes a VM that is creating and leaves its number on it; in mode `r` it also puts its
+//! number on VMs that carry another, in mode `t` its turn has two effects.
+
+use kit::{Effect, Guest, Next, Outcome, Patch, PatchType, Request};
+
+/// The mark, ten digits, the mode (`k` keeps what others stamped, `r` stamps again, `t` keeps and stamps twice), and padding.
+static STAMP: [u8; 32] = *b"VMHOST-STAMP-0000000000k--------";
+const ANNOTATION: &str = "vmhost.test/stamp";
+const SECOND: &str = "vmhost.test/second";
+
+struct Stamp {
+    number: String,
+    restamps: bool,
+    twice: bool,
+}
+
+impl Stamp {
+    fn read() -> Stamp {
+        // Not a constant to the compiler, since tests patch it.
+        let bytes = std::hint::black_box(&STAMP);
+        let digits = String::from_utf8_lossy(&bytes[13..23]).into_owned();
+        let number: u32 = digits.parse().expect("ten digits in STAMP");
+        Stamp {
+            number: number.to_string(),
+            restamps: bytes[23] == b'r',
+            twice: bytes[23] == b't',
+        }
+    }
+
+    fn is_on(&self, request: &Request) -> bool {
+        let object: serde_json::Value = request
+            .object
+            .as_deref()
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default();
+        let annotations = object.pointer("/metadata/annotations");
+        annotations
+            .and_then(|all| all.get(ANNOTATION))
+            .and_then(|value| value.as_str())
+            == Some(&self.number)
+    }
+
+    fn leave(&self, request: &Request, seen: &str) -> Outcome {
+        let mut effects = vec![kit::finish(
+            request,
+            seen,
+            "complete",
+            (ANNOTATION, &self.number),
+        )];
+        if self.twice {
+            let body =
+                serde_json::json!({ "metadata": { "annotations": { SECOND: self.number } } });
+            effects.push(Effect::Patch(Patch {
+                key: request.key.clone(),
+                subresource: None,
+                type_: PatchType::Merge,
+                body: body.to_string(),
+                if_version: None,
+            }));
+        }
+        Outcome {
+            effects,
+            next: Next::AwaitChange,
+        }
+    }
+}
+
+struct VmStamp;
+
+impl Guest for VmStamp {
+    fn describe() -> String {
+        kit::vm_policy("vm-stamp")
+    }
+
+    fn reconcile(request: Request) -> Outcome {
+        let stamp = Stamp::read();
+        match kit::status(&request).as_str() {
+            "creating" => stamp.leave(&request, "creating"),
+            "complete" if stamp.restamps && !stamp.is_on(&request) => {
+                stamp.leave(&request, "complete")
+            }
+            _ => kit::done(),
+        }
+    }
+}
+
+kit::export!(VmStamp with_types_in kit);

@@ -1,0 +1,156 @@
+//! Bad input at start-up: one clear line that names the thing at fault, and a non-zero exit.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use vmhost_tests::bad::{self, Bad};
+use vmhost_tests::guests::{self, Mode, PolicyFile};
+use vmhost_tests::real::PLAIN_USER;
+use vmhost_tests::server::TestServer;
+use vmhost_tests::vm::{self, Vms};
+use vmhost_tests::{both_servers, host, kubeconfig, net, run};
+
+fn good() -> Result<PolicyFile> {
+    PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)
+}
+
+both_servers!(plugins_that_cannot_be_loaded);
+async fn plugins_that_cannot_be_loaded(server: &TestServer) -> Result<()> {
+    vm::install(&server.client().await?).await?;
+    for Bad { what, bytes, says } in bad::plugins()? {
+        let policy = PolicyFile::new("broken", &bytes)?;
+        let exit = host::on(&server.kubeconfig())?
+            .plugin(policy.path())
+            .args(["--call-timeout", "1s"])
+            .run()
+            .await
+            .context(what)?;
+        let words: Vec<&str> = ["broken.wasm"].into_iter().chain(says).collect();
+        exit.expect_error(&words).context(what)?;
+    }
+    let exit = host::on(&server.kubeconfig())?
+        .plugin("no/such/plugin.wasm")
+        .run()
+        .await?;
+    exit.expect_error(&["no/such/plugin.wasm"])
+}
+
+/// Starts a good plugin on this kubeconfig and expects one line with these words.
+async fn refused(file: &Path, more: &[&str], words: &[&str]) -> Result<()> {
+    let policy = good()?;
+    let exit = host::on(file)?
+        .plugin(policy.path())
+        .args(more)
+        .run()
+        .await?;
+    exit.expect_error(words)
+}
+
+#[test]
+fn kubeconfigs_that_lead_nowhere() {
+    run::alone("kubeconfigs_that_lead_nowhere", async || {
+        let dir = tempfile::tempdir()?;
+        let write = |name: &str, text: &str| -> Result<std::path::PathBuf> {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text)?;
+            Ok(path)
+        };
+        refused(&dir.path().join("missing"), &[], &["missing"]).await?;
+        refused(&write("malformed", "{ clusters: [")?, &[], &["malformed"]).await?;
+        let [port] = net::free_ports()?;
+        let server = format!("http://127.0.0.1:{port}");
+        let nobody = write("nobody", &kubeconfig::text(&server, None, "x", None))?;
+        refused(&nobody, &[], &[&format!("127.0.0.1:{port}")]).await?;
+        refused(&nobody, &["--context", "elsewhere"], &["elsewhere"]).await
+    });
+}
+
+both_servers!(a_server_that_does_not_know_the_user);
+async fn a_server_that_does_not_know_the_user(server: &TestServer) -> Result<()> {
+    let text = std::fs::read_to_string(server.kubeconfig())?;
+    let token = kubeconfig::token(&text).context("the kubeconfig has a token")?;
+    let stranger = server
+        .dir()
+        .join(format!("stranger-{:08x}.kubeconfig", fastrand::u32(..)));
+    std::fs::write(&stranger, text.replace(&token, "a-token-that-nobody-has"))?;
+    refused(&stranger, &[], &["401"]).await
+}
+
+#[test]
+fn a_user_without_rights() {
+    run::real_only(
+        "a_user_without_rights",
+        Default::default(),
+        async |server| {
+            vm::install(&server.client().await?).await?;
+            let plain = server
+                .kubeconfig_of(PLAIN_USER)
+                .context("a real server has users")?;
+            refused(&plain, &[], &["403", "virtualmachines"]).await
+        },
+    );
+}
+
+both_servers!(two_hosts_on_one_port);
+async fn two_hosts_on_one_port(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = good()?;
+    let first = host::on(&server.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    let taken = first.metrics_addr().to_string();
+    let exit = host::bare()?
+        .arg("--kubeconfig")
+        .arg(server.kubeconfig())
+        .plugin(policy.path())
+        .args([
+            "--health-probe-bind-address",
+            "0",
+            "--metrics-bind-address",
+            &taken,
+        ])
+        .run()
+        .await?;
+    exit.expect_error(&[&taken])
+}
+
+both_servers!(a_crd_that_comes_later, own);
+async fn a_crd_that_comes_later(server: &TestServer) -> Result<()> {
+    let policy = good()?;
+    let host = host::on(&server.kubeconfig())?
+        .plugin(policy.path())
+        .spawn()?;
+    host.wait_for_line("VirtualMachine").await?;
+    ensure!(
+        host.probe("/readyz").await?.0 != 200,
+        "ready without its kind"
+    );
+    let vms = Vms::install(server).await?;
+    vms.create(0..3, 0).await?;
+    vms.until_complete(3).await?;
+    host.until_ready().await
+}
+
+both_servers!(a_host_drains_on_sigterm);
+async fn a_host_drains_on_sigterm(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = good()?;
+    let proxy = server.proxy().await?;
+    let hold = proxy.hold(|request| request.writes(vm::PLURAL));
+    let host = host::on(proxy.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    vms.create(0..1, 0).await?;
+    hold.reached(1).await?;
+    host.sigterm()?;
+    hold.release();
+    let exit = host.wait_exit().await?;
+    ensure!(exit.status.success(), "{exit:?}");
+    let vm = vms.get(&Vms::name(0)).await?.context("it is there")?;
+    ensure!(vm.complete(), "the call in flight was not settled: {vm:?}");
+    Ok(())
+}

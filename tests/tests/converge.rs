@@ -1,0 +1,283 @@
+//! Promise 1: every object's last change is reconciled by the newest plugin, whatever was cut, killed or
+//! swapped in between.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use vmhost_tests::expect::GENERATION;
+use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
+use vmhost_tests::proxy::Refusal;
+use vmhost_tests::server::TestServer;
+use vmhost_tests::vm::{PLURAL, Vms};
+use vmhost_tests::{both_servers, host};
+
+const MANY: usize = 1000;
+const PADDING: usize = 512;
+/// Swaps while VMs are created; at least twenty of the numbers must be seen on VMs.
+const SWAPS: u32 = 24;
+const SEEN: usize = 20;
+
+fn policy() -> Result<PolicyFile> {
+    PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)
+}
+
+both_servers!(vms_complete);
+async fn vms_complete(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    vms.create(0..10, PADDING).await?;
+    let _host = host::on(&server.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    vms.create(10..20, PADDING).await?;
+    vms.until_complete(20).await?;
+    // Not only what is new: a finished VM that a user reopens is finished again.
+    let reopened = vms.reopen(&Vms::name(3)).await?;
+    vms.until_one(&Vms::name(3), "it is finished again", |vm| {
+        vm.complete() && vm.version != reopened.version
+    })
+    .await?;
+    Ok(())
+}
+
+both_servers!(the_server_is_killed_in_a_burst, own);
+async fn the_server_is_killed_in_a_burst(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    let _host = host::on(&server.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    let creating = vms.create(0..MANY, PADDING);
+    let killing = async {
+        for done in [MANY / 10, MANY / 2] {
+            let what = format!("{done} VMs are complete");
+            vms.until(&what, |vms| {
+                vms.values().filter(|vm| vm.complete()).count() >= done
+            })
+            .await?;
+            server.kill9().await?;
+            server.restart().await?;
+        }
+        anyhow::Ok(())
+    };
+    tokio::try_join!(creating, killing)?;
+    vms.until_complete(MANY).await?;
+    Ok(())
+}
+
+both_servers!(watches_are_cut_and_history_is_gone, own);
+async fn watches_are_cut_and_history_is_gone(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    let proxy = server.proxy().await?;
+    let _host = host::on(proxy.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    let creating = vms.create(0..MANY, PADDING);
+    let cutting = async {
+        for (round, done) in [MANY / 10, MANY / 4, MANY / 2].into_iter().enumerate() {
+            let what = format!("{done} VMs are complete");
+            vms.until(&what, |vms| {
+                vms.values().filter(|vm| vm.complete()).count() >= done
+            })
+            .await?;
+            // Every second cut also takes the history, so that the watch cannot go on where it was.
+            if round % 2 == 1 {
+                let resumes = |request: &vmhost_tests::proxy::Request| {
+                    request.is_watch()
+                        && request.concerns(PLURAL)
+                        && request.param("sendInitialEvents").is_none()
+                };
+                proxy.refuse(1, Refusal::expired(), resumes);
+            }
+            proxy.cut_watches();
+        }
+        anyhow::Ok(())
+    };
+    tokio::try_join!(creating, cutting)?;
+    vms.until_complete(MANY).await?;
+    Ok(())
+}
+
+both_servers!(changes_and_deletions_while_the_watch_is_down_are_found);
+async fn changes_and_deletions_while_the_watch_is_down_are_found(
+    server: &TestServer,
+) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    let proxy = server.proxy().await?;
+    let host = host::on(proxy.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    vms.create(0..10, 0).await?;
+    vms.until_complete(10).await?;
+    proxy.refuse_connections(true);
+    vms.delete(&Vms::name(0)).await?;
+    vms.delete(&Vms::name(1)).await?;
+    vms.create_one(&Vms::name(1), 0).await?;
+    vms.reopen(&Vms::name(2)).await?;
+    proxy.refuse_connections(false);
+    vms.until_complete(9).await?;
+    ensure!(
+        vms.get(&Vms::name(0)).await?.is_none(),
+        "a deleted VM came back"
+    );
+    ensure!(host.probe("/healthz").await?.0 == 200);
+    Ok(())
+}
+
+both_servers!(a_server_without_streaming_lists_is_listed_in_pages);
+async fn a_server_without_streaming_lists_is_listed_in_pages(server: &TestServer) -> Result<()> {
+    for code in [400, 422] {
+        let vms = Vms::install(server).await?;
+        let policy = policy()?;
+        let proxy = server.proxy().await?;
+        proxy.deny_streaming_lists(code);
+        vms.create(0..20, 0).await?;
+        let _host = host::on(proxy.kubeconfig())?
+            .namespace(vms.namespace())
+            .plugin(policy.path())
+            .ready()
+            .await?;
+        vms.until_complete(20)
+            .await
+            .with_context(|| format!("denied by {code}"))?;
+        ensure!(
+            !proxy
+                .requests_where(|request| request.is_list(PLURAL))
+                .is_empty()
+        );
+    }
+    Ok(())
+}
+
+both_servers!(a_lost_answer_is_settled);
+async fn a_lost_answer_is_settled(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    let proxy = server.proxy().await?;
+    proxy.lose_answers(5, |request| {
+        request.method == "PATCH" && request.concerns(PLURAL)
+    });
+    let _host = host::on(proxy.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    vms.create(0..20, 0).await?;
+    vms.until_complete(20).await?;
+    Ok(())
+}
+
+both_servers!(policies_are_swapped_while_vms_are_created);
+async fn policies_are_swapped_while_vms_are_created(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    let host = host::on(&server.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    let plugin = [("plugin", "vm-stamp")];
+    let first = host.metrics().await?.sum(GENERATION, &plugin);
+    let mut created = 0;
+    for number in 2..2 + SWAPS {
+        let way = if number % 2 == 0 {
+            Way::Rename
+        } else {
+            Way::InPlace
+        };
+        policy.swap(&guests::vm_stamp(number, Mode::Keep)?, way)?;
+        let announced = host.until_metric(GENERATION, &plugin, first + f64::from(number - 1));
+        // All the time, also while the swap is under way; some of these get the old number, some the new one.
+        let (announced, ()) = tokio::try_join!(announced, vms.create(created..created + 40, 0))?;
+        ensure!(announced.sum(GENERATION, &plugin) == first + f64::from(number - 1));
+        // These come after the announcement: no call starts on an older generation any more.
+        let after = created + 40..created + 45;
+        created = after.end;
+        vms.create(after.clone(), 0).await?;
+        let all = vms.until_complete(created).await?;
+        for name in after.map(Vms::name) {
+            let stamp = all.get(&name).and_then(|vm| vm.stamp);
+            ensure!(
+                stamp == Some(number),
+                "{name} was created after {number} was announced and carries {stamp:?}"
+            );
+        }
+    }
+    let seen: BTreeSet<u32> = vms.list().await?.iter().filter_map(|vm| vm.stamp).collect();
+    ensure!(
+        seen.len() >= SEEN,
+        "only these numbers are on VMs: {seen:?}"
+    );
+    Ok(())
+}
+
+both_servers!(in_the_end_all_carry_the_newest_number);
+async fn in_the_end_all_carry_the_newest_number(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Restamp)?)?;
+    let _host = host::on(&server.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    vms.create(0..50, 0).await?;
+    vms.until_complete(50).await?;
+    let newest = 9;
+    // Nobody waits in between: a swap may overtake another, the last one counts.
+    for number in 2..=newest {
+        policy.swap(&guests::vm_stamp(number, Mode::Restamp)?, Way::Rename)?;
+    }
+    vms.until("all carry the newest number", |vms| {
+        vms.values()
+            .all(|vm| vm.complete() && vm.stamp == Some(newest))
+    })
+    .await?;
+    Ok(())
+}
+
+both_servers!(a_user_who_stops_a_vm_is_not_overwritten);
+async fn a_user_who_stops_a_vm_is_not_overwritten(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    let proxy = server.proxy().await?;
+    let hold = proxy.hold(|request| request.method == "PATCH" && request.concerns(PLURAL));
+    let _host = host::on(proxy.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    let name = Vms::name(0);
+    vms.create(0..1, 0).await?;
+    hold.reached(1).await?;
+    vms.merge(&name, json!({ "spec": { "status": "stopped" } }))
+        .await?;
+    hold.release();
+    // Settled: the refused patch was answered, and a VM that came later is complete.
+    proxy
+        .wait_for(1, |request| {
+            request.writes(PLURAL) && request.answered == Some(422)
+        })
+        .await?;
+    vms.create(1..2, 0).await?;
+    vms.until_one(&Vms::name(1), "the later VM is complete", |vm| {
+        vm.complete()
+    })
+    .await?;
+    let vm = vms.get(&name).await?.context("it is there")?;
+    ensure!(
+        vm.status == "stopped",
+        "the user's change was overwritten: {vm:?}"
+    );
+    Ok(())
+}

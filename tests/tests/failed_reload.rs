@@ -1,0 +1,85 @@
+//! Promise 9: a failed reload changes nothing but a counter, a log line and a status.
+
+use anyhow::{Context, Result, ensure};
+use vmhost_tests::bad::{self, Bad};
+use vmhost_tests::expect::{GENERATION, NOT_RELOADED, RELOADS};
+use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
+use vmhost_tests::host::Host;
+use vmhost_tests::server::TestServer;
+use vmhost_tests::vm::Vms;
+use vmhost_tests::{both_servers, host};
+
+const PLUGIN: (&str, &str) = ("plugin", "vm-stamp");
+
+async fn failures(host: &Host) -> Result<f64> {
+    Ok(host.metrics().await?.sum(RELOADS, &[PLUGIN, NOT_RELOADED]))
+}
+
+both_servers!(the_old_policy_stays);
+async fn the_old_policy_stays(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
+    let host = host::on(&server.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .args(["--call-timeout", "1s"])
+        .ready()
+        .await?;
+    let generation = host.metrics().await?.sum(GENERATION, &[PLUGIN]);
+    let all = bad::plugins()?.into_iter().chain(bad::wider()?);
+    for (number, Bad { what, bytes, says }) in all.enumerate() {
+        let before = failures(&host).await?;
+        let spoken = host.output().len();
+        policy.swap(&bytes, Way::Rename)?;
+        host.until_metric(RELOADS, &[PLUGIN, NOT_RELOADED], before + 1.0)
+            .await
+            .context(what)?;
+        let output = host.output();
+        let said = output[spoken..]
+            .iter()
+            .any(|line| says.iter().all(|word| line.contains(word)));
+        ensure!(
+            said,
+            "{what}: no new line holds {says:?}: {:#?}",
+            &output[spoken..]
+        );
+        ensure!(
+            host.metrics().await?.sum(GENERATION, &[PLUGIN]) == generation,
+            "{what}: a new generation"
+        );
+        vms.create(number..number + 1, 0).await?;
+        let name = Vms::name(number);
+        let vm = vms
+            .until_one(&name, "the old policy works", |vm| vm.complete())
+            .await
+            .context(what)?;
+        ensure!(vm.stamp == Some(1), "{what}: {vm:?}");
+    }
+    // And a good one is loaded afterwards.
+    policy.swap(&guests::vm_stamp(2, Mode::Keep)?, Way::Rename)?;
+    host.until_metric(GENERATION, &[PLUGIN], generation + 1.0)
+        .await?;
+    Ok(())
+}
+
+both_servers!(a_file_that_grows_slowly_is_never_loaded_in_part);
+async fn a_file_that_grows_slowly_is_never_loaded_in_part(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
+    let host = host::on(&server.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    let generation = host.metrics().await?.sum(GENERATION, &[PLUGIN]);
+    for number in 2..12 {
+        policy.swap(&guests::vm_stamp(number, Mode::Keep)?, Way::InPlace)?;
+        host.until_metric(GENERATION, &[PLUGIN], generation + f64::from(number - 1))
+            .await?;
+    }
+    ensure!(
+        failures(&host).await? == 0.0,
+        "half a file was taken for a plugin"
+    );
+    Ok(())
+}
