@@ -151,7 +151,10 @@ pub(crate) fn decode(object: &mut Value) -> Result<Vec<String>, ApiError> {
     let empty = |v: &Value| {
         v.as_array().is_some_and(Vec::is_empty) || v.as_object().is_some_and(Map::is_empty)
     };
-    metadata.retain(|_, value| !empty(value) && value.as_str() != Some(""));
+    // An empty managedFields says something: that ownership ends.
+    metadata.retain(|field, value| {
+        field == "managedFields" || !(empty(value) || value.as_str() == Some(""))
+    });
     metadata.remove("selfLink");
     Ok(unknown)
 }

@@ -183,43 +183,17 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
 }
 
 fn refusal(call: &Call<'_>, error: ApplyError) -> ApiError {
+    let message = error.to_string();
     match error {
         ApplyError::Conflict(conflicts) => {
-            let listed: Vec<String> = conflicts
-                .iter()
-                .map(|c| format!("{}: {}", c.message, c.field))
-                .collect();
-            let message = match listed.as_slice() {
-                [one] => format!("Apply failed with 1 conflict: {one}"),
-                many => format!(
-                    "Apply failed with {} conflicts: {}",
-                    many.len(),
-                    group(&conflicts)
-                ),
-            };
-            let causes = conflicts.iter().map(
-                |c| json!({ "reason": "FieldManagerConflict", "message": c.message, "field": c.field }),
-            );
-            ApiError::new(409, "Conflict", message).with_causes(causes.collect())
+            let cause = |c: &apply::Conflict| json!({ "reason": "FieldManagerConflict", "message": c.message, "field": c.field });
+            ApiError::new(409, "Conflict", message)
+                .with_causes(conflicts.iter().map(cause).collect())
         }
-        ApplyError::Undeclared(message) => ApiError::internal(message),
-        ApplyError::Invalid(message) => {
+        ApplyError::Undeclared(_) => ApiError::internal(message),
+        ApplyError::Invalid(_) => {
             tracing::debug!(name = call.name, message, "an applied object is no good");
             ApiError::bad_request(message)
         }
     }
-}
-
-/// Conflicts by manager, as kubectl prints them.
-fn group(conflicts: &[apply::Conflict]) -> String {
-    let mut managers: Vec<&str> = conflicts.iter().map(|c| c.message.as_str()).collect();
-    managers.dedup();
-    let of = |manager: &str| {
-        let fields = conflicts
-            .iter()
-            .filter(|c| c.message == manager)
-            .map(|c| format!("- {}", c.field));
-        format!("{manager}:\n{}", fields.collect::<Vec<_>>().join("\n"))
-    };
-    managers.into_iter().map(of).collect::<Vec<_>>().join("\n")
 }

@@ -125,11 +125,12 @@ impl Server {
     /// Stops: no new connection, watches end, requests are answered, at most 5 s long.
     pub async fn stop(mut self) {
         self.stop.cancel();
-        if let Some(mut accepting) = self.accepting.take() {
-            if tokio::time::timeout(DRAIN, &mut accepting).await.is_err() {
-                self.kill.cancel();
-                let _ = accepting.await;
-            }
+        let Some(mut accepting) = self.accepting.take() else {
+            return;
+        };
+        if tokio::time::timeout(DRAIN, &mut accepting).await.is_err() {
+            self.kill.cancel();
+            let _ = accepting.await;
         }
     }
 

@@ -3,11 +3,13 @@
 //! Owns the order of the steps (decode, carry over what the server owns, prune, default, validate, track ownership,
 //! compare, store). Must not know HTTP, or how a patch made the new object.
 
+mod steps;
+
 use serde_json::{Value, json};
 
-use crate::apply::{Manager, RESET_MAIN, RESET_STATUS, track_update};
+use crate::apply::{Manager, RESET_MAIN, RESET_STATUS, keep_times, track_update};
 use crate::kinds::{Target, join_version};
-use crate::request::{Options, Validation};
+use crate::request::Options;
 use crate::state::Inner;
 use crate::status::{ApiError, INVALID, cause};
 use crate::store::{Key, Object};
@@ -19,6 +21,9 @@ pub(crate) enum Door {
     Main,
     Status,
 }
+
+pub(crate) use steps::check_type;
+use steps::{check, check_place, check_preconditions, prepare, shape};
 
 /// One write request.
 #[derive(Clone, Copy, Debug)]
@@ -79,44 +84,6 @@ impl Call<'_> {
         };
         track_update(self.target.schema(), live, new, &manager, self.now);
     }
-}
-
-/// Checks what a body says that it is, and fills it in for built-in kinds.
-pub(crate) fn check_type(target: &Target, body: &mut Value) -> Result<(), ApiError> {
-    let Some(map) = body.as_object_mut() else {
-        return Err(ApiError::bad_request(
-            "the object provided is unrecognized: json: cannot unmarshal into an object",
-        ));
-    };
-    for (field, shown, expected) in [
-        ("apiVersion", "apiVersion", target.api_version()),
-        ("kind", "Kind", target.kind.kind.clone()),
-    ] {
-        match map.get(field).and_then(Value::as_str).unwrap_or_default() {
-            "" if target.kind.custom => {
-                let text = Value::Object(map.clone());
-                return Err(ApiError::bad_request(format!(
-                    "Object '{shown}' is missing in '{text}'"
-                )));
-            }
-            "" => {
-                map.insert(field.to_owned(), json!(expected));
-            }
-            got if got == expected => {}
-            got if field == "kind" => {
-                let version = &target.version().name;
-                return Err(ApiError::bad_request(format!(
-                    "{got} in version {version:?} cannot be handled as a {expected}: the kind in the data does not match"
-                )));
-            }
-            got => {
-                return Err(ApiError::bad_request(format!(
-                    "the API version in the data ({got}) does not match the expected API version ({expected})"
-                )));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Stores an object that is not there yet. `tracked`: an apply has already said who owns what.
@@ -278,7 +245,8 @@ pub(crate) fn replace(
     if !tracked {
         call.track(Some(&shown), &mut new);
     }
-    if same(&shown, &new) {
+    keep_times(&shown, &mut new);
+    if *shown == new {
         return Ok(Done {
             code: 200,
             object: shown,
@@ -311,136 +279,6 @@ pub(crate) fn replace(
     })
 }
 
-/// Name and namespace of the body are those of the path.
-fn check_place(call: &Call<'_>, new: &mut Value) -> Result<(), ApiError> {
-    let name = meta::text(new, "name");
-    if name.is_empty() && !call.name.is_empty() {
-        meta::set(new, "name", Some(json!(call.name)));
-    } else if !call.name.is_empty() && name != call.name {
-        let url = call.name;
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({url})"
-        )));
-    }
-    let namespace = meta::text(new, "namespace");
-    if !call.target.kind.namespaced {
-        meta::set(new, "namespace", None);
-    } else if namespace.is_empty() {
-        meta::set(new, "namespace", Some(json!(call.namespace)));
-    } else if namespace != call.namespace {
-        return Err(ApiError::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
-    Ok(())
-}
-
-fn check_preconditions(call: &Call<'_>, shown: &Value, new: &Value) -> Result<(), ApiError> {
-    let (asked, live) = (meta::text(new, "uid"), meta::text(shown, "uid"));
-    if !asked.is_empty() && asked != live {
-        let why = format!(
-            "Precondition failed: UID in precondition: {asked}, UID in object meta: {live}"
-        );
-        return Err(ApiError::conflict(call.target, call.name, why));
-    }
-    let asked = meta::text(new, "resourceVersion");
-    if !asked.is_empty() && asked != "0" && asked != meta::text(shown, "resourceVersion") {
-        if asked.parse::<u64>().is_err() {
-            let why = cause(
-                INVALID,
-                "metadata.resourceVersion",
-                format!("Invalid value: {asked:?}: invalid syntax"),
-            );
-            return Err(ApiError::invalid(call.target, call.name, &[why]));
-        }
-        return Err(ApiError::stale(call.target, call.name));
-    }
-    Ok(())
-}
-
-/// Prunes and defaults; unknown fields are refused, told, or silently dropped.
-fn shape(
-    call: &Call<'_>,
-    new: &mut Value,
-    mut unknown: Vec<String>,
-) -> Result<Vec<String>, ApiError> {
-    let target = call.target;
-    target.complete(new);
-    if let Some(schema) = target.schema() {
-        unknown.extend(schema.prune(new));
-        schema.apply_defaults(new);
-    }
-    let mut warnings: Vec<String> = target.version().warning.iter().cloned().collect();
-    let texts = unknown
-        .iter()
-        .map(|field| format!("unknown field {field:?}"));
-    match call.options.validation {
-        Validation::Ignore => {}
-        Validation::Warn => warnings.extend(texts),
-        Validation::Strict if unknown.is_empty() => {}
-        Validation::Strict => {
-            let all: Vec<String> = texts.collect();
-            let why = format!("strict decoding error: {}", all.join(", "));
-            if call.is_patch {
-                let patched = cause(
-                    INVALID,
-                    "patch",
-                    format!("Invalid value: {:?}: {why}", new.to_string()),
-                );
-                let mut error = ApiError::invalid_of("", "", &[patched]);
-                error.message = error.message.trim_start().to_owned();
-                return Err(error);
-            }
-            let (kind, version) = (&target.kind.kind, &target.version().name);
-            return Err(ApiError::bad_request(format!(
-                "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
-            )));
-        }
-    }
-    Ok(warnings)
-}
-
-/// What two kinds do with their objects before they are checked.
-fn prepare(
-    inner: &Inner,
-    call: &Call<'_>,
-    live: Option<&Value>,
-    new: &mut Value,
-) -> Result<(), ApiError> {
-    match &*call.target.kind.storage {
-        namespace::STORAGE => namespace::prepare(live, new),
-        crd::STORAGE => {
-            let causes = crd::prepare(inner, live, new);
-            if !causes.is_empty() {
-                return Err(ApiError::invalid(
-                    call.target,
-                    meta::text(new, "name"),
-                    &causes,
-                ));
-            }
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-fn check(
-    call: &Call<'_>,
-    name: &str,
-    new: &Value,
-    mut causes: Vec<crate::schema::Cause>,
-) -> Result<(), ApiError> {
-    causes.extend(meta::validate(new, call.target.kind.label_names));
-    if let Some(schema) = call.target.schema() {
-        causes.extend(schema.validate(new));
-    }
-    if causes.is_empty() {
-        Ok(())
-    } else {
-        Err(ApiError::invalid(call.target, name, &causes))
-    }
-}
-
 fn set_or_remove(object: &mut Value, field: &str, value: Option<Value>) {
     if let Some(map) = object.as_object_mut() {
         match value {
@@ -459,23 +297,6 @@ fn same_content(a: &Value, b: &Value) -> bool {
             .collect::<Vec<_>>()
     };
     content(a) == content(b)
-}
-
-/// Equal but for the times at which ownership was noted.
-fn same(a: &Value, b: &Value) -> bool {
-    let timeless = |v: &Value| {
-        let mut v = v.clone();
-        if let Some(entries) = meta::of(&mut v)
-            .get_mut("managedFields")
-            .and_then(Value::as_array_mut)
-        {
-            for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-                entry.remove("time");
-            }
-        }
-        v
-    };
-    a == b || timeless(a) == timeless(b)
 }
 
 /// The status of a write that this server makes on its own account, as controllers of a real one would.

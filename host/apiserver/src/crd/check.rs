@@ -59,7 +59,8 @@ pub(crate) fn check(live: Option<&Value>, new: &Value) -> Vec<Cause> {
             format!("Invalid value: {name:?}: must be spec.names.plural+\".\"+spec.group");
         causes.push(cause(INVALID, "metadata.name", message));
     }
-    if !group.is_empty() && !(is_subdomain(group) && group.contains('.')) {
+    let domain = is_subdomain(group) && group.contains('.');
+    if !group.is_empty() && !domain {
         let message = format!("Invalid value: {group:?}: should be a domain with at least one dot");
         causes.push(cause(INVALID, "spec.group", message));
     }

@@ -1,0 +1,343 @@
+//! What a user does with kubectl works: run with every kubectl that is there.
+//!
+//! `KUBECTL` may hold several paths, separated by colons; otherwise the one of the `PATH` is taken, and of those that
+//! lie beside it with a version in their names the oldest and the newest. Without any the test says that it is skipped.
+
+#![allow(clippy::unwrap_used, reason = "a test may end by a panic")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use vmhost_apiserver::{Options, Server, State};
+
+const CRD: &str = r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: virtualmachines.cloud.waibizi.com
+spec:
+  group: cloud.waibizi.com
+  scope: Namespaced
+  names: { kind: VirtualMachine, plural: virtualmachines, singular: virtualmachine, shortNames: [vm] }
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              name: { type: string }
+              memory: { type: integer }
+              status: { type: string }
+    additionalPrinterColumns:
+    - { name: Status, type: string, jsonPath: .spec.status }
+    - { name: Memory, type: integer, jsonPath: .spec.memory }
+"#;
+
+const VM: &str = r#"
+apiVersion: cloud.waibizi.com/v1
+kind: VirtualMachine
+metadata: { name: public-wx }
+spec: { name: waibizi-wx-virtual-machine, memory: 4096, status: creating }
+"#;
+
+const CM: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: { name: settings }
+data: { a: "1" }
+"#;
+
+fn kubectls() -> Vec<PathBuf> {
+    if let Some(list) = std::env::var_os("KUBECTL") {
+        return std::env::split_paths(&list)
+            .filter(|p| p.is_file())
+            .collect();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .map(|dir| dir.join("kubectl"))
+        .find(|p| p.is_file());
+    let Some(found) = found else {
+        return Vec::new();
+    };
+    let real = found.canonicalize().unwrap_or_else(|_| found.clone());
+    let beside = real.parent().and_then(|dir| dir.read_dir().ok());
+    let mut versioned: Vec<PathBuf> = beside
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("kubectl.1.")
+        })
+        .collect();
+    versioned.sort();
+    match versioned.as_slice() {
+        [] => vec![found],
+        [one] => vec![one.clone()],
+        [oldest, .., newest] => vec![oldest.clone(), newest.clone()],
+    }
+}
+
+/// A kubectl with a home and a kubeconfig of its own.
+struct Kubectl {
+    binary: PathBuf,
+    home: TempDir,
+}
+
+impl Kubectl {
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        command
+            .args(args)
+            .env("HOME", self.home.path())
+            .env("KUBECONFIG", self.home.path().join("config"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, args: &[&str], input: &str, env: &[(&str, &str)]) -> (bool, String) {
+        let mut child = self
+            .command(args)
+            .envs(env.iter().copied())
+            .spawn()
+            .unwrap();
+        // A kubectl that reads nothing closes its end; that is no failure.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&text).into_owned(),
+        )
+    }
+
+    /// Runs it and expects words in what it prints.
+    fn ok(&self, args: &[&str], input: &str, words: &[&str]) -> String {
+        let (success, text) = self.run(args, input, &[]);
+        assert!(success, "{} {args:?}: {text}", self.binary.display());
+        for word in words {
+            assert!(
+                text.contains(word),
+                "{} {args:?} lacks {word:?}: {text}",
+                self.binary.display()
+            );
+        }
+        text
+    }
+
+    fn fails(&self, args: &[&str], input: &str, words: &[&str]) {
+        let (success, text) = self.run(args, input, &[]);
+        assert!(!success, "{} {args:?}: {text}", self.binary.display());
+        for word in words {
+            assert!(
+                text.contains(word),
+                "{} {args:?} lacks {word:?}: {text}",
+                self.binary.display()
+            );
+        }
+    }
+
+    fn watch(&self) -> Child {
+        self.command(&["get", "vm", "-w", "--request-timeout=60s"])
+            .spawn()
+            .unwrap()
+    }
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "a skipped test says so")]
+fn users_work_with_virtual_machines() {
+    let binaries = kubectls();
+    if binaries.is_empty() {
+        eprintln!("SKIPPED: no kubectl in KUBECTL or PATH");
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    for binary in binaries {
+        let server = runtime
+            .block_on(Server::start(State::new(), Options::default()))
+            .unwrap();
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("config"), server.kubeconfig()).unwrap();
+        eprintln!("with {}", binary.display());
+        session(&Kubectl { binary, home });
+        runtime.block_on(server.stop());
+    }
+}
+
+fn session(k: &Kubectl) {
+    k.ok(&["version"], "", &["v1.36.0-vmhost-dev"]);
+    k.ok(&["get", "ns"], "", &["default", "kube-system", "Active"]);
+    k.ok(&["api-resources"], "", &["configmaps", "leases"]);
+    k.fails(&["get", "vm"], "", &["doesn't have a resource type"]);
+    definitions_and_reads(k);
+    writes(k);
+    built_in(k);
+    k.ok(&["delete", "vm", "public-wx"], "", &["deleted"]);
+    k.fails(&["get", "vm", "public-wx"], "", &["NotFound"]);
+    k.ok(&["delete", "-f", "-"], CRD, &["deleted"]);
+}
+
+fn definitions_and_reads(k: &Kubectl) {
+    k.ok(&["apply", "-f", "-"], CRD, &["created"]);
+    let established = [
+        "wait",
+        "--for=condition=Established",
+        "crd/virtualmachines.cloud.waibizi.com",
+        "--timeout=10s",
+    ];
+    k.ok(&established, "", &["condition met"]);
+    let mut watch = k.watch();
+    k.ok(&["apply", "-f", "-"], VM, &["created"]);
+    k.ok(
+        &["get", "vm"],
+        "",
+        &["STATUS", "MEMORY", "public-wx", "creating", "4096"],
+    );
+    k.ok(
+        &["get", "vm", "-A", "-o", "wide"],
+        "",
+        &["NAMESPACE", "default"],
+    );
+    let status = k.ok(
+        &["get", "vm", "public-wx", "-o", "jsonpath={.spec.status}"],
+        "",
+        &[],
+    );
+    assert_eq!(status, "creating");
+    k.ok(&["get", "vm", "-o", "yaml"], "", &["kind: VirtualMachine"]);
+    let args = [
+        "patch",
+        "vm",
+        "public-wx",
+        "--type=merge",
+        "-p",
+        r#"{"spec":{"status":"complete"}}"#,
+    ];
+    k.ok(&args, "", &["patched"]);
+    // The watch has what happened meanwhile; it is given a moment to print.
+    std::thread::sleep(Duration::from_millis(500));
+    watch.kill().unwrap();
+    let output = watch.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        text.contains("public-wx") && text.contains("complete"),
+        "get -w: {text}"
+    );
+}
+
+fn writes(k: &Kubectl) {
+    k.ok(&["apply", "-f", "-"], VM, &["configured"]);
+    k.ok(&["apply", "-f", "-"], VM, &["unchanged"]);
+    let larger = VM.replace("4096", "8192");
+    k.ok(&["diff", "-f", "-"], VM, &[]);
+    k.fails(&["diff", "-f", "-"], &larger, &["8192"]);
+    k.ok(&["apply", "-f", "-"], &larger, &["configured"]);
+    let wait = [
+        "wait",
+        "--for=jsonpath={.spec.memory}=8192",
+        "vm/public-wx",
+        "--timeout=10s",
+    ];
+    k.ok(&wait, "", &["condition met"]);
+    k.ok(
+        &["describe", "vm", "public-wx"],
+        "",
+        &["Memory:", "8192", "Events:"],
+    );
+    // From a client-side to a server-side apply, with a second manager in between.
+    k.ok(
+        &["apply", "--server-side", "-f", "-"],
+        &larger,
+        &["serverside-applied"],
+    );
+    let other = ["apply", "--server-side", "--field-manager=other", "-f", "-"];
+    k.fails(&other, VM, &["conflict", ".spec.memory"]);
+    let force = [
+        "apply",
+        "--server-side",
+        "--force-conflicts",
+        "--field-manager=other",
+        "-f",
+        "-",
+    ];
+    k.ok(&force, VM, &["serverside-applied"]);
+    let managers = k.ok(
+        &[
+            "get",
+            "vm",
+            "public-wx",
+            "-o",
+            "yaml",
+            "--show-managed-fields",
+        ],
+        "",
+        &[],
+    );
+    assert!(managers.contains("manager: other"), "{managers}");
+    k.ok(&["label", "vm", "public-wx", "tier=one"], "", &["labeled"]);
+    k.ok(
+        &["get", "vm", "-l", "tier in (one,two)"],
+        "",
+        &["public-wx"],
+    );
+    k.ok(&["annotate", "vm", "public-wx", "a=b"], "", &["annotate"]);
+    let edit = ["edit", "vm", "public-wx"];
+    let (success, text) = k.run(&edit, "", &[("EDITOR", "sed -i s/4096/1024/")]);
+    assert!(success && text.contains("edited"), "{text}");
+    k.ok(&["get", "vm", "public-wx"], "", &["1024"]);
+    let strategic = ["patch", "vm", "public-wx", "-p", r#"{"spec":{"memory":1}}"#];
+    k.fails(&strategic, "", &["not supported"]);
+    let test = r#"[{"op":"test","path":"/spec/status","value":"no"}]"#;
+    let patch = ["patch", "vm", "public-wx", "--type=json", "-p", test];
+    k.fails(&patch, "", &["invalid"]);
+    let unknown = VM.replace("memory: 4096", "memory: 4096, color: red");
+    k.fails(&["apply", "-f", "-"], &unknown, &["unknown field", "color"]);
+    let wrong = VM.replace("4096", "much").replace("public-wx", "wrong");
+    k.fails(&["apply", "-f", "-"], &wrong, &["memory"]);
+    k.ok(&["explain", "vm.spec"], "", &["memory"]);
+    let live = k.ok(&["get", "vm", "public-wx", "-o", "json"], "", &[]);
+    k.ok(
+        &["replace", "-f", "-"],
+        &live.replace("1024", "2048"),
+        &["replaced"],
+    );
+}
+
+fn built_in(k: &Kubectl) {
+    k.ok(&["apply", "-f", "-"], CM, &["created"]);
+    k.ok(
+        &["apply", "-f", "-"],
+        &CM.replace("a:", "b:"),
+        &["configured"],
+    );
+    let data = k.ok(
+        &["get", "cm", "settings", "-o", "jsonpath={.data}"],
+        "",
+        &[],
+    );
+    assert_eq!(data, r#"{"b":"1"}"#);
+    k.ok(
+        &["patch", "cm", "settings", "-p", r#"{"data":{"c":"2"}}"#],
+        "",
+        &["patched"],
+    );
+    k.ok(&["get", "cm"], "", &["DATA", "settings", "2"]);
+    k.ok(&["describe", "cm", "settings"], "", &["settings"]);
+    let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: other}}";
+    k.ok(&["create", "-f", "-"], namespace, &["created"]);
+    k.ok(&["get", "ns", "other"], "", &["Active"]);
+    k.ok(&["delete", "ns", "other"], "", &["deleted"]);
+    k.ok(&["get", "events"], "", &["No resources"]);
+}
