@@ -239,10 +239,7 @@ pub(super) fn with_parents(place: Option<Place<'_>>, set: &Set) -> Set {
                 }
                 _ => None,
             },
-            (Step::Key(_), Some(place)) => match list_of(place) {
-                Some(list) => Some(list.item),
-                None => None,
-            },
+            (Step::Key(_), Some(place)) => list_of(place).map(|list| list.item),
             _ => None,
         };
         out.children

@@ -67,7 +67,7 @@ pub(super) fn matches(format: &str, text: &str) -> bool {
         "email" => EMAIL.is_match(text),
         "hostname" => text.len() <= 255 && HOSTNAME.is_match(text),
         "mac" => MAC.is_match(text),
-        "byte" => BASE64.is_match(text) && text.len() % 4 == 0,
+        "byte" => BASE64.is_match(text) && text.len().is_multiple_of(4),
         "duration" => DURATION.is_match(text),
         "hexcolor" => HEX_COLOR.is_match(text),
         "k8sshortname" => text.len() <= 63 && LABEL.is_match(text),
