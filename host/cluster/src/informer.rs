@@ -13,6 +13,7 @@ use crate::connect::Connection;
 use crate::store::Store;
 use crate::text::{IngestError, Wanted};
 
+mod follow;
 mod lines;
 mod query;
 mod state;

@@ -93,7 +93,7 @@ pub(crate) async fn load(
         user: None,
     };
     match Config::from_custom_kubeconfig(merged, &selected).await {
-        Ok(config) if config.cluster_url.host().is_none() => {
+        Ok(config) if !matches!(config.cluster_url.scheme_str(), Some("http" | "https")) => {
             let detail = format!(
                 "server {:?} is not a URL such as https://host:6443",
                 config.cluster_url.to_string()

@@ -249,9 +249,9 @@ impl Store {
         result
     }
 
-    /// Puts an object in; does the store show something else now? A lower version of the same uid never replaces a higher one.
+    /// Puts an object in; the snapshot, if the store shows something else now. A lower version of the same uid never replaces a higher one.
     /// `moves`: an event of a watch, which is complete up to it; an item of a list is not.
-    pub(crate) fn upsert(&self, object: Object, moves: bool) -> bool {
+    pub(crate) fn upsert(&self, object: Object, moves: bool) -> Option<Snapshot> {
         self.change(|state| {
             if moves {
                 state.position = state.position.max(object.version);
@@ -260,21 +260,22 @@ impl Store {
             if let Some(entry) = state.objects.get_mut(&object.name) {
                 entry.list = list;
                 if entry.snapshot.uid == object.uid && entry.snapshot.version >= object.version {
-                    return false;
+                    return None;
                 }
                 state.bytes = state.bytes - entry.snapshot.text.len() + object.text.len();
                 entry.snapshot = Arc::new(object);
-                return true;
+                return Some(entry.snapshot.clone());
             }
             state.bytes += OVERHEAD + object.text.len();
+            let snapshot = Arc::new(object);
             state.objects.insert(
-                object.name.clone(),
+                snapshot.name.clone(),
                 Entry {
-                    snapshot: Arc::new(object),
+                    snapshot: snapshot.clone(),
                     list,
                 },
             );
-            true
+            Some(snapshot)
         })
     }
 

@@ -14,25 +14,21 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use http_body_util::BodyExt;
-use kube::client::Body;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::lines::{LINE_MAX, Lines, TooLong};
-use super::query::{self, From, Page, bookmark, list_path, watch_path};
-use super::{Cause, Notice, Phase, Shared};
+use super::follow::{Follower, end_list, put};
+use super::lines::{LINE_MAX, TooLong};
+use super::query::{From, Page, list_path, watch_path};
+use super::{Phase, Shared};
 use crate::api::{CallError, Refused, chain, request};
 use crate::backoff::Backoff;
 use crate::connect::Connection;
 use crate::discovery::{ClusterError, Resource};
-use crate::text::{self, IngestError};
 
 /// How long the server may keep a watch: drawn from 5 to 10 minutes, as client-go, so that not all end at once.
 const WATCH_SECONDS: std::ops::RangeInclusive<u64> = 300..=600;
 /// How long past its end a watch may be silent before its connection counts as dead.
 const WATCH_GRACE: Duration = Duration::from_secs(30);
-/// How long a streaming list may be silent; a server that knows it sends objects, or its end, at once.
-const LIST_SILENCE: Duration = Duration::from_secs(60);
 /// How long the head of an answer may take.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a page of a list may take: the API server's own limit of a request.
@@ -64,7 +60,7 @@ enum State {
 }
 
 /// Why a list or watch did not come to its natural end.
-enum Failure {
+pub(super) enum Failure {
     /// 404: the kind is no longer served.
     NotServed,
     /// The server has no streaming list.
@@ -353,145 +349,4 @@ impl Task {
             }
         }
     }
-}
-
-/// Reads the events of one watch into the store.
-struct Follower<'a> {
-    shared: &'a Shared,
-    /// Objects still come as a list.
-    listing: bool,
-    events: u64,
-    /// The `ERROR` event that ended it.
-    refused: Option<Refused>,
-}
-
-impl Follower<'_> {
-    /// Until the stream ends; says how it did.
-    async fn follow(&mut self, mut body: Body, silence: Duration) -> Result<String, Failure> {
-        let mut lines = Lines::default();
-        loop {
-            let patience = if self.listing { LIST_SILENCE } else { silence };
-            let frame = match timeout(patience, body.frame()).await {
-                Err(_) if self.listing => {
-                    return Err(Failure::NoStreaming(format!("silent for {patience:?}")));
-                }
-                Err(_) => return Ok(format!("silent for {patience:?}")),
-                Ok(None) => return Ok("the server ended it".into()),
-                Ok(Some(Err(error))) => return Ok(chain(&error)),
-                Ok(Some(Ok(frame))) => frame,
-            };
-            if let Ok(piece) = frame.into_data() {
-                lines.push(&piece, |line| self.line(line))?;
-            }
-            if self.refused.is_some() {
-                return Ok("an error event".into());
-            }
-        }
-    }
-
-    fn line(&mut self, line: &[u8]) -> Result<(), Failure> {
-        if self.refused.is_some() {
-            return Ok(());
-        }
-        self.events += 1;
-        let parsed = std::str::from_utf8(line)
-            .map_err(IngestError::from)
-            .and_then(|line| Ok(query::event(line)?));
-        let (kind, object) = match parsed {
-            Ok(parsed) => parsed,
-            Err(error) => {
-                skip(self.shared, &error);
-                return Ok(());
-            }
-        };
-        match &*kind {
-            "ADDED" | "MODIFIED" => put(self.shared, object, self.listing),
-            "DELETED" => self.deleted(object),
-            "BOOKMARK" => return self.bookmark(object),
-            "ERROR" => self.refused = Some(Refused::from_event(object)),
-            // Newer servers may have more to say.
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn deleted(&self, object: &str) {
-        match text::head(object) {
-            Ok(head) => {
-                if self
-                    .shared
-                    .store
-                    .delete(&head.name, &head.uid, head.version, !self.listing)
-                {
-                    let (name, version, uid) = (&head.name, head.version, &*head.uid);
-                    self.shared.notify(Notice {
-                        name,
-                        cause: Cause::Deleted,
-                        version,
-                        uid,
-                    });
-                }
-            }
-            Err(error) => skip(self.shared, &error),
-        }
-    }
-
-    fn bookmark(&mut self, object: &str) -> Result<(), Failure> {
-        let bookmark = bookmark(object)
-            .map_err(|error| Failure::Nonsense(format!("a bookmark is not valid: {error}")))?;
-        let Some(version) = bookmark.version else {
-            return Err(Failure::Nonsense("a bookmark has no version".into()));
-        };
-        if !self.listing {
-            self.shared.store.set_position(version);
-        } else if bookmark.ends_list {
-            self.listing = false;
-            end_list(self.shared, version);
-            self.shared.enter(Phase::Watching);
-        } else {
-            // A server that knows streaming lists sends no bookmark before the list's end.
-            return Err(Failure::NoStreaming(
-                "a bookmark that does not end the list".into(),
-            ));
-        }
-        Ok(())
-    }
-}
-
-/// Puts an object of a list or an event into the store, then tells.
-fn put(shared: &Shared, raw: &str, listing: bool) {
-    let object = match text::ingest(raw, &shared.spec.kind, &shared.spec.wanted) {
-        Ok(object) => object,
-        Err(error) => return skip(shared, &error),
-    };
-    let cause = match (listing, shared.store.is_synced()) {
-        (false, _) => Cause::Changed,
-        (true, false) => Cause::Initial,
-        (true, true) => Cause::Relisted,
-    };
-    let (name, uid, version) = (object.name.clone(), object.uid.clone(), object.version);
-    if shared.store.upsert(object, !listing) {
-        shared.notify(Notice {
-            name: &name,
-            cause,
-            version,
-            uid: &uid,
-        });
-    }
-}
-
-fn end_list(shared: &Shared, version: u64) {
-    for removed in shared.store.end_list(version) {
-        shared.notify(Notice {
-            name: &removed.name,
-            cause: Cause::Deleted,
-            version,
-            uid: &removed.uid,
-        });
-    }
-}
-
-fn skip(shared: &Shared, error: &IngestError) {
-    shared.count(|progress| progress.skipped += 1);
-    shared.observer.skipped(&shared.spec.kind, error);
 }

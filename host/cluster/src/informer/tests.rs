@@ -1,1 +1,531 @@
 use super::*;
+use crate::fake::{Answer, Fake, Seen, json, status, streaming};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+const GROUP: &str = r#"{"resources":[{"name":"vms","namespaced":true,"kind":"Vm"}]}"#;
+const SOON: Duration = Duration::from_secs(120);
+
+fn spec() -> WatchSpec {
+    WatchSpec {
+        kind: Gvk::new("x.io", "v1", "Vm"),
+        namespace: None,
+        label_selector: None,
+        field_selector: None,
+        wanted: Wanted::All,
+    }
+}
+
+fn vm(name: &str, uid: &str, version: u64) -> String {
+    format!(
+        r#"{{"apiVersion":"x.io/v1","kind":"Vm","metadata":{{"name":"{name}","namespace":"n","uid":"{uid}","resourceVersion":"{version}"}},"spec":{{"v":{version}}}}}"#
+    )
+}
+
+fn event(kind: &str, object: &str) -> String {
+    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
+}
+
+fn bookmark(version: u64, ends_list: bool) -> String {
+    let annotations = if ends_list {
+        r#","annotations":{"k8s.io/initial-events-end":"true"}"#
+    } else {
+        ""
+    };
+    event(
+        "BOOKMARK",
+        &format!(r#"{{"kind":"Vm","metadata":{{"resourceVersion":"{version}"{annotations}}}}}"#),
+    )
+}
+
+fn expired() -> String {
+    event(
+        "ERROR",
+        r#"{"kind":"Status","code":410,"reason":"Expired","message":"too old resource version: 1 (9)"}"#,
+    )
+}
+
+fn page(version: u64, next: &str, items: &[String]) -> Answer {
+    let metadata = format!(r#"{{"resourceVersion":"{version}","continue":"{next}"}}"#);
+    json(
+        200,
+        &format!(
+            r#"{{"kind":"VmList","metadata":{metadata},"items":[{}]}}"#,
+            items.join(",")
+        ),
+    )
+}
+
+/// A stream that has these lines in it already.
+async fn stream_of(lines: &[String]) -> (mpsc::Sender<String>, Answer) {
+    let (sender, answer) = streaming();
+    for line in lines {
+        sender.send(line.clone()).await.unwrap();
+    }
+    (sender, answer)
+}
+
+/// What a subscriber was told, with what the store showed at that moment.
+struct Told(
+    Mutex<Option<Arc<Store>>>,
+    mpsc::Sender<(String, Cause, u64, bool)>,
+);
+
+impl Subscriber for Told {
+    fn notice(&self, notice: Notice<'_>) {
+        let there = self
+            .0
+            .lock()
+            .unwrap()
+            .as_ref()
+            .is_none_or(|store| store.get(notice.name.as_str()).is_some());
+        self.1
+            .try_send((notice.name.to_string(), notice.cause, notice.version, there))
+            .unwrap();
+    }
+}
+
+#[derive(Default)]
+struct Log(Mutex<Vec<String>>);
+
+impl InformerObserver for Log {
+    fn state(&self, _kind: &Gvk, state: &InformerState) {
+        self.0.lock().unwrap().push(state.to_string());
+    }
+    fn relist(&self, _kind: &Gvk, reason: &str) {
+        self.0.lock().unwrap().push(format!("relist: {reason}"));
+    }
+    fn skipped(&self, _kind: &Gvk, error: &IngestError) {
+        self.0.lock().unwrap().push(format!("skipped: {error}"));
+    }
+}
+
+struct World {
+    fake: Fake,
+    log: Arc<Log>,
+    informers: Informers,
+    subscription: Subscription,
+    told: mpsc::Receiver<(String, Cause, u64, bool)>,
+}
+
+impl World {
+    fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self::with(
+            Fake::script(std::iter::once(json(200, GROUP)).chain(answers)),
+            spec(),
+        )
+    }
+
+    fn with(fake: Fake, spec: WatchSpec) -> Self {
+        let log = Arc::new(Log::default());
+        let informers = Informers::new(fake.connection(), log.clone());
+        let (sender, told) = mpsc::channel(4096);
+        let subscriber = Arc::new(Told(Mutex::default(), sender));
+        let subscription = informers.subscribe(spec, Some(subscriber.clone()));
+        *subscriber.0.lock().unwrap() = Some(subscription.store().clone());
+        Self {
+            fake,
+            log,
+            informers,
+            subscription,
+            told,
+        }
+    }
+
+    fn store(&self) -> &Store {
+        self.subscription.store()
+    }
+
+    /// The next notice; whether the store had changed before it is checked here.
+    async fn told(&mut self) -> (String, Cause, u64) {
+        let (name, cause, version, there) = timeout(SOON, self.told.recv())
+            .await
+            .expect("a notice")
+            .unwrap();
+        assert_eq!(there, cause != Cause::Deleted, "{name} {cause:?}");
+        (name, cause, version)
+    }
+
+    async fn until(&self, condition: impl Fn(&Store) -> bool) {
+        timeout(SOON, self.store().wait_until(|store| condition(store)))
+            .await
+            .expect("the store to get there");
+    }
+
+    fn requests(&self) -> Vec<Seen> {
+        self.fake
+            .seen()
+            .into_iter()
+            .filter(|seen| seen.path.ends_with("/vms"))
+            .collect()
+    }
+
+    fn logged(&self) -> Vec<String> {
+        self.log.0.lock().unwrap().clone()
+    }
+}
+
+fn told(name: &str, cause: Cause, version: u64) -> (String, Cause, u64) {
+    (name.into(), cause, version)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_becomes_the_watch() {
+    let (sender, answer) = stream_of(&[
+        event("ADDED", &vm("a", "u1", 3)),
+        event("ADDED", &vm("b", "u2", 2)),
+        bookmark(7, true),
+    ])
+    .await;
+    let mut world = World::new([answer]);
+    assert_eq!(world.told().await, told("n/a", Cause::Initial, 3));
+    assert_eq!(world.told().await, told("n/b", Cause::Initial, 2));
+    timeout(SOON, world.store().synced()).await.unwrap();
+    assert_eq!((world.store().len(), world.store().position()), (2, 7));
+
+    let changed = event("MODIFIED", &vm("a", "u1", 8));
+    let (one, two) = changed.split_at(20);
+    for piece in [
+        one.to_owned(),
+        two.to_owned() + &event("MODIFIED", &vm("a", "u1", 8)),
+        bookmark(9, false),
+    ] {
+        sender.send(piece).await.unwrap();
+    }
+    assert_eq!(world.told().await, told("n/a", Cause::Changed, 8));
+    timeout(SOON, world.store().caught_up(9)).await.unwrap();
+    sender
+        .send(event("DELETED", &vm("b", "u2", 10)))
+        .await
+        .unwrap();
+    assert_eq!(world.told().await, told("n/b", Cause::Deleted, 10));
+    assert!(
+        world.told.try_recv().is_err(),
+        "no notice of what changed nothing"
+    );
+    let requests = world.requests();
+    assert!(
+        requests[0]
+            .query
+            .contains("sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
+        "{}",
+        requests[0].query
+    );
+    assert_eq!(
+        world.logged(),
+        [
+            "listing Vm.v1.x.io in all namespaces",
+            "watching Vm.v1.x.io in all namespaces: 2 objects"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_watch_goes_on_and_410_lists_again_by_comparison() {
+    let initial = ["a", "b", "c"].map(|name| event("ADDED", &vm(name, name, 3)));
+    let (first, one) = stream_of(&[initial.concat(), bookmark(7, true)]).await;
+    let (second, two) = stream_of(&[event("MODIFIED", &vm("a", "a", 8))]).await;
+    // After 410: a is the same, b has changed, c is gone, d is new; d is deleted while it lists.
+    let relist = [
+        event("ADDED", &vm("a", "a", 8)),
+        event("ADDED", &vm("b", "b", 9)),
+        event("ADDED", &vm("d", "d", 9)),
+        event("ADDED", &vm("e", "e", 9)),
+        event("DELETED", &vm("d", "d", 10)),
+    ];
+    let (third, three) = stream_of(&[relist.concat()]).await;
+    let mut world = World::new([one, two, three]);
+    for name in ["n/a", "n/b", "n/c"] {
+        assert_eq!(world.told().await, told(name, Cause::Initial, 3));
+    }
+    drop(first);
+    assert_eq!(world.told().await, told("n/a", Cause::Changed, 8));
+    second.send(expired()).await.unwrap();
+    drop(second);
+    for (name, cause, version) in [
+        ("n/b", Cause::Relisted, 9),
+        ("n/d", Cause::Relisted, 9),
+        ("n/e", Cause::Relisted, 9),
+        ("n/d", Cause::Deleted, 10),
+    ] {
+        let (name_told, cause_told, version_told, _) =
+            timeout(SOON, world.told.recv()).await.unwrap().unwrap();
+        assert_eq!(
+            (name_told.as_str(), cause_told, version_told),
+            (name, cause, version)
+        );
+    }
+    assert_eq!(
+        world.store().position(),
+        8,
+        "a list that has not ended moves nothing"
+    );
+    assert!(
+        world.store().get("n/c").is_some() && world.store().is_synced(),
+        "nor does it empty the store"
+    );
+    third.send(bookmark(12, true)).await.unwrap();
+    assert_eq!(world.told().await, told("n/c", Cause::Deleted, 12));
+    assert!(world.requests()[1].query.contains("&resourceVersion=7"));
+    assert!(
+        world
+            .logged()
+            .iter()
+            .any(|line| line.starts_with("relist: too old")),
+        "{:?}",
+        world.logged()
+    );
+    assert_eq!(world.subscription.state().relists, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_streaming_lists_it_lists_pages() {
+    let refused = status(
+        422,
+        "Invalid",
+        "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
+    );
+    let gone = status(410, "Expired", "the provided continue parameter is too old");
+    let pages = [
+        page(5, "x/y", &[vm("a", "a", 1)]),
+        gone,
+        page(6, "", &[vm("a", "a", 1), vm("b", "b", 2)]),
+    ];
+    let (_sender, watch) = streaming();
+    let mut world = World::new([refused].into_iter().chain(pages).chain([watch]));
+    assert_eq!(world.told().await, told("n/a", Cause::Initial, 1));
+    assert_eq!(world.told().await, told("n/b", Cause::Initial, 2));
+    world.until(|store| store.is_synced()).await;
+    timeout(SOON, async {
+        while world.requests().len() < 5 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .unwrap();
+    let queries: Vec<_> = world
+        .requests()
+        .into_iter()
+        .skip(1)
+        .map(|seen| seen.query)
+        .collect();
+    assert_eq!(queries[..3], ["limit=500", "limit=500&continue=x%2Fy", ""]);
+    assert!(queries[3].contains("resourceVersion=6"), "{queries:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ignores_streaming_lists_is_found_out() {
+    for first in [
+        vec![event("ADDED", &vm("a", "a", 1)), bookmark(4, false)],
+        vec![event("ADDED", &vm("a", "a", 1))],
+    ] {
+        let (_held, silent) = stream_of(&first).await;
+        let (_sender, watch) = streaming();
+        let world = World::new([silent, page(5, "", &[vm("a", "a", 1)]), watch]);
+        world
+            .until(|store| store.is_synced() && store.position() == 5)
+            .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_waits_for_the_crd_and_outlives_it() {
+    let (first, one) = stream_of(&[event("ADDED", &vm("a", "a", 3)), bookmark(7, true)]).await;
+    let (_second, two) = stream_of(&[event("ADDED", &vm("b", "b", 30)), bookmark(31, true)]).await;
+    let no = || {
+        status(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+    };
+    let fake = Fake::script([
+        no(),
+        no(),
+        json(200, GROUP),
+        one,
+        no(),
+        no(),
+        json(200, GROUP),
+        two,
+    ]);
+    let mut world = World::with(fake, spec());
+    assert_eq!(world.told().await, told("n/a", Cause::Initial, 3));
+    world.until(|store| store.is_synced()).await;
+    drop(first);
+    assert_eq!(world.told().await, told("n/b", Cause::Relisted, 30));
+    assert_eq!(world.told().await, told("n/a", Cause::Deleted, 31));
+    let waiting = "kind Vm.v1.x.io is not served by the cluster yet: waiting for its CRD";
+    let logged = world.logged();
+    assert_eq!(logged[0], waiting);
+    assert_eq!(
+        logged.iter().filter(|line| *line == waiting).count(),
+        2,
+        "once a change, not once a try: {logged:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_are_told_once_and_tried_again() {
+    let forbidden = || {
+        status(
+            403,
+            "Forbidden",
+            "vms.x.io is forbidden: User \"u\" cannot watch resource \"vms\"",
+        )
+    };
+    let busy = {
+        let mut busy = status(429, "TooManyRequests", "storage is (re)initializing");
+        busy.headers_mut()
+            .insert("retry-after", "40".parse().unwrap());
+        busy
+    };
+    let (_sender, answer) = stream_of(&[bookmark(7, true)]).await;
+    let fake = Fake::script([json(200, GROUP), forbidden(), forbidden(), busy, answer]);
+    let start = tokio::time::Instant::now();
+    let world = World::with(
+        fake,
+        WatchSpec {
+            namespace: Some("n".into()),
+            ..spec()
+        },
+    );
+    world.until(|store| store.is_synced()).await;
+    assert!(
+        start.elapsed() >= Duration::from_secs(40),
+        "Retry-After is kept: {:?}",
+        start.elapsed()
+    );
+    let logged = world.logged();
+    assert!(
+        logged[0].starts_with("may not watch Vm.v1.x.io in namespace n: RBAC is missing"),
+        "{logged:?}"
+    );
+    assert!(
+        logged[1].starts_with("cannot watch Vm.v1.x.io in namespace n; trying again: storage"),
+        "{logged:?}"
+    );
+    assert_eq!(logged.len(), 4, "{logged:?}");
+    assert_eq!(world.requests()[0].path, "/apis/x.io/v1/namespaces/n/vms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_bad_object_does_not_stop_the_others() {
+    let bad = [
+        event("ADDED", r#"{"metadata":{"name":"x","namespace":"n"}}"#),
+        "{\"type\":\"ADDED\",\"object\":{\"met\n".into(),
+        "nonsense\n".into(),
+        event("NEWTYPE", "{}"),
+        event("ADDED", &vm("a", "a", 1)),
+        bookmark(2, true),
+    ];
+    let (_sender, answer) = stream_of(&bad).await;
+    let mut world = World::new([answer]);
+    assert_eq!(world.told().await, told("n/a", Cause::Initial, 1));
+    world.until(|store| store.is_synced()).await;
+    assert_eq!(world.subscription.state().skipped, 3);
+    assert!(
+        world
+            .logged()
+            .contains(&"skipped: object \"n/x\" has no metadata.uid".to_owned()),
+        "{:?}",
+        world.logged()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_connection_is_cut_and_fruitless_watches_wait() {
+    let (_silent, one) = stream_of(&[event("ADDED", &vm("a", "a", 1)), bookmark(2, true)]).await;
+    // Then watches that end at once: each waits longer, after three it lists again.
+    let ended = || streaming().1;
+    let (_last, list) = stream_of(&[
+        event("ADDED", &vm("a", "a", 1)),
+        event("ADDED", &vm("b", "b", 3)),
+        bookmark(4, true),
+    ])
+    .await;
+    let start = tokio::time::Instant::now();
+    let mut world = World::new([one, ended(), ended(), ended(), list]);
+    assert_eq!(world.told().await, told("n/a", Cause::Initial, 1));
+    let (name, cause, ..) = timeout(2 * Duration::from_secs(660), world.told.recv())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!((name.as_str(), cause), ("n/b", Cause::Relisted));
+    let took = start.elapsed().as_secs();
+    assert!(
+        (330..=640).contains(&took),
+        "timeoutSeconds + 30 s, then three short waits: {took}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_are_shared_and_stop_with_their_last_user() {
+    let (sender, answer) = stream_of(&[event("ADDED", &vm("a", "a", 1)), bookmark(2, true)]).await;
+    let mut world = World::new([answer]);
+    world.told().await;
+    world.until(|store| store.is_synced()).await;
+
+    let (late_sender, mut late) = mpsc::channel(16);
+    let narrow = WatchSpec {
+        wanted: Wanted::fields(Some(["spec.v"])),
+        ..spec()
+    };
+    let second = world
+        .informers
+        .subscribe(narrow, Some(Arc::new(Told(Mutex::default(), late_sender))));
+    assert!(Arc::ptr_eq(second.store(), world.subscription.store()));
+    assert_eq!(
+        late.recv().await.unwrap(),
+        ("n/a".into(), Cause::Initial, 1, true)
+    );
+    let other = world.informers.subscribe(
+        WatchSpec {
+            label_selector: Some("a=b".into()),
+            ..spec()
+        },
+        None,
+    );
+    assert!(!Arc::ptr_eq(other.store(), second.store()));
+    assert_eq!(world.informers.states().len(), 2);
+    drop(other);
+
+    let store = second.store().clone();
+    drop(world.subscription);
+    sender
+        .send(event("MODIFIED", &vm("a", "a", 3)))
+        .await
+        .unwrap();
+    assert_eq!(late.recv().await.unwrap().1, Cause::Changed);
+    assert!(
+        world.told.try_recv().is_err(),
+        "who has gone is told nothing"
+    );
+    drop(second);
+    timeout(SOON, store.caught_up(u64::MAX))
+        .await
+        .expect("closed");
+    assert!(store.is_closed() && world.informers.states().is_empty());
+    timeout(SOON, sender.closed())
+        .await
+        .expect("the stream is let go");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pruned_stores_hold_what_is_wanted() {
+    let (_sender, answer) = stream_of(&[event("ADDED", &vm("a", "a", 1)), bookmark(2, true)]).await;
+    let world = World::with(
+        Fake::script([json(200, GROUP), answer]),
+        WatchSpec {
+            wanted: Wanted::fields(Some(["status"])),
+            ..spec()
+        },
+    );
+    world.until(|store| store.is_synced()).await;
+    let text = world.store().get("n/a").unwrap().text.clone();
+    assert!(
+        !text.contains("spec") && text.contains("\"kind\":\"Vm\""),
+        "{text}"
+    );
+}

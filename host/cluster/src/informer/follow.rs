@@ -1,0 +1,164 @@
+//! The events of one watch, read into the store: the store changes first, then the subscribers are told.
+//!
+//! It owns what each event means. It must not know what comes after the watch: `task` does.
+
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use kube::client::Body;
+use tokio::time::timeout;
+
+use super::lines::Lines;
+use super::query::{self, bookmark};
+use super::task::Failure;
+use super::{Cause, Notice, Phase, Shared};
+use crate::api::{Refused, chain};
+use crate::text::{self, IngestError};
+
+/// How long a streaming list may be silent; a server that knows it sends objects, or its end, at once.
+const LIST_SILENCE: Duration = Duration::from_secs(60);
+
+/// Reads the events of one watch into the store.
+pub(super) struct Follower<'a> {
+    pub shared: &'a Shared,
+    /// Objects still come as a list.
+    pub listing: bool,
+    pub events: u64,
+    /// The `ERROR` event that ended it.
+    pub refused: Option<Refused>,
+}
+
+impl Follower<'_> {
+    /// Until the stream ends; says how it did.
+    pub(super) async fn follow(
+        &mut self,
+        mut body: Body,
+        silence: Duration,
+    ) -> Result<String, Failure> {
+        let mut lines = Lines::default();
+        loop {
+            let patience = if self.listing { LIST_SILENCE } else { silence };
+            let frame = match timeout(patience, body.frame()).await {
+                Err(_) if self.listing => {
+                    return Err(Failure::NoStreaming(format!("silent for {patience:?}")));
+                }
+                Err(_) => return Ok(format!("silent for {patience:?}")),
+                Ok(None) => return Ok("the server ended it".into()),
+                Ok(Some(Err(error))) => return Ok(chain(&error)),
+                Ok(Some(Ok(frame))) => frame,
+            };
+            if let Ok(piece) = frame.into_data() {
+                lines.push(&piece, |line| self.line(line))?;
+            }
+            if self.refused.is_some() {
+                return Ok("an error event".into());
+            }
+        }
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), Failure> {
+        if self.refused.is_some() {
+            return Ok(());
+        }
+        self.events += 1;
+        let parsed = std::str::from_utf8(line)
+            .map_err(IngestError::from)
+            .and_then(|line| Ok(query::event(line)?));
+        let (kind, object) = match parsed {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                skip(self.shared, &error);
+                return Ok(());
+            }
+        };
+        match &*kind {
+            "ADDED" | "MODIFIED" => put(self.shared, object, self.listing),
+            "DELETED" => self.deleted(object),
+            "BOOKMARK" => return self.bookmark(object),
+            "ERROR" => self.refused = Some(Refused::from_event(object)),
+            // Newer servers may have more to say.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn deleted(&self, object: &str) {
+        match text::head(object) {
+            Ok(head) => {
+                if self
+                    .shared
+                    .store
+                    .delete(&head.name, &head.uid, head.version, !self.listing)
+                {
+                    let (name, version, uid) = (&head.name, head.version, &*head.uid);
+                    self.shared.notify(Notice {
+                        name,
+                        cause: Cause::Deleted,
+                        version,
+                        uid,
+                    });
+                }
+            }
+            Err(error) => skip(self.shared, &error),
+        }
+    }
+
+    fn bookmark(&mut self, object: &str) -> Result<(), Failure> {
+        let bookmark = bookmark(object)
+            .map_err(|error| Failure::Nonsense(format!("a bookmark is not valid: {error}")))?;
+        let Some(version) = bookmark.version else {
+            return Err(Failure::Nonsense("a bookmark has no version".into()));
+        };
+        if !self.listing {
+            self.shared.store.set_position(version);
+        } else if bookmark.ends_list {
+            self.listing = false;
+            end_list(self.shared, version);
+            self.shared.enter(Phase::Watching);
+        } else {
+            // A server that knows streaming lists sends no bookmark before the list's end.
+            return Err(Failure::NoStreaming(
+                "a bookmark that does not end the list".into(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Puts an object of a list or an event into the store, then tells.
+pub(super) fn put(shared: &Shared, raw: &str, listing: bool) {
+    let object = match text::ingest(raw, &shared.spec.kind, &shared.spec.wanted) {
+        Ok(object) => object,
+        Err(error) => return skip(shared, &error),
+    };
+    let cause = match (listing, shared.store.is_synced()) {
+        (false, _) => Cause::Changed,
+        (true, false) => Cause::Initial,
+        (true, true) => Cause::Relisted,
+    };
+    if let Some(snapshot) = shared.store.upsert(object, !listing) {
+        let (name, version, uid) = (&snapshot.name, snapshot.version, &*snapshot.uid);
+        shared.notify(Notice {
+            name,
+            cause,
+            version,
+            uid,
+        });
+    }
+}
+
+pub(super) fn end_list(shared: &Shared, version: u64) {
+    for removed in shared.store.end_list(version) {
+        shared.notify(Notice {
+            name: &removed.name,
+            cause: Cause::Deleted,
+            version,
+            uid: &removed.uid,
+        });
+    }
+}
+
+fn skip(shared: &Shared, error: &IngestError) {
+    shared.count(|progress| progress.skipped += 1);
+    shared.observer.skipped(&shared.spec.kind, error);
+}
