@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
 use tempfile::TempDir;
 
 include!(concat!(env!("OUT_DIR"), "/guests.rs"));
@@ -16,6 +15,9 @@ const STAMP_DIGITS: usize = 10;
 /// The mark in `describe`, at the start of its text.
 const DESCRIPTION_MARK: &[u8] = b"VMHOST-DESCRIPTION";
 const DESCRIPTION_SIZE: usize = 4096;
+/// The mark in `spin`; the plugin's name follows it.
+const NAME_MARK: &[u8] = b"VMHOST-NAME-";
+const NAME_SIZE: usize = 20;
 
 /// Where the second effect of [`Mode::Twice`] leaves the number.
 pub const SECOND: &str = "vmhost.test/second";
@@ -60,6 +62,17 @@ pub fn describing(text: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// `spin` under another plugin name.
+pub fn spin_as(name: &str) -> Result<Vec<u8>> {
+    ensure!(name.len() <= NAME_SIZE, "the name {name} is too long");
+    let mut bytes = read(SPIN)?;
+    let at = only(&bytes, NAME_MARK)? + NAME_MARK.len();
+    let place = &mut bytes[at..at + NAME_SIZE];
+    place.fill(b' ');
+    place[..name.len()].copy_from_slice(name.as_bytes());
+    Ok(bytes)
+}
+
 /// The same component with other bytes, and so another digest: a custom section is no code.
 pub fn with_comment(component: &[u8], comment: &str) -> Vec<u8> {
     let name = "comment";
@@ -73,23 +86,6 @@ pub fn with_comment(component: &[u8], comment: &str) -> Vec<u8> {
     bytes.extend([0, size, name.len() as u8]);
     bytes.extend(name.bytes().chain(comment.bytes()));
     bytes
-}
-
-/// A turn that `obey` logged: the JSON behind `TURN` in a line of the host's log, text or JSON.
-pub fn turn(line: &str) -> Option<Value> {
-    let unpacked = serde_json::from_str::<Value>(line).ok().and_then(|line| {
-        // Under `message`, or under `fields` as tracing-subscriber nests them.
-        let message = line
-            .pointer("/message")
-            .or_else(|| line.pointer("/fields/message"))?;
-        Some(message.as_str()?.to_owned())
-    });
-    let message = unpacked.as_deref().unwrap_or(line);
-    let start = message.find("TURN {")? + "TURN ".len();
-    serde_json::Deserializer::from_str(&message[start..])
-        .into_iter()
-        .next()?
-        .ok()
 }
 
 /// A component's bytes.

@@ -31,6 +31,7 @@ pub mod host;
 pub mod kubeconfig;
 pub mod metrics;
 pub mod net;
+pub mod obey;
 pub mod proxy;
 pub mod real;
 pub mod report;

@@ -10,7 +10,7 @@ use vmhost_tests::{both_servers, host};
 const MANY: usize = 100;
 
 /// The good policy finishes all VMs beside these, the probes answer, and the watch goes on.
-async fn beside(server: &TestServer, hostile: &[(&str, &str)]) -> Result<()> {
+async fn beside(server: &TestServer, hostile: &[(&str, Vec<u8>)]) -> Result<()> {
     let vms = Vms::install(server).await?;
     let good = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
     let mut files = Vec::new();
@@ -19,7 +19,7 @@ async fn beside(server: &TestServer, hostile: &[(&str, &str)]) -> Result<()> {
         .plugin(good.path())
         .args(["--call-timeout", "1s", "--memory-limit", "64Mi"]);
     for (name, component) in hostile {
-        let file = PolicyFile::new(name, &guests::read(component)?)?;
+        let file = PolicyFile::new(name, component)?;
         command = command.plugin(file.path());
         files.push(file);
     }
@@ -46,44 +46,51 @@ async fn beside(server: &TestServer, hostile: &[(&str, &str)]) -> Result<()> {
 
 both_servers!(guests_that_spin);
 async fn guests_that_spin(server: &TestServer) -> Result<()> {
-    // More than there are cores.
-    beside(server, &[("spin", guests::SPIN)]).await
+    // Both cores of the smallest machine.
+    beside(
+        server,
+        &[
+            ("spin", guests::spin_as("spin")?),
+            ("spin-two", guests::spin_as("spin-two")?),
+        ],
+    )
+    .await
 }
 
 both_servers!(a_guest_that_traps);
 async fn a_guest_that_traps(server: &TestServer) -> Result<()> {
-    beside(server, &[("trap", guests::TRAP)]).await
+    beside(server, &[("trap", guests::read(guests::TRAP)?)]).await
 }
 
 both_servers!(a_guest_that_eats_memory);
 async fn a_guest_that_eats_memory(server: &TestServer) -> Result<()> {
-    beside(server, &[("eat-memory", guests::EAT_MEMORY)]).await
+    beside(server, &[("eat-memory", guests::read(guests::EAT_MEMORY)?)]).await
 }
 
 both_servers!(a_guest_that_recurses);
 async fn a_guest_that_recurses(server: &TestServer) -> Result<()> {
-    beside(server, &[("recurse", guests::RECURSE)]).await
+    beside(server, &[("recurse", guests::read(guests::RECURSE)?)]).await
 }
 
 both_servers!(a_guest_that_answers_no_utf8);
 async fn a_guest_that_answers_no_utf8(server: &TestServer) -> Result<()> {
-    beside(server, &[("bad-utf8", guests::BAD_UTF8)]).await
+    beside(server, &[("bad-utf8", guests::read(guests::BAD_UTF8)?)]).await
 }
 
 both_servers!(a_guest_that_answers_a_hundred_megabytes);
 async fn a_guest_that_answers_a_hundred_megabytes(server: &TestServer) -> Result<()> {
-    beside(server, &[("amplify", guests::AMPLIFY)]).await
+    beside(server, &[("amplify", guests::read(guests::AMPLIFY)?)]).await
 }
 
 both_servers!(all_of_them_at_once);
 async fn all_of_them_at_once(server: &TestServer) -> Result<()> {
     let all = [
-        ("spin", guests::SPIN),
-        ("trap", guests::TRAP),
-        ("eat-memory", guests::EAT_MEMORY),
-        ("recurse", guests::RECURSE),
-        ("bad-utf8", guests::BAD_UTF8),
-        ("amplify", guests::AMPLIFY),
+        ("spin", guests::read(guests::SPIN)?),
+        ("trap", guests::read(guests::TRAP)?),
+        ("eat-memory", guests::read(guests::EAT_MEMORY)?),
+        ("recurse", guests::read(guests::RECURSE)?),
+        ("bad-utf8", guests::read(guests::BAD_UTF8)?),
+        ("amplify", guests::read(guests::AMPLIFY)?),
     ];
     beside(server, &all).await
 }

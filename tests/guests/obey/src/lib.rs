@@ -1,4 +1,4 @@
-//! Does what the VM says: the annotation `vmhost.test/turn` holds the outcome of its turns as JSON, so that a test
+//! Does what an object (a VM or a ConfigMap) says: its annotation `vmhost.test/turn` holds the outcome of its turns as JSON, so that a test
 //! needs no guest of its own for each effect. Every turn is logged as `TURN {...}`,
 //! with the object's whole text if it has the annotation `vmhost.test/echo`.
 //!
@@ -13,8 +13,8 @@
 //!   "next": "await-change" | "requeue" | { "requeue-after-ms": 5 } | { "retry": "why" } | { "fail": "why" },
 //!   "once": true }
 //! ```
-//! `merge`, `json` and `delete` concern the VM unless a `key` beside them names another object. `once`: only on the first attempt,
-//! afterwards nothing is done.
+//! `merge`, `json` and `delete` concern that object unless a `key` beside them names another object. `once`: only on the first attempt,
+//! afterwards nothing is done. `$attempt` anywhere becomes the number of the attempt.
 
 use kit::vmhost::plugin::log::{Level, log};
 use kit::{
@@ -28,11 +28,10 @@ struct Obey;
 const DESCRIPTION: &str = r#"{
   "apiVersion": "vmhost/v1",
   "name": "obey",
-  "controllers": [{
-    "name": "vms",
-    "primary": { "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine" },
-    "reads": [{ "version": "v1", "kind": "ConfigMap" }]
-  }],
+  "controllers": [
+    { "name": "vms", "primary": { "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine" } },
+    { "name": "config-maps", "primary": { "version": "v1", "kind": "ConfigMap" } }
+  ],
   "permissions": [
     { "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine", "verbs": ["create", "patch", "delete"] },
     { "version": "v1", "kind": "ConfigMap", "verbs": ["create", "patch", "delete"] }
@@ -54,7 +53,9 @@ impl Guest for Obey {
         let orders = object
             .pointer("/metadata/annotations/vmhost.test~1turn")
             .and_then(Value::as_str);
-        let orders: Value = match orders.map(serde_json::from_str) {
+        // So that an order can change something on every attempt.
+        let orders = orders.map(|text| text.replace("$attempt", &request.attempt.to_string()));
+        let orders: Value = match orders.as_deref().map(serde_json::from_str) {
             Some(Ok(orders)) => orders,
             Some(Err(error)) => return ends(Next::Fail(format!("vmhost.test/turn: {error}"))),
             None => return kit::done(),
@@ -73,6 +74,7 @@ impl Guest for Obey {
 fn turn(request: &Request, object: &Value) -> Value {
     let last = request.last.as_ref();
     json!({
+        "controller": request.controller,
         "name": request.key.name,
         "uid": object.pointer("/metadata/uid"),
         "resourceVersion": object.pointer("/metadata/resourceVersion"),

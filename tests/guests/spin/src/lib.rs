@@ -1,12 +1,17 @@
-//! Never returns from `reconcile`.
+//! Never returns from `reconcile`. Its name is in its bytes, so that a test can have several of them.
 
 use kit::{Guest, Outcome, Request};
 
 struct Spin;
 
+/// The mark and the name, padded with spaces.
+static NAME: [u8; 32] = *b"VMHOST-NAME-spin                ";
+
 impl Guest for Spin {
     fn describe() -> String {
-        kit::vm_policy("spin")
+        // Not a constant to the compiler, since tests patch it.
+        let name = &std::hint::black_box(&NAME)[12..];
+        kit::vm_policy(String::from_utf8_lossy(name).trim_end())
     }
 
     fn reconcile(_: Request) -> Outcome {

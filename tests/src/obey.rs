@@ -1,0 +1,144 @@
+//! A host with the guest `obey`, which does what an annotation of its object says and logs every turn.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use crate::guests::{self, PolicyFile};
+use crate::host::{self, Host};
+use crate::server::TestServer;
+use crate::vm::Vms;
+
+/// The annotation that holds the orders; the guest's own page has their form.
+const ORDERS: &str = "vmhost.test/turn";
+/// The annotation of objects whose whole text is to be logged.
+pub const ECHO: &str = "vmhost.test/echo";
+
+/// The host, its VMs, and what its guest said.
+pub struct Obey {
+    /// The VMs of its namespace.
+    pub vms: Vms,
+    /// The host.
+    pub host: Host,
+    _policy: PolicyFile,
+}
+
+impl Obey {
+    /// Installs the CRD and starts a host, on this kubeconfig, for a namespace of its own.
+    pub async fn start(server: &TestServer, kubeconfig: &Path) -> Result<Obey> {
+        Obey::start_for(Vms::install(server).await?, kubeconfig).await
+    }
+
+    /// Starts a host for VMs that may be there already.
+    pub async fn start_for(vms: Vms, kubeconfig: &Path) -> Result<Obey> {
+        let policy = PolicyFile::new("obey", &guests::read(guests::OBEY)?)?;
+        let host = host::on(kubeconfig)?
+            .namespace(vms.namespace())
+            .plugin(policy.path())
+            .args(["--log-format", "json"])
+            .ready()
+            .await?;
+        Ok(Obey {
+            vms,
+            host,
+            _policy: policy,
+        })
+    }
+
+    /// A VM, `creating`, with these orders.
+    pub async fn order(&self, name: &str, orders: Value) -> Result<()> {
+        self.vms
+            .create_with(name, json!({ ORDERS: orders.to_string() }), "creating")
+            .await
+    }
+
+    /// Other orders for a VM.
+    pub async fn reorder(&self, name: &str, orders: Value) -> Result<()> {
+        let patch = json!({ "metadata": { "annotations": { ORDERS: orders.to_string() } } });
+        self.vms.merge(name, patch).await.map(drop)
+    }
+
+    /// The turns of an object so far.
+    pub fn turns(&self, name: &str) -> Vec<Value> {
+        let turns = self.host.output();
+        turns
+            .iter()
+            .filter_map(|line| turn(line))
+            .filter(|turn| turn["name"] == name)
+            .collect()
+    }
+
+    /// Waits for a turn of an object, also an earlier one, and returns the first.
+    pub async fn until_turn(
+        &self,
+        name: &str,
+        what: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Result<Value> {
+        let of = |line: &str| turn(line).filter(|turn| turn["name"] == name && wanted(turn));
+        let lines = self
+            .host
+            .wait_for_lines(1, |line| of(line).is_some())
+            .await
+            .with_context(|| {
+                format!(
+                    "waiting for a turn of {name}: {what}; it had {:?}",
+                    self.turns(name)
+                )
+            })?;
+        lines
+            .first()
+            .and_then(|line| of(line))
+            .context("there is one")
+    }
+
+    /// Waits until a VM with orders of its own, made now, is complete: what happened before has been seen.
+    pub async fn settle(&self) -> Result<()> {
+        let name = format!("marker-{:08x}", fastrand::u32(..));
+        self.order(&name, json!({ "effects": [complete()] }))
+            .await?;
+        self.vms
+            .until_one(&name, "a VM made later is complete", |vm| vm.complete())
+            .await?;
+        Ok(())
+    }
+}
+
+/// The order that finishes the VM.
+pub fn complete() -> Value {
+    json!({ "merge": { "spec": { "status": "complete" } } })
+}
+
+/// The JSON behind `TURN` in a line of the host's log, text or JSON.
+fn turn(line: &str) -> Option<Value> {
+    let unpacked = serde_json::from_str::<Value>(line).ok().and_then(|line| {
+        // Under `message`, or under `fields` as tracing-subscriber nests them.
+        let message = line
+            .pointer("/message")
+            .or_else(|| line.pointer("/fields/message"))?;
+        Some(message.as_str()?.to_owned())
+    });
+    let message = unpacked.as_deref().unwrap_or(line);
+    let start = message.find("TURN {")? + "TURN ".len();
+    serde_json::Deserializer::from_str(&message[start..])
+        .into_iter()
+        .next()?
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_found_in_both_log_formats() {
+        let text = r#"2026-01-01T00:00:00Z INFO plugin: TURN {"name":"x"} controller="vms""#;
+        let json =
+            json!({ "level": "INFO", "fields": { "message": r#"TURN {"name":"x"}"# } }).to_string();
+        for line in [text, json.as_str()] {
+            assert_eq!(turn(line).unwrap()["name"], "x", "{line}");
+        }
+        assert!(turn("nothing").is_none());
+    }
+}

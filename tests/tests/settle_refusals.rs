@@ -1,0 +1,182 @@
+//! Settle: what becomes of a key whose turn failed.
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use vmhost_tests::both_servers;
+use vmhost_tests::obey::{Obey, complete};
+use vmhost_tests::proxy::{Proxy, Refusal};
+use vmhost_tests::server::TestServer;
+use vmhost_tests::vm::PLURAL;
+
+/// First delay of a failing key in milliseconds; each failure doubles it.
+const FIRST_DELAY: f64 = 5.0;
+
+/// The next `times` writes to this VM by the host are answered so.
+fn refuse(proxy: &Proxy, name: &'static str, times: usize, refusal: Refusal) {
+    proxy.refuse(times, refusal, move |request| {
+        request.writes(PLURAL) && request.path.ends_with(name)
+    });
+}
+
+both_servers!(what_may_pass_is_tried_again);
+async fn what_may_pass_is_tried_again(server: &TestServer) -> Result<()> {
+    let proxy = server.proxy().await?;
+    let obey = Obey::start(server, proxy.kubeconfig()).await?;
+    let cases = [
+        ("too-many", Refusal::too_many_requests(0)),
+        ("internal", Refusal::internal()),
+        (
+            "unavailable",
+            Refusal::new(503, "ServiceUnavailable", "refused by the fault proxy"),
+        ),
+        (
+            "timeout",
+            Refusal::new(504, "Timeout", "refused by the fault proxy"),
+        ),
+        ("conflict", Refusal::conflict()),
+    ];
+    for (name, refusal) in cases {
+        refuse(&proxy, name, 3, refusal);
+        obey.order(name, json!({ "effects": [complete()] })).await?;
+        obey.vms
+            .until_one(name, "it is complete", |vm| vm.complete())
+            .await?;
+        let mut sent =
+            proxy.requests_where(|request| request.writes(PLURAL) && request.path.ends_with(name));
+        sent.truncate(4);
+        ensure!(
+            sent.len() == 4 && sent[3].answered == Some(200),
+            "{name}: {sent:#?}"
+        );
+    }
+    // It lasts: the guest is told how often.
+    let attempts: Vec<Value> = obey
+        .turns("internal")
+        .iter()
+        .map(|turn| turn["attempt"].clone())
+        .collect();
+    ensure!(
+        attempts.starts_with(&[json!(0), json!(1), json!(2), json!(3)]),
+        "{attempts:?}"
+    );
+    Ok(())
+}
+
+both_servers!(what_cannot_pass_waits_for_a_change);
+async fn what_cannot_pass_waits_for_a_change(server: &TestServer) -> Result<()> {
+    let proxy = server.proxy().await?;
+    let obey = Obey::start(server, proxy.kubeconfig()).await?;
+    for (name, refusal, word) in [
+        ("forbidden", Refusal::forbidden(), "patch"),
+        ("invalid", Refusal::invalid(), "spec.memory"),
+    ] {
+        refuse(&proxy, name, 1, refusal);
+        obey.order(name, json!({ "effects": [complete()] })).await?;
+        obey.host
+            .wait_for_lines(1, |line| line.contains(name) && line.contains(word))
+            .await?;
+        obey.settle().await?;
+        ensure!(
+            obey.turns(name).len() == 1,
+            "{name}: {:?}",
+            obey.turns(name)
+        );
+        obey.vms
+            .merge(
+                name,
+                json!({ "metadata": { "labels": { "changed": "yes" } } }),
+            )
+            .await?;
+        obey.vms
+            .until_one(name, "it is complete", |vm| vm.complete())
+            .await?;
+    }
+    Ok(())
+}
+
+both_servers!(a_failing_key_backs_off_though_it_writes_before_it_fails);
+async fn a_failing_key_backs_off_though_it_writes_before_it_fails(
+    server: &TestServer,
+) -> Result<()> {
+    let proxy = server.proxy().await?;
+    let obey = Obey::start(server, proxy.kubeconfig()).await?;
+    proxy.refuse(usize::MAX, Refusal::internal(), |request| {
+        request.writes("configmaps")
+    });
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": "refused", "namespace": obey.vms.namespace() },
+    });
+    // The first effect changes the VM on every attempt, and its event comes back to the host: it must not
+    // count as a reason to try at once.
+    let stamp = json!({ "merge": { "metadata": { "annotations": { "attempt": "$attempt" } } } });
+    let began = Instant::now();
+    obey.order(
+        "failing",
+        json!({ "effects": [stamp, { "create": object }] }),
+    )
+    .await?;
+    obey.until_turn("failing", "the fifth attempt", |turn| turn["attempt"] == 4)
+        .await?;
+    for _ in 0..10 {
+        obey.settle().await?;
+    }
+    let turns = obey.turns("failing").len() as f64;
+    // Delays that double fit only so often into the time that has passed; the rest is for the first turn and rounding.
+    let most = (began.elapsed().as_secs_f64() * 1000.0 / FIRST_DELAY).log2() + 3.0;
+    ensure!(turns <= most, "{turns} turns where {most} fit");
+    Ok(())
+}
+
+both_servers!(the_guest_decides_what_comes_next);
+async fn the_guest_decides_what_comes_next(server: &TestServer) -> Result<()> {
+    let obey = Obey::start(server, &server.kubeconfig()).await?;
+    let complete = complete();
+    obey.order(
+        "retries",
+        json!({ "effects": [complete], "next": { "retry": "not yet" } }),
+    )
+    .await?;
+    obey.until_turn("retries", "the third", |turn| turn["attempt"] == 2)
+        .await?;
+    ensure!(
+        obey.vms
+            .get("retries")
+            .await?
+            .is_some_and(|vm| vm.complete()),
+        "effects come before `retry`"
+    );
+
+    obey.order("requeues", json!({ "next": "requeue" })).await?;
+    obey.order("returns", json!({ "next": { "requeue-after-ms": 10 } }))
+        .await?;
+    for name in ["requeues", "returns"] {
+        let of = |line: &str| line.contains("TURN") && line.contains(name);
+        obey.host.wait_for_lines(3, of).await?;
+        ensure!(
+            obey.turns(name).iter().all(|turn| turn["attempt"] == 0),
+            "no failure: {:?}",
+            obey.turns(name)
+        );
+    }
+
+    obey.order("fails", json!({ "next": { "fail": "out of stock" } }))
+        .await?;
+    obey.host
+        .wait_for_lines(1, |line| {
+            line.contains("fails") && line.contains("out of stock")
+        })
+        .await?;
+    obey.settle().await?;
+    ensure!(obey.turns("fails").len() == 1, "{:?}", obey.turns("fails"));
+
+    obey.order("asks", json!({ "effects": [{ "other": "teleport" }] }))
+        .await?;
+    obey.host
+        .wait_for_lines(1, |line| line.contains("asks") && line.contains("teleport"))
+        .await?;
+    Ok(())
+}
