@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may end by a panic")]
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -319,7 +319,7 @@ fn built_in(k: &Kubectl) {
     k.ok(&["apply", "-f", "-"], CM, &["created"]);
     k.ok(
         &["apply", "-f", "-"],
-        &CM.replace("a:", "b:"),
+        &CM.replace("{ a:", "{ b:"),
         &["configured"],
     );
     let data = k.ok(
@@ -335,7 +335,7 @@ fn built_in(k: &Kubectl) {
     );
     k.ok(&["get", "cm"], "", &["DATA", "settings", "2"]);
     k.ok(&["describe", "cm", "settings"], "", &["settings"]);
-    let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: other}}";
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: other}";
     k.ok(&["create", "-f", "-"], namespace, &["created"]);
     k.ok(&["get", "ns", "other"], "", &["Active"]);
     k.ok(&["delete", "ns", "other"], "", &["deleted"]);
