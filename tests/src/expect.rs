@@ -3,14 +3,16 @@
 /// Gauge, label `plugin`: the number of the generation that is announced.
 pub const GENERATION: &str = "vmhost_plugin_generation";
 /// Counter, labels `plugin` and `result`: loads of a changed plugin file.
-pub const RELOADS: &str = "vmhost_plugin_reloads_total";
-/// The label of [`RELOADS`] and its two values.
-pub const RELOADED: (&str, &str) = ("result", "success");
-/// See [`RELOADED`].
-pub const NOT_RELOADED: (&str, &str) = ("result", "failure");
+pub const RELOADS: &str = "vmhost_reloads_total";
+/// The label of [`RELOADS`] for a new generation.
+pub const RELOADED: (&str, &str) = ("result", "swapped");
+/// The label of [`RELOADS`] for a file that was refused.
+pub const NOT_RELOADED: (&str, &str) = ("result", "failed");
 /// Counter, labels `controller` and `result`, as controller-runtime has it.
 pub const RECONCILES: &str = "controller_runtime_reconcile_total";
 /// Counter, label `controller`, as controller-runtime has it.
 pub const RECONCILE_ERRORS: &str = "controller_runtime_reconcile_errors_total";
-/// Counter, labels `plugin` and `reason`: calls that the guest did not survive.
-pub const KILLED_CALLS: &str = "vmhost_calls_failed_total";
+/// The same for errors that are not tried again.
+pub const TERMINAL_ERRORS: &str = "controller_runtime_terminal_reconcile_errors_total";
+/// Counter, labels `plugin` and `kind`: calls that returned no outcome.
+pub const KILLED_CALLS: &str = "vmhost_call_errors_total";

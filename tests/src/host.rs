@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
 use tokio::sync::watch;
 
 use crate::guard::Guard;
@@ -24,6 +25,7 @@ pub struct HostCommand {
     command: Command,
     metrics: SocketAddr,
     probes: SocketAddr,
+    dir: TempDir,
 }
 
 /// A running host, killed on drop.
@@ -32,6 +34,8 @@ pub struct Host {
     output: Arc<watch::Sender<Vec<String>>>,
     metrics: SocketAddr,
     probes: SocketAddr,
+    // After the process, which may still write there.
+    _dir: TempDir,
 }
 
 /// How a host ended.
@@ -75,11 +79,17 @@ pub fn bare() -> Result<HostCommand> {
             command.env_remove(&name);
         }
     }
-    command.env("NO_COLOR", "1").env("RUST_BACKTRACE", "1");
+    // Compiled images of its own: what an earlier test left must not decide this one.
+    let dir = tempfile::tempdir().context("making a folder")?;
+    command
+        .env("NO_COLOR", "1")
+        .env("RUST_BACKTRACE", "1")
+        .env("VMHOST_CACHE", dir.path());
     Ok(HostCommand {
         command,
         metrics: net::loopback(metrics),
         probes: net::loopback(probes),
+        dir,
     })
 }
 
@@ -148,6 +158,7 @@ impl HostCommand {
             output,
             metrics: self.metrics,
             probes: self.probes,
+            _dir: self.dir,
         })
     }
 
