@@ -55,17 +55,20 @@ impl Schema {
         })
     }
 
-    /// Fills in the defaults of fields that `object` leaves out, and drops nulls where null is not allowed and no
-    /// default stands in for it.
+    /// Fills in the defaults of fields that `object` leaves out, or says are null where null is not allowed.
     pub fn apply_defaults(&self, object: &mut Value) {
-        default::drop_nulls(object, &self.root);
         default::fill(object, &self.root);
     }
 
-    /// Removes the fields that the schema does not know, and returns their paths, sorted.
-    /// `apiVersion`, `kind` and `metadata` at the root are never touched.
+    /// Removes the fields that the schema does not know, and returns their paths, sorted; and drops nulls where null
+    /// is not allowed and no default stands in for it. `apiVersion`, `kind` and `metadata` at the root stay.
+    ///
+    /// This belongs to reading a body, not to writing: a real server does not prune what an apply has merged, so that
+    /// a list or map whose last item goes may stay behind as a null, and be refused.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
-        prune::prune(object, &self.root)
+        let unknown = prune::prune(object, &self.root);
+        default::drop_nulls(object, &self.root);
+        unknown
     }
 
     /// Returns everything that is wrong with `object`, except for `metadata`, which every kind has in common.

@@ -17,9 +17,7 @@ pub(super) fn drop_nulls(value: &mut Value, node: &Node) {
         Value::Object(map) => {
             map.retain(|name, value| match node.field(name) {
                 Some(field) => {
-                    let drop = is_wrong_null(value, field)
-                        && field.default.is_none()
-                        && field.kind.is_some();
+                    let drop = is_wrong_null(value, field) && field.default.is_none();
                     if !drop {
                         drop_nulls(value, field);
                     }

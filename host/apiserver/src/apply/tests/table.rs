@@ -93,7 +93,9 @@ impl Server {
             ("json-patch", Some(live)) => json_patch(live, body),
             other => panic!("{other:?}"),
         };
-        self.schema.prune(&mut new);
+        if verb != "apply" {
+            self.schema.prune(&mut new);
+        }
         self.schema.apply_defaults(&mut new);
         let causes: Vec<Value> = self
             .schema
