@@ -7,17 +7,17 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State as Shared;
-use http::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, USER_AGENT,
-};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
+use http::{HeaderMap, Method, Request, Response};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
+use crate::answer::{
+    JSON, answer, cached, cached_bytes, done_answer, json_answer, refusal, stream, warned,
+};
 use crate::delete::{self, DeleteOptions, Deleted};
 use crate::kinds::Target;
-use crate::negotiate::{self, Form};
+use crate::negotiate;
 use crate::patch::Patch;
 use crate::read::{self, View};
 use crate::request::{Options, ResourcePath, Route, route};
@@ -30,8 +30,6 @@ use crate::{discovery, meta, openapi, patch, scale, watch};
 
 /// The size of a request that a real server takes.
 const MAX_BODY: usize = 3 << 20;
-const JSON: &str = "application/json";
-const WARNING: HeaderName = HeaderName::from_static("warning");
 
 /// What a front needs to answer.
 #[derive(Clone, Debug)]
@@ -105,7 +103,7 @@ impl Front {
             Route::OpenapiV3 => Ok(cached(
                 headers,
                 "text/plain; charset=utf-8",
-                &openapi::v3_index(&registry.infos()),
+                registry.openapi_index(),
             )),
             Route::OpenapiV3Of(group, version) => {
                 let document = known(openapi::v3_group_version(
@@ -116,12 +114,8 @@ impl Front {
                 Ok(cached(headers, JSON, &document))
             }
             Route::OpenapiV2 => {
-                let document = openapi::v2_protobuf(&registry.infos());
-                if document.is_empty() {
-                    return Err(ApiError::no_such_path());
-                }
                 let media = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-                Ok(cached_bytes(headers, media, document))
+                Ok(cached_bytes(headers, media, registry.openapi_v2().to_vec()))
             }
             Route::Resource(path) => {
                 let found = registry.find(&path.group, &path.version, &path.plural);
@@ -396,89 +390,4 @@ fn aggregated(headers: &HeaderMap) -> bool {
         }
     }
     false
-}
-
-fn refusal(error: &ApiError) -> Response<Body> {
-    let mut response = json_answer(error.code, &error.to_value());
-    if error.code == 504 || error.code == 429 {
-        response
-            .headers_mut()
-            .insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
-    }
-    response
-}
-
-fn done_answer(target: &Target, done: &Done, view: View) -> Response<Body> {
-    let plain = View {
-        form: if target.kind.answer.is_some() {
-            Form::Plain
-        } else {
-            view.form
-        },
-        ..view
-    };
-    warned(
-        answer(done.code, JSON, read::object(target, &done.object, plain)),
-        &done.warnings,
-    )
-}
-
-fn json_answer(code: u16, value: &Value) -> Response<Body> {
-    answer(code, JSON, crate::encode::object(value, false))
-}
-
-fn answer(code: u16, media: &'static str, body: Vec<u8>) -> Response<Body> {
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() =
-        StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(media));
-    response.headers_mut().insert(
-        http::header::CACHE_CONTROL,
-        HeaderValue::from_static("no-cache, private"),
-    );
-    response
-}
-
-fn stream(body: Body) -> Response<Body> {
-    let mut response = answer(200, JSON, Vec::new());
-    *response.body_mut() = body;
-    response
-}
-
-/// An answer that a client may keep, and ask about by its hash.
-fn cached(headers: &HeaderMap, media: &'static str, value: &Value) -> Response<Body> {
-    cached_bytes(headers, media, crate::encode::object(value, false))
-}
-
-fn cached_bytes(headers: &HeaderMap, media: &'static str, body: Vec<u8>) -> Response<Body> {
-    let tag = format!("\"{}\"", hex::encode_upper(Sha256::digest(&body)));
-    let asked = headers
-        .get_all(IF_NONE_MATCH)
-        .iter()
-        .filter_map(|v| v.to_str().ok());
-    let same = asked.flat_map(|v| v.split(',')).any(|v| v.trim() == tag);
-    let mut response = if same {
-        answer(304, media, Vec::new())
-    } else {
-        answer(200, media, body)
-    };
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
-        response.headers_mut().insert(ETAG, tag);
-    }
-    response
-        .headers_mut()
-        .insert(http::header::VARY, HeaderValue::from_static("Accept"));
-    response
-}
-
-fn warned(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
-    for warning in warnings {
-        let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
-            response.headers_mut().append(WARNING, value);
-        }
-    }
-    response
 }

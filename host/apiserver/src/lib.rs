@@ -7,6 +7,7 @@
 //! two that act on others: namespaces and CustomResourceDefinitions. What is not served is refused with the `Status`
 //! that a real server would send, never answered with a wrong success.
 
+mod answer;
 mod apply;
 mod crd;
 mod delete;

@@ -4,15 +4,20 @@
 //! CustomResourceDefinition changes; a reader keeps the one it began with.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
 
 use crate::kinds::{Kind, Target, builtin};
-use crate::openapi::KindInfo;
+use crate::openapi::{self, KindInfo};
 
 /// A snapshot of the served kinds.
 #[derive(Debug)]
 pub(crate) struct Registry {
     kinds: Vec<Arc<Kind>>,
+    /// Made when first asked for: they are large, and kubectl asks again and again.
+    openapi_index: OnceLock<Value>,
+    openapi_v2: OnceLock<Vec<u8>>,
 }
 
 /// A group and its versions, the preferred one first.
@@ -24,17 +29,21 @@ pub(crate) struct Group {
 
 impl Registry {
     pub fn new() -> Registry {
+        Registry::of_kinds(builtin().into_iter().map(Arc::new).collect())
+    }
+
+    fn of_kinds(kinds: Vec<Arc<Kind>>) -> Registry {
         Registry {
-            kinds: builtin().into_iter().map(Arc::new).collect(),
+            kinds,
+            openapi_index: OnceLock::new(),
+            openapi_v2: OnceLock::new(),
         }
     }
 
     /// The same built-in kinds with these custom ones.
     pub fn with_custom(&self, custom: impl IntoIterator<Item = Arc<Kind>>) -> Registry {
         let builtin = self.kinds.iter().filter(|k| !k.custom).cloned();
-        Registry {
-            kinds: builtin.chain(custom).collect(),
-        }
+        Registry::of_kinds(builtin.chain(custom).collect())
     }
 
     pub fn kinds(&self) -> impl Iterator<Item = &Arc<Kind>> {
@@ -93,6 +102,18 @@ impl Registry {
             group.versions.sort_by_key(|v| Reverse(version_rank(v)));
         }
         groups
+    }
+
+    /// `/openapi/v3`
+    pub fn openapi_index(&self) -> &Value {
+        self.openapi_index
+            .get_or_init(|| openapi::v3_index(&self.infos()))
+    }
+
+    /// `/openapi/v2`
+    pub fn openapi_v2(&self) -> &[u8] {
+        self.openapi_v2
+            .get_or_init(|| openapi::v2_protobuf(&self.infos()))
     }
 
     /// What the OpenAPI documents are made of.

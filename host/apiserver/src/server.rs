@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::error::Error;
 use crate::front::{Front, router};
@@ -93,14 +94,7 @@ impl Server {
             stop: stop.clone(),
         };
         tracing::info!(%addr, "embedded development api server: in memory, loopback only, no access control");
-        let loop_ = accept(listener, tls, front, stop.clone(), kill.clone());
-        let killed = kill.clone();
-        let accepting = tokio::spawn(async move {
-            tokio::select! {
-                () = killed.cancelled() => {}
-                () = loop_ => {}
-            }
-        });
+        let accepting = tokio::spawn(accept(listener, tls, front, kill.clone()));
         Ok(Server {
             addr,
             kubeconfig,
@@ -149,22 +143,21 @@ impl Drop for Server {
     }
 }
 
-/// Accepts connections until told to stop, then waits for the last of them. Dropped, it drops them all.
-async fn accept(
-    listener: TcpListener,
-    tls: TlsAcceptor,
-    front: Front,
-    stop: CancellationToken,
-    kill: CancellationToken,
-) {
+/// Accepts connections until told to stop, then waits for the last of them; or until killed, and drops them all.
+/// When it returns nothing of the front is left that could answer or write.
+async fn accept(listener: TcpListener, tls: TlsAcceptor, front: Front, kill: CancellationToken) {
+    let stop = front.stop.clone();
     let mut connections = JoinSet::new();
+    let streams = TaskTracker::new();
     loop {
         tokio::select! {
+            () = kill.cancelled() => break,
             () = stop.cancelled() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(serve(stream, tls.clone(), front.clone(), kill.clone()));
+                    let tasks = Tasks { kill: kill.clone(), streams: streams.clone() };
+                    connections.spawn(serve(stream, tls.clone(), front.clone(), tasks));
                 }
                 Err(error) => {
                     // Out of file descriptors, most likely: others may end meanwhile.
@@ -175,10 +168,15 @@ async fn accept(
         }
     }
     drop(listener);
-    while connections.join_next().await.is_some() {}
+    tokio::select! {
+        () = kill.cancelled() => connections.shutdown().await,
+        () = async { while connections.join_next().await.is_some() {} } => {}
+    }
+    streams.close();
+    streams.wait().await;
 }
 
-async fn serve(stream: TcpStream, tls: TlsAcceptor, front: Front, kill: CancellationToken) {
+async fn serve(stream: TcpStream, tls: TlsAcceptor, front: Front, tasks: Tasks) {
     let _ = stream.set_nodelay(true);
     let stream = match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
         Ok(Ok(stream)) => stream,
@@ -186,7 +184,7 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, front: Front, kill: Cancella
         Err(_) => return tracing::debug!("tls handshake took too long"),
     };
     let stop = front.stop.clone();
-    let mut builder = Builder::new(Tasks { kill });
+    let mut builder = Builder::new(tasks);
     builder.http1().timer(TokioTimer::new());
     builder
         .http2()
@@ -211,6 +209,7 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, front: Front, kill: Cancella
 #[derive(Clone)]
 struct Tasks {
     kill: CancellationToken,
+    streams: TaskTracker,
 }
 
 impl<F> hyper::rt::Executor<F> for Tasks
@@ -219,7 +218,7 @@ where
 {
     fn execute(&self, task: F) {
         let kill = self.kill.clone();
-        tokio::spawn(async move {
+        self.streams.spawn(async move {
             tokio::select! {
                 () = kill.cancelled() => {}
                 () = task => {}

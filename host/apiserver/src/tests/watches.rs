@@ -220,3 +220,45 @@ async fn a_watch_ends_with_its_kind() {
         .await
         .refused(404, "NotFound", "");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_watch_sees_every_write_once_and_in_order() {
+    const WRITERS: usize = 4;
+    const WRITES: usize = 100;
+    let c = Arc::new(Cluster::with_vms().await);
+    let mut version: u64 = version_of(&c.get(VMS).await.ok()).parse().unwrap();
+    let mut watches = Vec::new();
+    for _ in 0..3 {
+        let path = format!("{VMS}?watch=true&resourceVersion={version}");
+        watches.push(c.watch(&path, "*/*").await);
+    }
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let c = c.clone();
+            tokio::spawn(async move {
+                let name = format!("vm-{writer}");
+                c.post(VMS, &vm(&name)).await.ok();
+                for n in 1..WRITES {
+                    let patch = json!({ "spec": { "memory": n } });
+                    c.merge(&format!("{VMS}/{name}"), &patch).await.ok();
+                }
+            })
+        })
+        .collect();
+    let mut seen = Vec::new();
+    for watch in &mut watches {
+        let mut events = Vec::new();
+        for _ in 0..WRITERS * WRITES {
+            let event = watch.next().await.unwrap();
+            events.push(version_of(&event["object"]).parse::<u64>().unwrap());
+        }
+        assert!(events.is_sorted_by(|a, b| a < b));
+        seen.push(events);
+    }
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert!(seen.iter().all(|events| *events == seen[0]));
+    version += (WRITERS * WRITES) as u64;
+    assert_eq!(seen[0].last(), Some(&version));
+}

@@ -1,0 +1,107 @@
+//! Answers: bodies with their headers.
+//!
+//! Owns media types, entity tags and warnings of what is sent. Must not know what is asked.
+
+use axum::body::Body;
+use http::header::{CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::kinds::Target;
+use crate::negotiate::Form;
+use crate::read::{self, View};
+use crate::status::ApiError;
+use crate::write::Done;
+
+pub(crate) const JSON: &str = "application/json";
+const WARNING: HeaderName = HeaderName::from_static("warning");
+
+pub(crate) fn refusal(error: &ApiError) -> Response<Body> {
+    let mut response = json_answer(error.code, &error.to_value());
+    if error.code == 504 || error.code == 429 {
+        response
+            .headers_mut()
+            .insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+pub(crate) fn done_answer(target: &Target, done: &Done, view: View) -> Response<Body> {
+    let plain = View {
+        form: if target.kind.answer.is_some() {
+            Form::Plain
+        } else {
+            view.form
+        },
+        ..view
+    };
+    warned(
+        answer(done.code, JSON, read::object(target, &done.object, plain)),
+        &done.warnings,
+    )
+}
+
+pub(crate) fn json_answer(code: u16, value: &Value) -> Response<Body> {
+    answer(code, JSON, crate::encode::object(value, false))
+}
+
+pub(crate) fn answer(code: u16, media: &'static str, body: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() =
+        StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    response.headers_mut().insert(
+        http::header::CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, private"),
+    );
+    response
+}
+
+pub(crate) fn stream(body: Body) -> Response<Body> {
+    let mut response = answer(200, JSON, Vec::new());
+    *response.body_mut() = body;
+    response
+}
+
+/// An answer that a client may keep, and ask about by its hash.
+pub(crate) fn cached(headers: &HeaderMap, media: &'static str, value: &Value) -> Response<Body> {
+    cached_bytes(headers, media, crate::encode::object(value, false))
+}
+
+pub(crate) fn cached_bytes(
+    headers: &HeaderMap,
+    media: &'static str,
+    body: Vec<u8>,
+) -> Response<Body> {
+    let tag = format!("\"{}\"", hex::encode_upper(Sha256::digest(&body)));
+    let asked = headers
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .filter_map(|v| v.to_str().ok());
+    let same = asked.flat_map(|v| v.split(',')).any(|v| v.trim() == tag);
+    let mut response = if same {
+        answer(304, media, Vec::new())
+    } else {
+        answer(200, media, body)
+    };
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    response
+        .headers_mut()
+        .insert(http::header::VARY, HeaderValue::from_static("Accept"));
+    response
+}
+
+pub(crate) fn warned(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
+    for warning in warnings {
+        let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
+    response
+}
