@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
@@ -15,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::guard::Guard;
 use crate::metrics::Metrics;
-use crate::wait::{DEADLINE, eventually};
+use crate::wait::{DEADLINE, eventually, eventually_within};
 use crate::{net, report};
 
 const BINARY: &str = "vmhost-under-test";
@@ -32,6 +33,7 @@ pub struct HostCommand {
 pub struct Host {
     guard: Mutex<Guard>,
     output: Arc<watch::Sender<Vec<String>>>,
+    stdout: Arc<Mutex<Vec<String>>>,
     metrics: SocketAddr,
     probes: SocketAddr,
     // After the process, which may still write there.
@@ -45,6 +47,8 @@ pub struct Exit {
     pub status: ExitStatus,
     /// All lines of stdout and stderr.
     pub output: Vec<String>,
+    /// The lines of stdout alone: a command's result.
+    pub stdout: Vec<String>,
 }
 
 impl Exit {
@@ -151,11 +155,13 @@ impl HostCommand {
         let child = guard.child();
         let stdout = child.stdout.take().context("the host's stdout")?;
         let stderr = child.stderr.take().context("the host's stderr")?;
-        capture(stdout, output.clone());
-        capture(stderr, output.clone());
+        let result = Arc::<Mutex<Vec<String>>>::default();
+        capture(stdout, output.clone(), Some(result.clone()));
+        capture(stderr, output.clone(), None);
         Ok(Host {
             guard: Mutex::new(guard),
             output,
+            stdout: result,
             metrics: self.metrics,
             probes: self.probes,
             _dir: self.dir,
@@ -175,10 +181,20 @@ impl HostCommand {
     }
 }
 
-fn capture(stream: impl Read + Send + 'static, output: Arc<watch::Sender<Vec<String>>>) {
+fn capture(
+    stream: impl Read + Send + 'static,
+    output: Arc<watch::Sender<Vec<String>>>,
+    alone: Option<Arc<Mutex<Vec<String>>>>,
+) {
     thread::spawn(move || {
         for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line).into_owned();
+            if let Some(alone) = &alone {
+                alone
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(line.clone());
+            }
             output.send_modify(|lines| lines.push(line));
         }
     });
@@ -297,15 +313,27 @@ impl Host {
 
     /// Waits until it ends by itself, and for the end of its output.
     pub async fn wait_exit(&self) -> Result<Exit> {
-        let status = eventually("the host ends", async || self.guard().try_wait()).await?;
+        self.wait_exit_within(DEADLINE).await
+    }
+
+    /// [`Host::wait_exit`] with another deadline, for commands that compile.
+    pub async fn wait_exit_within(&self, deadline: Duration) -> Result<Exit> {
+        let status =
+            eventually_within(deadline, "the host ends", async || self.guard().try_wait()).await?;
         // The reader threads drop their senders at the end of the streams.
         eventually("the host's output ends", async || {
             Ok((Arc::strong_count(&self.output) == 1).then_some(()))
         })
         .await?;
+        let stdout = self
+            .stdout
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         Ok(Exit {
             status,
             output: self.output(),
+            stdout,
         })
     }
 

@@ -29,7 +29,11 @@ const DESCRIPTION: &str = r#"{
   "apiVersion": "vmhost/v1",
   "name": "obey",
   "controllers": [
-    { "name": "vms", "primary": { "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine" } },
+    {
+      "name": "vms",
+      "primary": { "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine" },
+      "reads": [{ "version": "v1", "kind": "ConfigMap" }]
+    },
     { "name": "config-maps", "primary": { "version": "v1", "kind": "ConfigMap" } }
   ],
   "permissions": [

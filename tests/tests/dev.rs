@@ -1,0 +1,183 @@
+//! What a plugin's author does: `vmhost dev`, `build` and `inspect`, from source to a finished VM.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
+use vmhost_tests::host::{self, Host};
+use vmhost_tests::server::TestServer;
+use vmhost_tests::vm::Vms;
+use vmhost_tests::wait::eventually_within;
+use vmhost_tests::{both_servers, kubeconfig, run};
+
+const PLUGINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins");
+/// A first build compiles serde and the SDK, perhaps while other tests run.
+const BUILD: Duration = Duration::from_secs(300);
+
+fn vm_folder() -> PathBuf {
+    Path::new(PLUGINS).join("vm")
+}
+
+/// `vmhost dev` on a plugin, with the VM's manifests, and the VMs of its `default` namespace.
+async fn dev(plugin: &Path, dir: &Path) -> Result<(Host, Vms)> {
+    let file = dir.join("kubeconfig");
+    let host = host::bare()?
+        .arg("dev")
+        .arg(plugin)
+        .arg("--manifests")
+        .arg(vm_folder().join("manifests"))
+        .arg("--write-kubeconfig")
+        .arg(&file)
+        .current_dir(dir)
+        .spawn()?;
+    eventually_within(BUILD, "dev applied its manifests", async || {
+        let vms = Vms::of(kubeconfig::client(&file).await?, "default");
+        vms.get("public-wx").await
+    })
+    .await?;
+    Ok((host, Vms::of(kubeconfig::client(&file).await?, "default")))
+}
+
+#[test]
+fn dev_runs_and_swaps_a_component() {
+    run::alone("dev_runs_and_swaps_a_component", async || {
+        let dir = tempfile::tempdir()?;
+        let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
+        let (host, vms) = dev(policy.path(), dir.path()).await?;
+        let vm = vms
+            .until_one("public-wx", "it is complete", |vm| vm.complete())
+            .await?;
+        ensure!(vm.stamp == Some(1), "{vm:?}");
+        policy.swap(&guests::vm_stamp(2, Mode::Restamp)?, Way::Rename)?;
+        vms.until_one("public-wx", "it is stamped again", |vm| vm.stamp == Some(2))
+            .await?;
+        host.sigterm()?;
+        let exit = host.wait_exit().await?;
+        ensure!(exit.status.success(), "{exit:?}");
+        Ok(())
+    });
+}
+
+/// A copy of `plugins/vm` that stands alone, so that a test may edit it.
+fn copy_of_vm(dir: &Path) -> Result<PathBuf> {
+    let folder = dir.join("vm");
+    fs::create_dir_all(folder.join("src"))?;
+    fs::copy(vm_folder().join("src/lib.rs"), folder.join("src/lib.rs"))
+        .context("copying the source")?;
+    let sdk = Path::new(PLUGINS)
+        .join("sdk-rust")
+        .canonicalize()
+        .context("finding the SDK")?;
+    let manifest = format!(
+        r#"[package]
+name = "vm"
+version = "0.1.0"
+edition = "2024"
+
+[lib]
+crate-type = ["cdylib", "rlib"]
+
+[dependencies]
+vmhost-plugin = {{ path = {sdk:?} }}
+serde = {{ version = "1", features = ["derive"] }}
+
+[workspace]
+"#
+    );
+    fs::write(folder.join("Cargo.toml"), manifest)?;
+    // The versions that the workspace has chosen are on this machine; others may not be.
+    fs::copy(
+        Path::new(PLUGINS).join("../Cargo.lock"),
+        folder.join("Cargo.lock"),
+    )
+    .context("copying the lock file")?;
+    Ok(folder)
+}
+
+#[test]
+fn dev_rebuilds_what_is_saved() {
+    run::alone("dev_rebuilds_what_is_saved", async || {
+        let dir = tempfile::tempdir()?;
+        let folder = copy_of_vm(dir.path())?;
+        let source = folder.join("src/lib.rs");
+        let original = fs::read_to_string(&source)?;
+        let (host, vms) = dev(&folder, dir.path()).await?;
+        vms.until_one("public-wx", "it is complete", |vm| vm.complete())
+            .await?;
+
+        fs::write(
+            &source,
+            format!("{original}\nfn broken() -> u32 {{ \"no number\" }}\n"),
+        )?;
+        host.wait_for_line("mismatched types")
+            .await
+            .context("the compiler's own message")?;
+        vms.create_one("after-the-error", 0).await?;
+        vms.until_one("after-the-error", "the old policy works", |vm| {
+            vm.complete()
+        })
+        .await?;
+
+        let changed = original.replacen(
+            r#""/spec/status", "complete""#,
+            r#""/spec/status", "finished""#,
+            1,
+        );
+        ensure!(
+            changed != original,
+            "the policy no longer says what this test edits"
+        );
+        fs::write(&source, changed)?;
+        eventually_within(BUILD, "the new policy works", async || {
+            vms.reopen("public-wx").await?;
+            let seen = vms
+                .until_one("public-wx", "it left `creating`", |vm| {
+                    vm.status != "creating"
+                })
+                .await?;
+            Ok((seen.status == "finished").then_some(()))
+        })
+        .await
+    });
+}
+
+both_servers!(a_built_plugin_runs);
+async fn a_built_plugin_runs(server: &TestServer) -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let component = dir.path().join("vm.wasm");
+    let host = host::bare()?
+        .arg("build")
+        .arg(vm_folder())
+        .arg("--out")
+        .arg(&component)
+        .spawn()?;
+    let exit = host.wait_exit_within(BUILD).await?;
+    ensure!(exit.status.success(), "{exit:?}");
+
+    let inspect = host::bare()?
+        .arg("inspect")
+        .arg(&component)
+        .args(["--output", "json"])
+        .run()
+        .await?;
+    ensure!(inspect.status.success(), "{inspect:?}");
+    let document: Value =
+        serde_json::from_str(&inspect.stdout.join("\n")).context("inspect's output is no JSON")?;
+    ensure!(
+        document.to_string().contains("VirtualMachine"),
+        "{document}"
+    );
+
+    let vms = Vms::install(server).await?;
+    let _host = host::on(&server.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(&component)
+        .ready()
+        .await?;
+    vms.create(0..20, 512).await?;
+    vms.until_complete(20).await?;
+    Ok(())
+}
