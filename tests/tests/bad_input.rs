@@ -8,6 +8,7 @@ use vmhost_tests::guests::{self, Mode, PolicyFile};
 use vmhost_tests::real::PLAIN_USER;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{self, Vms};
+use vmhost_tests::wait::eventually;
 use vmhost_tests::{both_servers, host, kubeconfig, net, run};
 
 fn good() -> Result<PolicyFile> {
@@ -122,11 +123,13 @@ async fn a_crd_that_comes_later(server: &TestServer) -> Result<()> {
     let host = host::on(&server.kubeconfig())?
         .plugin(policy.path())
         .spawn()?;
-    host.wait_for_line("VirtualMachine").await?;
-    ensure!(
-        host.probe("/readyz").await?.0 != 200,
-        "ready without its kind"
-    );
+    host.wait_for_lines(1, |line| line.contains("VirtualMachine"))
+        .await?;
+    let (code, _) = eventually("the probe answers", async || {
+        Ok(Some(host.probe("/readyz").await?))
+    })
+    .await?;
+    ensure!(code != 200, "ready without its kind");
     let vms = Vms::install(server).await?;
     vms.create(0..3, 0).await?;
     vms.until_complete(3).await?;
