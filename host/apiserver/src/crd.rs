@@ -52,6 +52,15 @@ pub(crate) fn after_put(inner: &mut Inner, kind: &Kind, key: &Key) {
     let status = status_of(inner, &live);
     write::server_status(inner, &target, key, status);
     register(inner);
+    let served = inner
+        .registry
+        .kinds()
+        .find(|k| k.custom && definition_name(k) == key.name)
+        .cloned();
+    if let Some(kind) = served.filter(|_| meta::is_deleting(&live)) {
+        // A finalizer of somebody else's may have been the last thing in its way.
+        after_remove(inner, &kind);
+    }
 }
 
 /// What a definition looks like from its deletion on.

@@ -26,7 +26,7 @@ use crate::state::State;
 use crate::status::ApiError;
 use crate::table::Include;
 use crate::write::{self, Call, Done, Door};
-use crate::{discovery, meta, openapi, patch, scale, watch};
+use crate::{discovery, meta, openapi, patch, protobuf, scale, watch};
 
 /// The size of a request that a real server takes.
 const MAX_BODY: usize = 3 << 20;
@@ -236,7 +236,7 @@ impl Front {
             (None, None, &Method::POST) if !everywhere || kind.answer.is_some() => {
                 allowed("create")?;
                 let view = view(false)?;
-                let new = read_body(headers, body)?;
+                let new = read_body(target, headers, body)?;
                 let done = self
                     .state
                     .write(|inner| write::create(inner, &call, new, false))?;
@@ -292,7 +292,7 @@ impl Front {
             (None | Some("status"), Some(_), &Method::PUT) if self.door(target, path) => {
                 allowed("update")?;
                 let view = view(false)?;
-                let new = read_body(headers, body)?;
+                let new = read_body(target, headers, body)?;
                 let done = self.state.write(|inner| write::update(inner, &call, new))?;
                 Ok(done_answer(target, &done, view))
             }
@@ -317,7 +317,7 @@ impl Front {
                         }
                     }
                     Method::PUT => {
-                        let new = read_body(headers, body)?;
+                        let new = read_body(target, headers, body)?;
                         self.state
                             .write(|inner| scale::write(inner, &call, |_| Ok(new)))?
                     }
@@ -349,7 +349,7 @@ impl Front {
 }
 
 /// A POST's or PUT's body.
-fn read_body(headers: &HeaderMap, body: &[u8]) -> Result<Value, ApiError> {
+fn read_body(target: &Target, headers: &HeaderMap, body: &[u8]) -> Result<Value, ApiError> {
     let media = negotiate::body_type(headers);
     let bad = |error: &dyn std::fmt::Display| {
         ApiError::bad_request(format!("the object provided is unrecognized: {error}"))
@@ -357,6 +357,9 @@ fn read_body(headers: &HeaderMap, body: &[u8]) -> Result<Value, ApiError> {
     match media.as_str() {
         "application/json" => serde_json::from_slice(body).map_err(|e| bad(&e)),
         "application/yaml" => serde_yaml_ng::from_slice(body).map_err(|e| bad(&e)),
+        protobuf::MEDIA if protobuf::knows(&target.api_version(), &target.kind.kind) => {
+            protobuf::object(body)
+        }
         _ => Err(ApiError::unsupported_media_type(
             "application/json, application/yaml",
         )),
@@ -367,6 +370,10 @@ fn delete_options(headers: &HeaderMap, body: &[u8]) -> Result<DeleteOptions, Api
     match negotiate::body_type(headers).as_str() {
         "application/json" | "application/yaml" => DeleteOptions::parse(body),
         _ if body.is_empty() => Ok(DeleteOptions::default()),
+        protobuf::MEDIA => {
+            let options = protobuf::delete_options(body)?;
+            DeleteOptions::parse(options.to_string().as_bytes())
+        }
         _ => Err(ApiError::unsupported_media_type(
             "application/json, application/yaml",
         )),

@@ -22,6 +22,7 @@ mod namespace;
 mod negotiate;
 mod openapi;
 mod patch;
+mod protobuf;
 mod read;
 mod registry;
 mod request;

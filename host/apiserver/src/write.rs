@@ -270,6 +270,9 @@ pub(crate) fn replace(
     } else {
         let object = inner.store.put(&kind.storage, key.clone(), stored);
         crd::after_put(inner, kind, &key);
+        if &*kind.storage == namespace::STORAGE {
+            namespace::after_remove(inner, &key.name);
+        }
         object
     };
     Ok(Done {

@@ -220,6 +220,14 @@ async fn a_definition_waits_for_its_objects() {
     .await
     .ok();
     c.get(&path).await.refused(404, "NotFound", "");
+    // So does one that somebody else held.
+    let mut owned = definition();
+    owned["metadata"]["finalizers"] = json!(["c/d"]);
+    c.post(CRDS, &owned).await.ok();
+    c.delete(&path, &json!({})).await.ok();
+    let free = json!([{ "op": "remove", "path": "/metadata/finalizers/0" }]);
+    c.patch(&path, "json-patch", &free).await.ok();
+    c.get(&path).await.refused(404, "NotFound", "");
     // The same name may come again, with nothing left of before.
     c.post(CRDS, &definition()).await.ok();
     assert_eq!(c.get(VMS).await.ok()["items"], json!([]));

@@ -84,6 +84,11 @@ async fn requests_of_unknown_form_are_refused() {
     let body = cm("x", "1").to_string();
     let protobuf = [(CONTENT_TYPE, "application/vnd.kubernetes.protobuf")];
     c.send("POST", CMS, &protobuf, &body).await.refused(
+        400,
+        "BadRequest",
+        "protobuf: the prefix is missing",
+    );
+    c.send("POST", CRDS, &protobuf, &body).await.refused(
         415,
         "UnsupportedMediaType",
         "application/json",
@@ -292,6 +297,15 @@ async fn a_namespace_goes_with_what_lies_in_it() {
     c.get("/api/v1/namespaces/n")
         .await
         .refused(404, "NotFound", "namespaces \"n\" not found");
+    // A finalizer in the namespace's own metadata holds it too.
+    let second = json!({ "metadata": { "name": "m", "finalizers": ["a/b"] } });
+    c.post("/api/v1/namespaces", &second).await.ok();
+    c.delete("/api/v1/namespaces/m", &json!({})).await.ok();
+    let free = json!({ "metadata": { "finalizers": null } });
+    c.merge("/api/v1/namespaces/m", &free).await.ok();
+    c.get("/api/v1/namespaces/m")
+        .await
+        .refused(404, "NotFound", "");
     c.delete("/api/v1/namespaces/default", &json!({}))
         .await
         .refused(403, "Forbidden", "may not be deleted");
