@@ -111,7 +111,7 @@ impl Shared {
 impl fmt::Display for InformerState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = &self.spec.kind;
-        let place = Place(self.spec.namespace.as_deref());
+        let place = Place(&self.spec);
         match &self.phase {
             Phase::Starting => write!(f, "starting to watch {kind} {place}"),
             Phase::WaitingForKind => write!(
@@ -133,13 +133,21 @@ impl fmt::Display for InformerState {
     }
 }
 
-struct Place<'a>(Option<&'a str>);
+/// Which objects of the kind.
+struct Place<'a>(&'a WatchSpec);
 
 impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(namespace) => write!(f, "in namespace {namespace}"),
-            None => f.write_str("in all namespaces"),
+        match &self.0.namespace {
+            Some(namespace) => write!(f, "in namespace {namespace}")?,
+            None => f.write_str("in all namespaces")?,
         }
+        for selector in [&self.0.label_selector, &self.0.field_selector]
+            .into_iter()
+            .flatten()
+        {
+            write!(f, " ({selector})")?;
+        }
+        Ok(())
     }
 }

@@ -48,6 +48,8 @@ pub(super) struct Task {
     /// The server has no streaming list.
     paged: bool,
     fruitless: u32,
+    /// The last request was to fill the store, and did not get to the end of it.
+    listing: bool,
 }
 
 enum State {
@@ -118,6 +120,7 @@ impl Task {
             missing,
             paged: false,
             fruitless: 0,
+            listing: true,
         }
     }
 
@@ -128,17 +131,17 @@ impl Task {
                 State::Resolve => self.resolve().await,
                 State::List(resource) if self.paged => {
                     let result = self.list_paged(&resource).await;
-                    self.after(resource, "list", true, result).await
+                    self.after(resource, "list", result).await
                 }
                 State::List(resource) => {
                     let result = self.stream(&resource, From::List).await;
-                    self.after(resource, "watch", true, result).await
+                    self.after(resource, "watch", result).await
                 }
                 State::Watch(resource) => {
                     let result = self
                         .stream(&resource, From::Version(self.shared.store.position()))
                         .await;
-                    self.after(resource, "watch", false, result).await
+                    self.after(resource, "watch", result).await
                 }
             };
         }
@@ -170,9 +173,9 @@ impl Task {
         &mut self,
         resource: Resource,
         verb: &'static str,
-        listing: bool,
         result: Result<(), Failure>,
     ) -> State {
+        let listing = self.listing;
         let failure = match result {
             Ok(()) if self.fruitless >= FRUITLESS_MAX => {
                 self.fruitless = 0;
@@ -193,8 +196,9 @@ impl Task {
                 State::Resolve
             }
             Failure::NoStreaming(reason) => {
+                tracing::debug!(kind = %self.shared.spec.kind, reason, "no streaming list: listing pages");
                 self.paged = true;
-                self.relist(resource, &format!("no streaming list here: {reason}"))
+                State::List(resource)
             }
             Failure::Expired(reason) if listing => {
                 self.wait_out(reason, None, None).await;
@@ -266,6 +270,7 @@ impl Task {
 
     /// Opens a watch and follows it until it ends. From the list on, it must first show all objects and their end.
     async fn stream(&mut self, resource: &Resource, from: From) -> Result<(), Failure> {
+        self.listing = from == From::List;
         let seconds = fastrand::u64(WATCH_SECONDS);
         let request = request(
             Method::GET,
@@ -296,7 +301,9 @@ impl Task {
             .await;
         let (listing, events, refused) = (follower.listing, follower.events, follower.refused);
         let fruitless = events == 0 && opened.elapsed() < FRUITLESS;
+        self.listing = listing;
         let reason = end?;
+        tracing::debug!(kind = %self.shared.spec.kind, reason, events, "a watch ended");
         if let Some(refused) = refused {
             return Err(refused.into());
         }
@@ -311,6 +318,7 @@ impl Task {
 
     /// Lists page by page.
     async fn list_paged(&mut self, resource: &Resource) -> Result<(), Failure> {
+        self.listing = true;
         let (shared, mut next, mut whole) = (self.shared.clone(), None::<String>, false);
         shared.store.begin_list();
         loop {

@@ -529,3 +529,26 @@ async fn pruned_stores_hold_what_is_wanted() {
         "{text}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_410_behind_the_list_of_the_same_stream_lists_again_at_once() {
+    let (_first, one) = stream_of(&[
+        event("ADDED", &vm("a", "a", 1)),
+        bookmark(2, true),
+        expired(),
+    ])
+    .await;
+    let (_second, two) = stream_of(&[event("ADDED", &vm("a", "a", 3)), bookmark(4, true)]).await;
+    let start = tokio::time::Instant::now();
+    let mut world = World::new([one, two]);
+    assert_eq!(world.told().await, told("n/a", Cause::Initial, 1));
+    assert_eq!(world.told().await, told("n/a", Cause::Relisted, 3));
+    assert!(start.elapsed() < Duration::from_millis(100));
+    assert_eq!(
+        (
+            world.subscription.state().relists,
+            world.subscription.state().failures
+        ),
+        (1, 0)
+    );
+}
