@@ -88,7 +88,9 @@ static URI: LazyLock<Regex> =
     LazyLock::new(|| fixed(r"^([A-Za-z][A-Za-z0-9+.-]*:[^\s]*|/[^\s]*)$"));
 static EMAIL: LazyLock<Regex> = LazyLock::new(|| fixed(r"^[^@\s]+@[^@\s]+$"));
 static HOSTNAME: LazyLock<Regex> = LazyLock::new(|| {
-    fixed(r"(?i)^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*\.?$")
+    fixed(
+        r"^([a-zA-Z0-9\p{S}\p{L}](-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?|([a-zA-Z0-9\p{S}\p{L}]([a-zA-Z0-9\p{S}\p{L}-]{0,61}[a-zA-Z0-9\p{S}\p{L}])?\.)+[a-zA-Z\p{L}]{2,63})$",
+    )
 });
 static MAC: LazyLock<Regex> =
     LazyLock::new(|| fixed(r"(?i)^[0-9a-f]{2}([:-][0-9a-f]{2}){5}([:-][0-9a-f]{2}){0,2}$"));

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::Cause;
 use super::node::{Additional, Node, Type};
 use super::rules::{Pattern, Rules};
+use super::{prune, validate};
 
 /// Where a node stands; decides how a missing type is worded, and what is forbidden.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,8 +103,8 @@ impl Reader {
         });
     }
 
-    /// `int_or_string` says that the parent carries `x-kubernetes-int-or-string`, whose `anyOf` may name types.
-    fn node(&mut self, schema: &Value, level: Level, path: &str, int_or_string: bool) -> Node {
+    /// `typed` says that this node may name its type although it is nested.
+    fn node(&mut self, schema: &Value, level: Level, path: &str, typed: bool) -> Node {
         let Some(map) = schema.as_object() else {
             self.invalid(path.to_owned(), schema, "must be a schema");
             return Node::default();
@@ -122,11 +123,10 @@ impl Reader {
         }
         node.kind = self.kind(map, path);
         self.children(map, &mut node, level, path);
-        let typed = node.int_or_string || int_or_string;
-        node.rules = self.rules(map, level, path, typed);
+        node.rules = self.rules(map, level, path);
         if level == Level::Nested {
             for (name, detail) in SHAPING {
-                let excused = name == "type" && int_or_string;
+                let excused = name == "type" && typed;
                 if !excused && map.get(name).is_some_and(|value| *value != json!(false)) {
                     self.forbidden(child(path, name), detail);
                 }
@@ -144,7 +144,25 @@ impl Reader {
         } else {
             self.shape(map, &mut node, level, path);
         }
+        if let Some(default) = &node.default {
+            self.default(default, &node, &child(path, "default"));
+        }
         node
+    }
+
+    /// A default must itself be what the schema asks for.
+    fn default(&mut self, default: &Value, node: &Node, at: &str) {
+        let mut pruned = default.clone();
+        if !prune::prune(&mut pruned, node).is_empty() {
+            self.invalid(at.to_owned(), default, "must not have unknown fields");
+        }
+        for mut cause in validate::validate(default, node) {
+            cause.field = match cause.field.as_str() {
+                "<nil>" => at.to_owned(),
+                below => child(at, below),
+            };
+            self.causes.push(cause);
+        }
     }
 
     fn kind(&mut self, map: &Map<String, Value>, path: &str) -> Option<Type> {
@@ -180,6 +198,8 @@ impl Reader {
         node.additional = match map.get("additionalProperties") {
             None | Some(Value::Null) => Additional::Unset,
             Some(Value::Bool(allowed)) => Additional::Allowed(*allowed),
+            // Refused as a whole; what it says does not matter any more.
+            Some(_) if level == Level::Nested => Additional::Unset,
             Some(schema) => {
                 let at = child(path, "additionalProperties");
                 Additional::Schema(Box::new(self.node(schema, below(Level::Field), &at, false)))
@@ -200,7 +220,7 @@ impl Reader {
 
     /// The rules for nodes that shape objects.
     fn shape(&mut self, map: &Map<String, Value>, node: &mut Node, level: Level, path: &str) {
-        if node.kind == Some(Type::Array) && node.items.is_none() {
+        if node.kind == Some(Type::Array) && map.get("items").is_none_or(Value::is_null) {
             self.required(child(path, "items"), "must be specified");
         }
         if !matches!(node.additional, Additional::Unset) {
@@ -220,12 +240,6 @@ impl Reader {
                 self.forbidden(
                     child(path, "additionalProperties"),
                     "additionalProperties and properties are mutual exclusive",
-                );
-            }
-            if node.additional == Additional::Allowed(false) {
-                self.forbidden(
-                    child(path, "additionalProperties"),
-                    "additionalProperties cannot be set to false",
                 );
             }
         }
@@ -279,6 +293,15 @@ impl Reader {
                 "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
             );
         }
+        if level == Level::Root || node.embedded {
+            for name in ["kind", "apiVersion"] {
+                let kind = node.properties.get(name).map(|property| property.kind);
+                if let Some(kind) = kind.filter(|kind| *kind != Some(Type::String)) {
+                    let at = child(path, &format!("properties[{name}].type"));
+                    self.invalid(at, &json!(kind.map_or("", Type::name)), "must be string");
+                }
+            }
+        }
         if level == Level::Root {
             self.metadata(map, path);
         }
@@ -287,9 +310,10 @@ impl Reader {
             let at = child(path, "x-kubernetes-map-type");
             match map_type.as_str() {
                 Some("atomic" | "granular") if node.kind != Some(Type::Object) => {
+                    let kind = json!(node.kind.map_or("", Type::name));
                     self.invalid(
-                        at,
-                        &json!(node.kind.map_or("", Type::name)),
+                        child(path, "type"),
+                        &kind,
                         "must be object if x-kubernetes-map-type is specified",
                     );
                 }
@@ -343,13 +367,7 @@ impl Reader {
         }
     }
 
-    fn rules(
-        &mut self,
-        map: &Map<String, Value>,
-        level: Level,
-        path: &str,
-        int_or_string: bool,
-    ) -> Rules {
+    fn rules(&mut self, map: &Map<String, Value>, level: Level, path: &str) -> Rules {
         let count = |name: &str| map.get(name).and_then(Value::as_u64);
         let number = |name: &str| map.get(name).and_then(Value::as_number).cloned();
         let flag = |name: &str| map.get(name).and_then(Value::as_bool).unwrap_or(false);
@@ -396,9 +414,11 @@ impl Reader {
                 "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
             );
         }
-        rules.any_of = self.junctor(map, "anyOf", path, int_or_string);
-        // `allOf: [{anyOf: [{type: integer}, {type: string}]}]` is the other way to write int-or-string.
-        rules.all_of = self.junctor(map, "allOf", path, int_or_string);
+        // `anyOf: [{type: integer}, {type: string}]`, alone or first in `allOf`, is the one place for types here.
+        let int_or_string = json!([{ "type": "integer" }, { "type": "string" }]);
+        let typed = map.get("anyOf") == Some(&int_or_string);
+        rules.any_of = self.junctor(map, "anyOf", path, typed);
+        rules.all_of = self.junctor(map, "allOf", path, false);
         rules.one_of = self.junctor(map, "oneOf", path, false);
         rules.not = map
             .get("not")
@@ -412,7 +432,7 @@ impl Reader {
         map: &Map<String, Value>,
         name: &str,
         path: &str,
-        int_or_string: bool,
+        typed: bool,
     ) -> Vec<Node> {
         let Some(schemas) = map.get(name).and_then(Value::as_array) else {
             return Vec::new();
@@ -425,7 +445,7 @@ impl Reader {
                     schema,
                     Level::Nested,
                     &child(path, &format!("{name}[{index}]")),
-                    int_or_string,
+                    typed,
                 )
             })
             .collect()

@@ -244,7 +244,7 @@ fn types_and_texts() {
         memory(json!({"type": "integer", "format": "int32"})),
         json!({"memory": 3_000_000_000_u64}),
         &[
-            r#"FieldValueInvalid spec.memory: Invalid value: "": Checked value must be of type integer with format int32 in spec.memory"#,
+            r#"FieldValueInvalid <nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.memory"#,
         ],
     );
     check(
@@ -270,7 +270,7 @@ fn types_and_texts() {
         ),
         json!({"memory": {"a": "", "b": ""}}),
         &[
-            r#"FieldValueInvalid spec.memory: Invalid value: "": "spec.memory" must validate one and only one schema (oneOf). Found 2 valid alternatives"#,
+            r#"FieldValueInvalid <nil>: Invalid value: "": "spec.memory" must validate one and only one schema (oneOf). Found 2 valid alternatives"#,
         ],
     );
     check(
@@ -279,7 +279,7 @@ fn types_and_texts() {
         ),
         json!({"memory": 4}),
         &[
-            r#"FieldValueInvalid spec.memory: Invalid value: "": "spec.memory" must not validate the schema (not)"#,
+            r#"FieldValueInvalid <nil>: Invalid value: "": "spec.memory" must not validate the schema (not)"#,
         ],
     );
 }

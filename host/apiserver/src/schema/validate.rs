@@ -30,8 +30,9 @@ fn check(value: &Value, node: &Node, path: &str, causes: &mut Vec<Cause>) {
         Value::Array(items) => check_items(items, node, path, causes),
         _ => {}
     }
+    // Not even a null among them allows null.
     if let Some(allowed) = &node.rules.allowed
-        && !allowed.iter().any(|one| equal(one, value))
+        && (value.is_null() || !allowed.iter().any(|one| equal(one, value)))
     {
         causes.push(text::not_supported(path, value, allowed));
     }
@@ -125,10 +126,9 @@ fn junctors(value: &Value, node: &Node, path: &str, causes: &mut Vec<Cause>) {
     if !rules.any_of.is_empty() {
         let results: Vec<_> = rules.any_of.iter().map(failures).collect();
         if !results.iter().any(Vec::is_empty) {
-            causes.push(text::invalid_plain(
-                path,
-                format!("{path:?} must validate at least one schema (anyOf)"),
-            ));
+            causes.push(text::invalid_plain(format!(
+                "{path:?} must validate at least one schema (anyOf)"
+            )));
             causes.extend(closest(results));
         }
     }
@@ -144,7 +144,7 @@ fn junctors(value: &Value, node: &Node, path: &str, causes: &mut Vec<Cause>) {
                 };
                 let detail =
                     format!("{path:?} must validate one and only one schema (oneOf). {found}");
-                causes.push(text::invalid_plain(path, detail));
+                causes.push(text::invalid_plain(detail));
                 if valid == 0 {
                     causes.extend(closest(results));
                 }
@@ -157,19 +157,17 @@ fn junctors(value: &Value, node: &Node, path: &str, causes: &mut Vec<Cause>) {
         causes.extend(results.into_iter().flatten());
         if valid != rules.all_of.len() {
             let none = if valid == 0 { ". None validated" } else { "" };
-            causes.push(text::invalid_plain(
-                path,
-                format!("{path:?} must validate all the schemas (allOf){none}"),
-            ));
+            causes.push(text::invalid_plain(format!(
+                "{path:?} must validate all the schemas (allOf){none}"
+            )));
         }
     }
     if let Some(not) = &rules.not
         && failures(not).is_empty()
     {
-        causes.push(text::invalid_plain(
-            path,
-            format!("{path:?} must not validate the schema (not)"),
-        ));
+        causes.push(text::invalid_plain(format!(
+            "{path:?} must not validate the schema (not)"
+        )));
     }
 }
 
@@ -219,54 +217,46 @@ fn check_number(number: &Number, node: &Node, path: &str, causes: &mut Vec<Cause
             .format
             .as_deref()
             .filter(|format| format::is_known(node.kind, format));
-        let fits = match format {
-            Some("int32") => {
-                number
-                    .as_i64()
-                    .is_none_or(|number| i32::try_from(number).is_ok())
-                    && !number.is_u64_only()
-            }
-            _ => !number.is_u64_only(),
+        let range = if format == Some("int32") {
+            f64::from(i32::MIN)..=f64::from(i32::MAX)
+        } else {
+            -9.3e18..=9.3e18
         };
-        if !fits {
+        let float = number.as_f64().unwrap_or(f64::NAN);
+        let above = number
+            .as_u64()
+            .is_some_and(|number| i64::try_from(number).is_err());
+        if above || float.fract() != 0.0 || !range.contains(&float) {
             let kind = format.map_or("(default format)".to_owned(), |format| {
                 format!("with format {format}")
             });
-            causes.push(text::invalid_plain(
-                path,
-                format!("Checked value must be of type integer {kind} in {path}"),
-            ));
+            causes.push(text::invalid_plain(format!(
+                "Checked value must be of type integer {kind} in {path}"
+            )));
         }
     }
-    if let Some(factor) = &rules.multiple_of
-        && !is_multiple(number, factor)
-    {
-        causes.push(text::invalid(
-            path,
-            &value,
-            &format!("should be a multiple of {}", text::number(factor)),
-        ));
-    }
-    let order = |bound: &Number| compare(number, bound);
-    if let Some(min) = &rules.minimum {
-        let below = order(min).is_lt();
-        if below || (rules.exclusive_minimum && order(min).is_eq()) {
-            let word = if rules.exclusive_minimum {
-                "greater than"
-            } else {
-                "greater than or equal to"
-            };
+    let bound = |bound: &Number| Bound::new(number, bound);
+    if let Some(factor) = &rules.multiple_of {
+        let factor = bound(factor);
+        if factor.is_zero() {
+            causes.push(text::bare(
+                path,
+                &Value::from(0),
+                &format!("factor MultipleOf declared for {path} must be positive: 0"),
+            ));
+        } else if !factor.divides(number) {
             causes.push(text::invalid(
                 path,
                 &value,
-                &format!("should be {word} {}", text::number(min)),
+                &format!("should be a multiple of {factor}"),
             ));
         }
     }
     if let Some(max) = &rules.maximum {
-        let above = order(max).is_gt();
-        if above || (rules.exclusive_maximum && order(max).is_eq()) {
-            let word = if rules.exclusive_maximum {
+        let (max, exclusive) = (bound(max), rules.exclusive_maximum);
+        let order = max.compare(number);
+        if order.is_gt() || (exclusive && order.is_eq()) {
+            let word = if exclusive {
                 "less than"
             } else {
                 "less than or equal to"
@@ -274,40 +264,77 @@ fn check_number(number: &Number, node: &Node, path: &str, causes: &mut Vec<Cause
             causes.push(text::invalid(
                 path,
                 &value,
-                &format!("should be {word} {}", text::number(max)),
+                &format!("should be {word} {max}"),
+            ));
+        }
+    }
+    if let Some(min) = &rules.minimum {
+        let (min, exclusive) = (bound(min), rules.exclusive_minimum);
+        let order = min.compare(number);
+        if order.is_lt() || (exclusive && order.is_eq()) {
+            let word = if exclusive {
+                "greater than"
+            } else {
+                "greater than or equal to"
+            };
+            causes.push(text::invalid(
+                path,
+                &value,
+                &format!("should be {word} {min}"),
             ));
         }
     }
 }
 
-trait Range {
-    /// Above what Go's int64 holds.
-    fn is_u64_only(&self) -> bool;
+/// A bound as it is compared with a number: whole numbers are held to the whole part of the bound, as Go's
+/// `MaximumNativeType` and its sisters do.
+enum Bound {
+    Whole(i64),
+    Float(f64),
 }
 
-impl Range for Number {
-    fn is_u64_only(&self) -> bool {
-        self.as_u64()
-            .is_some_and(|number| i64::try_from(number).is_err())
+impl Bound {
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the whole part is what is meant"
+    )]
+    fn new(number: &Number, bound: &Number) -> Bound {
+        let float = bound.as_f64().unwrap_or(f64::NAN);
+        if number.is_f64() {
+            Bound::Float(float)
+        } else {
+            Bound::Whole(bound.as_i64().unwrap_or(float as i64))
+        }
+    }
+
+    fn is_zero(&self) -> bool {
+        matches!(self, Bound::Whole(0))
+    }
+
+    /// How the number compares with the bound.
+    fn compare(&self, number: &Number) -> std::cmp::Ordering {
+        match self {
+            Bound::Whole(bound) => number.as_i64().unwrap_or(i64::MAX).cmp(bound),
+            Bound::Float(bound) => number.as_f64().unwrap_or(f64::NAN).total_cmp(bound),
+        }
+    }
+
+    fn divides(&self, number: &Number) -> bool {
+        match self {
+            Bound::Whole(factor) => number.as_i64().is_none_or(|number| number % factor == 0),
+            Bound::Float(factor) => {
+                let ratio = number.as_f64().unwrap_or(f64::NAN) / factor;
+                (ratio - ratio.round()).abs() < 1e-9
+            }
+        }
     }
 }
 
-fn compare(a: &Number, b: &Number) -> std::cmp::Ordering {
-    match (a.as_i64(), b.as_i64()) {
-        (Some(a), Some(b)) => a.cmp(&b),
-        _ => a
-            .as_f64()
-            .unwrap_or(f64::NAN)
-            .total_cmp(&b.as_f64().unwrap_or(f64::NAN)),
-    }
-}
-
-fn is_multiple(number: &Number, factor: &Number) -> bool {
-    match (number.as_i64(), factor.as_i64()) {
-        (Some(number), Some(factor)) if factor > 0 => number % factor == 0,
-        _ => {
-            let ratio = number.as_f64().unwrap_or(f64::NAN) / factor.as_f64().unwrap_or(f64::NAN);
-            (ratio - ratio.round()).abs() < 1e-9
+impl std::fmt::Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Bound::Whole(bound) => bound.fmt(f),
+            Bound::Float(bound) => bound.fmt(f),
         }
     }
 }
@@ -370,6 +397,13 @@ fn check_object(map: &Map<String, Value>, node: &Node, path: &str, causes: &mut 
             check(value, field, &below(name), causes);
         } else if let Additional::Schema(field) = &node.additional {
             check(value, field, &below(name), causes);
+        }
+    }
+    if node.embedded && !path.is_empty() {
+        for name in ["apiVersion", "kind"] {
+            if map.get(name).is_none_or(|value| value == "") {
+                causes.push(text::required(&below(name)));
+            }
         }
     }
     for name in rules

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Cause, Reader, child};
+use super::{Reader, child};
 use crate::schema::node::{ListType, Node, Type};
 
 impl Reader {
@@ -43,10 +43,11 @@ impl Reader {
         match list_type.as_str() {
             Some("atomic") => {}
             Some("set") => {
-                let granular = items.is_some_and(|items| match items.kind {
-                    Some(Type::Object) => !items.atomic_map,
-                    Some(Type::Array) => items.list_type != ListType::Atomic,
-                    _ => false,
+                // What merges by field or item cannot be told apart by its value.
+                let granular = items.and_then(|items| match items.kind {
+                    Some(Type::Object) if !items.atomic_map => Some("map"),
+                    Some(Type::Array) if items.list_type != ListType::Atomic => Some("list"),
+                    _ => None,
                 });
                 if items.is_some_and(|items| items.nullable) {
                     self.forbidden(
@@ -54,11 +55,16 @@ impl Reader {
                         "cannot be nullable when x-kubernetes-list-type is set",
                     );
                 }
-                if granular {
+                if let Some(what) = granular {
+                    let keyword = format!("x-kubernetes-{what}-type");
+                    let said = map
+                        .get("items")
+                        .and_then(|items| items.get(&keyword))
+                        .unwrap_or(&Value::Null);
                     self.invalid(
-                        at,
-                        list_type,
-                        "items of a set must be scalars, atomic lists or atomic maps",
+                        child(path, &format!("items.{keyword}")),
+                        said,
+                        "must be atomic as item of a list with x-kubernetes-list-type=set",
                     );
                 }
                 node.list_type = ListType::Set;
@@ -77,12 +83,13 @@ impl Reader {
                 node.list_type = ListType::Map(keys);
                 return;
             }
-            _ => self.unsupported(at, list_type, r#""atomic", "map", "set""#),
+            _ => self.unsupported(at, list_type, r#""atomic", "set", "map""#),
         }
         if !keys.is_empty() {
-            self.forbidden(
-                keys_at,
-                "must be empty if x-kubernetes-list-type is not map",
+            self.invalid(
+                child(path, "x-kubernetes-list-type"),
+                list_type,
+                "must be map if x-kubernetes-list-map-keys is non-empty",
             );
         }
     }
@@ -102,26 +109,33 @@ impl Reader {
                 "cannot be nullable when x-kubernetes-list-type is map",
             );
         }
-        for (index, key) in keys.iter().enumerate() {
-            let at = child(path, &format!("x-kubernetes-list-map-keys[{index}]"));
+        let keys_at = child(path, "x-kubernetes-list-map-keys");
+        if items.kind != Some(Type::Object) {
+            return;
+        }
+        if keys
+            .iter()
+            .enumerate()
+            .any(|(index, key)| keys[..index].contains(key))
+        {
+            self.invalid(
+                keys_at.clone(),
+                &json!(keys),
+                "must not contain duplicate entries",
+            );
+        }
+        for key in keys {
             let property_at = child(&items_at, &format!("properties[{key}]"));
-            if keys[..index].contains(key) {
-                self.causes.push(Cause {
-                    reason: "FieldValueDuplicate",
-                    message: format!("Duplicate value: {}", json!(key)),
-                    field: at,
-                });
-                continue;
-            }
             match items.properties.get(key) {
                 None => self.invalid(
-                    at,
-                    &json!(key),
+                    keys_at.clone(),
+                    &json!(keys),
                     "entries must all be names of item properties",
                 ),
                 Some(property) => {
                     if matches!(property.kind, Some(Type::Array | Type::Object)) {
-                        let kind = json!(property.kind.map_or("", Type::name));
+                        // kube-apiserver says so of arrays too.
+                        let kind = json!("object");
                         self.invalid(
                             child(&property_at, "type"),
                             &kind,

@@ -39,12 +39,12 @@ pub(super) fn invalid(path: &str, bad: &Value, detail: &str) -> Cause {
     )
 }
 
-/// An error without a value of its own, such as a junctor's.
-pub(super) fn invalid_plain(path: &str, detail: String) -> Cause {
+/// An error without a value or a field of its own, such as a junctor's: only its text says where.
+pub(super) fn invalid_plain(detail: String) -> Cause {
     cause(
         "FieldValueInvalid",
         format!("Invalid value: \"\": {detail}"),
-        path,
+        "",
     )
 }
 
