@@ -182,10 +182,10 @@ impl Front {
             target,
             namespace: namespace.unwrap_or_default(),
             name: path.name.as_deref().unwrap_or_default(),
-            door: if path.subresource.as_deref() == Some("status") {
-                Door::Status
-            } else {
-                Door::Main
+            door: match path.subresource.as_deref() {
+                Some("status") => Door::Status,
+                Some("scale") => Door::Scale,
+                _ => Door::Main,
             },
             options: &options,
             manager,

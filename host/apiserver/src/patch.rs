@@ -132,15 +132,10 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
         }
     }
     let api_version = target.api_version();
-    let subresource = if call.door == Door::Status {
-        "status"
-    } else {
-        ""
-    };
     let manager = Manager {
         name: call.manager,
         api_version: &api_version,
-        subresource,
+        subresource: call.subresource(),
         reset: call.reset(),
     };
     let force = call.options.force;
@@ -162,7 +157,7 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
             }
             write::replace(inner, call, &live, merged, true)
         }
-        Err(missing) if call.door == Door::Status => Err(missing),
+        Err(missing) if call.door != Door::Main => Err(missing),
         Err(_) => {
             let uid = meta::text(&applied, "uid");
             if !uid.is_empty() {

@@ -20,6 +20,7 @@ use crate::{crd, delete, meta, namespace};
 pub(crate) enum Door {
     Main,
     Status,
+    Scale,
 }
 
 pub(crate) use steps::check_type;
@@ -64,22 +65,26 @@ impl Call<'_> {
     pub fn reset(&self) -> &'static [&'static str] {
         match self.door {
             Door::Status => RESET_STATUS,
-            Door::Main if self.target.version().status => RESET_MAIN,
-            Door::Main => &[],
+            Door::Main | Door::Scale if self.target.version().status => RESET_MAIN,
+            Door::Main | Door::Scale => &[],
+        }
+    }
+
+    /// The name of the door, as ownership is noted under it.
+    pub fn subresource(&self) -> &'static str {
+        match self.door {
+            Door::Main => "",
+            Door::Status => "status",
+            Door::Scale => "scale",
         }
     }
 
     fn track(&self, live: Option<&Value>, new: &mut Value) {
         let api_version = self.target.api_version();
-        let subresource = if self.door == Door::Status {
-            "status"
-        } else {
-            ""
-        };
         let manager = Manager {
             name: self.manager,
             api_version: &api_version,
-            subresource,
+            subresource: self.subresource(),
             reset: self.reset(),
         };
         track_update(self.target.schema(), live, new, &manager, self.now);
@@ -233,7 +238,7 @@ pub(crate) fn replace(
     let warnings = shape(call, &mut new, unknown)?;
     prepare(inner, call, Some(&shown), &mut new)?;
     if (kind.custom || kind.has_generation)
-        && call.door == Door::Main
+        && call.door != Door::Status
         && !same_content(&shown, &new)
     {
         let generation = meta::get(&shown, "generation")

@@ -186,7 +186,39 @@ fn session(k: &Kubectl) {
     built_in(k);
     k.ok(&["delete", "vm", "public-wx"], "", &["deleted"]);
     k.fails(&["get", "vm", "public-wx"], "", &["NotFound"]);
+    subresources(k);
     k.ok(&["delete", "-f", "-"], CRD, &["deleted"]);
+}
+
+/// The same definition with more to it, applied over the live one.
+fn subresources(k: &Kubectl) {
+    let doors = "subresources: { status: {}, scale: { specReplicasPath: .spec.memory, statusReplicasPath: .status.count } }";
+    let more = CRD.replace("    schema:\n", &format!("    {doors}\n    schema:\n"));
+    let more = more.replace(
+        "        properties:\n          spec:",
+        "        properties:\n          status: { type: object, properties: { count: { type: integer } } }\n          spec:",
+    );
+    k.ok(&["apply", "-f", "-"], &more, &["configured"]);
+    k.ok(&["apply", "--server-side", "-f", "-"], VM, &["applied"]);
+    k.ok(
+        &["scale", "vm", "public-wx", "--replicas=7"],
+        "",
+        &["scaled"],
+    );
+    let patch = [
+        "patch",
+        "vm",
+        "public-wx",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        r#"{"status":{"count":7}}"#,
+    ];
+    k.ok(&patch, "", &["patched"]);
+    let path = "jsonpath={.spec.memory} {.status.count} {.metadata.generation}";
+    let seen = k.ok(&["get", "vm", "public-wx", "-o", path], "", &[]);
+    assert_eq!(seen, "7 7 2");
+    k.ok(&["delete", "vm", "--all"], "", &["deleted"]);
 }
 
 fn definitions_and_reads(k: &Kubectl) {
@@ -339,5 +371,16 @@ fn built_in(k: &Kubectl) {
     k.ok(&["create", "-f", "-"], namespace, &["created"]);
     k.ok(&["get", "ns", "other"], "", &["Active"]);
     k.ok(&["delete", "ns", "other"], "", &["deleted"]);
+    // Newer kubectls send these as protobuf.
+    k.ok(&["create", "ns", "third"], "", &["created"]);
+    k.ok(&["create", "sa", "robot", "-n", "third"], "", &["created"]);
+    let literal = ["create", "cm", "made", "-n", "third", "--from-literal=a=b"];
+    k.ok(&literal, "", &["created"]);
+    let literal = ["create", "secret", "generic", "made", "--from-literal=a=b"];
+    k.ok(&literal, "", &["created"]);
+    let encoded = ["get", "secret", "made", "-o", "jsonpath={.data.a}"];
+    assert_eq!(k.ok(&encoded, "", &[]), "Yg==");
+    k.ok(&["auth", "can-i", "create", "vm"], "", &["yes"]);
+    k.ok(&["delete", "ns", "third"], "", &["deleted"]);
     k.ok(&["get", "events"], "", &["No resources"]);
 }

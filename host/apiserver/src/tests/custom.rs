@@ -143,6 +143,9 @@ async fn scale_is_one_number() {
         .await
         .ok();
     assert_eq!(done["spec"]["replicas"], 3);
+    let live = c.get(&format!("{VMS}/x")).await.ok();
+    let noted = live["metadata"]["managedFields"].as_array().unwrap();
+    assert!(noted.iter().any(|entry| entry["subresource"] == "scale"));
     let mut put = c.get(&path).await.ok();
     put["spec"]["replicas"] = json!(5);
     c.send("PUT", &path, &[], &put.to_string()).await.ok();
