@@ -6,6 +6,22 @@
 //! Kinds are data (`kinds.json`, and CustomResourceDefinitions at run time); no handler names a kind, except for the
 //! two that act on others: namespaces and CustomResourceDefinitions. What is not served is refused with the `Status`
 //! that a real server would send, never answered with a wrong success.
+//!
+//! # How a write goes
+//! ```text
+//! front (path, method, forms) -> write | patch | delete -> schema (prune, default, validate)
+//!                                        -> apply (who owns what) -> store (version, history)
+//! front <- read | watch <- store
+//! ```
+//! Everything from the read of the live object to the store is one function under one lock: no write is ever retried,
+//! and none is seen half done. A watch holds no queue; it is a position in the store's bounded history.
+//!
+//! # What differs from a real server
+//! - One token, no access control: every review is answered "allowed".
+//! - No controllers: owner references are kept and not followed, so nothing is garbage collected.
+//! - Namespaces and definitions end within the request that deletes them, unless finalizers hold them.
+//! - Answers are JSON (OpenAPI v2 apart); bodies may be protobuf for the built-in kinds, less definitions.
+//! - No admission, no conversion by webhooks, no CEL rules, no watches of single objects by `/watch/` paths.
 
 mod answer;
 mod apply;
