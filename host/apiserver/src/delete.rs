@@ -39,7 +39,7 @@ impl DeleteOptions {
         match options.propagation_policy.as_deref() {
             None | Some("" | "Background" | "Foreground" | "Orphan") => Ok(options),
             Some(other) => {
-                let known = "\"Background\", \"Foreground\", \"Orphan\"";
+                let known = "\"Foreground\", \"Background\", \"Orphan\", \"nil\"";
                 let why = format!("Unsupported value: {other:?}: supported values: {known}");
                 let causes = [cause(NOT_SUPPORTED, "propagationPolicy", why)];
                 Err(ApiError::invalid_of(
@@ -161,7 +161,7 @@ fn check(call: &Call<'_>, options: &DeleteOptions, live: &Value) -> Result<(), A
         let why = format!(
             "the UID in the precondition ({asked}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
         );
-        return Err(ApiError::conflict(call.target, call.name, why));
+        return Err(ApiError::delete_conflict(call.target, call.name, why));
     }
     let version = meta::text(live, "resourceVersion");
     if let Some(asked) = preconditions
@@ -172,7 +172,7 @@ fn check(call: &Call<'_>, options: &DeleteOptions, live: &Value) -> Result<(), A
         let why = format!(
             "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({version}). The object might have been modified"
         );
-        return Err(ApiError::conflict(call.target, call.name, why));
+        return Err(ApiError::delete_conflict(call.target, call.name, why));
     }
     Ok(())
 }

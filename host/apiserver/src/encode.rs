@@ -27,6 +27,17 @@ impl Serialize for Ordered<'_> {
         }
         let first: &[&str] = if self.within_list {
             &["metadata"]
+        } else if map.get("kind").is_some_and(|kind| kind == "Status") {
+            &[
+                "kind",
+                "apiVersion",
+                "metadata",
+                "status",
+                "message",
+                "reason",
+                "details",
+                "code",
+            ]
         } else {
             &["kind", "apiVersion", "metadata"]
         };
@@ -36,10 +47,10 @@ impl Serialize for Ordered<'_> {
                 out.serialize_entry(key, value)?;
             }
         }
-        for (key, value) in map
-            .iter()
-            .filter(|(k, _)| !["kind", "apiVersion", "metadata"].contains(&k.as_str()))
-        {
+        for (key, value) in map.iter().filter(|(k, _)| {
+            !["kind", "apiVersion", "metadata"].contains(&k.as_str())
+                && !first.contains(&k.as_str())
+        }) {
             out.serialize_entry(key, value)?;
         }
         out.end()

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::apply::{self, ApplyError, Manager};
 use crate::kinds::Target;
 use crate::state::Inner;
-use crate::status::{ApiError, INVALID, REQUIRED, cause};
+use crate::status::{ApiError, REQUIRED, cause};
 use crate::write::{self, Call, Done, Door};
 use crate::{meta, strategic};
 
@@ -118,19 +118,7 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
     if meta::get(&applied, "managedFields").is_some() {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
-    for (field, value) in [("name", call.name), ("namespace", call.namespace)] {
-        let said = meta::text(&applied, field);
-        if !value.is_empty() && said.is_empty() {
-            meta::set(&mut applied, field, Some(json!(value)));
-        } else if field == "name" && said != value {
-            let why = cause(
-                INVALID,
-                "metadata.name",
-                format!("Invalid value: {said:?}: must match the name on the URL ({value})"),
-            );
-            return Err(ApiError::invalid(target, value, &[why]));
-        }
-    }
+    write::check_place(call, &mut applied)?;
     let api_version = target.api_version();
     let manager = Manager {
         name: call.manager,
@@ -185,7 +173,7 @@ fn refusal(call: &Call<'_>, error: ApplyError) -> ApiError {
             ApiError::new(409, "Conflict", message)
                 .with_causes(conflicts.iter().map(cause).collect())
         }
-        ApplyError::Undeclared(_) => ApiError::internal(message),
+        ApplyError::Undeclared(_) => ApiError::new(500, "", message),
         ApplyError::Invalid(_) => {
             tracing::debug!(name = call.name, message, "an applied object is no good");
             ApiError::bad_request(message)

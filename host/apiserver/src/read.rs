@@ -174,7 +174,7 @@ pub(crate) async fn list(
         if selector.is_empty() {
             metadata["remainingItemCount"] = json!(matching.count() + 1);
         }
-    } else if target.kind.custom {
+    } else if target.kind.custom && view.form == Form::Plain {
         metadata["continue"] = json!("");
     }
     Ok(list_of(target, metadata, &items, view))

@@ -95,6 +95,21 @@ impl ApiError {
         ApiError::new(409, "Conflict", message).on(target, name)
     }
 
+    /// A delete whose preconditions do not hold; it names the kind and not the resource, as real servers do.
+    pub fn delete_conflict(target: &Target, name: &str, why: impl std::fmt::Display) -> ApiError {
+        let kind = &target.kind;
+        let qualified = match kind.group.as_str() {
+            "" => kind.kind.clone(),
+            group => format!("{}.{group}", kind.kind),
+        };
+        let message = format!("Operation cannot be fulfilled on {qualified} {name:?}: {why}");
+        let mut error = ApiError::new(409, "Conflict", message).on(target, name);
+        if let Some(details) = &mut error.details {
+            details["kind"] = json!(kind.kind);
+        }
+        error
+    }
+
     /// A write that carries a resourceVersion other than the stored one.
     pub fn stale(target: &Target, name: &str) -> ApiError {
         ApiError::conflict(
@@ -196,7 +211,10 @@ impl ApiError {
         } else {
             format!("[{}]", texts.join(", "))
         };
-        let error = ApiError::new(422, "Invalid", format!("{what} {name:?} is invalid: {all}"));
+        let mut error = ApiError::new(422, "Invalid", format!("{what} {name:?} is invalid: {all}"));
+        if let Some((kind, group)) = what.split_once('.') {
+            error.details = Some(json!({ "kind": kind, "group": group }));
+        }
         error.with_causes(
             causes
                 .iter()

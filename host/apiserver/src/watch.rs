@@ -65,7 +65,7 @@ pub(crate) async fn watch(
     let selector = Selector::parse(target, &options.label_selector, &options.field_selector)?;
     let asked = options
         .version_number()
-        .map_err(|why| ApiError::internal(format!("resourceVersion: {why}")))?;
+        .map_err(|why| ApiError::new(500, "", format!("resourceVersion: {why}")))?;
     if let Some(version) = asked {
         fresh(state, version).await?;
     }

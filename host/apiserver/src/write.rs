@@ -23,8 +23,9 @@ pub(crate) enum Door {
     Scale,
 }
 
+pub(crate) use steps::check_place;
 pub(crate) use steps::check_type;
-use steps::{check, check_place, check_preconditions, prepare, shape};
+use steps::{check, check_preconditions, prepare, shape};
 
 /// One write request.
 #[derive(Clone, Copy, Debug)]
@@ -188,14 +189,20 @@ pub(crate) fn update(inner: &mut Inner, call: &Call<'_>, mut new: Value) -> Resu
         }
         Err(error) => return Err(error),
     };
+    check_place(call, &mut new)?;
     let has_version = meta::get(&new, "resourceVersion").is_some_and(|v| v.as_str() != Some(""));
     if call.target.kind.custom && !has_version {
         let why = cause(
             INVALID,
             "metadata.resourceVersion",
-            "Invalid value: 0x0: must be specified for an update",
+            "Invalid value: 0: must be specified for an update",
         );
-        return Err(ApiError::invalid(call.target, call.name, &[why]));
+        let what = call.target.qualified();
+        let mut error = ApiError::invalid_of(&what, call.name, &[why]);
+        if let Some(details) = &mut error.details {
+            details["name"] = json!(call.name);
+        }
+        return Err(error);
     }
     replace(inner, call, &live, new, false)
 }
@@ -319,7 +326,7 @@ pub(crate) fn server_status(inner: &mut Inner, target: &Target, key: &Key, statu
     new["status"] = status;
     let api_version = join_version(&target.kind.group, &target.version().name);
     let manager = Manager {
-        name: "vmhost-apiserver",
+        name: "kube-apiserver",
         api_version: &api_version,
         subresource: "status",
         reset: RESET_STATUS,

@@ -181,7 +181,21 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
                 let path = scale[name].as_str().unwrap_or_default();
                 let simple =
                     JsonPath::parse(path).is_some_and(|p| p.is_simple()) && path.starts_with('.');
-                if (needed || !path.is_empty()) && !simple {
+                let place = match name {
+                    "specReplicasPath" => ".spec.",
+                    "statusReplicasPath" => ".status.",
+                    _ => ".",
+                };
+                if simple && !path.starts_with(place) {
+                    let place = place.trim_end_matches('.');
+                    let message =
+                        format!("Invalid value: {path:?}: should be a json path under {place}");
+                    causes.push(cause(
+                        INVALID,
+                        field(&format!(".subresources.scale.{name}")),
+                        message,
+                    ));
+                } else if (needed || !path.is_empty()) && !simple {
                     let message = format!("Invalid value: {path:?}: must be a simple json path");
                     causes.push(cause(
                         INVALID,

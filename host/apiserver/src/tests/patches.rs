@@ -57,7 +57,11 @@ async fn merge_and_json_patches() {
         .refused(409, "Conflict", "the object has been modified");
     c.merge(&path, &json!({ "metadata": { "uid": "u" } }))
         .await
-        .refused(409, "Conflict", "UID in precondition: u");
+        .refused(
+            422,
+            "Invalid",
+            "metadata.uid: Invalid value: \"u\": field is immutable",
+        );
     c.merge(&path, &json!({ "metadata": { "name": "y" } }))
         .await
         .refused(400, "BadRequest", "does not match");
@@ -174,7 +178,7 @@ async fn who_wrote_what_is_kept() {
     applied["spec"] = json!({ "color": "red" });
     apply("fieldManager=two&fieldValidation=Ignore", &applied)
         .await
-        .refused(500, "InternalError", "not declared");
+        .refused(500, "", "not declared");
     applied = json!({ "apiVersion": "cloud.waibizi.com/v1", "kind": "VirtualMachine",
         "metadata": { "managedFields": [{}] } });
     apply("fieldManager=two", &applied).await.refused(

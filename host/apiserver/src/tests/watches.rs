@@ -106,7 +106,7 @@ async fn a_version_that_is_gone_is_an_event() {
     assert_eq!(watch.next().await, None);
     c.get(&format!("{VMS}?watch=true&resourceVersion=abc"))
         .await
-        .refused(500, "InternalError", "");
+        .refused(500, "", "");
 }
 
 #[tokio::test(start_paused = true)]

@@ -32,6 +32,12 @@ pub(crate) fn check_type(target: &Target, body: &mut Value) -> Result<(), ApiErr
                 map.insert(field.to_owned(), json!(expected));
             }
             got if got == expected => {}
+            got if field == "kind" && target.kind.custom => {
+                let what = format!("{got}.{}", target.kind.group);
+                let why = format!("Invalid value: {got:?}: must be {expected}");
+                let why = cause(INVALID, "kind", why);
+                return Err(ApiError::invalid_of(&what, "", &[why]));
+            }
             got if field == "kind" => {
                 let version = &target.version().name;
                 return Err(ApiError::bad_request(format!(
@@ -78,6 +84,11 @@ pub(crate) fn check_preconditions(
     new: &Value,
 ) -> Result<(), ApiError> {
     let (asked, live) = (meta::text(new, "uid"), meta::text(shown, "uid"));
+    if !asked.is_empty() && asked != live && call.is_patch {
+        let why = format!("Invalid value: {asked:?}: field is immutable");
+        let why = cause(INVALID, "metadata.uid", why);
+        return Err(ApiError::invalid(call.target, call.name, &[why]));
+    }
     if !asked.is_empty() && asked != live {
         let why = format!(
             "Precondition failed: UID in precondition: {asked}, UID in object meta: {live}"
