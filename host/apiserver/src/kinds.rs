@@ -49,6 +49,8 @@ pub(crate) struct Kind {
     pub encoded: Vec<(String, String)>,
     /// Names that may not be deleted.
     pub protected: Vec<String>,
+    /// Tables of it do not begin with the name.
+    pub unnamed_rows: bool,
     /// Names are DNS labels and not subdomains.
     pub label_names: bool,
     pub versions: Vec<Version>,
@@ -256,6 +258,8 @@ struct Row {
     #[serde(default)]
     protected: Vec<String>,
     #[serde(default)]
+    unnamed_rows: bool,
+    #[serde(default)]
     label_names: bool,
     #[serde(default)]
     columns: Vec<ColumnRow>,
@@ -370,6 +374,7 @@ fn kind_of(row: Row) -> Kind {
         defaults: row.defaults,
         encoded: row.encoded.into_iter().collect(),
         protected: row.protected,
+        unnamed_rows: row.unnamed_rows,
         label_names: row.label_names,
         versions: vec![version],
     }

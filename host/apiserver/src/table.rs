@@ -58,7 +58,11 @@ fn columns(target: &Target) -> Value {
             "name": c.name, "type": c.kind, "format": c.format, "description": c.description, "priority": c.priority,
         })
     });
-    std::iter::once(name).chain(rest).collect()
+    Some(name)
+        .filter(|_| !target.kind.unnamed_rows)
+        .into_iter()
+        .chain(rest)
+        .collect()
 }
 
 fn row(target: &Target, object: &Value, include: Include) -> Value {
@@ -66,8 +70,10 @@ fn row(target: &Target, object: &Value, include: Include) -> Value {
         .pointer("/metadata/name")
         .cloned()
         .unwrap_or_default();
-    let cells =
-        std::iter::once(name).chain(target.version().columns.iter().map(|c| cell(c, object)));
+    let cells = Some(name)
+        .filter(|_| !target.kind.unnamed_rows)
+        .into_iter()
+        .chain(target.version().columns.iter().map(|c| cell(c, object)));
     let cells: Vec<Value> = cells.collect();
     let mut row = json!({ "cells": cells });
     match include {

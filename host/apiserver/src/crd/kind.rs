@@ -60,6 +60,7 @@ pub(crate) fn of(definition: &Value, mark: String) -> Option<Kind> {
         defaults: Map::new(),
         encoded: Vec::new(),
         protected: Vec::new(),
+        unnamed_rows: false,
         label_names: false,
         versions: rows
             .iter()

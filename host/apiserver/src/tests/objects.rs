@@ -342,6 +342,10 @@ async fn both_groups_of_events_are_one_storage() {
             .ok(),
         made
     );
+    let path = "/api/v1/namespaces/default/events";
+    let table = c.get_as(path, TABLE).await.ok();
+    let first: Vec<_> = table["rows"][0]["cells"].as_array().unwrap()[1..4].to_vec();
+    assert_eq!(first, ["Normal", "Created", "virtualmachine/x"]);
     c.get("/api/v1/events?fieldSelector=spec.x%3D1")
         .await
         .refused(400, "BadRequest", "field label not supported");
