@@ -157,7 +157,7 @@ pub(crate) fn create(
     if let Some(map) = new.as_object_mut().filter(|_| target.version().status) {
         map.remove("status");
     }
-    let warnings = shape(call, &mut new, unknown)?;
+    let warnings = shape(call, &mut new, unknown, tracked)?;
     prepare(inner, call, None, &mut new)?;
     check(call, &name, &new, Vec::new())?;
     if !tracked {
@@ -242,7 +242,7 @@ pub(crate) fn replace(
     } else if target.version().status {
         set_or_remove(&mut new, "status", shown.get("status").cloned());
     }
-    let warnings = shape(call, &mut new, unknown)?;
+    let warnings = shape(call, &mut new, unknown, tracked)?;
     prepare(inner, call, Some(&shown), &mut new)?;
     if (kind.custom || kind.has_generation)
         && call.door != Door::Status

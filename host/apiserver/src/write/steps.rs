@@ -115,11 +115,15 @@ pub(crate) fn shape(
     call: &Call<'_>,
     new: &mut Value,
     mut unknown: Vec<String>,
+    merged: bool,
 ) -> Result<Vec<String>, ApiError> {
     let target = call.target;
     target.complete(new);
     if let Some(schema) = target.schema() {
-        unknown.extend(schema.prune(new));
+        // What an apply has merged was checked before, and is not read again; typed kinds always are.
+        if !merged || !target.kind.custom {
+            unknown.extend(schema.prune(new));
+        }
         schema.apply_defaults(new);
     }
     let mut warnings: Vec<String> = target.version().warning.iter().cloned().collect();
