@@ -1,1 +1,53 @@
-//! Stub.
+//! vmhost runs Kubernetes controllers whose logic is a WebAssembly component.
+//!
+//! ```text
+//!  API server --list+watch--> informer --text--> store             plugins/*.wasm (file, or folder of source)
+//!     ^                          | names only       |                   | reload: settle on content, compile, describe, check
+//!     | writes                   v                  | read at call time v
+//!   settle <--- outcome ---- worker <--get-- workqueue            registry: generation n, replaced in one step
+//!     |                         |                                       |
+//!     |                         +---- call ----> instance <-------------+
+//!     +-- forget / add after / rate limited --> workqueue
+//! ```
+//! Seven verbs: **watch, store, enqueue** (`vmhost-cluster`, [`controller`]), **get, call, settle, done** ([`worker`], [`settle`]).
+//!
+//! | File | Owns |
+//! |---|---|
+//! | [`cli`], [`config`] | what the user typed; what it means |
+//! | [`manager`] | who is started and stopped, in which order |
+//! | [`controller`] | one queue, its keys' memory of failures, what wakes them |
+//! | [`worker`] | the hot path |
+//! | [`settle`], [`writes`], [`verdict`] | from effects to writes; from a write's answer to a queue decision |
+//! | [`own_writes`] | telling this host's writes from others' |
+//! | [`registry`], [`sources`] | generations of a plugin, with the stores that each reads |
+//! | [`reload`], [`watch_files`] | new bytes to a new generation; when a file is whole |
+//! | [`admin`], [`telemetry`], [`log`] | probes and metrics |
+//! | [`build`], [`dev`], [`narrate`], [`inspect`] | the commands of a plugin's author |
+//!
+//! What is absent: a write outside [`writes`]; an object, or an event's type, in the queue; a key in two workers; a guest on the runtime that watches; a call that
+//! starts on an older generation after a newer one was announced; anything but a counter, a log line and a status after a reload that failed.
+
+pub mod admin;
+pub mod breaker;
+pub mod build;
+pub mod cli;
+pub mod config;
+pub mod controller;
+pub mod dev;
+pub mod inspect;
+pub mod log;
+pub mod manager;
+pub mod narrate;
+pub mod own_writes;
+pub mod registry;
+pub mod reload;
+pub mod run;
+pub mod settle;
+pub mod sources;
+pub mod telemetry;
+pub mod verdict;
+pub mod watch_files;
+pub mod worker;
+pub mod writes;
+
+pub use run::main;

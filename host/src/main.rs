@@ -1,2 +1,5 @@
-//! Stub.
-fn main() {}
+//! The `vmhost` command.
+
+fn main() -> std::process::ExitCode {
+    vmhost::main()
+}

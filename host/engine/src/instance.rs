@@ -72,6 +72,11 @@ impl Instance {
         self.end(limits, called)
     }
 
+    /// Gives it its settings.
+    pub(crate) fn configure(&mut self, settings: Arc<Settings>) {
+        self.store.data_mut().settings = settings;
+    }
+
     /// Calls `reconcile`. After an error the instance must be dropped.
     pub(crate) async fn reconcile(
         &mut self,

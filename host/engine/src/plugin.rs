@@ -67,14 +67,15 @@ pub struct Inspection {
 }
 
 impl Plugin {
-    /// Instantiates an image and asks it to describe itself. Runs guest code on the calling runtime.
+    /// Instantiates an image and asks it to describe itself. Runs guest code on the calling runtime. `settings` are those of all plugins, by name: which of them
+    /// are this one's is known when it has described itself, so that `describe` sees none.
     pub async fn load(
         engine: &Engine,
         image: Image,
         limits: Limits,
-        settings: Arc<Settings>,
+        settings: &HashMap<String, Settings>,
     ) -> Result<Self, LoadError> {
-        let mut instance = Instance::new(engine, &image.pre, &limits, settings.clone())
+        let mut instance = Instance::new(engine, &image.pre, &limits, Arc::default())
             .await
             .map_err(LoadError::Instantiate)?;
         let text = instance
@@ -82,6 +83,8 @@ impl Plugin {
             .await
             .map_err(LoadError::Describe)?;
         let description = Description::parse(&text)?;
+        let settings = Arc::new(settings.get(&description.name).cloned().unwrap_or_default());
+        instance.configure(settings.clone());
         let live = Arc::new(AtomicUsize::new(1));
         let (digest, size) = (image.digest.clone(), image.size);
         let warm = Counted {

@@ -1,0 +1,244 @@
+//! The flags as the user typed them. No I/O, no decisions: [`crate::config`] makes sense of them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Runs Kubernetes controllers whose logic is a WebAssembly component.
+#[derive(Debug, Parser)]
+#[command(
+    name = "vmhost",
+    version,
+    about,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
+pub struct Cli {
+    /// What to do; none: run plugins against a cluster.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Flags of the run.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// The commands of a plugin's author.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Build a plugin, run it on an embedded API server with its manifests, rebuild and swap it whenever its source is saved.
+    Dev(Box<DevArgs>),
+    /// Build a folder of source into a component: `plugins/vm` makes `plugins/vm.wasm`.
+    Build(BuildArgs),
+    /// Show a component's size, digest, contract, imports, controllers, kinds and permissions.
+    Inspect(InspectArgs),
+}
+
+/// `vmhost --plugin plugins/vm.wasm`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// A component, or a folder of source that is built first. May be repeated.
+    #[arg(
+        long = "plugin",
+        value_name = "PATH",
+        env = "VMHOST_PLUGIN",
+        value_delimiter = ',',
+        required = true
+    )]
+    pub plugins: Vec<PathBuf>,
+    /// A kubeconfig; none: in-cluster configuration, then $KUBECONFIG, then ~/.kube/config.
+    #[arg(long, value_name = "FILE", env = "VMHOST_KUBECONFIG")]
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig; none: its current one.
+    #[arg(long, env = "VMHOST_CONTEXT")]
+    pub context: Option<String>,
+    /// What both ways of running have.
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// Where metrics are served; 0: nowhere.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "VMHOST_METRICS_BIND_ADDRESS",
+        default_value = ":8080"
+    )]
+    pub metrics_bind_address: String,
+    /// Where /healthz and /readyz are served; 0: nowhere.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "VMHOST_HEALTH_PROBE_BIND_ADDRESS",
+        default_value = ":8081"
+    )]
+    pub health_probe_bind_address: String,
+    /// Do not watch the plugins' files.
+    #[arg(long, env = "VMHOST_NO_RELOAD", value_parser = clap::builder::FalseyValueParser::new())]
+    pub no_reload: bool,
+    /// Let a swap ask for kinds and permissions that the plugin did not declare when it was first loaded.
+    #[arg(long, env = "VMHOST_ALLOW_WIDER", value_parser = clap::builder::FalseyValueParser::new())]
+    pub allow_wider: bool,
+}
+
+/// `vmhost dev plugins/vm`.
+#[derive(Debug, Args)]
+pub struct DevArgs {
+    /// The plugin: a folder of source, or a component.
+    #[arg(value_name = "PLUGIN")]
+    pub plugin: PathBuf,
+    /// What both ways of running have.
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// Where metrics are served; 0: nowhere.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "VMHOST_METRICS_BIND_ADDRESS",
+        default_value = "0"
+    )]
+    pub metrics_bind_address: String,
+    /// Where /healthz and /readyz are served; 0: nowhere.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "VMHOST_HEALTH_PROBE_BIND_ADDRESS",
+        default_value = "0"
+    )]
+    pub health_probe_bind_address: String,
+    /// Manifests to apply; none: the plugin's folder `manifests`. May be repeated.
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "VMHOST_MANIFESTS",
+        value_delimiter = ','
+    )]
+    pub manifests: Vec<PathBuf>,
+    /// Where the embedded API server listens: a loopback address; port 0 takes a free one.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "VMHOST_API_BIND_ADDRESS",
+        default_value = "127.0.0.1:0"
+    )]
+    pub api_bind_address: String,
+    /// Where the kubeconfig is written.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "VMHOST_WRITE_KUBECONFIG",
+        default_value = ".vmhost/kubeconfig"
+    )]
+    pub write_kubeconfig: PathBuf,
+}
+
+/// What both ways of running have.
+#[derive(Clone, Debug, Args)]
+pub struct CommonArgs {
+    /// Watch only this namespace. May be repeated; none: all.
+    #[arg(
+        long = "namespace",
+        short = 'n',
+        value_name = "NAME",
+        env = "VMHOST_NAMESPACE",
+        value_delimiter = ','
+    )]
+    pub namespaces: Vec<String>,
+    /// Keys that each controller works on at once; none: what the plugin's description says, else 4.
+    #[arg(long, value_name = "N", env = "VMHOST_WORKERS", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub workers: Option<u32>,
+    /// How long one call of a policy may take: 500ms, 10s, 1m.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "VMHOST_CALL_TIMEOUT",
+        default_value = "10s"
+    )]
+    pub call_timeout: String,
+    /// Memory of one instance of a policy: 64Mi, 1Gi, or bytes.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        env = "VMHOST_MEMORY_LIMIT",
+        default_value = "64Mi"
+    )]
+    pub memory_limit: String,
+    /// Calls after which an instance is dropped; 1: a fresh one for each call.
+    #[arg(long, value_name = "N", env = "VMHOST_INSTANCE_REUSE", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub instance_reuse: u32,
+    /// A setting of a plugin, which it reads by `config.get`. May be repeated.
+    #[arg(
+        long = "setting",
+        value_name = "PLUGIN.NAME=VALUE",
+        env = "VMHOST_SETTING",
+        value_delimiter = '\n'
+    )]
+    pub settings: Vec<String>,
+    /// Where compiled components are kept: a folder that only this user can write to; 0: nowhere. None: the user's cache folder.
+    #[arg(long, value_name = "FOLDER", env = "VMHOST_CACHE")]
+    pub cache: Option<PathBuf>,
+    /// How log lines look.
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        env = "VMHOST_LOG_FORMAT",
+        default_value = "text"
+    )]
+    pub log_format: LogFormat,
+    /// What is logged, as RUST_LOG: `info`, `debug`, `plugin=debug,info`.
+    #[arg(
+        long,
+        value_name = "FILTER",
+        env = "VMHOST_LOG",
+        default_value = "info,kube_client=off"
+    )]
+    pub log: String,
+    /// How long a shutdown waits for calls and writes in flight.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "VMHOST_SHUTDOWN_TIMEOUT",
+        default_value = "30s"
+    )]
+    pub shutdown_timeout: String,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// `vmhost build plugins/vm`.
+#[derive(Debug, Args)]
+pub struct BuildArgs {
+    /// A folder of source.
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// Where the component is written; none: beside the folder, with `.wasm` added to its name.
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// How the result is printed.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub output: OutputFormat,
+}
+
+/// `vmhost inspect plugins/vm.wasm`.
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// A component.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// How the result is printed.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub output: OutputFormat,
+}
+
+/// How a command prints its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// For people.
+    Text,
+    /// For scripts.
+    Json,
+}

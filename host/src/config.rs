@@ -1,0 +1,236 @@
+//! What the flags mean: checked and derived, before any socket is opened. Each error names its flag.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use vmhost_core::Limits;
+use vmhost_engine::Settings;
+
+use crate::cli::CommonArgs;
+
+/// How plugins are run, whichever cluster it is.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Watched namespaces; empty: all.
+    pub namespaces: Vec<String>,
+    /// Workers of each controller, if given.
+    pub workers: Option<u32>,
+    /// Limits of each plugin.
+    pub limits: Limits,
+    /// Settings by plugin.
+    pub settings: HashMap<String, Settings>,
+    /// Folder of compiled images; none: nowhere.
+    pub cache: Option<PathBuf>,
+    /// How long a shutdown may take.
+    pub shutdown_timeout: Duration,
+    /// Watch the plugins' files?
+    pub reload: bool,
+    /// May a swap ask for more than the first generation did?
+    pub allow_wider: bool,
+}
+
+impl Config {
+    /// Makes sense of the flags.
+    pub fn new(args: &CommonArgs, reload: bool, allow_wider: bool) -> Result<Self> {
+        let limits = Limits {
+            call_timeout: duration("--call-timeout", &args.call_timeout)?,
+            memory: size("--memory-limit", &args.memory_limit)?,
+            reuse: args.instance_reuse,
+            ..Limits::default()
+        };
+        if limits.call_timeout.is_zero() {
+            bail!(
+                "--call-timeout {}: a call needs some time",
+                args.call_timeout
+            );
+        }
+        if let Some(bad) = args.namespaces.iter().find(|name| !is_namespace(name)) {
+            bail!("--namespace {bad:?} is not the name of a namespace");
+        }
+        Ok(Self {
+            namespaces: args.namespaces.clone(),
+            workers: args.workers,
+            limits,
+            settings: settings(&args.settings)?,
+            cache: cache_folder(args.cache.as_deref()),
+            shutdown_timeout: duration("--shutdown-timeout", &args.shutdown_timeout)?,
+            reload,
+            allow_wider,
+        })
+    }
+
+    /// For commands that load a plugin and run nothing.
+    pub fn inspecting() -> Self {
+        Self {
+            namespaces: Vec::new(),
+            workers: None,
+            limits: Limits::default(),
+            settings: HashMap::new(),
+            cache: None,
+            shutdown_timeout: Duration::ZERO,
+            reload: false,
+            allow_wider: false,
+        }
+    }
+}
+
+/// Parses `500ms`, `10s`, `1m30s`.
+pub fn duration(flag: &str, text: &str) -> Result<Duration> {
+    let parsed: jiff::SignedDuration = text
+        .parse()
+        .ok()
+        .with_context(|| format!("{flag} {text:?} is not a duration such as 500ms, 10s or 1m"))?;
+    Duration::try_from(parsed).with_context(|| format!("{flag} {text:?} is negative"))
+}
+
+/// Parses `64Mi`, `64MiB`, `1G`, `1000000`, as Kubernetes' quantities.
+pub fn size(flag: &str, text: &str) -> Result<usize> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: usize = match text[digits.len()..].trim_end_matches('B') {
+        "" => 1,
+        "k" | "K" => 1000,
+        "M" => 1000 * 1000,
+        "G" => 1000 * 1000 * 1000,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        _ => bail!("{flag} {text:?} is not a size such as 64Mi or 1Gi"),
+    };
+    let count: usize = digits
+        .parse()
+        .ok()
+        .with_context(|| format!("{flag} {text:?} is not a size such as 64Mi or 1Gi"))?;
+    count
+        .checked_mul(unit)
+        .filter(|&bytes| bytes > 0)
+        .with_context(|| format!("{flag} {text:?} is out of range"))
+}
+
+/// Parses an address to listen on as controller-runtime does: `:8080` is all interfaces, `0` is off.
+pub fn listen_address(flag: &str, text: &str) -> Result<Option<Vec<SocketAddr>>> {
+    if text == "0" {
+        return Ok(None);
+    }
+    if let Some(port) = text.strip_prefix(':') {
+        let port: u16 = port
+            .parse()
+            .ok()
+            .with_context(|| format!("{flag} {text:?}: {port:?} is not a port"))?;
+        // IPv6's wildcard takes IPv4 too; a machine without IPv6 gets the second.
+        return Ok(Some(vec![
+            (Ipv6Addr::UNSPECIFIED, port).into(),
+            (Ipv4Addr::UNSPECIFIED, port).into(),
+        ]));
+    }
+    let text = text.replace("localhost:", "127.0.0.1:");
+    let address = text.parse().ok().with_context(|| {
+        format!("{flag} {text:?} is not an address such as :8080, 127.0.0.1:8080 or 0")
+    })?;
+    Ok(Some(vec![address]))
+}
+
+fn settings(given: &[String]) -> Result<HashMap<String, Settings>> {
+    let mut settings: HashMap<String, Settings> = HashMap::new();
+    for setting in given {
+        let parsed = setting
+            .split_once('=')
+            .and_then(|(left, value)| Some((left.split_once('.')?, value)));
+        let Some(((plugin, name), value)) =
+            parsed.filter(|((plugin, name), _)| !plugin.is_empty() && !name.is_empty())
+        else {
+            bail!("--setting {setting:?} is not of the form PLUGIN.NAME=VALUE");
+        };
+        settings
+            .entry(plugin.to_owned())
+            .or_default()
+            .insert(name.to_owned(), value.to_owned());
+    }
+    Ok(settings)
+}
+
+fn is_namespace(name: &str) -> bool {
+    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    (1..=63).contains(&name.len())
+        && name.chars().all(|c| edge(c) || c == '-')
+        && name.starts_with(edge)
+        && name.ends_with(edge)
+}
+
+/// `$XDG_CACHE_HOME/vmhost/components`, or `~/.cache/vmhost/components`; none without a home, as in many containers.
+fn cache_folder(given: Option<&std::path::Path>) -> Option<PathBuf> {
+    match given {
+        Some(folder) if folder.as_os_str() == "0" => None,
+        Some(folder) => Some(folder.to_owned()),
+        None => {
+            let set = |name| {
+                std::env::var_os(name)
+                    .filter(|value| !value.is_empty())
+                    .map(PathBuf::from)
+            };
+            let base =
+                set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
+            Some(base.join("vmhost").join("components"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_and_sizes_are_read_as_kubernetes_users_write_them() {
+        assert_eq!(
+            duration("--x", "500ms").unwrap(),
+            Duration::from_millis(500)
+        );
+        assert_eq!(duration("--x", "1m30s").unwrap(), Duration::from_secs(90));
+        assert_eq!(size("--x", "64Mi").unwrap(), 64 << 20);
+        assert_eq!(size("--x", "64MiB").unwrap(), 64 << 20);
+        assert_eq!(size("--x", "1000").unwrap(), 1000);
+        for bad in ["", "Mi", "64Q", "-1", "0"] {
+            assert!(
+                size("--memory-limit", bad)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("--memory-limit"),
+                "{bad}"
+            );
+        }
+        for bad in ["", "10", "-1s", "soon"] {
+            assert!(
+                duration("--call-timeout", bad)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("--call-timeout"),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn addresses_are_read_as_controller_runtime_does() {
+        assert_eq!(listen_address("--x", "0").unwrap(), None);
+        assert_eq!(
+            listen_address("--x", ":8080").unwrap().unwrap()[1].to_string(),
+            "0.0.0.0:8080"
+        );
+        assert_eq!(
+            listen_address("--x", "localhost:1").unwrap().unwrap()[0].to_string(),
+            "127.0.0.1:1"
+        );
+        for bad in [":", ":http", "8080", "::1"] {
+            assert!(listen_address("--x", bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn settings_belong_to_a_plugin() {
+        let settings = settings(&["vm.image=a=b".into()]).unwrap();
+        assert_eq!(settings["vm"]["image"], "a=b");
+        assert!(super::settings(&["image=a".into()]).is_err());
+    }
+}

@@ -1,0 +1,201 @@
+//! One controller: its queue, what wakes its keys, and what is remembered of keys that fail. It lives on across swaps; code and stores come with the generation.
+//!
+//! Only names go through the queue. What happened to an object is forgotten here: the policy sees the newest snapshot, never an event.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use vmhost_cluster::{Cause, Notice, Subscriber};
+use vmhost_core::{ControllerDescription, Description, Gvk, ObjectName, Refusal};
+use vmhost_queue::{BackOff, Config, Queue};
+
+use crate::own_writes::{Came, OwnWrites};
+use crate::telemetry::{ControllerMetrics, Metrics, controller_label};
+use crate::writes::Applied;
+
+/// Workers of a controller whose description and flags say nothing.
+const WORKERS: u32 = 4;
+
+/// A queue of names and all that belongs to it.
+pub struct Controller {
+    /// Its name in the description.
+    pub name: String,
+    /// Its name in logs and metrics.
+    pub label: String,
+    /// The kind whose objects are its keys.
+    pub kind: Gvk,
+    /// The name under which it owns fields: `vmhost/<plugin>/<controller>`.
+    pub field_manager: String,
+    /// How many keys it works on at once.
+    pub workers: u32,
+    /// Longest back-off of a key: how long a terminal failure rests.
+    pub cap: Duration,
+    /// The keys.
+    pub queue: Queue<ObjectName>,
+    /// Its metrics.
+    pub metrics: ControllerMetrics,
+    /// Which events are the host's own writes.
+    pub own_writes: OwnWrites,
+    /// What was applied last, to leave out applies that change nothing.
+    pub applied: Applied,
+    /// Keys whose last turn was no success: most are not here.
+    failing: Mutex<FxHashMap<ObjectName, Failing>>,
+    settings: Settings,
+    started: AtomicBool,
+}
+
+/// What makes a controller another one: a swap that changes it starts a new queue.
+#[derive(Clone, Debug, PartialEq)]
+struct Settings {
+    kind: Gvk,
+    workers: u32,
+    back_off: BackOff,
+}
+
+/// What is remembered of a key between a failure and its next success.
+#[derive(Clone, Debug, Default)]
+pub struct Failing {
+    /// Failures since the last success.
+    pub attempt: u32,
+    /// The refused effect of the last turn.
+    pub last: Option<Refusal>,
+    /// Did the last turn end in a conflict? Then the next one backs off further.
+    pub conflict: bool,
+}
+
+impl Controller {
+    /// A controller as a description wants it. `workers` is the operator's word.
+    pub fn new(
+        plugin: &Description,
+        description: &ControllerDescription,
+        workers: Option<u32>,
+        metrics: &Metrics,
+    ) -> Arc<Self> {
+        let settings = Settings::of(description, workers);
+        let metrics = metrics.controller(&plugin.name, &description.name);
+        metrics.max_concurrent.set(i64::from(settings.workers));
+        Arc::new(Self {
+            name: description.name.clone(),
+            label: controller_label(&plugin.name, &description.name),
+            kind: settings.kind.clone(),
+            field_manager: plugin.field_manager(&description.name),
+            workers: settings.workers,
+            cap: settings.back_off.cap,
+            queue: Queue::new(Config {
+                back_off: settings.back_off,
+                metrics: Arc::new(metrics.clone()),
+                ..Config::default()
+            }),
+            metrics,
+            own_writes: OwnWrites::default(),
+            applied: Applied::default(),
+            failing: Mutex::default(),
+            started: AtomicBool::new(false),
+            settings,
+        })
+    }
+
+    /// Can a generation with this description go on with this controller's queue?
+    pub fn fits(&self, description: &ControllerDescription, workers: Option<u32>) -> bool {
+        self.name == description.name && self.settings == Settings::of(description, workers)
+    }
+
+    /// Its workers run.
+    pub fn mark_started(&self) {
+        self.started.store(true, Ordering::Release);
+    }
+
+    /// Do its workers run?
+    pub fn has_started(&self) -> bool {
+        self.started.load(Ordering::Acquire)
+    }
+
+    /// What is remembered of a key.
+    pub fn failing(&self, key: &ObjectName) -> Option<Failing> {
+        let failing = self.lock();
+        if failing.is_empty() {
+            None
+        } else {
+            failing.get(key).cloned()
+        }
+    }
+
+    /// The key's turn was a success, or it is gone.
+    pub fn forget(&self, key: &ObjectName) {
+        let mut failing = self.lock();
+        if !failing.is_empty() {
+            failing.remove(key);
+        }
+        drop(failing);
+        self.queue.forget(key);
+    }
+
+    /// The key's turn was no success: what the policy is told in its next one. A conflict is nobody's failure and is not counted.
+    pub fn remember(&self, key: &ObjectName, last: Option<Refusal>, conflict: bool) {
+        let mut failing = self.lock();
+        let entry = failing.entry(key.clone()).or_default();
+        if !conflict {
+            entry.attempt = entry.attempt.saturating_add(1);
+        }
+        entry.last = last;
+        entry.conflict = conflict;
+    }
+
+    /// The policy asked for another turn, and all effects were carried out.
+    pub fn requeued(&self, key: &ObjectName) {
+        if let Some(entry) = self.lock().get_mut(key) {
+            entry.last = None;
+            entry.conflict = false;
+        }
+    }
+
+    /// A swap: every key gets its chance, in the low lane, and nobody backs off for what the old code did. How many keys.
+    pub fn renew(&self, keys: Vec<ObjectName>) -> usize {
+        let count = keys.len();
+        self.lock().clear();
+        self.queue.clear_back_offs();
+        self.queue.add_low_all(keys);
+        count
+    }
+
+    /// The writes of a key's turn are over: the events that were held back meanwhile count now.
+    pub fn end_writes(&self, key: &ObjectName) {
+        match self.own_writes.end(key) {
+            Came::Nothing => {}
+            Came::OnlyOwn => self.queue.add_unless_backing_off(key.clone()),
+            Came::Foreign => self.queue.add(key.clone()),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, FxHashMap<ObjectName, Failing>> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Subscriber for Controller {
+    fn notice(&self, notice: Notice<'_>) {
+        if self.own_writes.hold(notice.name, notice.version) {
+            return;
+        }
+        match notice.cause {
+            Cause::Changed | Cause::Deleted => self.queue.add(notice.name.clone()),
+            Cause::Initial | Cause::Relisted => self.queue.add_low(notice.name.clone()),
+        }
+    }
+}
+
+impl Settings {
+    fn of(description: &ControllerDescription, workers: Option<u32>) -> Self {
+        let retry = description.retry.clone().unwrap_or_default();
+        Self {
+            kind: description.primary.gvk(),
+            workers: workers.or(description.concurrency).unwrap_or(WORKERS),
+            back_off: BackOff {
+                base: Duration::from_millis(retry.base_ms.into()),
+                cap: Duration::from_millis(retry.cap_ms.into()),
+            },
+        }
+    }
+}

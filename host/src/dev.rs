@@ -1,0 +1,285 @@
+//! `vmhost dev plugins/vm`: an embedded API server, the plugin, its manifests, and a swap at each save. The same manager as in production runs the plugin.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use serde_json::Value;
+use vmhost_apiserver::{Options, Server, State};
+use vmhost_cluster::{ConnectOptions, Connection, connect};
+use vmhost_core::Gvk;
+
+use crate::admin::Admin;
+use crate::build;
+use crate::cli::DevArgs;
+use crate::manager::{Loader, Manager};
+use crate::narrate::{Narration, narrate};
+use crate::registry::Slot;
+use crate::reload;
+use crate::run::print;
+use crate::telemetry::Metrics;
+use crate::watch_files::FolderWatch;
+
+/// Kinds that others need: applied first, in this order.
+const FIRST: [&str; 2] = ["CustomResourceDefinition", "Namespace"];
+
+/// A plugin in development.
+pub struct Session {
+    /// Runs it.
+    pub manager: Arc<Manager>,
+    slot: Arc<Slot>,
+    folder: Option<PathBuf>,
+    file: PathBuf,
+    bytes: Vec<u8>,
+    _server: Server,
+    _narrations: Vec<Narration>,
+}
+
+impl Session {
+    /// Builds and loads the plugin, starts the API server, applies the manifests, starts the controllers.
+    pub async fn start(args: &DevArgs, loader: Arc<Loader>, admin: Admin) -> Result<Self> {
+        let plugin_path = &args.plugin;
+        let manifests = manifests(args)?;
+        let folder = plugin_path.is_dir().then(|| plugin_path.clone());
+        let file = build::component_of(plugin_path).await?;
+        let (plugin, bytes) = loader.load_file(&file).await?;
+        let name = plugin.description().name.clone();
+
+        let addr = args.api_bind_address.parse().with_context(|| {
+            format!(
+                "--api-bind-address {:?} is not an address such as 127.0.0.1:6443",
+                args.api_bind_address
+            )
+        })?;
+        let server = Server::start(State::new(), Options::at(addr))
+            .await
+            .context("the embedded API server (--api-bind-address)")?;
+        let kubeconfig = write_kubeconfig(&args.write_kubeconfig, &server.kubeconfig())?;
+        print(&format!(
+            "API server   https://{} (embedded, in memory, for development)",
+            server.addr()
+        ));
+        print(&format!(
+            "             export KUBECONFIG={}",
+            kubeconfig.display()
+        ));
+
+        let connection = connect(&ConnectOptions {
+            kubeconfig: Some(kubeconfig),
+            context: None,
+        })
+        .await?;
+        let metrics = Metrics::new()?;
+        let manager = Manager::new(loader, connection.clone(), metrics.clone());
+        admin.serve(metrics, Arc::downgrade(&manager))?;
+
+        let (first, rest): (Vec<_>, Vec<_>) = manifests
+            .into_iter()
+            .partition(|manifest| FIRST.contains(&manifest.kind()));
+        apply(&connection, &first).await?;
+        let mut kinds: Vec<Gvk> = rest.iter().map(Manifest::gvk).collect();
+        kinds.sort();
+        kinds.dedup();
+        let narrations = kinds
+            .iter()
+            .map(|kind| narrate(manager.informers(), kind, |line| print(&line)))
+            .collect();
+        let slot = manager.add(plugin)?;
+        print(&format!(
+            "plugin       {name}, generation 1, from {}",
+            file.display()
+        ));
+        apply(&connection, &rest).await?;
+        Ok(Self {
+            manager,
+            slot,
+            folder,
+            file,
+            bytes,
+            _server: server,
+            _narrations: narrations,
+        })
+    }
+
+    /// Swaps at each save. Ends never.
+    pub async fn follow(&self) {
+        let followed = match &self.folder {
+            Some(folder) => self.follow_source(folder).await,
+            None => {
+                reload::follow(
+                    self.manager.clone(),
+                    self.slot.clone(),
+                    self.file.clone(),
+                    self.bytes.clone(),
+                )
+                .await
+            }
+        };
+        if let Err(error) = followed {
+            tracing::error!("changes are not followed: {error:#}");
+        }
+        std::future::pending().await
+    }
+
+    async fn follow_source(&self, folder: &Path) -> Result<()> {
+        let mut watch = FolderWatch::new(folder)?;
+        reload::optimise_later(&self.manager, &self.slot, self.bytes.clone());
+        print(&format!(
+            "watching     {} (save a file to swap the policy)",
+            folder.display()
+        ));
+        loop {
+            watch.changed().await;
+            if let Err(error) = self.rebuild(folder).await {
+                reload::report(
+                    &self.manager,
+                    &self.slot,
+                    &folder.display().to_string(),
+                    &error,
+                );
+            }
+        }
+    }
+
+    async fn rebuild(&self, folder: &Path) -> Result<()> {
+        let built = build::build(folder, &self.file).await?;
+        let bytes = tokio::fs::read(&built.path)
+            .await
+            .with_context(|| built.path.display().to_string())?;
+        reload::reload(&self.manager, &self.slot, &bytes, Some(built.took)).await
+    }
+}
+
+/// One Kubernetes object of a file.
+struct Manifest {
+    file: PathBuf,
+    object: Value,
+}
+
+impl Manifest {
+    fn kind(&self) -> &str {
+        self.object
+            .get("kind")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    fn gvk(&self) -> Gvk {
+        Gvk::from_api_version(
+            self.object
+                .get("apiVersion")
+                .and_then(Value::as_str)
+                .unwrap_or_default(),
+            self.kind(),
+        )
+    }
+}
+
+/// All objects of the manifests, those that others need first.
+fn manifests(args: &DevArgs) -> Result<Vec<Manifest>> {
+    let mut paths = args.manifests.clone();
+    if paths.is_empty() {
+        let beside = if args.plugin.is_dir() {
+            args.plugin.clone()
+        } else {
+            args.plugin.with_extension("")
+        };
+        paths.extend(Some(beside.join("manifests")).filter(|folder| folder.is_dir()));
+    }
+    let mut found = Vec::new();
+    for path in paths {
+        let mut files = vec![path.clone()];
+        if path.is_dir() {
+            files = std::fs::read_dir(&path)?
+                .flatten()
+                .map(|entry| entry.path())
+                .filter(|file| is_manifest(file))
+                .collect();
+            files.sort();
+        }
+        for file in files {
+            found.extend(read(&file)?);
+        }
+    }
+    let rank = |manifest: &Manifest| {
+        FIRST
+            .iter()
+            .position(|kind| *kind == manifest.kind())
+            .unwrap_or(FIRST.len())
+    };
+    found.sort_by_key(rank);
+    Ok(found)
+}
+
+fn is_manifest(file: &Path) -> bool {
+    file.extension()
+        .and_then(|extension| extension.to_str())
+        .is_some_and(|extension| matches!(extension, "yaml" | "yml" | "json"))
+}
+
+/// The documents of a YAML (or JSON) file.
+fn read(file: &Path) -> Result<Vec<Manifest>> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("manifest {}", file.display()))?;
+    let mut found = Vec::new();
+    for document in serde_yaml_ng::Deserializer::from_str(&text) {
+        let object = Value::deserialize(document)
+            .with_context(|| format!("manifest {} is not valid YAML", file.display()))?;
+        if object.is_null() {
+            continue;
+        }
+        if !object.is_object() {
+            bail!(
+                "manifest {} holds something that is no Kubernetes object",
+                file.display()
+            );
+        }
+        found.push(Manifest {
+            file: file.to_owned(),
+            object,
+        });
+    }
+    Ok(found)
+}
+
+async fn apply(connection: &Connection, manifests: &[Manifest]) -> Result<()> {
+    for manifest in manifests {
+        let applied = connection
+            .apply_manifest(&manifest.object)
+            .await
+            .with_context(|| format!("manifest {}", manifest.file.display()))?;
+        let namespace = applied
+            .namespace
+            .map(|namespace| format!("{namespace}/"))
+            .unwrap_or_default();
+        print(&format!(
+            "applied      {} {namespace}{}",
+            applied.kind.kind, applied.name
+        ));
+    }
+    Ok(())
+}
+
+/// Writes it where only this user can read it. The absolute path.
+fn write_kubeconfig(path: &Path, content: &str) -> Result<PathBuf> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let written = || -> std::io::Result<PathBuf> {
+        if let Some(folder) = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+        {
+            std::fs::create_dir_all(folder)?;
+        }
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)?;
+        file.write_all(content.as_bytes())?;
+        path.canonicalize()
+    };
+    written().with_context(|| format!("cannot write {} (--write-kubeconfig)", path.display()))
+}

@@ -1,0 +1,396 @@
+//! Who is started and stopped, in which order: stores before workers, workers before writes.
+//!
+//! Two runtimes: watches, probes and writes on one, guests on the other, so that guests that spin on every core cannot hold up a watch.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
+use vmhost_cluster::{
+    Connection, InformerObserver, InformerState, Informers, IngestError, Phase, Recorder,
+};
+use vmhost_core::{ControllerDescription, Description, Grants, Gvk};
+use vmhost_engine::{Engine, EngineConfig, Plugin};
+
+use crate::config::Config;
+use crate::controller::Controller;
+use crate::registry::{Generation, Slot, Wired};
+use crate::settle::Settler;
+use crate::sources::Sources;
+use crate::telemetry::Metrics;
+use crate::worker;
+use crate::writes::Writer;
+
+/// How long the last Events may take at a shutdown.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// Loads plugins. Needs no cluster.
+pub struct Loader {
+    /// The engine.
+    pub engine: Engine,
+    /// How plugins are run.
+    pub config: Config,
+    /// The runtime that guests run on.
+    pub guests: Handle,
+}
+
+/// Runs plugins against one cluster.
+pub struct Manager {
+    /// Loads plugins.
+    pub loader: Arc<Loader>,
+    /// All metrics.
+    pub metrics: Arc<Metrics>,
+    informers: Informers,
+    settler: Arc<Settler>,
+    slots: Mutex<Vec<Arc<Slot>>>,
+    workers: TaskTracker,
+    stopping: AtomicBool,
+}
+
+impl Loader {
+    /// Sets the engine up.
+    pub fn new(config: Config, guests: Handle) -> Result<Self> {
+        let (engine, problem) = Engine::new(&EngineConfig {
+            cache: config.cache.clone(),
+        })?;
+        if let Some(problem) = problem {
+            tracing::warn!(
+                "{:#}; compiled components are not kept",
+                anyhow::Error::new(problem)
+            );
+        }
+        Ok(Self {
+            engine,
+            config,
+            guests,
+        })
+    }
+
+    /// Reads a file and makes a plugin of it.
+    pub async fn load_file(&self, path: &Path) -> Result<(Plugin, Vec<u8>)> {
+        let limit = self.config.limits.component;
+        // The size is checked before the file is read: compiling it is checked again.
+        let metadata = tokio::fs::metadata(path)
+            .await
+            .with_context(|| format!("plugin {}", path.display()))?;
+        if metadata.len() > limit {
+            bail!(
+                "plugin {}: the file has {} bytes, more than the limit of {limit}",
+                path.display(),
+                metadata.len()
+            );
+        }
+        let bytes = tokio::fs::read(path)
+            .await
+            .with_context(|| format!("plugin {}", path.display()))?;
+        let plugin = self
+            .load(&bytes)
+            .await
+            .with_context(|| format!("plugin {}", path.display()))?
+            .0;
+        Ok((plugin, bytes))
+    }
+
+    /// Compiles off the runtimes' threads, then runs `describe` where guests run. With how long the compilation took.
+    pub async fn load(&self, bytes: &[u8]) -> Result<(Plugin, Duration)> {
+        let limits = self.config.limits.clone();
+        let started = std::time::Instant::now();
+        let image = tokio::task::spawn_blocking({
+            let (engine, bytes, limit) = (self.engine.clone(), bytes.to_vec(), limits.component);
+            move || engine.compile(&bytes, limit)
+        })
+        .await??;
+        let compiled = started.elapsed();
+        let engine = self.engine.clone();
+        let settings = self.config.settings.clone();
+        let plugin = self
+            .guests
+            .spawn(async move { Plugin::load(&engine, image, limits, &settings).await })
+            .await??;
+        Ok((plugin, compiled))
+    }
+}
+
+impl Manager {
+    /// Nothing runs yet. Watches and writes will run on the runtime that this is called on.
+    pub fn new(loader: Arc<Loader>, connection: Connection, metrics: Arc<Metrics>) -> Arc<Self> {
+        let connection = connection.with_observer(metrics.clone());
+        let observer = Arc::new(Observer(metrics.clone()));
+        let settler = Settler {
+            writer: Writer::new(connection.clone()),
+            recorder: Recorder::start(connection.clone(), metrics.clone()),
+            io: Handle::current(),
+        };
+        Arc::new(Self {
+            loader,
+            informers: Informers::new(connection, observer),
+            settler: Arc::new(settler),
+            slots: Mutex::default(),
+            workers: TaskTracker::new(),
+            stopping: AtomicBool::new(false),
+            metrics,
+        })
+    }
+
+    /// Adds a plugin: its informers start now, its workers when the stores that they read are ready.
+    pub fn add(self: &Arc<Self>, plugin: Plugin) -> Result<Arc<Slot>> {
+        let description = plugin.description().clone();
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if slots.iter().any(|slot| slot.name == description.name) {
+            bail!(
+                "two plugins are named {:?}: the name owns fields in the cluster, so it must be unique",
+                description.name
+            );
+        }
+        let controllers = self.wire(&description, None);
+        let generation = Generation {
+            number: 1,
+            grants: Grants::of(&description),
+            plugin,
+            controllers,
+        };
+        self.metrics
+            .generation
+            .with_label_values(&[description.name.as_str()])
+            .set(1);
+        let slot = Arc::new(Slot::new(generation));
+        slots.push(slot.clone());
+        drop(slots);
+        self.sample_at_scrape(&slot);
+        for wired in slot.current().controllers.values() {
+            self.start_workers(&slot, wired.clone());
+        }
+        Ok(slot)
+    }
+
+    /// The controllers of a description: those of the present generation that fit go on with their queues, and with their stores if they want the same.
+    pub fn wire(
+        &self,
+        description: &Description,
+        present: Option<&Generation>,
+    ) -> HashMap<String, Wired> {
+        let config = &self.loader.config;
+        let wire = |wanted: &ControllerDescription| {
+            let before = present.and_then(|generation| {
+                let wired = generation.controllers.get(&wanted.name)?;
+                wired
+                    .controller
+                    .fits(wanted, config.workers)
+                    .then_some((generation, wired))
+            });
+            let controller = match before {
+                Some((_, wired)) => wired.controller.clone(),
+                None => Controller::new(description, wanted, config.workers, &self.metrics),
+            };
+            let sources = match before {
+                Some((generation, wired))
+                    if same_sources(generation.description().controller(&wanted.name), wanted) =>
+                {
+                    wired.sources.clone()
+                }
+                _ => Arc::new(Sources::subscribe(
+                    &self.informers,
+                    wanted,
+                    &config.namespaces,
+                    controller.clone(),
+                )),
+            };
+            (
+                wanted.name.clone(),
+                Wired {
+                    controller,
+                    sources,
+                },
+            )
+        };
+        description.controllers.iter().map(wire).collect()
+    }
+
+    /// Starts a controller's workers once its stores are ready.
+    pub fn start_workers(self: &Arc<Self>, slot: &Arc<Slot>, wired: Wired) {
+        let (slot, settler, guests) = (
+            slot.clone(),
+            self.settler.clone(),
+            self.loader.guests.clone(),
+        );
+        let manager = self.clone();
+        tokio::spawn(async move {
+            wired.sources.synced().await;
+            let controller = wired.controller;
+            tracing::info!(
+                controller = controller.label,
+                workers = controller.workers,
+                "starting workers"
+            );
+            for _ in 0..controller.workers {
+                manager.workers.spawn_on(
+                    supervise(slot.clone(), controller.clone(), settler.clone()),
+                    &guests,
+                );
+            }
+            if manager.stopping.load(Ordering::SeqCst) {
+                controller.queue.shut_down_now();
+            }
+            controller.mark_started();
+        });
+    }
+
+    /// What is not ready yet; empty: all stores are synced and all workers run.
+    pub fn not_ready(&self) -> Vec<String> {
+        let mut waiting = Vec::new();
+        if self.stopping.load(Ordering::SeqCst) {
+            waiting.push("shutting down".to_owned());
+        }
+        for slot in self.slots() {
+            for wired in slot.current().controllers.values() {
+                if !wired.sources.is_synced() {
+                    waiting.push(format!("{}: stores are not synced", wired.controller.label));
+                } else if !wired.controller.has_started() {
+                    waiting.push(format!(
+                        "{}: workers are not running",
+                        wired.controller.label
+                    ));
+                }
+            }
+        }
+        waiting
+    }
+
+    /// All plugins.
+    pub fn slots(&self) -> Vec<Arc<Slot>> {
+        self.slots
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// What informs the stores.
+    pub fn informers(&self) -> &Informers {
+        &self.informers
+    }
+
+    /// No new keys; calls and writes in flight end; then the last Events are written. False: it took longer than it may.
+    pub async fn shut_down(&self) -> bool {
+        self.stopping.store(true, Ordering::SeqCst);
+        for slot in self.slots() {
+            for wired in slot.current().controllers.values() {
+                wired.controller.queue.shut_down_now();
+            }
+        }
+        self.workers.close();
+        let drained =
+            tokio::time::timeout(self.loader.config.shutdown_timeout, self.workers.wait())
+                .await
+                .is_ok();
+        self.settler.recorder.flush(FLUSH).await;
+        drained
+    }
+
+    fn sample_at_scrape(&self, slot: &Arc<Slot>) {
+        let (slot, metrics) = (Arc::downgrade(slot), Arc::downgrade(&self.metrics));
+        self.metrics.on_scrape(move || {
+            let (Some(slot), Some(metrics)) = (slot.upgrade(), metrics.upgrade()) else {
+                return;
+            };
+            let generation = slot.current();
+            let stats = generation.plugin.instances();
+            metrics
+                .instances
+                .with_label_values(&[slot.name.as_str(), "live"])
+                .set(stats.live as i64);
+            metrics
+                .instances
+                .with_label_values(&[slot.name.as_str(), "idle"])
+                .set(stats.idle as i64);
+            metrics
+                .instances_created
+                .with_label_values(&[slot.name.as_str()])
+                .set(stats.created as i64);
+            for wired in generation.controllers.values() {
+                let stats = wired.controller.queue.stats();
+                wired
+                    .controller
+                    .metrics
+                    .unfinished
+                    .set(stats.unfinished.as_secs_f64());
+                wired
+                    .controller
+                    .metrics
+                    .longest_running
+                    .set(stats.longest_running.as_secs_f64());
+                for subscription in wired.sources.subscriptions() {
+                    let kind = subscription.spec().kind.to_string();
+                    metrics
+                        .store_objects
+                        .with_label_values(&[kind.as_str()])
+                        .set(subscription.store().len() as i64);
+                    metrics
+                        .store_bytes
+                        .with_label_values(&[kind.as_str()])
+                        .set(subscription.store().bytes() as i64);
+                }
+            }
+        });
+    }
+}
+
+/// A worker that should panic is started again: no key is lost, since its lease has dropped.
+async fn supervise(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Settler>) {
+    while let Err(error) = tokio::spawn(worker::run(
+        slot.clone(),
+        controller.clone(),
+        settler.clone(),
+    ))
+    .await
+    {
+        tracing::error!(
+            controller = controller.label,
+            "a worker ended unexpectedly and is started again: {error}"
+        );
+    }
+}
+
+/// Do two descriptions of a controller want the same stores?
+fn same_sources(before: Option<&ControllerDescription>, now: &ControllerDescription) -> bool {
+    before.is_some_and(|before| before.primary == now.primary && before.reads == now.reads)
+}
+
+/// Says once what an informer waits for, and counts.
+struct Observer(Arc<Metrics>);
+
+impl InformerObserver for Observer {
+    fn state(&self, _kind: &Gvk, state: &InformerState) {
+        match state.phase {
+            Phase::Starting | Phase::Listing => tracing::debug!("{state}"),
+            Phase::Watching => tracing::info!("{state}"),
+            Phase::WaitingForKind | Phase::Forbidden { .. } | Phase::Failing { .. } => {
+                tracing::warn!("{state}")
+            }
+        }
+    }
+
+    fn relist(&self, kind: &Gvk, reason: &str) {
+        self.0
+            .relists
+            .with_label_values(&[kind.to_string().as_str()])
+            .inc();
+        tracing::info!("listing {kind} again: {reason}");
+    }
+
+    fn skipped(&self, kind: &Gvk, error: &IngestError) {
+        self.0
+            .skipped_objects
+            .with_label_values(&[kind.to_string().as_str()])
+            .inc();
+        tracing::warn!("an object of kind {kind} is skipped: {error}");
+    }
+
+    fn failed(&self, kind: &Gvk, error: &str) {
+        tracing::debug!("watching {kind}: {error}");
+    }
+}

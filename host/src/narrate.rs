@@ -1,0 +1,167 @@
+//! Says what happens to some objects while `vmhost dev` runs: `VirtualMachine default/public-wx  spec.status: creating -> complete`.
+//!
+//! It watches like any client, beside the controllers, and knows nothing of them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use vmhost_cluster::{Cause, Informers, Notice, Subscriber, Subscription, Wanted, WatchSpec};
+use vmhost_core::{Gvk, ObjectName};
+
+/// Changes of one kind are printed while this lives.
+pub struct Narration {
+    _subscription: Subscription,
+}
+
+struct Narrator {
+    kind: String,
+    store: std::sync::OnceLock<Arc<vmhost_cluster::Store>>,
+    known: Mutex<HashMap<ObjectName, Leaves>>,
+    say: Box<dyn Fn(String) + Send + Sync>,
+}
+
+/// The values of an object's `spec` and `status`, by path.
+type Leaves = BTreeMap<String, String>;
+
+/// Values longer than this are cut.
+const VALUE: usize = 80;
+
+/// Prints changes of the objects of a kind.
+pub fn narrate(
+    informers: &Informers,
+    kind: &Gvk,
+    say: impl Fn(String) + Send + Sync + 'static,
+) -> Narration {
+    let narrator = Arc::new(Narrator {
+        kind: kind.kind.clone(),
+        store: std::sync::OnceLock::new(),
+        known: Mutex::default(),
+        say: Box::new(say),
+    });
+    let spec = WatchSpec {
+        kind: kind.clone(),
+        namespace: None,
+        label_selector: None,
+        field_selector: None,
+        wanted: Wanted::All,
+    };
+    let subscription = informers.subscribe(spec, Some(narrator.clone()));
+    // A notice that comes before this is answered by the next one of its object; the kind has no objects yet when `dev` starts.
+    let _ = narrator.store.set(subscription.store().clone());
+    Narration {
+        _subscription: subscription,
+    }
+}
+
+impl Subscriber for Narrator {
+    fn notice(&self, notice: Notice<'_>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = notice.name;
+        if notice.cause == Cause::Deleted {
+            known.remove(name);
+            (self.say)(format!("{} {name}  deleted", self.kind));
+            return;
+        }
+        let Some(object) = self.store.get().and_then(|store| store.get(name.as_str())) else {
+            return;
+        };
+        let Ok(value) = serde_json::from_str::<Value>(&object.text) else {
+            return;
+        };
+        let now = leaves(&value);
+        let changes = match known.get(name) {
+            Some(before) => changes(before, &now),
+            None => appeared(&now),
+        };
+        known.insert(name.clone(), now);
+        if !changes.is_empty() {
+            (self.say)(format!("{} {name}  {}", self.kind, changes.join(", ")));
+        }
+    }
+}
+
+fn appeared(now: &Leaves) -> Vec<String> {
+    let status = now
+        .iter()
+        .find(|(path, _)| path.ends_with("status") || path.ends_with("phase"));
+    vec![status.map_or_else(
+        || "created".to_owned(),
+        |(path, value)| format!("created, {path}: {value}"),
+    )]
+}
+
+fn changes(before: &Leaves, now: &Leaves) -> Vec<String> {
+    let mut changes = Vec::new();
+    for (path, value) in now {
+        match before.get(path) {
+            Some(old) if old != value => changes.push(format!("{path}: {old} -> {value}")),
+            Some(_) => {}
+            None => changes.push(format!("{path}: {value}")),
+        }
+    }
+    changes.extend(
+        before
+            .keys()
+            .filter(|path| !now.contains_key(*path))
+            .map(|path| format!("{path}: removed")),
+    );
+    changes
+}
+
+fn leaves(object: &Value) -> Leaves {
+    let mut found = Leaves::new();
+    for part in ["spec", "status", "data"] {
+        if let Some(value) = object.get(part) {
+            collect(part.to_owned(), value, &mut found);
+        }
+    }
+    for part in ["labels", "annotations"] {
+        if let Some(value) = object
+            .get("metadata")
+            .and_then(|metadata| metadata.get(part))
+        {
+            collect(format!("metadata.{part}"), value, &mut found);
+        }
+    }
+    found
+}
+
+fn collect(path: String, value: &Value, found: &mut Leaves) {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .for_each(|(name, value)| collect(format!("{path}.{name}"), value, found)),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .for_each(|(index, value)| collect(format!("{path}[{index}]"), value, found)),
+        Value::String(text) => {
+            found.insert(path, text.chars().take(VALUE).collect());
+        }
+        other => {
+            found.insert(path, other.to_string());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_change_is_said_as_from_and_to() {
+        let before = leaves(&json!({"spec": {"status": "creating", "disk": 1, "gone": true}}));
+        let now = leaves(&json!({"spec": {"status": "complete", "disk": 1, "list": [{"a": 1}]}}));
+        assert_eq!(
+            changes(&before, &now),
+            [
+                "spec.list[0].a: 1",
+                "spec.status: creating -> complete",
+                "spec.gone: removed"
+            ]
+        );
+        assert_eq!(appeared(&before), ["created, spec.status: creating"]);
+    }
+}

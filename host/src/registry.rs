@@ -1,0 +1,88 @@
+//! Generations of a plugin. The present one is replaced in one step, and whoever took it keeps it to the end of its turn.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use vmhost_core::{Description, Grants};
+use vmhost_engine::Plugin;
+
+use crate::breaker::Breaker;
+use crate::controller::Controller;
+use crate::sources::Sources;
+
+/// What a call sees from get to settle: code, description and stores belong together.
+pub struct Generation {
+    /// From 1, per plugin.
+    pub number: u64,
+    /// The code.
+    pub plugin: Plugin,
+    /// What its effects may do: what it declared, which the slot's grants cover.
+    pub grants: Grants,
+    /// Its controllers, by name.
+    pub controllers: HashMap<String, Wired>,
+}
+
+/// A controller of a generation: the queue that lives on across swaps, and the stores of this generation.
+#[derive(Clone)]
+pub struct Wired {
+    /// Queue, metrics, memory of failures.
+    pub controller: Arc<Controller>,
+    /// What it reads.
+    pub sources: Arc<Sources>,
+}
+
+/// A plugin as the operator knows it: a name, grants, and the generation that is current.
+pub struct Slot {
+    /// The name in its description, which never changes.
+    pub name: String,
+    /// What a new generation may ask for: what the first one declared.
+    pub grants: Grants,
+    /// Opens when all of its calls fail.
+    pub breaker: Breaker,
+    current: ArcSwap<Generation>,
+    last_number: AtomicU64,
+}
+
+impl Slot {
+    /// A plugin with its first generation.
+    pub fn new(first: Generation) -> Self {
+        let description = first.plugin.description();
+        Self {
+            name: description.name.clone(),
+            grants: Grants::of(description),
+            breaker: Breaker::default(),
+            last_number: AtomicU64::new(first.number),
+            current: ArcSwap::from_pointee(first),
+        }
+    }
+
+    /// The generation of a turn that starts now.
+    pub fn current(&self) -> Arc<Generation> {
+        self.current.load_full()
+    }
+
+    /// The number of the next generation.
+    pub fn next_number(&self) -> u64 {
+        self.last_number.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// From now on no turn starts on the generation before. Returns it.
+    pub fn replace(&self, generation: Arc<Generation>) -> Arc<Generation> {
+        self.current.swap(generation)
+    }
+}
+
+impl Generation {
+    /// The stores of a controller; none: this generation has no such controller, or another one of that name.
+    pub fn sources(&self, controller: &Arc<Controller>) -> Option<&Arc<Sources>> {
+        let wired = self.controllers.get(&controller.name)?;
+        Arc::ptr_eq(&wired.controller, controller).then_some(&wired.sources)
+    }
+
+    /// What the plugin says about itself.
+    pub fn description(&self) -> &Description {
+        self.plugin.description()
+    }
+}

@@ -1,0 +1,215 @@
+//! The process: runtimes, signals, exit code.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use vmhost_cluster::{ConnectOptions, connect};
+use vmhost_engine::Plugin;
+
+use crate::admin::Admin;
+use crate::cli::{Cli, Command, DevArgs, InspectArgs, LogFormat, RunArgs};
+use crate::config::{Config, listen_address};
+use crate::manager::{Loader, Manager};
+use crate::telemetry::Metrics;
+use crate::{build, dev, inspect, log, reload};
+
+/// Threads for watches, probes and writes. Two: parsing a list on one must not hold up a probe.
+const IO_THREADS: usize = 2;
+
+/// Polls between looks at timers and I/O. A guest may run for one epoch tick (10 ms) a poll, so that the default of 61 would make timers wait for 0.6 s.
+const EVENT_INTERVAL: u32 = 8;
+
+/// The `vmhost` command.
+pub fn main() -> ExitCode {
+    match start(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[allow(
+                clippy::print_stderr,
+                reason = "the last word of a command goes to stderr, whether the log was set up or not"
+            )]
+            {
+                eprintln!("error: {error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints a command's result.
+pub fn print(text: &str) {
+    #[allow(
+        clippy::print_stdout,
+        reason = "stdout belongs to the commands' results"
+    )]
+    {
+        println!("{text}");
+    }
+}
+
+fn start(cli: Cli) -> Result<()> {
+    let (format, filter) = match &cli.command {
+        None => (cli.run.common.log_format, cli.run.common.log.as_str()),
+        Some(Command::Dev(args)) => (args.common.log_format, args.common.log.as_str()),
+        Some(Command::Build(_) | Command::Inspect(_)) => (LogFormat::Text, "warn"),
+    };
+    log::start(format, filter)?;
+    let io = runtime("vmhost-io", IO_THREADS)?;
+    let guests = runtime(
+        "vmhost-guest",
+        std::thread::available_parallelism().map_or(2, usize::from),
+    )?;
+    let result = io.block_on(async {
+        match cli.command {
+            None => run(cli.run, &guests).await,
+            Some(Command::Dev(args)) => develop(args, &guests).await,
+            Some(Command::Build(args)) => build::command(&args).await,
+            Some(Command::Inspect(args)) => inspect_file(args, &guests).await,
+        }
+    });
+    // A guest that spins does not hold up the exit.
+    guests.shutdown_background();
+    io.shutdown_background();
+    result
+}
+
+fn runtime(name: &str, threads: usize) -> Result<Runtime> {
+    Builder::new_multi_thread()
+        .thread_name(name)
+        .worker_threads(threads)
+        .event_interval(EVENT_INTERVAL)
+        .enable_all()
+        .build()
+        .context("cannot start threads")
+}
+
+async fn inspect_file(args: InspectArgs, guests: &Runtime) -> Result<()> {
+    let config = Config::inspecting();
+    inspect::command(
+        &Loader::new(config, guests.handle().clone())?,
+        &args.file,
+        args.output,
+    )
+    .await
+}
+
+async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
+    let config = Config::new(&args.common, !args.no_reload, args.allow_wider)?;
+    let admin = Admin::bind(
+        listen_address("--metrics-bind-address", &args.metrics_bind_address)?,
+        listen_address(
+            "--health-probe-bind-address",
+            &args.health_probe_bind_address,
+        )?,
+    )?;
+    let mut stop = StopSignals::new()?;
+    let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
+    let mut plugins: Vec<(PathBuf, Plugin, Vec<u8>)> = Vec::new();
+    for path in &args.plugins {
+        let file = build::component_of(path).await?;
+        let (plugin, bytes) = loader.load_file(&file).await?;
+        tracing::info!(
+            plugin = plugin.description().name,
+            "loaded {}",
+            file.display()
+        );
+        plugins.push((file, plugin, bytes));
+    }
+    let options = ConnectOptions {
+        kubeconfig: args.kubeconfig,
+        context: args.context,
+    };
+    let connection = connect(&options).await?;
+    let version = connection.check().await?;
+    tracing::info!(
+        "connected to {}, Kubernetes {}",
+        connection.describe(),
+        version.git_version
+    );
+
+    let metrics = Metrics::new()?;
+    let manager = Manager::new(loader, connection, metrics.clone());
+    admin.serve(metrics, Arc::downgrade(&manager))?;
+    for (file, plugin, bytes) in plugins {
+        let slot = manager.add(plugin)?;
+        if manager.loader.config.reload {
+            let manager = manager.clone();
+            tokio::spawn(async move {
+                if let Err(error) = reload::follow(manager, slot.clone(), file, bytes).await {
+                    tracing::error!(plugin = slot.name, "the plugin is not reloaded: {error:#}");
+                }
+            });
+        } else {
+            reload::optimise_later(&manager, &slot, bytes);
+        }
+    }
+    stop.first().await;
+    shut_down(&manager, &mut stop).await
+}
+
+async fn develop(args: Box<DevArgs>, guests: &Runtime) -> Result<()> {
+    let config = Config::new(&args.common, true, true)?;
+    let admin = Admin::bind(
+        listen_address("--metrics-bind-address", &args.metrics_bind_address)?,
+        listen_address(
+            "--health-probe-bind-address",
+            &args.health_probe_bind_address,
+        )?,
+    )?;
+    let mut stop = StopSignals::new()?;
+    let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
+    let session = tokio::select! {
+        session = dev::Session::start(&args, loader, admin) => session?,
+        () = stop.first() => return Ok(()),
+    };
+    tokio::select! {
+        () = session.follow() => {}
+        () = stop.first() => {}
+    }
+    shut_down(&session.manager, &mut stop).await
+}
+
+/// Drains, unless a second signal says that there is no time for it.
+async fn shut_down(manager: &Manager, stop: &mut StopSignals) -> Result<()> {
+    tracing::info!(
+        "shutting down: no new keys, calls in flight settle; a second signal stops at once"
+    );
+    tokio::select! {
+        drained = manager.shut_down() => {
+            if !drained {
+                bail!("some calls were still in flight after {:?} (--shutdown-timeout)", manager.loader.config.shutdown_timeout);
+            }
+            tracing::info!("stopped");
+            Ok(())
+        }
+        () = stop.first() => bail!("stopped by a second signal: calls in flight were cut off"),
+    }
+}
+
+/// SIGTERM and SIGINT.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).context("cannot handle SIGTERM")?,
+            interrupt: signal(SignalKind::interrupt()).context("cannot handle SIGINT")?,
+        })
+    }
+
+    /// The next signal.
+    async fn first(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

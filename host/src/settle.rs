@@ -1,0 +1,516 @@
+//! From an outcome to writes, and from what became of them to exactly one queue decision.
+//!
+//! Effects are carried out in order, on the runtime that does the I/O; the first that fails ends the turn. All are checked against the grants before the first is
+//! written. This is the only place that puts a key back for a failure.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use vmhost_cluster::{ObjectRef, RecordedEvent, Recorder, Written};
+use vmhost_core::{Effect, Event, EventType, Next, ObjectKey, ObjectName, Outcome, Refusal};
+use vmhost_engine::CallError;
+
+use crate::controller::Controller;
+use crate::telemetry::TurnResult;
+use crate::verdict::{Verdict, judge, refusal};
+use crate::worker::Turn;
+use crate::writes::{Guard, Writer};
+
+/// How long a key waits for its own writes to show up in the stores. Longer than any healthy watch lags; bounded, so that a cut watch never blocks a key for good.
+const OWN_WRITES: Duration = Duration::from_secs(5);
+
+/// What settling needs, once for the process.
+pub struct Settler {
+    /// Sends writes.
+    pub writer: Writer,
+    /// Takes Events.
+    pub recorder: Recorder,
+    /// The runtime that does the I/O. Guests never run on it.
+    pub io: Handle,
+}
+
+/// The effect that ended a turn.
+struct Stop {
+    verdict: Verdict,
+    refusal: Refusal,
+    /// `patch VirtualMachine.v1.cloud.waibizi.com default/public-wx`.
+    what: String,
+}
+
+/// Settles one turn: writes, then one queue decision. Returns before the lease drops.
+pub async fn settle(settler: &Arc<Settler>, turn: Arc<Turn>, called: Result<Outcome, CallError>) {
+    let result = match called {
+        Err(error) => call_failed(&turn, &error),
+        Ok(outcome) if outcome.effects.is_empty() => follow(settler, &turn, outcome.next),
+        Ok(outcome) => {
+            // Events of the key count when this drops, behind the decision.
+            let _held = Held::new(&turn.controller, &turn.key);
+            match carry_out(settler, &turn, outcome.effects).await {
+                None => follow(settler, &turn, outcome.next),
+                Some(stop) => stopped(settler, &turn, stop),
+            }
+        }
+    };
+    turn.controller.metrics.turn(result);
+}
+
+/// Holds the key's events back while its effects are carried out.
+struct Held<'a> {
+    controller: &'a Controller,
+    key: &'a ObjectName,
+}
+
+impl<'a> Held<'a> {
+    fn new(controller: &'a Controller, key: &'a ObjectName) -> Self {
+        controller.own_writes.begin(key);
+        Self { controller, key }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.controller.end_writes(self.key);
+    }
+}
+
+fn call_failed(turn: &Turn, error: &CallError) -> TurnResult {
+    let controller = &turn.controller;
+    controller.metrics.call_error(error);
+    tracing::error!("reconcile failed: {error}");
+    controller.remember(&turn.key, None, false);
+    controller.queue.add_rate_limited(turn.key.clone());
+    TurnResult::Error
+}
+
+/// All effects were carried out: what the policy wants next.
+fn follow(settler: &Settler, turn: &Turn, next: Next) -> TurnResult {
+    let controller = &turn.controller;
+    match next {
+        Next::AwaitChange => {
+            controller.forget(&turn.key);
+            if turn.object.is_none() {
+                controller.applied.forget(&turn.key);
+            }
+            TurnResult::Success
+        }
+        Next::RequeueAfterMs(ms) => {
+            controller.forget(&turn.key);
+            controller
+                .queue
+                .add_after(turn.key.clone(), Duration::from_millis(ms.into()));
+            TurnResult::RequeueAfter
+        }
+        Next::Requeue => {
+            controller.requeued(&turn.key);
+            controller.queue.add_rate_limited(turn.key.clone());
+            TurnResult::Requeue
+        }
+        Next::Retry(message) => {
+            tracing::error!("reconcile failed, will be retried: {message}");
+            controller.remember(&turn.key, None, false);
+            controller.queue.add_rate_limited(turn.key.clone());
+            TurnResult::Error
+        }
+        Next::Fail(message) => {
+            tracing::error!("reconcile failed for good: {message}");
+            terminal(settler, turn, None, &message)
+        }
+    }
+}
+
+/// An effect was refused: what that means for the key.
+fn stopped(settler: &Settler, turn: &Turn, stop: Stop) -> TurnResult {
+    let controller = &turn.controller;
+    let key = || turn.key.clone();
+    let Stop {
+        verdict,
+        refusal,
+        what,
+    } = stop;
+    let message = &refusal.message;
+    match verdict {
+        Verdict::Done | Verdict::Gone | Verdict::Ended => {
+            tracing::debug!("cannot {what}, nothing more to do: {message}");
+            controller.forget(&turn.key);
+            TurnResult::Success
+        }
+        Verdict::Conflict => {
+            tracing::debug!("cannot {what}, will look again: {message}");
+            // From the first step, unless the last turn ended like this too.
+            if !controller
+                .failing(&turn.key)
+                .is_some_and(|failing| failing.conflict)
+            {
+                controller.queue.forget(&turn.key);
+            }
+            controller.remember(&turn.key, Some(refusal), true);
+            controller.queue.add_rate_limited(key());
+            TurnResult::Requeue
+        }
+        Verdict::Exists => {
+            tracing::debug!("cannot {what}, will look again: {message}");
+            controller.remember(&turn.key, Some(refusal), false);
+            controller.queue.add_rate_limited(key());
+            TurnResult::Requeue
+        }
+        Verdict::Retry(at_least) => {
+            tracing::warn!("cannot {what}, will be retried: {message}");
+            controller.remember(&turn.key, Some(refusal), false);
+            controller.queue.add_rate_limited_at_least(key(), at_least);
+            TurnResult::Error
+        }
+        Verdict::Unauthorized => {
+            tracing::error!(
+                "cannot {what}: the API server does not know who this is (401), check the credentials: {message}"
+            );
+            controller.queue.add_rate_limited(key());
+            TurnResult::Error
+        }
+        Verdict::Terminal => {
+            tracing::error!(
+                "cannot {what}, rests until the object or the plugin changes: {message}"
+            );
+            let note = format!("cannot {what}: {message}");
+            terminal(settler, turn, Some(refusal), &note)
+        }
+    }
+}
+
+/// Counted and reported. The key rests until it changes, or for the longest back-off.
+fn terminal(settler: &Settler, turn: &Turn, refusal: Option<Refusal>, note: &str) -> TurnResult {
+    let controller = &turn.controller;
+    controller.remember(&turn.key, refusal, false);
+    controller
+        .queue
+        .add_rate_limited_at_least(turn.key.clone(), controller.cap);
+    let event = Event {
+        kind: EventType::Warning,
+        reason: "ReconcileFailed".into(),
+        action: "Reconcile".into(),
+        note: note.into(),
+        related: None,
+    };
+    record(settler, turn, &event);
+    TurnResult::Terminal
+}
+
+/// Checks all effects, then carries them out. What ended the turn early, if something did.
+async fn carry_out(settler: &Arc<Settler>, turn: &Arc<Turn>, effects: Vec<Effect>) -> Option<Stop> {
+    if let Err(denied) = turn.generation.grants.check_effects(&effects) {
+        let index = denied.effect as usize;
+        return Some(refused_here(
+            index,
+            &effects[index],
+            "NotGranted",
+            denied.reason,
+        ));
+    }
+    let nameless = effects.iter().position(|effect| is_nameless(effect, turn));
+    if let Some(index) = nameless {
+        let reason = "metadata.name is missing, and generateName is only taken for a kind that the controller watches: a lost answer would make a second object";
+        return Some(refused_here(
+            index,
+            &effects[index],
+            "BadRequest",
+            reason.into(),
+        ));
+    }
+    let io = settler.io.spawn({
+        let (settler, turn) = (settler.clone(), turn.clone());
+        let span = tracing::Span::current();
+        tracing::Instrument::instrument(
+            async move { write_all(&settler, &turn, &effects).await },
+            span,
+        )
+    });
+    io.await.unwrap_or_else(|error| {
+        let refusal = Refusal {
+            effect: 0,
+            code: 0,
+            reason: "InternalError".into(),
+            message: error.to_string(),
+        };
+        Some(Stop {
+            verdict: Verdict::Retry(Duration::ZERO),
+            refusal,
+            what: "carry out the effects".into(),
+        })
+    })
+}
+
+fn refused_here(index: usize, effect: &Effect, reason: &str, message: String) -> Stop {
+    let refusal = Refusal {
+        effect: index as u32,
+        code: 403,
+        reason: reason.into(),
+        message,
+    };
+    Stop {
+        verdict: Verdict::Terminal,
+        refusal,
+        what: format!("{} (effect {index})", effect.verb()),
+    }
+}
+
+fn is_nameless(effect: &Effect, turn: &Turn) -> bool {
+    let Ok(Some(target)) = effect.target() else {
+        return false;
+    };
+    target.name.is_none()
+        && (!matches!(effect, Effect::Create(_))
+            || turn
+                .sources
+                .store_of(&target.kind, target.namespace.as_deref())
+                .is_none())
+}
+
+async fn write_all(settler: &Settler, turn: &Turn, effects: &[Effect]) -> Option<Stop> {
+    let mut writes = Writes::default();
+    let mut stop = None;
+    for (index, effect) in effects.iter().enumerate() {
+        if let Effect::Event(event) = effect {
+            record(settler, turn, event);
+            continue;
+        }
+        let Some(key) = written_key(effect) else {
+            continue;
+        };
+        stop = writes.one(settler, turn, index, effect, key).await;
+        if stop.is_some() {
+            break;
+        }
+    }
+    if tokio::time::timeout(OWN_WRITES, writes.seen(turn))
+        .await
+        .is_err()
+    {
+        turn.controller.metrics.own_write_timeouts.inc();
+        tracing::warn!("this turn's writes did not show up in the store within {OWN_WRITES:?}");
+    }
+    stop
+}
+
+fn written_key(effect: &Effect) -> Option<ObjectKey> {
+    let target = effect.target().ok().flatten()?;
+    let name = ObjectName::new(
+        target.namespace.as_deref(),
+        target.name.as_deref().unwrap_or_default(),
+    );
+    Some(ObjectKey {
+        kind: target.kind,
+        name,
+    })
+}
+
+/// What a turn has written so far.
+#[derive(Default)]
+struct Writes {
+    versions: HashMap<ObjectKey, u64>,
+    deleted: Vec<(ObjectKey, Option<String>)>,
+    /// An object that exists already, and that the store has to show before the next turn.
+    awaited: Option<ObjectKey>,
+}
+
+impl Writes {
+    async fn one(
+        &mut self,
+        settler: &Settler,
+        turn: &Turn,
+        index: usize,
+        effect: &Effect,
+        key: ObjectKey,
+    ) -> Option<Stop> {
+        let controller = &turn.controller;
+        let primary = key.kind == controller.kind && key.name == turn.key;
+        let verb = effect.verb();
+        if primary && turn.object.is_none() && !matches!(effect, Effect::Create(_)) {
+            // An effect never brings the turn's own object back.
+            return matches!(effect, Effect::Apply(_) | Effect::Patch(_))
+                .then(|| gone(index, effect, &key));
+        }
+        if let Effect::Apply(apply) = effect
+            && let Some(stored) = turn
+                .sources
+                .store_of(&key.kind, key.name.namespace())
+                .and_then(|store| store.get(key.name.as_str()))
+            && controller
+                .applied
+                .is_repeated(&key, apply, (&stored.uid, stored.version))
+        {
+            controller.metrics.skipped_applies.inc();
+            return None;
+        }
+        let guard = Guard {
+            uid: turn
+                .object
+                .as_ref()
+                .filter(|_| primary)
+                .map(|object| &*object.uid),
+            written: self.versions.get(&key).copied(),
+        };
+        match settler
+            .writer
+            .carry_out(effect, &key, guard, &controller.field_manager)
+            .await
+        {
+            Ok(written) => {
+                controller.metrics.effect(verb, "ok");
+                self.note(turn, effect, key, primary, &written);
+                None
+            }
+            Err(error) => {
+                if error.maybe_applied() {
+                    self.look_up(settler, turn, effect, &key, primary).await;
+                }
+                let verdict = judge(effect, primary, &error);
+                controller.metrics.effect(verb, result_label(&verdict));
+                if verdict == Verdict::Exists {
+                    self.awaited = Some(key.clone());
+                }
+                let what = format!("{verb} {key}");
+                (verdict != Verdict::Done).then(|| Stop {
+                    verdict,
+                    refusal: refusal(index, &error),
+                    what,
+                })
+            }
+        }
+    }
+
+    fn note(
+        &mut self,
+        turn: &Turn,
+        effect: &Effect,
+        mut key: ObjectKey,
+        primary: bool,
+        written: &Written,
+    ) {
+        for warning in &written.warnings {
+            tracing::warn!(
+                "the API server warns about {} {key}: {warning}",
+                effect.verb()
+            );
+        }
+        if key.name.name().is_empty() {
+            key.name = ObjectName::new(key.name.namespace(), &written.name);
+        }
+        if let Effect::Apply(apply) = effect {
+            turn.controller.applied.record(&key, apply, written);
+        }
+        if written.gone {
+            self.deleted
+                .push((key, Some(written.uid.clone()).filter(|uid| !uid.is_empty())));
+        } else if written.version > 0 {
+            if primary {
+                turn.controller.own_writes.wrote(&turn.key, written.version);
+            }
+            self.versions.insert(key, written.version);
+        }
+    }
+
+    /// The answer was lost: only a live read tells what became of the write.
+    async fn look_up(
+        &mut self,
+        settler: &Settler,
+        turn: &Turn,
+        effect: &Effect,
+        key: &ObjectKey,
+        primary: bool,
+    ) {
+        if let Ok(Some(object)) = settler.writer.read(effect, key).await {
+            if primary {
+                turn.controller.own_writes.wrote(&turn.key, object.version);
+            }
+            self.versions.insert(key.clone(), object.version);
+        }
+    }
+
+    /// Resolves when the stores show all this, as far as they hold such objects.
+    async fn seen(self, turn: &Turn) {
+        for (key, version) in self.versions {
+            let Some(store) = turn.sources.store_of(&key.kind, key.name.namespace()) else {
+                continue;
+            };
+            // What a selector leaves out never comes.
+            if turn.sources.is_selective(&key.kind) && store.get(key.name.as_str()).is_none() {
+                continue;
+            }
+            store.caught_up(version).await;
+        }
+        for (key, uid) in self.deleted {
+            let Some(store) = turn.sources.store_of(&key.kind, key.name.namespace()) else {
+                continue;
+            };
+            let is_it = |found: &str| uid.as_deref().is_none_or(|uid| uid == found);
+            store
+                .wait_until(|store| {
+                    store
+                        .get(key.name.as_str())
+                        .is_none_or(|object| !is_it(&object.uid))
+                })
+                .await;
+        }
+        if let Some(key) = self.awaited
+            && let Some(store) = turn.sources.store_of(&key.kind, key.name.namespace())
+        {
+            store
+                .wait_until(|store| store.get(key.name.as_str()).is_some())
+                .await;
+        }
+    }
+}
+
+fn gone(index: usize, effect: &Effect, key: &ObjectKey) -> Stop {
+    let refusal = Refusal {
+        effect: index as u32,
+        code: 404,
+        reason: "NotFound".into(),
+        message: "the object is gone".into(),
+    };
+    Stop {
+        verdict: Verdict::Gone,
+        refusal,
+        what: format!("{} {key}", effect.verb()),
+    }
+}
+
+fn result_label(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Done | Verdict::Gone | Verdict::Ended => "gone",
+        Verdict::Conflict => "conflict",
+        Verdict::Exists => "exists",
+        Verdict::Retry(_) | Verdict::Unauthorized => "retry",
+        Verdict::Terminal => "refused",
+    }
+}
+
+/// Hands an Event to the recorder. It never fails a turn.
+fn record(settler: &Settler, turn: &Turn, event: &Event) {
+    let controller = &turn.controller;
+    let cut = |text: &str| text.chars().take(128).collect::<String>();
+    settler.recorder.record(RecordedEvent {
+        regarding: ObjectRef {
+            kind: controller.kind.clone(),
+            name: turn.key.clone(),
+            uid: turn.object.as_ref().map(|object| object.uid.to_string()),
+            version: turn.object.as_ref().map(|object| object.version),
+        },
+        related: event.related.as_ref().map(|key| ObjectRef {
+            kind: key.kind.clone(),
+            name: key.name.clone(),
+            uid: None,
+            version: None,
+        }),
+        kind: event.kind,
+        reason: cut(&event.reason),
+        action: cut(if event.action.is_empty() {
+            &event.reason
+        } else {
+            &event.action
+        }),
+        note: event.note.clone(),
+        reporting_controller: controller.field_manager.clone(),
+    });
+}

@@ -1,0 +1,195 @@
+//! The stores that one controller reads in one generation: its primary kind's and those of the kinds in `reads`, one for each watched namespace.
+//!
+//! They belong to the generation: a swap that wants other fields or kinds brings its own, and the old ones go when its last call has settled.
+
+use std::sync::Arc;
+
+use vmhost_cluster::{Informers, Store, Subscriber, Subscription, Wanted, WatchSpec};
+use vmhost_core::{
+    ControllerDescription, Gvk, LabelSelector, ListQuery, ObjectName, ObjectReader, Page,
+    ReadError, Snapshot,
+};
+
+/// A controller's stores.
+pub struct Sources {
+    primary: Gvk,
+    kinds: Vec<(Gvk, Vec<Subscription>)>,
+}
+
+impl Sources {
+    /// Subscribes to what the description names, in these namespaces (none: all). Only the primary kind's changes go to `subscriber`.
+    pub fn subscribe(
+        informers: &Informers,
+        description: &ControllerDescription,
+        namespaces: &[String],
+        subscriber: Arc<dyn Subscriber>,
+    ) -> Self {
+        let primary = description.primary.gvk();
+        let wanted = Wanted::fields(description.primary.wanted_fields.clone());
+        let spec = WatchSpec {
+            kind: primary.clone(),
+            namespace: None,
+            label_selector: description.primary.label_selector.clone(),
+            field_selector: description.primary.field_selector.clone(),
+            wanted,
+        };
+        let subscribe =
+            |spec: WatchSpec, subscriber: Option<Arc<dyn Subscriber>>| -> Vec<Subscription> {
+                let each: Vec<Option<String>> = if namespaces.is_empty() {
+                    vec![None]
+                } else {
+                    namespaces.iter().cloned().map(Some).collect()
+                };
+                each.into_iter()
+                    .map(|namespace| {
+                        informers.subscribe(
+                            WatchSpec {
+                                namespace,
+                                ..spec.clone()
+                            },
+                            subscriber.clone(),
+                        )
+                    })
+                    .collect()
+            };
+        let mut kinds = vec![(primary.clone(), subscribe(spec, Some(subscriber)))];
+        for kind in &description.reads {
+            let spec = WatchSpec {
+                kind: kind.clone(),
+                namespace: None,
+                label_selector: None,
+                field_selector: None,
+                wanted: Wanted::All,
+            };
+            kinds.push((kind.clone(), subscribe(spec, None)));
+        }
+        Self { primary, kinds }
+    }
+
+    /// Resolves when every store has its first list.
+    pub async fn synced(&self) {
+        for subscription in self.subscriptions() {
+            subscription.store().synced().await;
+        }
+    }
+
+    /// Has every store its first list?
+    pub fn is_synced(&self) -> bool {
+        self.subscriptions()
+            .all(|subscription| subscription.store().is_synced())
+    }
+
+    /// The snapshot of one of the controller's keys; none: gone.
+    pub fn snapshot(&self, name: &ObjectName) -> Option<Snapshot> {
+        self.kinds[0]
+            .1
+            .iter()
+            .find_map(|subscription| subscription.store().get(name.as_str()))
+    }
+
+    /// All keys of the controller.
+    pub fn keys(&self) -> Vec<ObjectName> {
+        self.kinds[0]
+            .1
+            .iter()
+            .flat_map(|subscription| subscription.store().names())
+            .collect()
+    }
+
+    /// The store in which an object of this kind and namespace would appear, if this controller watches such. What a selector leaves out does not.
+    pub fn store_of(&self, kind: &Gvk, namespace: Option<&str>) -> Option<&Arc<Store>> {
+        let (_, subscriptions) = self.kinds.iter().find(|(of, _)| of == kind)?;
+        let subscription = subscriptions.iter().find(|subscription| {
+            let spec = subscription.spec();
+            spec.namespace.is_none()
+                || namespace.is_none()
+                || spec.namespace.as_deref() == namespace
+        })?;
+        Some(subscription.store())
+    }
+
+    /// Is every object of this kind in the stores, whatever its labels?
+    pub fn is_selective(&self, kind: &Gvk) -> bool {
+        let found = self.kinds.iter().find(|(of, _)| of == kind);
+        found.is_some_and(|(_, subscriptions)| {
+            subscriptions.iter().any(|subscription| {
+                subscription.spec().label_selector.is_some()
+                    || subscription.spec().field_selector.is_some()
+            })
+        })
+    }
+
+    /// Every subscription, the primary's first.
+    pub fn subscriptions(&self) -> impl Iterator<Item = &Subscription> {
+        self.kinds
+            .iter()
+            .flat_map(|(_, subscriptions)| subscriptions)
+    }
+
+    fn watched(&self, kind: &Gvk, namespace: Option<&str>) -> Result<&Arc<Store>, ReadError> {
+        self.store_of(kind, namespace)
+            .ok_or_else(|| match namespace {
+                Some(namespace) if self.kinds.iter().any(|(of, _)| of == kind) => {
+                    ReadError::NotWatched(format!("{kind} in namespace {namespace}"))
+                }
+                _ => ReadError::NotWatched(kind.to_string()),
+            })
+    }
+
+    /// The primary kind.
+    pub fn primary(&self) -> &Gvk {
+        &self.primary
+    }
+}
+
+impl ObjectReader for Sources {
+    fn get(&self, kind: &Gvk, name: &ObjectName) -> Result<Option<Snapshot>, ReadError> {
+        Ok(self.watched(kind, name.namespace())?.get(name.as_str()))
+    }
+
+    fn list(&self, query: &ListQuery) -> Result<Page, ReadError> {
+        let selector = query
+            .label_selector
+            .as_deref()
+            .map(LabelSelector::parse)
+            .transpose()
+            .map_err(ReadError::Invalid)?;
+        let after = query
+            .after
+            .as_deref()
+            .map(|after| match after.split_once('/') {
+                Some((namespace, name)) => ObjectName::new(Some(namespace), name),
+                None => ObjectName::new(None, after),
+            });
+        self.watched(&query.kind, query.namespace.as_deref())?;
+        let mut page = Page::default();
+        let (_, subscriptions) = self
+            .kinds
+            .iter()
+            .find(|(of, _)| *of == query.kind)
+            .ok_or_else(|| ReadError::NotWatched(query.kind.to_string()))?;
+        let mut found = Vec::new();
+        for subscription in subscriptions {
+            let (objects, more) = subscription.store().page(
+                query.namespace.as_deref(),
+                selector.as_ref(),
+                after.as_ref(),
+                query.limit,
+            );
+            found.extend(objects);
+            page.next = page.next.or(more.map(|name| name.to_string()));
+        }
+        // Several namespaces, several stores: one order over all of them.
+        if subscriptions.len() > 1 {
+            found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+            if found.len() > query.limit {
+                found.truncate(query.limit);
+                page.next = found.last().map(|object| object.name.to_string());
+            } else if page.next.is_some() {
+                page.next = found.last().map(|object| object.name.to_string());
+            }
+        }
+        page.objects = found;
+        Ok(page)
+    }
+}

@@ -1,0 +1,553 @@
+//! Metrics: client-go's and controller-runtime's names and buckets, so that dashboards work, and `vmhost_` ones for what those do not have.
+//!
+//! Both labels `name` and `controller` carry `<plugin>/<controller>`'s short form: the controller's name, or `plugin-controller` when they differ.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus::{
+    Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
+    IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+};
+use vmhost_cluster::{EventObserver, RequestObserver};
+use vmhost_queue::Lane;
+
+/// controller-runtime's buckets of `controller_runtime_reconcile_time_seconds`.
+const RECONCILE_BUCKETS: &[f64] = &[
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
+    1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0,
+    25.0, 30.0, 40.0, 50.0, 60.0,
+];
+
+/// A call takes microseconds, a deadline seconds.
+const CALL_BUCKETS: &[f64] = &[
+    2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.05, 0.1, 0.5, 1.0,
+    5.0, 10.0,
+];
+
+/// All metrics of the process.
+pub struct Metrics {
+    registry: Registry,
+    depth: IntGaugeVec,
+    adds: IntCounterVec,
+    queue_duration: HistogramVec,
+    work_duration: HistogramVec,
+    unfinished: GaugeVec,
+    longest_running: GaugeVec,
+    retries: IntCounterVec,
+    reconcile_total: IntCounterVec,
+    reconcile_errors: IntCounterVec,
+    terminal_errors: IntCounterVec,
+    panics: IntCounterVec,
+    timeouts: IntCounterVec,
+    reconcile_time: HistogramVec,
+    max_concurrent: IntGaugeVec,
+    active_workers: IntGaugeVec,
+    requests: IntCounterVec,
+    /// `vmhost_plugin_generation{plugin}`.
+    pub generation: IntGaugeVec,
+    /// `vmhost_reloads_total{plugin,result}`: swapped, unchanged, failed.
+    pub reloads: IntCounterVec,
+    call_errors: IntCounterVec,
+    call_time: HistogramVec,
+    effects: IntCounterVec,
+    skipped_applies: IntCounterVec,
+    own_write_timeouts: IntCounterVec,
+    breaker: IntCounterVec,
+    /// `vmhost_instances{plugin,state}`: live, idle.
+    pub instances: IntGaugeVec,
+    /// `vmhost_instances_created{plugin}` of the present generation.
+    pub instances_created: IntGaugeVec,
+    /// `vmhost_store_objects{kind}`.
+    pub store_objects: IntGaugeVec,
+    /// `vmhost_store_bytes{kind}`.
+    pub store_bytes: IntGaugeVec,
+    /// `vmhost_informer_relists_total{kind}`.
+    pub relists: IntCounterVec,
+    /// `vmhost_informer_skipped_objects_total{kind}`: objects that could not be kept.
+    pub skipped_objects: IntCounterVec,
+    events: IntCounterVec,
+    samplers: Mutex<Vec<Box<dyn Fn() + Send>>>,
+}
+
+/// One controller's metrics, looked up once.
+#[derive(Clone)]
+pub struct ControllerMetrics {
+    depth: [IntGauge; 2],
+    adds: IntCounter,
+    queue_duration: Histogram,
+    work_duration: Histogram,
+    retries: IntCounter,
+    /// Since when and how long keys are worked on.
+    pub unfinished: Gauge,
+    /// The longest of them.
+    pub longest_running: Gauge,
+    success: IntCounter,
+    error: IntCounter,
+    requeue: IntCounter,
+    requeue_after: IntCounter,
+    errors: IntCounter,
+    terminal: IntCounter,
+    panics: IntCounter,
+    timeouts: IntCounter,
+    /// A whole turn, from get to done.
+    pub reconcile_time: Histogram,
+    /// Workers.
+    pub max_concurrent: IntGauge,
+    /// Workers that have a key.
+    pub active_workers: IntGauge,
+    /// A call of the policy.
+    pub call_time: Histogram,
+    call_errors: IntCounterVec,
+    breaker: IntCounter,
+    plugin: String,
+    effects: IntCounterVec,
+    label: String,
+    /// Applies that were left out since nothing would have changed.
+    pub skipped_applies: IntCounter,
+    /// Turns that did not see their own writes in time.
+    pub own_write_timeouts: IntCounter,
+}
+
+/// What a turn ended in, as controller-runtime counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnResult {
+    /// All done.
+    Success,
+    /// `requeue`.
+    Requeue,
+    /// `requeue-after-ms`.
+    RequeueAfter,
+    /// Tried again.
+    Error,
+    /// Not tried again until something changes.
+    Terminal,
+}
+
+impl Metrics {
+    /// A registry of its own: nothing is process-global.
+    pub fn new() -> prometheus::Result<Arc<Self>> {
+        let registry = Registry::new();
+        let r = &registry;
+        let by_controller = &["controller"];
+        let by_queue = &["name", "controller"];
+        // client-go: ExponentialBuckets(10e-9, 10, 12).
+        let queue_buckets = prometheus::exponential_buckets(1e-8, 10.0, 12)?;
+        Ok(Arc::new(Self {
+            depth: gauges(
+                r,
+                "workqueue_depth",
+                "Current depth of workqueue by workqueue and priority",
+                &["name", "controller", "priority"],
+            )?,
+            adds: counters(
+                r,
+                "workqueue_adds_total",
+                "Total number of adds handled by workqueue",
+                by_queue,
+            )?,
+            queue_duration: histograms(
+                r,
+                "workqueue_queue_duration_seconds",
+                "How long in seconds an item stays in workqueue before being requested",
+                by_queue,
+                &queue_buckets,
+            )?,
+            work_duration: histograms(
+                r,
+                "workqueue_work_duration_seconds",
+                "How long in seconds processing an item from workqueue takes.",
+                by_queue,
+                &queue_buckets,
+            )?,
+            unfinished: float_gauges(
+                r,
+                "workqueue_unfinished_work_seconds",
+                "How many seconds of work is in progress and not yet observed",
+                by_queue,
+            )?,
+            longest_running: float_gauges(
+                r,
+                "workqueue_longest_running_processor_seconds",
+                "How many seconds has the longest running processor been running",
+                by_queue,
+            )?,
+            retries: counters(
+                r,
+                "workqueue_retries_total",
+                "Total number of retries handled by workqueue",
+                by_queue,
+            )?,
+            reconcile_total: counters(
+                r,
+                "controller_runtime_reconcile_total",
+                "Total number of reconciliations per controller",
+                &["controller", "result"],
+            )?,
+            reconcile_errors: counters(
+                r,
+                "controller_runtime_reconcile_errors_total",
+                "Total number of reconciliation errors per controller",
+                by_controller,
+            )?,
+            terminal_errors: counters(
+                r,
+                "controller_runtime_terminal_reconcile_errors_total",
+                "Total number of terminal reconciliation errors per controller",
+                by_controller,
+            )?,
+            panics: counters(
+                r,
+                "controller_runtime_reconcile_panics_total",
+                "Total number of reconciliations that trapped, per controller",
+                by_controller,
+            )?,
+            timeouts: counters(
+                r,
+                "controller_runtime_reconcile_timeouts_total",
+                "Total number of reconciliations past their deadline",
+                by_controller,
+            )?,
+            reconcile_time: histograms(
+                r,
+                "controller_runtime_reconcile_time_seconds",
+                "Length of time per reconciliation per controller",
+                by_controller,
+                RECONCILE_BUCKETS,
+            )?,
+            max_concurrent: gauges(
+                r,
+                "controller_runtime_max_concurrent_reconciles",
+                "Maximum number of concurrent reconciles per controller",
+                by_controller,
+            )?,
+            active_workers: gauges(
+                r,
+                "controller_runtime_active_workers",
+                "Number of currently used workers per controller",
+                by_controller,
+            )?,
+            requests: counters(
+                r,
+                "rest_client_requests_total",
+                "Number of HTTP requests, partitioned by status code, method, and host.",
+                &["code", "method", "host"],
+            )?,
+            generation: gauges(
+                r,
+                "vmhost_plugin_generation",
+                "Number of the plugin's present generation",
+                &["plugin"],
+            )?,
+            reloads: counters(
+                r,
+                "vmhost_reloads_total",
+                "Reloads by plugin and result",
+                &["plugin", "result"],
+            )?,
+            call_errors: counters(
+                r,
+                "vmhost_call_errors_total",
+                "Calls that returned no outcome, by plugin and kind",
+                &["plugin", "kind"],
+            )?,
+            call_time: histograms(
+                r,
+                "vmhost_call_duration_seconds",
+                "Length of a call of the policy",
+                by_controller,
+                CALL_BUCKETS,
+            )?,
+            effects: counters(
+                r,
+                "vmhost_effects_total",
+                "Effects by verb and result",
+                &["controller", "verb", "result"],
+            )?,
+            skipped_applies: counters(
+                r,
+                "vmhost_applies_skipped_total",
+                "Applies that would have changed nothing and were not sent",
+                by_controller,
+            )?,
+            own_write_timeouts: counters(
+                r,
+                "vmhost_own_write_timeouts_total",
+                "Turns whose own writes did not show up in the store in time",
+                by_controller,
+            )?,
+            breaker: counters(
+                r,
+                "vmhost_breaker_open_total",
+                "How often the plugin's circuit breaker opened",
+                &["plugin"],
+            )?,
+            instances: gauges(
+                r,
+                "vmhost_instances",
+                "Instances of the plugin's present generation",
+                &["plugin", "state"],
+            )?,
+            instances_created: gauges(
+                r,
+                "vmhost_instances_created",
+                "Instances made by the plugin's present generation",
+                &["plugin"],
+            )?,
+            store_objects: gauges(
+                r,
+                "vmhost_store_objects",
+                "Objects in the stores of a kind",
+                &["kind"],
+            )?,
+            store_bytes: gauges(
+                r,
+                "vmhost_store_bytes",
+                "About how many bytes the stores of a kind hold",
+                &["kind"],
+            )?,
+            relists: counters(
+                r,
+                "vmhost_informer_relists_total",
+                "Lists after the first, by kind",
+                &["kind"],
+            )?,
+            skipped_objects: counters(
+                r,
+                "vmhost_informer_skipped_objects_total",
+                "Objects that could not be kept, by kind",
+                &["kind"],
+            )?,
+            events: counters(
+                r,
+                "vmhost_events_total",
+                "Kubernetes Events by result",
+                &["result"],
+            )?,
+            samplers: Mutex::default(),
+            registry,
+        }))
+    }
+
+    /// The metrics of one controller, all results set to 0.
+    pub fn controller(&self, plugin: &str, name: &str) -> ControllerMetrics {
+        let label = controller_label(plugin, name);
+        let by_controller = &[label.as_str()];
+        let by_queue = &[label.as_str(), label.as_str()];
+        let result = |result: &str| {
+            self.reconcile_total
+                .with_label_values(&[label.as_str(), result])
+        };
+        ControllerMetrics {
+            // The low lane has the priority that controller-runtime gives to the initial list.
+            depth: ["-100", "0"].map(|priority| {
+                self.depth
+                    .with_label_values(&[label.as_str(), label.as_str(), priority])
+            }),
+            adds: self.adds.with_label_values(by_queue),
+            queue_duration: self.queue_duration.with_label_values(by_queue),
+            work_duration: self.work_duration.with_label_values(by_queue),
+            retries: self.retries.with_label_values(by_queue),
+            unfinished: self.unfinished.with_label_values(by_queue),
+            longest_running: self.longest_running.with_label_values(by_queue),
+            success: result("success"),
+            error: result("error"),
+            requeue: result("requeue"),
+            requeue_after: result("requeue_after"),
+            errors: self.reconcile_errors.with_label_values(by_controller),
+            terminal: self.terminal_errors.with_label_values(by_controller),
+            panics: self.panics.with_label_values(by_controller),
+            timeouts: self.timeouts.with_label_values(by_controller),
+            reconcile_time: self.reconcile_time.with_label_values(by_controller),
+            max_concurrent: self.max_concurrent.with_label_values(by_controller),
+            active_workers: self.active_workers.with_label_values(by_controller),
+            call_time: self.call_time.with_label_values(by_controller),
+            call_errors: self.call_errors.clone(),
+            breaker: self.breaker.with_label_values(&[plugin]),
+            plugin: plugin.to_owned(),
+            effects: self.effects.clone(),
+            skipped_applies: self.skipped_applies.with_label_values(by_controller),
+            own_write_timeouts: self.own_write_timeouts.with_label_values(by_controller),
+            label,
+        }
+    }
+
+    /// Calls `sample` before each scrape: for gauges that nobody pushes.
+    pub fn on_scrape(&self, sample: impl Fn() + Send + 'static) {
+        self.samplers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Box::new(sample));
+    }
+
+    /// Prometheus' text format.
+    pub fn render(&self) -> Vec<u8> {
+        for sample in self
+            .samplers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+        {
+            sample();
+        }
+        let mut text = Vec::new();
+        // Writing to memory does not fail.
+        let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
+        text
+    }
+}
+
+/// The controller's name; with its plugin's before it when that says more.
+pub fn controller_label(plugin: &str, name: &str) -> String {
+    if plugin == name {
+        name.to_owned()
+    } else {
+        format!("{plugin}/{name}")
+    }
+}
+
+impl ControllerMetrics {
+    /// A turn ended.
+    pub fn turn(&self, result: TurnResult) {
+        match result {
+            TurnResult::Success => self.success.inc(),
+            TurnResult::Requeue => self.requeue.inc(),
+            TurnResult::RequeueAfter => self.requeue_after.inc(),
+            TurnResult::Error => {
+                self.error.inc();
+                self.errors.inc();
+            }
+            TurnResult::Terminal => {
+                self.error.inc();
+                self.errors.inc();
+                self.terminal.inc();
+            }
+        }
+    }
+
+    /// A call returned no outcome.
+    pub fn call_error(&self, error: &vmhost_engine::CallError) {
+        self.call_errors
+            .with_label_values(&[self.plugin.as_str(), error.kind()])
+            .inc();
+        match error {
+            vmhost_engine::CallError::Trap { .. } => self.panics.inc(),
+            vmhost_engine::CallError::Deadline(_) => self.timeouts.inc(),
+            _ => {}
+        }
+    }
+
+    /// The plugin's circuit breaker opened.
+    pub fn breaker_opened(&self) {
+        self.breaker.inc();
+    }
+
+    /// An effect was carried out or refused.
+    pub fn effect(&self, verb: &str, result: &str) {
+        self.effects
+            .with_label_values(&[self.label.as_str(), verb, result])
+            .inc();
+    }
+}
+
+impl vmhost_queue::Metrics for ControllerMetrics {
+    fn add(&self, _lane: Lane) {
+        self.adds.inc();
+    }
+
+    fn depth_changed(&self, lane: Lane, depth: usize) {
+        let gauge = match lane {
+            Lane::Low => &self.depth[0],
+            Lane::High => &self.depth[1],
+        };
+        gauge.set(depth as i64);
+    }
+
+    fn queue_duration(&self, waited: Duration) {
+        self.queue_duration.observe(waited.as_secs_f64());
+    }
+
+    fn work_duration(&self, worked: Duration) {
+        self.work_duration.observe(worked.as_secs_f64());
+    }
+
+    fn retry(&self) {
+        self.retries.inc();
+    }
+}
+
+impl RequestObserver for Metrics {
+    fn request(&self, code: u16, method: &str, host: &str) {
+        let code = if code == 0 {
+            "<error>".to_owned()
+        } else {
+            code.to_string()
+        };
+        self.requests
+            .with_label_values(&[code.as_str(), method, host])
+            .inc();
+    }
+}
+
+impl EventObserver for Metrics {
+    fn dropped(&self) {
+        self.events.with_label_values(&["dropped"]).inc();
+    }
+
+    fn recorded(&self) {
+        self.events.with_label_values(&["recorded"]).inc();
+    }
+
+    fn failed(&self, reason: &str) {
+        self.events.with_label_values(&["failed"]).inc();
+        tracing::debug!("an Event was given up: {reason}");
+    }
+}
+
+fn counters(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> prometheus::Result<IntCounterVec> {
+    let vector = IntCounterVec::new(Opts::new(name, help), labels)?;
+    registry.register(Box::new(vector.clone()))?;
+    Ok(vector)
+}
+
+fn gauges(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> prometheus::Result<IntGaugeVec> {
+    let vector = IntGaugeVec::new(Opts::new(name, help), labels)?;
+    registry.register(Box::new(vector.clone()))?;
+    Ok(vector)
+}
+
+fn float_gauges(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> prometheus::Result<GaugeVec> {
+    let vector = GaugeVec::new(Opts::new(name, help), labels)?;
+    registry.register(Box::new(vector.clone()))?;
+    Ok(vector)
+}
+
+fn histograms(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+    buckets: &[f64],
+) -> prometheus::Result<HistogramVec> {
+    let vector = HistogramVec::new(
+        HistogramOpts::new(name, help).buckets(buckets.to_vec()),
+        labels,
+    )?;
+    registry.register(Box::new(vector.clone()))?;
+    Ok(vector)
+}

@@ -1,0 +1,134 @@
+//! HOT PATH: get, call, settle, done. One worker is one task on the guests' runtime; it waits for a key and never for another worker.
+
+use std::sync::Arc;
+
+use tracing::Instrument;
+use vmhost_core::{ObjectName, Outcome, Request, Snapshot};
+use vmhost_engine::CallError;
+
+use crate::controller::Controller;
+use crate::registry::{Generation, Slot};
+use crate::settle::{Settler, settle};
+use crate::sources::Sources;
+
+/// One turn of one key: what it saw, and who saw it.
+pub struct Turn {
+    /// The generation, from get to settle.
+    pub generation: Arc<Generation>,
+    /// The controller.
+    pub controller: Arc<Controller>,
+    /// The generation's stores.
+    pub sources: Arc<Sources>,
+    /// The key.
+    pub key: ObjectName,
+    /// The snapshot; none: gone.
+    pub object: Option<Snapshot>,
+}
+
+/// Works on keys until the queue is shut down, or until the controller is not part of the plugin any more.
+pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Settler>) {
+    while let Some(lease) = controller.queue.get().await {
+        // Loaded after `get`: no call starts on an older generation after a newer one was announced.
+        let generation = slot.current();
+        let Some(sources) = generation.sources(&controller).cloned() else {
+            return;
+        };
+        if let Some(pause) = slot.breaker.pause() {
+            controller.queue.add_after(lease.key().clone(), pause);
+            continue;
+        }
+        // Read now, never from an event.
+        let object = sources.snapshot(lease.key());
+        let turn = Turn {
+            generation,
+            controller: controller.clone(),
+            sources,
+            key: lease.key().clone(),
+            object,
+        };
+        let span = turn.span();
+        async {
+            let _active = Active::new(&controller);
+            let outcome = turn.call(&slot).await;
+            settle(&settler, Arc::new(turn), outcome).await;
+        }
+        .instrument(span)
+        .await;
+        // done: the lease drops.
+    }
+}
+
+impl Turn {
+    async fn call(&self, slot: &Slot) -> Result<Outcome, CallError> {
+        let failing = self.controller.failing(&self.key);
+        let request = Request {
+            controller: &self.controller.name,
+            kind: &self.controller.kind,
+            name: &self.key,
+            object: self.object.clone(),
+            attempt: failing.as_ref().map_or(0, |failing| failing.attempt),
+            last: failing.as_ref().and_then(|failing| failing.last.as_ref()),
+        };
+        let called = {
+            let _timer = self.controller.metrics.call_time.start_timer();
+            self.generation
+                .plugin
+                .call(&request, self.sources.clone())
+                .await
+        };
+        match &called {
+            Ok(_) => slot.breaker.success(),
+            // A full pool is the host's affair.
+            Err(CallError::Busy(_)) => {}
+            Err(_) => {
+                if let Some(pause) = slot.breaker.failure() {
+                    tracing::error!(
+                        plugin = slot.name,
+                        "all calls of the plugin fail: it is paused for {pause:?}"
+                    );
+                    self.controller.metrics.breaker_opened();
+                }
+            }
+        }
+        called
+    }
+
+    /// controller-runtime's log keys.
+    fn span(&self) -> tracing::Span {
+        tracing::info_span!(
+            "reconcile",
+            controller = self.controller.label,
+            generation = self.generation.number,
+            object = %self.key,
+            namespace = self.key.namespace().unwrap_or_default(),
+            name = self.key.name(),
+            reconcileID = %uuid::Uuid::new_v4(),
+        )
+    }
+}
+
+/// A worker has a key.
+struct Active<'a> {
+    controller: &'a Controller,
+    started: std::time::Instant,
+}
+
+impl<'a> Active<'a> {
+    fn new(controller: &'a Controller) -> Self {
+        controller.metrics.active_workers.inc();
+        Self {
+            controller,
+            started: std::time::Instant::now(),
+        }
+    }
+}
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.controller.metrics.active_workers.dec();
+        self.controller
+            .metrics
+            .reconcile_time
+            .observe(self.started.elapsed().as_secs_f64());
+    }
+}

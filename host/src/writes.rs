@@ -1,0 +1,473 @@
+//! From an effect to a request: which resource, which guards, and what need not be sent. The only file that writes objects to the cluster.
+//!
+//! It must not decide what a refusal means ([`crate::verdict`]) nor repeat anything.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+use vmhost_cluster::{
+    ClusterError, Connection, DeleteOptions, Resource, Target, WriteError, Written,
+};
+use vmhost_core::{Apply, Delete, Effect, Gvk, ObjectKey, ObjectName, Patch, PatchType};
+
+/// Sends writes.
+pub struct Writer {
+    connection: Connection,
+    /// Found by discovery once; forgotten when the API server does not know the path any more.
+    resources: Mutex<HashMap<Gvk, Resource>>,
+}
+
+/// What protects a write from acting on something else than the policy saw.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Guard<'a> {
+    /// The uid of the object, if it is the turn's own.
+    pub uid: Option<&'a str>,
+    /// The version that an earlier write of the same turn returned for this object: `if-version` means that one then.
+    pub written: Option<u64>,
+}
+
+impl Writer {
+    /// Writes through this connection.
+    pub fn new(connection: Connection) -> Self {
+        Self {
+            connection,
+            resources: Mutex::default(),
+        }
+    }
+
+    /// Carries one effect out. `key` is what it writes, with an empty name for a create whose name the server makes.
+    pub async fn carry_out(
+        &self,
+        effect: &Effect,
+        key: &ObjectKey,
+        guard: Guard<'_>,
+        manager: &str,
+    ) -> Result<Written, WriteError> {
+        let resource = self.resource(&key.kind).await?;
+        if resource.namespaced && key.name.namespace().is_none() {
+            return Err(invalid(format!(
+                "{} is namespaced, and the effect names no namespace",
+                key.kind
+            )));
+        }
+        let target = Target {
+            resource: &resource,
+            namespace: key.name.namespace(),
+            name: Some(key.name.name()).filter(|name| !name.is_empty()),
+            subresource: subresource(effect),
+        };
+        let sent = match effect {
+            Effect::Apply(apply) => self.apply(apply, &target, guard, manager).await,
+            Effect::Patch(patch) => {
+                let body = patch_body(patch, guard)?;
+                self.connection
+                    .patch(&target, patch.kind, body, manager)
+                    .await
+            }
+            Effect::Create(create) => {
+                self.connection
+                    .create(&target, create.object.clone(), manager)
+                    .await
+            }
+            Effect::Delete(delete) => {
+                self.connection
+                    .delete(&target, &delete_options(delete, guard))
+                    .await
+            }
+            Effect::Event(_) | Effect::Other(_) => {
+                Err(invalid("this effect writes no object".into()))
+            }
+        };
+        if let Err(WriteError::Status {
+            code: 404 | 405, ..
+        }) = &sent
+        {
+            self.lock().remove(&key.kind);
+        }
+        sent
+    }
+
+    /// Reads the object from the API server itself: what became of a write whose answer was lost.
+    pub async fn read(
+        &self,
+        effect: &Effect,
+        key: &ObjectKey,
+    ) -> Result<Option<vmhost_core::Object>, WriteError> {
+        let resource = self.resource(&key.kind).await?;
+        let name = Some(key.name.name()).filter(|name| !name.is_empty());
+        if name.is_none() || matches!(effect, Effect::Event(_) | Effect::Other(_)) {
+            return Ok(None);
+        }
+        self.connection
+            .get(&Target {
+                resource: &resource,
+                namespace: key.name.namespace(),
+                name,
+                subresource: None,
+            })
+            .await
+    }
+
+    async fn apply(
+        &self,
+        apply: &Apply,
+        target: &Target<'_>,
+        guard: Guard<'_>,
+        manager: &str,
+    ) -> Result<Written, WriteError> {
+        let found;
+        let mut uid = guard.uid;
+        if uid.is_none() && !apply.create_if_absent {
+            // Only a uid in the body keeps a server-side apply from creating.
+            found = self
+                .connection
+                .get(&Target {
+                    subresource: None,
+                    ..*target
+                })
+                .await?;
+            let Some(object) = &found else {
+                return Err(status(
+                    404,
+                    "NotFound",
+                    format!(
+                        "{} does not exist, and the effect may not create it",
+                        target.name.unwrap_or_default()
+                    ),
+                ));
+            };
+            uid = Some(&object.uid);
+        }
+        let body = apply_body(apply, uid, guard.written)?;
+        self.connection
+            .apply(target, body, manager, apply.force)
+            .await
+    }
+
+    async fn resource(&self, kind: &Gvk) -> Result<Resource, WriteError> {
+        if let Some(resource) = self.lock().get(kind) {
+            return Ok(resource.clone());
+        }
+        match self.connection.resolve(kind).await {
+            Ok(Some(resource)) => {
+                self.lock().insert(kind.clone(), resource.clone());
+                Ok(resource)
+            }
+            Ok(None) => Err(status(
+                404,
+                "NotFound",
+                format!("the cluster does not serve {kind}"),
+            )),
+            Err(ClusterError::Refused {
+                code,
+                reason,
+                message,
+                retry_after,
+            }) => Err(WriteError::Status {
+                code,
+                reason,
+                message,
+                causes: Vec::new(),
+                retry_after,
+            }),
+            Err(error) => Err(WriteError::NotSent(Box::new(error))),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Gvk, Resource>> {
+        self.resources
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn subresource(effect: &Effect) -> Option<&str> {
+    match effect {
+        Effect::Apply(apply) => apply.subresource.as_deref(),
+        Effect::Patch(patch) => patch.subresource.as_deref(),
+        _ => None,
+    }
+}
+
+/// The version that an effect asks for: what an earlier write of the turn made of the one that the policy saw.
+fn required<'a>(
+    if_version: &'a Option<String>,
+    written: Option<u64>,
+) -> Option<std::borrow::Cow<'a, str>> {
+    let asked = if_version.as_deref()?;
+    Some(written.map_or(asked.into(), |version| version.to_string().into()))
+}
+
+fn apply_body(
+    apply: &Apply,
+    uid: Option<&str>,
+    written: Option<u64>,
+) -> Result<String, WriteError> {
+    let version = required(&apply.if_version, written);
+    if uid.is_none() && version.is_none() {
+        return Ok(apply.object.clone());
+    }
+    let mut object: Value = parse(&apply.object)?;
+    guard_metadata(&mut object, uid, version.as_deref())?;
+    Ok(object.to_string())
+}
+
+fn patch_body(patch: &Patch, guard: Guard<'_>) -> Result<String, WriteError> {
+    let version = required(&patch.if_version, guard.written);
+    if guard.uid.is_none() && version.is_none() {
+        return Ok(patch.body.clone());
+    }
+    let mut body: Value = parse(&patch.body)?;
+    match (patch.kind, &mut body) {
+        (PatchType::Merge, body) => guard_metadata(body, guard.uid, version.as_deref())?,
+        (PatchType::Json, Value::Array(operations)) => {
+            let test =
+                |path: &str, value: &str| json!({"op": "test", "path": path, "value": value});
+            let version = version.map(|version| test("/metadata/resourceVersion", &version));
+            let uid = guard.uid.map(|uid| test("/metadata/uid", uid));
+            operations.splice(0..0, uid.into_iter().chain(version));
+        }
+        (PatchType::Json, _) => return Err(invalid("a JSON patch is a list of operations".into())),
+    }
+    Ok(body.to_string())
+}
+
+/// The API server refuses a write whose uid or version is not that of the object (409).
+fn guard_metadata(
+    object: &mut Value,
+    uid: Option<&str>,
+    version: Option<&str>,
+) -> Result<(), WriteError> {
+    let root = object
+        .as_object_mut()
+        .ok_or_else(|| invalid("the body is no JSON object".into()))?;
+    let metadata = root.entry("metadata").or_insert_with(|| json!({}));
+    let metadata = metadata
+        .as_object_mut()
+        .ok_or_else(|| invalid("metadata is no JSON object".into()))?;
+    for (name, value) in [("uid", uid), ("resourceVersion", version)] {
+        if let Some(value) = value {
+            metadata.insert(name.into(), value.into());
+        }
+    }
+    Ok(())
+}
+
+fn delete_options(delete: &Delete, guard: Guard<'_>) -> DeleteOptions {
+    DeleteOptions {
+        uid: delete.uid.clone().or_else(|| guard.uid.map(Into::into)),
+        version: required(&delete.if_version, guard.written).map(Into::into),
+        propagation: delete.propagation,
+    }
+}
+
+fn parse(text: &str) -> Result<Value, WriteError> {
+    serde_json::from_str(text)
+        .map_err(|error| invalid(format!("the body is not valid JSON: {error}")))
+}
+
+/// A refusal of the host's own, in the form of the API server's.
+pub fn invalid(message: String) -> WriteError {
+    status(400, "BadRequest", message)
+}
+
+fn status(code: u16, reason: &str, message: String) -> WriteError {
+    WriteError::Status {
+        code,
+        reason: reason.into(),
+        message,
+        causes: Vec::new(),
+        retry_after: None,
+    }
+}
+
+/// What a controller applied last to each object, so that an apply that would change nothing is not sent.
+///
+/// An apply is left out only if it equals this manager's last successful one to that uid and the store still shows the version which that returned. Comparing with
+/// the snapshot instead would keep fields that should be given up.
+#[derive(Debug, Default)]
+pub struct Applied(Mutex<FxHashMap<ObjectName, Vec<LastApply>>>);
+
+#[derive(Debug)]
+struct LastApply {
+    target: (Gvk, Option<String>),
+    uid: Box<str>,
+    digest: u64,
+    version: u64,
+}
+
+/// Objects of which the last apply is kept. About 200 bytes each; when it is full all are forgotten, which costs a write each and nothing else.
+const APPLIED: usize = 65_536;
+
+impl Applied {
+    /// Would it change nothing? `stored` is uid and version of the object in the store.
+    pub fn is_repeated(&self, key: &ObjectKey, apply: &Apply, stored: (&str, u64)) -> bool {
+        let applied = self.lock();
+        let Some(last) = applied
+            .get(&key.name)
+            .and_then(|list| list.iter().find(|last| last.is_of(key, apply)))
+        else {
+            return false;
+        };
+        last.digest == digest(apply) && (&*last.uid, last.version) == stored
+    }
+
+    /// It was carried out.
+    pub fn record(&self, key: &ObjectKey, apply: &Apply, written: &Written) {
+        let mut applied = self.lock();
+        if applied.len() >= APPLIED {
+            applied.clear();
+        }
+        let list = applied.entry(key.name.clone()).or_default();
+        list.retain(|last| !last.is_of(key, apply));
+        list.push(LastApply {
+            target: (key.kind.clone(), apply.subresource.clone()),
+            uid: written.uid.as_str().into(),
+            digest: digest(apply),
+            version: written.version,
+        });
+    }
+
+    /// The object is gone.
+    pub fn forget(&self, name: &ObjectName) {
+        let mut applied = self.lock();
+        if !applied.is_empty() {
+            applied.remove(name);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FxHashMap<ObjectName, Vec<LastApply>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LastApply {
+    fn is_of(&self, key: &ObjectKey, apply: &Apply) -> bool {
+        self.target.0 == key.kind && self.target.1 == apply.subresource
+    }
+}
+
+fn digest(apply: &Apply) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&apply.object, apply.force).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patch(kind: PatchType, body: &str, if_version: Option<&str>) -> Patch {
+        let key = ObjectKey {
+            kind: Gvk::new("", "v1", "Pod"),
+            name: ObjectName::new(Some("a"), "x"),
+        };
+        Patch {
+            key,
+            subresource: None,
+            kind,
+            body: body.into(),
+            if_version: if_version.map(Into::into),
+        }
+    }
+
+    #[test]
+    fn the_snapshots_uid_goes_into_every_kind_of_patch() {
+        let guard = Guard {
+            uid: Some("u1"),
+            written: None,
+        };
+        let merge =
+            patch_body(&patch(PatchType::Merge, r#"{"spec":{"a":1}}"#, None), guard).unwrap();
+        assert_eq!(merge, r#"{"metadata":{"uid":"u1"},"spec":{"a":1}}"#);
+        let json = patch_body(
+            &patch(
+                PatchType::Json,
+                r#"[{"op":"remove","path":"/a"}]"#,
+                Some("7"),
+            ),
+            guard,
+        )
+        .unwrap();
+        assert_eq!(
+            json,
+            r#"[{"op":"test","path":"/metadata/uid","value":"u1"},{"op":"test","path":"/metadata/resourceVersion","value":"7"},{"op":"remove","path":"/a"}]"#
+        );
+    }
+
+    #[test]
+    fn a_version_means_what_the_turn_itself_has_made_of_it() {
+        let guard = Guard {
+            uid: None,
+            written: Some(9),
+        };
+        assert!(
+            patch_body(&patch(PatchType::Merge, "{}", Some("7")), guard)
+                .unwrap()
+                .contains(r#""resourceVersion":"9""#)
+        );
+        assert_eq!(
+            patch_body(&patch(PatchType::Merge, "{}", None), guard).unwrap(),
+            "{}"
+        );
+    }
+
+    #[test]
+    fn bodies_that_make_no_sense_are_refused_before_they_are_sent() {
+        let guard = Guard {
+            uid: Some("u"),
+            written: None,
+        };
+        for (kind, body) in [
+            (PatchType::Json, "{}"),
+            (PatchType::Merge, "[]"),
+            (PatchType::Merge, "nonsense"),
+            (PatchType::Merge, r#"{"metadata":1}"#),
+        ] {
+            assert!(
+                patch_body(&patch(kind, body, None), guard).is_err(),
+                "{body}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_apply_is_left_out_only_if_nothing_has_changed_on_either_side() {
+        let key = ObjectKey {
+            kind: Gvk::new("", "v1", "ConfigMap"),
+            name: ObjectName::new(Some("a"), "x"),
+        };
+        let apply = |object: &str| Apply {
+            object: object.into(),
+            subresource: None,
+            force: true,
+            create_if_absent: true,
+            if_version: None,
+        };
+        let applied = Applied::default();
+        let written = Written {
+            version: 5,
+            uid: "u".into(),
+            ..Written::default()
+        };
+        applied.record(&key, &apply("two labels"), &written);
+        assert!(applied.is_repeated(&key, &apply("two labels"), ("u", 5)));
+        assert!(
+            !applied.is_repeated(&key, &apply("one label"), ("u", 5)),
+            "a field is given up"
+        );
+        assert!(
+            !applied.is_repeated(&key, &apply("two labels"), ("u", 6)),
+            "somebody changed it"
+        );
+        assert!(
+            !applied.is_repeated(&key, &apply("two labels"), ("v", 5)),
+            "another object"
+        );
+        applied.forget(&key.name);
+        assert!(!applied.is_repeated(&key, &apply("two labels"), ("u", 5)));
+    }
+}
