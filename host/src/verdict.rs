@@ -51,6 +51,8 @@ pub fn judge(effect: &Effect, primary: bool, error: &WriteError) -> Verdict {
             _ if primary => Verdict::Gone,
             _ => Verdict::Retry(wait),
         },
+        // Another object has the name by now: its uid is not the one that the policy saw.
+        (422, _) if causes.iter().any(|cause| cause.field == "metadata.uid") => Verdict::Conflict,
         // A JSON patch that cannot be applied to what is there: a `test` failed, or a path is missing. Validation of the result names its causes.
         (422, _)
             if causes.is_empty()
@@ -133,6 +135,22 @@ mod tests {
         })
     }
 
+    /// What kube-apiserver 1.36 answers to an apply or a patch that carries another uid.
+    fn uid_refused() -> WriteError {
+        let cause = StatusCause {
+            reason: "FieldValueInvalid".into(),
+            message: "field is immutable".into(),
+            field: "metadata.uid".into(),
+        };
+        WriteError::Status {
+            code: 422,
+            reason: "Invalid".into(),
+            message: "m".into(),
+            causes: vec![cause],
+            retry_after: None,
+        }
+    }
+
     fn status(code: u16, reason: &str, cause: Option<&str>) -> WriteError {
         let causes = cause
             .map(|reason| StatusCause {
@@ -169,6 +187,7 @@ mod tests {
         };
         let retry = Verdict::Retry(Duration::ZERO);
         for (effect, primary, error, verdict) in [
+            (merge(), true, uid_refused(), Verdict::Conflict),
             (
                 create(),
                 false,
