@@ -11,9 +11,9 @@ use vmhost_cluster::{Cause, Notice, Subscriber};
 use vmhost_core::{ControllerDescription, Description, Gvk, ObjectName, Refusal};
 use vmhost_queue::{BackOff, Config, Queue};
 
+use crate::applied::Applied;
 use crate::own_writes::{Came, OwnWrites};
 use crate::telemetry::{ControllerMetrics, Metrics, controller_label};
-use crate::writes::Applied;
 
 /// Workers of a controller whose description and flags say nothing.
 const WORKERS: u32 = 4;
@@ -102,9 +102,9 @@ impl Controller {
         self.name == description.name && self.settings == Settings::of(description, workers)
     }
 
-    /// Its workers run.
-    pub fn mark_started(&self) {
-        self.started.store(true, Ordering::Release);
+    /// Its workers are about to run. False: somebody else has started them.
+    pub fn start(&self) -> bool {
+        !self.started.swap(true, Ordering::AcqRel)
     }
 
     /// Do its workers run?

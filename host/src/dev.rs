@@ -29,7 +29,7 @@ pub struct Session {
     /// Runs it.
     pub manager: Arc<Manager>,
     slot: Arc<Slot>,
-    folder: Option<PathBuf>,
+    source: Option<FolderWatch>,
     file: PathBuf,
     bytes: Vec<u8>,
     _server: Server,
@@ -41,7 +41,11 @@ impl Session {
     pub async fn start(args: &DevArgs, loader: Arc<Loader>, admin: Admin) -> Result<Self> {
         let plugin_path = &args.plugin;
         let manifests = manifests(args)?;
-        let folder = plugin_path.is_dir().then(|| plugin_path.clone());
+        // Watched before it is built, so that no save is missed.
+        let source = match plugin_path.is_dir() {
+            true => Some(FolderWatch::new(plugin_path)?),
+            false => None,
+        };
         let file = build::component_of(plugin_path).await?;
         let (plugin, bytes) = loader.load_file(&file).await?;
         let name = plugin.description().name.clone();
@@ -94,7 +98,7 @@ impl Session {
         Ok(Self {
             manager,
             slot,
-            folder,
+            source,
             file,
             bytes,
             _server: server,
@@ -103,17 +107,12 @@ impl Session {
     }
 
     /// Swaps at each save. Ends never.
-    pub async fn follow(&self) {
-        let followed = match &self.folder {
-            Some(folder) => self.follow_source(folder).await,
+    pub async fn follow(&mut self) {
+        let followed = match self.source.take() {
+            Some(source) => return self.follow_source(source).await,
             None => {
-                reload::follow(
-                    self.manager.clone(),
-                    self.slot.clone(),
-                    self.file.clone(),
-                    self.bytes.clone(),
-                )
-                .await
+                let (manager, slot) = (self.manager.clone(), self.slot.clone());
+                reload::follow(manager, slot, self.file.clone(), self.bytes.clone()).await
             }
         };
         if let Err(error) = followed {
@@ -122,16 +121,16 @@ impl Session {
         std::future::pending().await
     }
 
-    async fn follow_source(&self, folder: &Path) -> Result<()> {
-        let mut watch = FolderWatch::new(folder)?;
+    async fn follow_source(&self, mut source: FolderWatch) {
         reload::optimise_later(&self.manager, &self.slot, self.bytes.clone());
+        let folder = source.folder().to_owned();
         print(&format!(
             "watching     {} (save a file to swap the policy)",
             folder.display()
         ));
         loop {
-            watch.changed().await;
-            if let Err(error) = self.rebuild(folder).await {
+            source.changed().await;
+            if let Err(error) = self.rebuild(&folder).await {
                 reload::report(
                     &self.manager,
                     &self.slot,

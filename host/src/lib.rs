@@ -17,9 +17,11 @@
 //! | [`manager`] | who is started and stopped, in which order |
 //! | [`controller`] | one queue, its keys' memory of failures, what wakes them |
 //! | [`worker`] | the hot path |
-//! | [`settle`], [`writes`], [`verdict`] | from effects to writes; from a write's answer to a queue decision |
+//! | [`settle`], [`writes`], [`applied`] | from effects to writes; which of them need not be sent |
+//! | [`verdict`], [`decide`] | from a write's answer to what it means; from that to a queue decision |
 //! | [`own_writes`] | telling this host's writes from others' |
 //! | [`registry`], [`sources`] | generations of a plugin, with the stores that each reads |
+//! | [`breaker`] | leaving a policy in peace whose calls all fail |
 //! | [`reload`], [`watch_files`] | new bytes to a new generation; when a file is whole |
 //! | [`admin`], [`telemetry`], [`log`] | probes and metrics |
 //! | [`build`], [`dev`], [`narrate`], [`inspect`] | the commands of a plugin's author |
@@ -28,11 +30,13 @@
 //! starts on an older generation after a newer one was announced; anything but a counter, a log line and a status after a reload that failed.
 
 pub mod admin;
+pub mod applied;
 pub mod breaker;
 pub mod build;
 pub mod cli;
 pub mod config;
 pub mod controller;
+pub mod decide;
 pub mod dev;
 pub mod inspect;
 pub mod log;

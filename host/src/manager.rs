@@ -211,32 +211,24 @@ impl Manager {
         description.controllers.iter().map(wire).collect()
     }
 
-    /// Starts a controller's workers once its stores are ready.
+    /// Starts a controller's workers once these stores are ready, unless others were ready before.
     pub fn start_workers(self: &Arc<Self>, slot: &Arc<Slot>, wired: Wired) {
-        let (slot, settler, guests) = (
-            slot.clone(),
-            self.settler.clone(),
-            self.loader.guests.clone(),
-        );
-        let manager = self.clone();
+        let (manager, slot) = (self.clone(), slot.clone());
         tokio::spawn(async move {
             wired.sources.synced().await;
             let controller = wired.controller;
+            if manager.stopping.load(Ordering::SeqCst) || !controller.start() {
+                return;
+            }
             tracing::info!(
                 controller = controller.label,
                 workers = controller.workers,
                 "starting workers"
             );
             for _ in 0..controller.workers {
-                manager.workers.spawn_on(
-                    supervise(slot.clone(), controller.clone(), settler.clone()),
-                    &guests,
-                );
+                let worker = supervise(slot.clone(), controller.clone(), manager.settler.clone());
+                manager.workers.spawn_on(worker, &manager.loader.guests);
             }
-            if manager.stopping.load(Ordering::SeqCst) {
-                controller.queue.shut_down_now();
-            }
-            controller.mark_started();
         });
     }
 

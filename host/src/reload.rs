@@ -223,7 +223,8 @@ fn renew(manager: &Arc<Manager>, slot: &Arc<Slot>, before: &Generation, now: &Ge
     }
     let mut keys = 0;
     for wired in now.controllers.values() {
-        if before.sources(&wired.controller).is_none() {
+        // A controller that still waits for its old stores may be the better for new ones.
+        if !wired.controller.has_started() {
             manager.start_workers(slot, wired.clone());
         }
         keys += wired.controller.renew(wired.sources.keys());

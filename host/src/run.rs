@@ -163,7 +163,7 @@ async fn develop(args: Box<DevArgs>, guests: &Runtime) -> Result<()> {
     )?;
     let mut stop = StopSignals::new()?;
     let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
-    let session = tokio::select! {
+    let mut session = tokio::select! {
         session = dev::Session::start(&args, loader, admin) => session?,
         () = stop.first() => return Ok(()),
     };

@@ -1,7 +1,7 @@
 //! From an outcome to writes, and from what became of them to exactly one queue decision.
 //!
 //! Effects are carried out in order, on the runtime that does the I/O; the first that fails ends the turn. All are checked against the grants before the first is
-//! written. This is the only place that puts a key back for a failure.
+//! written. What becomes of the key is decided in [`crate::decide`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use vmhost_cluster::{ObjectRef, RecordedEvent, Recorder, Written};
-use vmhost_core::{Effect, Event, EventType, Next, ObjectKey, ObjectName, Outcome, Refusal};
+use vmhost_core::{Effect, Event, EventType, ObjectKey, ObjectName, Outcome, Refusal};
 use vmhost_engine::CallError;
 
 use crate::controller::Controller;
+use crate::decide::{self, Stop};
 use crate::telemetry::TurnResult;
 use crate::verdict::{Verdict, judge, refusal};
 use crate::worker::Turn;
@@ -20,6 +21,9 @@ use crate::writes::{Guard, Writer};
 
 /// How long a key waits for its own writes to show up in the stores. Longer than any healthy watch lags; bounded, so that a cut watch never blocks a key for good.
 const OWN_WRITES: Duration = Duration::from_secs(5);
+
+/// Effects of one turn. More belong into several turns: a worker is held while they are written.
+const EFFECTS: usize = 1000;
 
 /// What settling needs, once for the process.
 pub struct Settler {
@@ -31,29 +35,39 @@ pub struct Settler {
     pub io: Handle,
 }
 
-/// The effect that ended a turn.
-struct Stop {
-    verdict: Verdict,
-    refusal: Refusal,
-    /// `patch VirtualMachine.v1.cloud.waibizi.com default/public-wx`.
-    what: String,
-}
-
 /// Settles one turn: writes, then one queue decision. Returns before the lease drops.
 pub async fn settle(settler: &Arc<Settler>, turn: Arc<Turn>, called: Result<Outcome, CallError>) {
-    let result = match called {
-        Err(error) => call_failed(&turn, &error),
-        Ok(outcome) if outcome.effects.is_empty() => follow(settler, &turn, outcome.next),
+    let (controller, key) = (&turn.controller, &turn.key);
+    let decided = match called {
+        Err(error) => decide::call_failed(controller, key, &error),
+        Ok(outcome) if outcome.effects.is_empty() => decide::follow(controller, key, outcome.next),
         Ok(outcome) => {
             // Events of the key count when this drops, behind the decision.
-            let _held = Held::new(&turn.controller, &turn.key);
+            let _held = Held::new(controller, key);
             match carry_out(settler, &turn, outcome.effects).await {
-                None => follow(settler, &turn, outcome.next),
-                Some(stop) => stopped(settler, &turn, stop),
+                None => decide::follow(controller, key, outcome.next),
+                Some(stop) => decide::refused(controller, key, stop),
             }
         }
     };
-    turn.controller.metrics.turn(result);
+    controller.metrics.turn(decided.result);
+    if turn.object.is_none() && decided.result == TurnResult::Success {
+        controller.applied.forget(key);
+    }
+    if let Some(note) = decided.report {
+        let (reason, action) = ("ReconcileFailed".into(), "Reconcile".into());
+        record(
+            settler,
+            &turn,
+            &Event {
+                kind: EventType::Warning,
+                reason,
+                action,
+                note,
+                related: None,
+            },
+        );
+    }
 }
 
 /// Holds the key's events back while its effects are carried out.
@@ -75,127 +89,6 @@ impl Drop for Held<'_> {
     }
 }
 
-fn call_failed(turn: &Turn, error: &CallError) -> TurnResult {
-    let controller = &turn.controller;
-    controller.metrics.call_error(error);
-    tracing::error!("reconcile failed: {error}");
-    controller.remember(&turn.key, None, false);
-    controller.queue.add_rate_limited(turn.key.clone());
-    TurnResult::Error
-}
-
-/// All effects were carried out: what the policy wants next.
-fn follow(settler: &Settler, turn: &Turn, next: Next) -> TurnResult {
-    let controller = &turn.controller;
-    match next {
-        Next::AwaitChange => {
-            controller.forget(&turn.key);
-            if turn.object.is_none() {
-                controller.applied.forget(&turn.key);
-            }
-            TurnResult::Success
-        }
-        Next::RequeueAfterMs(ms) => {
-            controller.forget(&turn.key);
-            controller
-                .queue
-                .add_after(turn.key.clone(), Duration::from_millis(ms.into()));
-            TurnResult::RequeueAfter
-        }
-        Next::Requeue => {
-            controller.requeued(&turn.key);
-            controller.queue.add_rate_limited(turn.key.clone());
-            TurnResult::Requeue
-        }
-        Next::Retry(message) => {
-            tracing::error!("reconcile failed, will be retried: {message}");
-            controller.remember(&turn.key, None, false);
-            controller.queue.add_rate_limited(turn.key.clone());
-            TurnResult::Error
-        }
-        Next::Fail(message) => {
-            tracing::error!("reconcile failed for good: {message}");
-            terminal(settler, turn, None, &message)
-        }
-    }
-}
-
-/// An effect was refused: what that means for the key.
-fn stopped(settler: &Settler, turn: &Turn, stop: Stop) -> TurnResult {
-    let controller = &turn.controller;
-    let key = || turn.key.clone();
-    let Stop {
-        verdict,
-        refusal,
-        what,
-    } = stop;
-    let message = &refusal.message;
-    match verdict {
-        Verdict::Done | Verdict::Gone | Verdict::Ended => {
-            tracing::debug!("cannot {what}, nothing more to do: {message}");
-            controller.forget(&turn.key);
-            TurnResult::Success
-        }
-        Verdict::Conflict => {
-            tracing::debug!("cannot {what}, will look again: {message}");
-            // From the first step, unless the last turn ended like this too.
-            if !controller
-                .failing(&turn.key)
-                .is_some_and(|failing| failing.conflict)
-            {
-                controller.queue.forget(&turn.key);
-            }
-            controller.remember(&turn.key, Some(refusal), true);
-            controller.queue.add_rate_limited(key());
-            TurnResult::Requeue
-        }
-        Verdict::Exists => {
-            tracing::debug!("cannot {what}, will look again: {message}");
-            controller.remember(&turn.key, Some(refusal), false);
-            controller.queue.add_rate_limited(key());
-            TurnResult::Requeue
-        }
-        Verdict::Retry(at_least) => {
-            tracing::warn!("cannot {what}, will be retried: {message}");
-            controller.remember(&turn.key, Some(refusal), false);
-            controller.queue.add_rate_limited_at_least(key(), at_least);
-            TurnResult::Error
-        }
-        Verdict::Unauthorized => {
-            tracing::error!(
-                "cannot {what}: the API server does not know who this is (401), check the credentials: {message}"
-            );
-            controller.queue.add_rate_limited(key());
-            TurnResult::Error
-        }
-        Verdict::Terminal => {
-            tracing::error!(
-                "cannot {what}, rests until the object or the plugin changes: {message}"
-            );
-            let note = format!("cannot {what}: {message}");
-            terminal(settler, turn, Some(refusal), &note)
-        }
-    }
-}
-
-/// Counted and reported. The key rests until it changes, or for the longest back-off.
-fn terminal(settler: &Settler, turn: &Turn, refusal: Option<Refusal>, note: &str) -> TurnResult {
-    let controller = &turn.controller;
-    controller.remember(&turn.key, refusal, false);
-    controller
-        .queue
-        .add_rate_limited_at_least(turn.key.clone(), controller.cap);
-    let event = Event {
-        kind: EventType::Warning,
-        reason: "ReconcileFailed".into(),
-        action: "Reconcile".into(),
-        note: note.into(),
-        related: None,
-    };
-    record(settler, turn, &event);
-    TurnResult::Terminal
-}
-
 /// Checks all effects, then carries them out. What ended the turn early, if something did.
 async fn carry_out(settler: &Arc<Settler>, turn: &Arc<Turn>, effects: Vec<Effect>) -> Option<Stop> {
     if let Err(denied) = turn.generation.grants.check_effects(&effects) {
@@ -205,6 +98,18 @@ async fn carry_out(settler: &Arc<Settler>, turn: &Arc<Turn>, effects: Vec<Effect
             &effects[index],
             "NotGranted",
             denied.reason,
+        ));
+    }
+    if effects.len() > EFFECTS {
+        let reason = format!(
+            "{} effects are more than the {EFFECTS} of one turn",
+            effects.len()
+        );
+        return Some(refused_here(
+            EFFECTS,
+            &effects[EFFECTS],
+            "TooManyEffects",
+            reason,
         ));
     }
     let nameless = effects.iter().position(|effect| is_nameless(effect, turn));

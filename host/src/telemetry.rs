@@ -1,6 +1,6 @@
 //! Metrics: client-go's and controller-runtime's names and buckets, so that dashboards work, and `vmhost_` ones for what those do not have.
 //!
-//! Both labels `name` and `controller` carry `<plugin>/<controller>`'s short form: the controller's name, or `plugin-controller` when they differ.
+//! Both labels `name` and `controller` carry `<plugin>/<controller>`, or the name alone when both are the same.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -397,7 +397,7 @@ impl Metrics {
     }
 }
 
-/// The controller's name; with its plugin's before it when that says more.
+/// `<plugin>/<controller>`, or the name alone when both are the same: the label of metrics and log lines.
 pub fn controller_label(plugin: &str, name: &str) -> String {
     if plugin == name {
         name.to_owned()

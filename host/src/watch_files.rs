@@ -67,14 +67,14 @@ impl FileWatch {
             }
         })
         .context("cannot watch files")?;
-        let stamp = stamp(path);
         let mut watch = Self {
             path: path.to_owned(),
             watcher,
             folders: Vec::new(),
             events,
             last: Some(digest(known)),
-            stamp,
+            // Unknown: the first poll reads the file, which may have changed before it was watched.
+            stamp: None,
         };
         watch
             .follow_links()
@@ -189,6 +189,11 @@ impl FolderWatch {
             events,
             last: folder_digest(folder),
         })
+    }
+
+    /// What is watched.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Resolves when a source file has other content than before. Cancel safe.

@@ -286,13 +286,19 @@ impl Permission {
                 "at least one of create, patch, delete",
             ));
         }
-        if self
+        let plain = |name: &String| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+        };
+        if let Some(bad) = self
             .subresources
             .iter()
             .chain(&self.namespaces)
-            .any(String::is_empty)
+            .find(|name| !plain(name))
         {
-            return Err(field(at, "an empty subresource or namespace"));
+            return Err(field(
+                at,
+                &format!("{bad:?} is not the name of a subresource or namespace"),
+            ));
         }
         Ok(())
     }

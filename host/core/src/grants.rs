@@ -108,11 +108,10 @@ impl Grants {
                         name: None,
                         subresource: subresource.clone(),
                     };
-                    // "All namespaces" is only within a permission that is not limited to some.
-                    let granted = self.permissions.iter().any(|granted| {
-                        granted.allows(verb, &target)
-                            && (target.namespace.is_some() || granted.namespaces.is_empty())
-                    });
+                    let granted = self
+                        .permissions
+                        .iter()
+                        .any(|granted| granted.allows(verb, &target));
                     if !granted {
                         missing.push(asked(verb, &target));
                     }
@@ -133,11 +132,12 @@ impl Permission {
                 None => self.subresources.is_empty(),
                 Some(subresource) => self.subresources.contains(subresource),
             }
+            // Cluster-scoped objects are in no namespace: only a permission that is not limited covers them.
             && (self.namespaces.is_empty()
                 || target
                     .namespace
                     .as_ref()
-                    .is_none_or(|namespace| self.namespaces.contains(namespace)))
+                    .is_some_and(|namespace| self.namespaces.contains(namespace)))
     }
 }
 
@@ -201,6 +201,7 @@ mod tests {
             (patch("Pod", "a", Some("scale")), false),
             (patch("ConfigMap", "a", None), true),
             (patch("ConfigMap", "b", None), false),
+            (patch("ConfigMap", "", None), false),
             (patch("Secret", "a", None), false),
             (Effect::Other("teleport".into()), false),
         ] {

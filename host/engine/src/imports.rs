@@ -13,7 +13,12 @@ const PAGE: u32 = 500;
 
 impl log::Host for HostState {
     fn log(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
-        let message = cut(&message, LOG_LINE);
+        let message = match self.log_lines {
+            0 => return Ok(()),
+            1 => "further lines of this call are dropped",
+            _ => cut(&message, LOG_LINE),
+        };
+        self.log_lines -= 1;
         match level {
             log::Level::Trace => tracing::trace!(target: "plugin", "{message}"),
             log::Level::Debug => tracing::debug!(target: "plugin", "{message}"),

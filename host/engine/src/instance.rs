@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::epoch::TICK;
 use crate::error::{CallError, DeadlinePassed, call_error};
 use crate::plugin::Settings;
-use crate::state::HostState;
+use crate::state::{HostState, LOG_LINES};
 
 /// A guest and its store. Dropped after any error: a trap poisons the store.
 pub(crate) struct Instance {
@@ -101,6 +101,7 @@ impl Instance {
         let state = self.store.data_mut();
         state.deadline = Instant::now() + limits.call_timeout;
         state.reader = reader;
+        state.log_lines = LOG_LINES;
     }
 
     fn end<T>(

@@ -24,6 +24,8 @@ pub(crate) struct HostState {
     pub(crate) reader: Option<Arc<dyn ObjectReader>>,
     /// The largest answer to a read, in bytes.
     pub(crate) read_limit: usize,
+    /// Log lines that the running call may still write.
+    pub(crate) log_lines: u32,
     /// What the operator set.
     pub(crate) settings: Arc<Settings>,
 }
@@ -56,6 +58,7 @@ impl HostState {
             deadline: Instant::now() + limits.call_timeout,
             reader: None,
             read_limit: limits.read,
+            log_lines: LOG_LINES,
             settings,
         }
     }
@@ -107,3 +110,6 @@ impl ResourceLimiter for Memory {
 
 /// Elements of one table. The largest that was seen has 7,696 (StarlingMonkey); a million takes 8 MiB of the host.
 const TABLE_ELEMENTS: usize = 1 << 20;
+
+/// Log lines of one call. What comes behind is dropped: a policy that floods the log hurts everybody who reads it.
+pub(crate) const LOG_LINES: u32 = 256;

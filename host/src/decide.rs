@@ -1,0 +1,366 @@
+//! What becomes of a key when its turn is over: exactly one queue decision. The only place that puts a key back.
+//!
+//! Synchronous, and without a cluster: it sees the controller, the key, and how the turn ended.
+
+use std::time::Duration;
+
+use vmhost_core::{Next, ObjectName, Refusal};
+use vmhost_engine::CallError;
+
+use crate::controller::Controller;
+use crate::telemetry::TurnResult;
+use crate::verdict::Verdict;
+
+/// The effect that ended a turn.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    /// What its refusal means.
+    pub verdict: Verdict,
+    /// What the policy is told.
+    pub refusal: Refusal,
+    /// `patch VirtualMachine.v1.cloud.waibizi.com default/public-wx`.
+    pub what: String,
+}
+
+/// What was decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decided {
+    /// How the turn is counted.
+    pub result: TurnResult,
+    /// What a person is to be told, in an Event.
+    pub report: Option<String>,
+}
+
+impl From<TurnResult> for Decided {
+    fn from(result: TurnResult) -> Self {
+        Self {
+            result,
+            report: None,
+        }
+    }
+}
+
+/// The call returned no outcome.
+pub fn call_failed(controller: &Controller, key: &ObjectName, error: &CallError) -> Decided {
+    controller.metrics.call_error(error);
+    tracing::error!("reconcile failed: {error}");
+    controller.remember(key, None, false);
+    controller.queue.add_rate_limited(key.clone());
+    TurnResult::Error.into()
+}
+
+/// All effects were carried out: what the policy wants next.
+pub fn follow(controller: &Controller, key: &ObjectName, next: Next) -> Decided {
+    match next {
+        Next::AwaitChange => {
+            controller.forget(key);
+            TurnResult::Success.into()
+        }
+        Next::RequeueAfterMs(ms) => {
+            controller.forget(key);
+            controller
+                .queue
+                .add_after(key.clone(), Duration::from_millis(ms.into()));
+            TurnResult::RequeueAfter.into()
+        }
+        Next::Requeue => {
+            controller.requeued(key);
+            controller.queue.add_rate_limited(key.clone());
+            TurnResult::Requeue.into()
+        }
+        Next::Retry(message) => {
+            tracing::error!("reconcile failed, will be retried: {message}");
+            controller.remember(key, None, false);
+            controller.queue.add_rate_limited(key.clone());
+            TurnResult::Error.into()
+        }
+        Next::Fail(message) => {
+            tracing::error!("reconcile failed for good: {message}");
+            terminal(controller, key, None, message)
+        }
+    }
+}
+
+/// An effect was refused: what that means for the key.
+pub fn refused(controller: &Controller, key: &ObjectName, stop: Stop) -> Decided {
+    let Stop {
+        verdict,
+        refusal,
+        what,
+    } = stop;
+    let message = refusal.message.clone();
+    match verdict {
+        Verdict::Done | Verdict::Gone | Verdict::Ended => {
+            tracing::debug!("cannot {what}, nothing more to do: {message}");
+            controller.forget(key);
+            TurnResult::Success.into()
+        }
+        Verdict::Conflict => {
+            tracing::debug!("cannot {what}, will look again: {message}");
+            // From the first step, unless the last turn ended like this too.
+            if !controller
+                .failing(key)
+                .is_some_and(|failing| failing.conflict)
+            {
+                controller.queue.forget(key);
+            }
+            controller.remember(key, Some(refusal), true);
+            controller.queue.add_rate_limited(key.clone());
+            TurnResult::Requeue.into()
+        }
+        Verdict::Exists => {
+            tracing::debug!("cannot {what}, will look again: {message}");
+            controller.remember(key, Some(refusal), false);
+            controller.queue.add_rate_limited(key.clone());
+            TurnResult::Requeue.into()
+        }
+        Verdict::Retry(at_least) => {
+            tracing::warn!("cannot {what}, will be retried: {message}");
+            controller.remember(key, Some(refusal), false);
+            controller
+                .queue
+                .add_rate_limited_at_least(key.clone(), at_least);
+            TurnResult::Error.into()
+        }
+        Verdict::Unauthorized => {
+            tracing::error!(
+                "cannot {what}: the API server does not know who this is (401), check the credentials: {message}"
+            );
+            controller.queue.add_rate_limited(key.clone());
+            TurnResult::Error.into()
+        }
+        Verdict::Terminal => {
+            tracing::error!(
+                "cannot {what}, rests until the object or the plugin changes: {message}"
+            );
+            terminal(
+                controller,
+                key,
+                Some(refusal),
+                format!("cannot {what}: {message}"),
+            )
+        }
+    }
+}
+
+/// Counted and reported. The key rests until it changes, or for the longest back-off.
+fn terminal(
+    controller: &Controller,
+    key: &ObjectName,
+    refusal: Option<Refusal>,
+    note: String,
+) -> Decided {
+    controller.remember(key, refusal, false);
+    controller
+        .queue
+        .add_rate_limited_at_least(key.clone(), controller.cap);
+    Decided {
+        result: TurnResult::Terminal,
+        report: Some(note),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tokio::time::{advance, timeout};
+    use vmhost_cluster::{Cause, Notice, Subscriber};
+    use vmhost_core::Description;
+
+    use crate::telemetry::Metrics;
+
+    fn controller() -> Arc<Controller> {
+        let description = Description::parse(
+            r#"{"apiVersion":"vmhost/v1","name":"p","controllers":[{"name":"c","primary":{"version":"v1","kind":"Pod"}}]}"#,
+        )
+        .unwrap();
+        Controller::new(
+            &description,
+            &description.controllers[0],
+            None,
+            &Metrics::new().unwrap(),
+        )
+    }
+
+    fn key() -> ObjectName {
+        ObjectName::new(Some("a"), "x")
+    }
+
+    fn stop(verdict: Verdict) -> Stop {
+        let refusal = Refusal {
+            effect: 0,
+            code: 409,
+            reason: "r".into(),
+            message: "m".into(),
+        };
+        Stop {
+            verdict,
+            refusal,
+            what: "patch".into(),
+        }
+    }
+
+    fn notice(name: &ObjectName, version: u64) -> Notice<'_> {
+        Notice {
+            name,
+            cause: Cause::Changed,
+            version,
+            uid: "u",
+        }
+    }
+
+    /// One turn of the key: take it, decide, done.
+    async fn turn(
+        controller: &Controller,
+        decide: impl FnOnce(&Controller, &ObjectName) -> Decided,
+    ) -> Decided {
+        let lease = controller.queue.get().await.unwrap();
+        decide(controller, lease.key())
+    }
+
+    /// After how long the key comes back; `None`: not within an hour.
+    async fn comes_back(controller: &Controller) -> Option<Duration> {
+        let start = tokio::time::Instant::now();
+        let lease = timeout(Duration::from_secs(3600), controller.queue.get())
+            .await
+            .ok()??;
+        // Taken, not settled: put it back for the next turn.
+        controller.queue.add(lease.key().clone());
+        Some(start.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_ending_has_its_way_back() {
+        let ms = Duration::from_millis;
+        for (next, back) in [
+            (Next::AwaitChange, None),
+            (Next::RequeueAfterMs(700), Some(ms(700))),
+            (Next::Requeue, Some(ms(5))),
+            (Next::Retry("x".into()), Some(ms(5))),
+            (Next::Fail("x".into()), Some(ms(1_000_000))),
+        ] {
+            let controller = controller();
+            controller.queue.add(key());
+            turn(&controller, |controller, key| {
+                follow(controller, key, next.clone())
+            })
+            .await;
+            assert_eq!(comes_back(&controller).await, back, "{next:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_refusal_has_its_way_back() {
+        let ms = Duration::from_millis;
+        for (verdict, back) in [
+            (Verdict::Gone, None),
+            (Verdict::Ended, None),
+            (Verdict::Conflict, Some(ms(5))),
+            (Verdict::Exists, Some(ms(5))),
+            (Verdict::Retry(ms(3000)), Some(ms(3000))),
+            (Verdict::Unauthorized, Some(ms(5))),
+            (Verdict::Terminal, Some(ms(1_000_000))),
+        ] {
+            let controller = controller();
+            controller.queue.add(key());
+            let decided = turn(&controller, |controller, key| {
+                refused(controller, key, stop(verdict.clone()))
+            })
+            .await;
+            assert_eq!(decided.report.is_some(), verdict == Verdict::Terminal);
+            assert_eq!(comes_back(&controller).await, back, "{verdict:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_conflict_starts_at_the_first_step_and_a_row_of_them_backs_off() {
+        let controller = controller();
+        controller.queue.add(key());
+        for _ in 0..5 {
+            turn(&controller, |controller, key| {
+                follow(controller, key, Next::Retry("x".into()))
+            })
+            .await;
+        }
+        let mut waits = Vec::new();
+        for _ in 0..3 {
+            turn(&controller, |controller, key| {
+                refused(controller, key, stop(Verdict::Conflict))
+            })
+            .await;
+            waits.push(comes_back(&controller).await.unwrap().as_millis());
+        }
+        assert_eq!(waits, [5, 10, 20]);
+        assert_eq!(
+            controller.failing(&key()).unwrap().attempt,
+            5,
+            "a conflict is nobody's failure"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_policy_is_told_what_was_refused_until_a_turn_succeeds() {
+        let controller = controller();
+        controller.queue.add(key());
+        turn(&controller, |controller, key| {
+            refused(controller, key, stop(Verdict::Exists))
+        })
+        .await;
+        assert_eq!(
+            controller.failing(&key()).unwrap().last.unwrap().reason,
+            "r"
+        );
+        turn(&controller, |controller, key| {
+            follow(controller, key, Next::Requeue)
+        })
+        .await;
+        let failing = controller.failing(&key()).unwrap();
+        assert!(failing.last.is_none(), "its effects were carried out");
+        assert_eq!(failing.attempt, 1, "requeue is no failure, and no success");
+        turn(&controller, |controller, key| {
+            follow(controller, key, Next::AwaitChange)
+        })
+        .await;
+        assert!(controller.failing(&key()).is_none());
+    }
+
+    /// Effect 1 stamps a status, effect 2 gets 403: the stamp's event must not wake the key.
+    #[tokio::test(start_paused = true)]
+    async fn an_own_write_does_not_shorten_a_back_off() {
+        for (event, write, back) in [
+            (7, 7, Some(Duration::from_secs(1000))),
+            (8, 7, Some(Duration::ZERO)),
+        ] {
+            let controller = controller();
+            controller.queue.add(key());
+            let lease = controller.queue.get().await.unwrap();
+            controller.own_writes.begin(&key());
+            // The event is faster than the write's answer.
+            controller.notice(notice(&key(), event));
+            controller.own_writes.wrote(&key(), write);
+            refused(&controller, &key(), stop(Verdict::Terminal));
+            controller.end_writes(&key());
+            drop(lease);
+            assert_eq!(
+                comes_back(&controller).await,
+                back,
+                "event {event}, write {write}"
+            );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_swap_gives_every_key_its_chance_at_once() {
+        let controller = controller();
+        controller.queue.add(key());
+        turn(&controller, |controller, key| {
+            follow(controller, key, Next::Fail("x".into()))
+        })
+        .await;
+        advance(Duration::from_secs(1)).await;
+        assert_eq!(controller.renew(vec![key()]), 1);
+        assert_eq!(comes_back(&controller).await, Some(Duration::ZERO));
+        assert!(controller.failing(&key()).is_none());
+    }
+}

@@ -1,0 +1,122 @@
+//! Promise 7: an object is never parsed to a tree and printed again on its way to a guest: it is the API server's text, the same whether a list or a watch brought it.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::json;
+use vmhost_cluster::{
+    ConnectOptions, Informers, NoInformerObserver, Subscription, Wanted, WatchSpec, connect,
+};
+use vmhost_core::Gvk;
+use vmhost_tests::server::TestServer;
+use vmhost_tests::{both_servers, run};
+
+/// An informer of one kind and namespace.
+async fn informer(
+    kubeconfig: std::path::PathBuf,
+    kind: &str,
+    namespace: &str,
+) -> Result<Subscription> {
+    let options = ConnectOptions {
+        kubeconfig: Some(kubeconfig),
+        context: None,
+    };
+    let informers = Informers::new(connect(&options).await?, Arc::new(NoInformerObserver));
+    let subscription = informers.subscribe(
+        WatchSpec {
+            kind: Gvk::new("", "v1", kind),
+            namespace: Some(namespace.to_owned()),
+            label_selector: None,
+            field_selector: None,
+            wanted: Wanted::All,
+        },
+        None,
+    );
+    subscription.store().synced().await;
+    Ok(subscription)
+}
+
+/// The texts that a paged list, a streaming list and a plain watch bring of one object, which `create` makes.
+async fn texts(
+    server: &TestServer,
+    kind: &str,
+    name: &str,
+    create: impl AsyncFnOnce(kube::Client, &str) -> Result<()>,
+) -> Result<[String; 3]> {
+    let namespace = server.namespace("same-text").await?;
+    // It is there before the object: a watch event brings it.
+    let watched = informer(server.kubeconfig(), kind, &namespace).await?;
+    create(server.client().await?, &namespace).await?;
+    let key = format!("{namespace}/{name}");
+    watched
+        .store()
+        .wait_until(|store| store.get(&key).is_some())
+        .await;
+    let streamed = informer(server.kubeconfig(), kind, &namespace).await?;
+    let proxy = server.proxy().await?;
+    proxy.deny_streaming_lists(422);
+    let listed = informer(proxy.kubeconfig().to_owned(), kind, &namespace).await?;
+    ensure!(
+        proxy
+            .requests()
+            .iter()
+            .any(|request| request.param("limit").is_some()),
+        "the paged list was not used"
+    );
+    let mut texts = Vec::new();
+    for subscription in [&watched, &streamed, &listed] {
+        let object = subscription
+            .store()
+            .get(&key)
+            .context("the object is not in the store")?;
+        texts.push(object.text.to_string());
+    }
+    texts
+        .try_into()
+        .map_err(|_| anyhow::anyhow!("three informers"))
+}
+
+fn check([watched, streamed, listed]: [String; 3], kind: &str) -> Result<()> {
+    ensure!(watched == listed, "by watch: {watched}\nby list: {listed}");
+    ensure!(
+        watched == streamed,
+        "by watch: {watched}\nby streaming list: {streamed}"
+    );
+    ensure!(!listed.contains("managedFields"), "{listed}");
+    let head: vmhost_core::ObjectHead = serde_json::from_str(&listed)?;
+    ensure!(head.api_version == "v1" && head.kind == kind, "{listed}");
+    Ok(())
+}
+
+both_servers!(a_configmap_has_one_text);
+async fn a_configmap_has_one_text(server: &TestServer) -> Result<()> {
+    let create = async |client: kube::Client, namespace: &str| {
+        let object: ConfigMap = serde_json::from_value(json!({
+            "metadata": { "name": "x", "labels": { "b": "1", "a": "2" } },
+            "data": { "z": "quote \" slash \\ / unicode \u{e9} \u{1f600}", "a": "1e400" },
+        }))?;
+        let api: Api<ConfigMap> = Api::namespaced(client, namespace);
+        api.create(&PostParams::default(), &object).await?;
+        Ok(())
+    };
+    check(texts(server, "ConfigMap", "x", create).await?, "ConfigMap")
+}
+
+#[test]
+fn a_pod_has_one_text() {
+    run::real_only("a_pod_has_one_text", Default::default(), async |server| {
+        let create = async |client: kube::Client, namespace: &str| {
+            let object: Pod = serde_json::from_value(json!({
+                "metadata": { "name": "x" },
+                "spec": { "containers": [{ "name": "c", "image": "i", "resources": { "limits": { "memory": "1Gi" } } }] },
+            }))?;
+            let api: Api<Pod> = Api::namespaced(client, namespace);
+            api.create(&PostParams::default(), &object).await?;
+            Ok(())
+        };
+        check(texts(server, "Pod", "x", create).await?, "Pod")
+    });
+}
