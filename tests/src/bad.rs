@@ -30,19 +30,19 @@ pub fn plugins() -> Result<Vec<Bad>> {
         bad(
             "no wasm",
             b"#!/bin/sh\necho hello\n".to_vec(),
-            &["not a WebAssembly"],
+            &["not WebAssembly"],
         ),
         // The magic number and version 1: a module without any section.
         bad(
             "a core module",
             b"\0asm\x01\0\0\0".to_vec(),
-            &["core module", "component"],
+            &["core WebAssembly module"],
         ),
         bad("truncated", good[..good.len() / 2].to_vec(), &[]),
         bad(
             "of another contract",
             guests::read(guests::OTHER_CONTRACT)?,
-            &["vmhost:plugin/controller"],
+            &["vmhost:plugin"],
         ),
         bad(
             "with an import the host lacks",

@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
+use crate::expect::GENERATION;
 use crate::guard::Guard;
 use crate::metrics::Metrics;
 use crate::wait::{DEADLINE, eventually, eventually_within};
@@ -58,7 +59,12 @@ impl Exit {
         if self.status.success() {
             bail!("the host ended with success: {all}");
         }
-        if self.status.code().is_none() || all.contains("panicked at") {
+        // The host's own panic; a guest's is quoted within a line.
+        let panicked = self
+            .output
+            .iter()
+            .any(|line| line.trim_start().starts_with("thread '"));
+        if self.status.code().is_none() || panicked {
             bail!("the host crashed ({}): {all}", self.status);
         }
         if !self
@@ -287,6 +293,15 @@ impl Host {
         Ok(Metrics::parse(&text))
     }
 
+    /// The number of a plugin's generation, once there is one.
+    pub async fn generation(&self, plugin: &str) -> Result<f64> {
+        let labels = [("plugin", plugin)];
+        Ok(self
+            .until_metric(GENERATION, &labels, 1.0)
+            .await?
+            .sum(GENERATION, &labels))
+    }
+
     /// Scrapes until the sum of a metric is at least `least`.
     pub async fn until_metric(
         &self,
@@ -309,6 +324,11 @@ impl Host {
     /// SIGKILL, and waits until it is gone.
     pub fn kill9(&self) {
         self.guard().kill9();
+    }
+
+    /// Its status, if it has ended.
+    pub fn exited(&self) -> Result<Option<ExitStatus>> {
+        self.guard().try_wait()
     }
 
     /// Waits until it ends by itself, and for the end of its output.

@@ -188,7 +188,7 @@ async fn policies_are_swapped_while_vms_are_created(server: &TestServer) -> Resu
         .ready()
         .await?;
     let plugin = [("plugin", "vm-stamp")];
-    let first = host.metrics().await?.sum(GENERATION, &plugin);
+    let first = host.generation("vm-stamp").await?;
     let mut created = 0;
     for number in 2..2 + SWAPS {
         let way = if number % 2 == 0 {

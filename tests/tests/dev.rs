@@ -33,11 +33,17 @@ async fn dev(plugin: &Path, dir: &Path) -> Result<(Host, Vms)> {
         .arg(&file)
         .current_dir(dir)
         .spawn()?;
-    eventually_within(BUILD, "dev applied its manifests", async || {
+    let applied = eventually_within(BUILD, "dev applied its manifests", async || {
+        if let Some(status) = host.exited()? {
+            return Ok(Some(Err(status)));
+        }
         let vms = Vms::of(kubeconfig::client(&file).await?, "default");
-        vms.get("public-wx").await
+        Ok(vms.get("public-wx").await?.map(Ok))
     })
     .await?;
+    if let Err(status) = applied {
+        anyhow::bail!("dev ended: {status}");
+    }
     Ok((host, Vms::of(kubeconfig::client(&file).await?, "default")))
 }
 

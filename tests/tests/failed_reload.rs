@@ -25,7 +25,7 @@ async fn the_old_policy_stays(server: &TestServer) -> Result<()> {
         .args(["--call-timeout", "1s"])
         .ready()
         .await?;
-    let generation = host.metrics().await?.sum(GENERATION, &[PLUGIN]);
+    let generation = host.generation("vm-stamp").await?;
     let all = bad::plugins()?.into_iter().chain(bad::wider()?);
     for (number, Bad { what, bytes, says }) in all.enumerate() {
         let before = failures(&host).await?;
@@ -71,7 +71,7 @@ async fn a_file_that_grows_slowly_is_never_loaded_in_part(server: &TestServer) -
         .plugin(policy.path())
         .ready()
         .await?;
-    let generation = host.metrics().await?.sum(GENERATION, &[PLUGIN]);
+    let generation = host.generation("vm-stamp").await?;
     for number in 2..12 {
         policy.swap(&guests::vm_stamp(number, Mode::Keep)?, Way::InPlace)?;
         host.until_metric(GENERATION, &[PLUGIN], generation + f64::from(number - 1))

@@ -58,7 +58,7 @@ async fn instances_are_reused_and_do_not_survive_a_swap(server: &TestServer) -> 
     );
 
     let plugin = [("plugin", "state-leak")];
-    let generation = host.metrics().await?.sum(GENERATION, &plugin);
+    let generation = host.generation("state-leak").await?;
     policy.swap(
         &guests::with_comment(&counting, "another digest"),
         Way::Rename,

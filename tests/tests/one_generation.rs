@@ -22,7 +22,7 @@ async fn a_turn_ends_on_the_generation_that_began_it(server: &TestServer) -> Res
     hold.reached(1).await?;
     // In the middle of its two effects another policy is announced. The announcement does not wait for the turn.
     let plugin = [("plugin", "vm-stamp")];
-    let generation = host.metrics().await?.sum(GENERATION, &plugin);
+    let generation = host.generation("vm-stamp").await?;
     policy.swap(&guests::vm_stamp(2, Mode::Twice)?, Way::Rename)?;
     host.until_metric(GENERATION, &plugin, generation + 1.0)
         .await?;

@@ -1,0 +1,191 @@
+//! The guests by themselves, in the engine and without a cluster: each does what its page says, and the engine
+//! names the reason. On both compilers, since an interrupted loop is another piece of code on each.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use vmhost_core::{Effect, Gvk, Limits, Next, ObjectName, Outcome, Snapshot};
+use vmhost_core::{ListQuery, Object, ObjectReader, Page, ReadError, Request};
+use vmhost_engine::{CallError, Code, Engine, EngineConfig, Image, Plugin};
+use vmhost_tests::bad::{self, Bad};
+use vmhost_tests::guests::{self, Mode};
+use vmhost_tests::run;
+
+/// Long for an honest call and short for a spinning one.
+const DEADLINE: Duration = Duration::from_secs(1);
+
+/// A cluster with nothing in it.
+struct Nothing;
+
+impl ObjectReader for Nothing {
+    fn get(&self, _: &Gvk, _: &ObjectName) -> Result<Option<Snapshot>, ReadError> {
+        Ok(None)
+    }
+
+    fn list(&self, _: &ListQuery) -> Result<Page, ReadError> {
+        Ok(Page::default())
+    }
+}
+
+fn limits() -> Limits {
+    Limits {
+        call_timeout: DEADLINE,
+        ..Limits::default()
+    }
+}
+
+fn engine() -> Result<Engine> {
+    let (engine, problem) = Engine::new(&EngineConfig::default())?;
+    ensure!(problem.is_none(), "{problem:?}");
+    Ok(engine)
+}
+
+async fn load(engine: &Engine, bytes: &[u8], code: Code) -> Result<Plugin> {
+    let limit = limits().component;
+    let image: Image = match code {
+        Code::Baseline => engine.compile(bytes, limit)?,
+        Code::Optimised => engine.optimise(bytes, limit)?,
+    };
+    Ok(Plugin::load(engine, image, limits(), &HashMap::new()).await?)
+}
+
+async fn call(plugin: &Plugin) -> Result<Outcome, CallError> {
+    let text = r#"{"apiVersion":"cloud.waibizi.com/v1","kind":"VirtualMachine","metadata":{"name":"x","namespace":"n"},"spec":{"status":"creating"}}"#;
+    let name = ObjectName::new(Some("n"), "x");
+    let object = Object {
+        name: name.clone(),
+        uid: "u".into(),
+        version: 1,
+        text: text.into(),
+    };
+    let request = Request {
+        controller: "vms",
+        kind: &Gvk::new("cloud.waibizi.com", "v1", "VirtualMachine"),
+        name: &name,
+        object: Some(Arc::new(object)),
+        attempt: 0,
+        last: None,
+    };
+    plugin.call(&request, Arc::new(Nothing)).await
+}
+
+#[test]
+fn each_is_stopped_for_its_own_reason() {
+    run::alone("each_is_stopped_for_its_own_reason", async || {
+        let engine = engine()?;
+        let cases = [
+            ("spin", guests::SPIN, "deadline", ""),
+            (
+                "trap",
+                guests::TRAP,
+                "trap",
+                "this policy always panics, at x",
+            ),
+            ("eat-memory", guests::EAT_MEMORY, "memory", ""),
+            ("recurse", guests::RECURSE, "trap", ""),
+            ("bad-utf8", guests::BAD_UTF8, "malformed", ""),
+            ("amplify", guests::AMPLIFY, "malformed", ""),
+        ];
+        for code in [Code::Baseline, Code::Optimised] {
+            for (name, component, kind, words) in cases {
+                let what = format!("{name}, {code:?}");
+                let plugin = load(&engine, &guests::read(component)?, code)
+                    .await
+                    .context(what.clone())?;
+                // Twice: the second call finds no instance that the first one poisoned.
+                for _ in 0..2 {
+                    let error = call(&plugin)
+                        .await
+                        .err()
+                        .with_context(|| format!("{what} returned"))?;
+                    ensure!(error.kind() == kind, "{what}: {error}");
+                    ensure!(error.to_string().contains(words), "{what}: {error}");
+                }
+                ensure!(plugin.instances().idle == 0, "{what}: an instance was kept");
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_vm_policy_carries_its_number() {
+    run::alone("the_vm_policy_carries_its_number", async || {
+        let engine = engine()?;
+        for (number, mode, effects) in [(7, Mode::Keep, 1), (4_000_000_000, Mode::Twice, 2)] {
+            let plugin = load(&engine, &guests::vm_stamp(number, mode)?, Code::Baseline).await?;
+            let outcome = call(&plugin).await?;
+            ensure!(
+                outcome.next == Next::AwaitChange && outcome.effects.len() == effects,
+                "{outcome:?}"
+            );
+            let Effect::Patch(patch) = &outcome.effects[0] else {
+                anyhow::bail!("{outcome:?}")
+            };
+            ensure!(
+                format!("{patch:?}").contains(&number.to_string()),
+                "{patch:?}"
+            );
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_comment_changes_the_digest_and_nothing_else() {
+    run::alone(
+        "a_comment_changes_the_digest_and_nothing_else",
+        async || {
+            let engine = engine()?;
+            let counting = guests::read(guests::STATE_LEAK)?;
+            let one = load(&engine, &counting, Code::Baseline).await?;
+            let two = load(
+                &engine,
+                &guests::with_comment(&counting, "another"),
+                Code::Baseline,
+            )
+            .await?;
+            ensure!(one.digest() != two.digest());
+            ensure!(call(&one).await? == call(&two).await?);
+            let (second, third) = (call(&one).await?, call(&one).await?);
+            ensure!(second != third, "it does not count its calls: {second:?}");
+            Ok(())
+        },
+    );
+}
+
+#[test]
+fn several_spinning_policies_have_names_of_their_own() {
+    run::alone(
+        "several_spinning_policies_have_names_of_their_own",
+        async || {
+            let plugin = load(&engine()?, &guests::spin_as("spin-two")?, Code::Baseline).await?;
+            ensure!(plugin.description().name == "spin-two");
+            Ok(())
+        },
+    );
+}
+
+#[test]
+fn bad_plugins_are_refused_in_words() {
+    run::alone("bad_plugins_are_refused_in_words", async || {
+        let engine = engine()?;
+        for Bad { what, bytes, says } in bad::plugins()? {
+            let error = load(&engine, &bytes, Code::Baseline).await.err();
+            let text = format!(
+                "{:#}",
+                error.with_context(|| format!("{what}: it was loaded"))?
+            );
+            ensure!(
+                says.iter().all(|word| text.contains(word)),
+                "{what}: {text:?} has not all of {says:?}"
+            );
+        }
+        for Bad { what, bytes, .. } in bad::wider()? {
+            load(&engine, &bytes, Code::Baseline).await.context(what)?;
+        }
+        Ok(())
+    });
+}
