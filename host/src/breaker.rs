@@ -22,6 +22,8 @@ struct State {
     failures: u32,
     pause: Duration,
     until: Option<Instant>,
+    /// A call was let through after the pause, and has not ended.
+    trying: bool,
 }
 
 impl Breaker {
@@ -35,6 +37,7 @@ impl Breaker {
         }
         // Half open: this caller tries, the others wait for what it finds.
         state.until = Some(now + state.pause);
+        state.trying = true;
         None
     }
 
@@ -53,6 +56,11 @@ impl Breaker {
         if state.failures < FAILURES {
             return None;
         }
+        // Calls that were in flight when it opened say nothing new; the one that tries after the pause does.
+        if !state.trying && state.until.is_some() {
+            return None;
+        }
+        state.trying = false;
         state.pause = if state.pause.is_zero() {
             FIRST
         } else {

@@ -11,6 +11,9 @@ use vmhost_engine::Settings;
 
 use crate::cli::CommonArgs;
 
+/// Longest call. A policy computes; what takes longer belongs into `requeue-after-ms`.
+const LONGEST_CALL: Duration = Duration::from_secs(3600);
+
 /// How plugins are run, whichever cluster it is.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -41,6 +44,12 @@ impl Config {
             reuse: args.instance_reuse,
             ..Limits::default()
         };
+        if limits.call_timeout > LONGEST_CALL {
+            bail!(
+                "--call-timeout {}: at most {LONGEST_CALL:?}",
+                args.call_timeout
+            );
+        }
         if limits.call_timeout.is_zero() {
             bail!(
                 "--call-timeout {}: a call needs some time",

@@ -12,7 +12,7 @@ use vmhost_core::{ControllerDescription, Description, Gvk, ObjectName, Refusal};
 use vmhost_queue::{BackOff, Config, Queue};
 
 use crate::applied::Applied;
-use crate::own_writes::{Came, OwnWrites};
+use crate::own_writes::{Came, Origin, OwnWrites};
 use crate::telemetry::{ControllerMetrics, Metrics, controller_label};
 
 /// Workers of a controller whose description and flags say nothing.
@@ -61,8 +61,8 @@ pub struct Failing {
     pub attempt: u32,
     /// The refused effect of the last turn.
     pub last: Option<Refusal>,
-    /// Did the last turn end in a conflict? Then the next one backs off further.
-    pub conflict: bool,
+    /// Turns in a row that ended in a conflict, up to the last one.
+    pub conflicts: u32,
 }
 
 impl Controller {
@@ -136,18 +136,20 @@ impl Controller {
     pub fn remember(&self, key: &ObjectName, last: Option<Refusal>, conflict: bool) {
         let mut failing = self.lock();
         let entry = failing.entry(key.clone()).or_default();
-        if !conflict {
+        if conflict {
+            entry.conflicts = entry.conflicts.saturating_add(1);
+        } else {
             entry.attempt = entry.attempt.saturating_add(1);
+            entry.conflicts = 0;
         }
         entry.last = last;
-        entry.conflict = conflict;
     }
 
     /// The policy asked for another turn, and all effects were carried out.
     pub fn requeued(&self, key: &ObjectName) {
         if let Some(entry) = self.lock().get_mut(key) {
             entry.last = None;
-            entry.conflict = false;
+            entry.conflicts = 0;
         }
     }
 
@@ -176,8 +178,10 @@ impl Controller {
 
 impl Subscriber for Controller {
     fn notice(&self, notice: Notice<'_>) {
-        if self.own_writes.hold(notice.name, notice.version) {
-            return;
+        match self.own_writes.origin(notice.name, notice.version) {
+            Origin::Held => return,
+            Origin::Own => return self.queue.add_unless_backing_off(notice.name.clone()),
+            Origin::Foreign => {}
         }
         match notice.cause {
             Cause::Changed | Cause::Deleted => self.queue.add(notice.name.clone()),

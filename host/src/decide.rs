@@ -11,6 +11,12 @@ use crate::controller::Controller;
 use crate::telemetry::TurnResult;
 use crate::verdict::Verdict;
 
+/// A policy's message is cut behind so many bytes.
+const MESSAGE: usize = 4096;
+
+/// Conflicts in a row that are nobody's business. More look like a patch that never fits.
+const CONFLICTS: u32 = 3;
+
 /// The effect that ended a turn.
 #[derive(Clone, Debug)]
 pub struct Stop {
@@ -43,6 +49,11 @@ impl From<TurnResult> for Decided {
 /// The call returned no outcome.
 pub fn call_failed(controller: &Controller, key: &ObjectName, error: &CallError) -> Decided {
     controller.metrics.call_error(error);
+    if let CallError::Busy(_) = error {
+        tracing::warn!("reconcile waits: {error}");
+        controller.queue.add_rate_limited(key.clone());
+        return TurnResult::Requeue.into();
+    }
     tracing::error!("reconcile failed: {error}");
     controller.remember(key, None, false);
     controller.queue.add_rate_limited(key.clone());
@@ -69,14 +80,16 @@ pub fn follow(controller: &Controller, key: &ObjectName, next: Next) -> Decided 
             TurnResult::Requeue.into()
         }
         Next::Retry(message) => {
+            let message = vmhost_core::cut(&message, MESSAGE);
             tracing::error!("reconcile failed, will be retried: {message}");
             controller.remember(key, None, false);
             controller.queue.add_rate_limited(key.clone());
             TurnResult::Error.into()
         }
         Next::Fail(message) => {
+            let message = vmhost_core::cut(&message, MESSAGE);
             tracing::error!("reconcile failed for good: {message}");
-            terminal(controller, key, None, message)
+            terminal(controller, key, None, message.to_owned())
         }
     }
 }
@@ -96,13 +109,20 @@ pub fn refused(controller: &Controller, key: &ObjectName, stop: Stop) -> Decided
             TurnResult::Success.into()
         }
         Verdict::Conflict => {
-            tracing::debug!("cannot {what}, will look again: {message}");
             // From the first step, unless the last turn ended like this too.
-            if !controller
+            let conflicts = controller
                 .failing(key)
-                .is_some_and(|failing| failing.conflict)
-            {
+                .map_or(0, |failing| failing.conflicts);
+            if conflicts == 0 {
                 controller.queue.forget(key);
+            }
+            if conflicts < CONFLICTS {
+                tracing::debug!("cannot {what}, will look again: {message}");
+            } else {
+                tracing::warn!(
+                    "cannot {what} for the {}th time in a row, will look again: {message}",
+                    conflicts + 1
+                );
             }
             controller.remember(key, Some(refusal), true);
             controller.queue.add_rate_limited(key.clone());

@@ -89,7 +89,7 @@ impl Session {
             .iter()
             .map(|kind| narrate(manager.informers(), kind, |line| print(&line)))
             .collect();
-        let slot = manager.add(plugin)?;
+        let slot = manager.add(plugin);
         print(&format!(
             "plugin       {name}, generation 1, from {}",
             file.display()
@@ -108,17 +108,18 @@ impl Session {
 
     /// Swaps at each save. Ends never.
     pub async fn follow(&mut self) {
-        let followed = match self.source.take() {
-            Some(source) => return self.follow_source(source).await,
+        match self.source.take() {
+            Some(source) => self.follow_source(source).await,
             None => {
-                let (manager, slot) = (self.manager.clone(), self.slot.clone());
-                reload::follow(manager, slot, self.file.clone(), self.bytes.clone()).await
+                reload::follow(
+                    self.manager.clone(),
+                    self.slot.clone(),
+                    self.file.clone(),
+                    self.bytes.clone(),
+                )
+                .await
             }
-        };
-        if let Err(error) = followed {
-            tracing::error!("changes are not followed: {error:#}");
         }
-        std::future::pending().await
     }
 
     async fn follow_source(&self, mut source: FolderWatch) {

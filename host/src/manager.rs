@@ -137,16 +137,9 @@ impl Manager {
         })
     }
 
-    /// Adds a plugin: its informers start now, its workers when the stores that they read are ready.
-    pub fn add(self: &Arc<Self>, plugin: Plugin) -> Result<Arc<Slot>> {
+    /// Adds a plugin, whose name must be no other's: its informers start now, its workers when the stores that they read are ready.
+    pub fn add(self: &Arc<Self>, plugin: Plugin) -> Arc<Slot> {
         let description = plugin.description().clone();
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        if slots.iter().any(|slot| slot.name == description.name) {
-            bail!(
-                "two plugins are named {:?}: the name owns fields in the cluster, so it must be unique",
-                description.name
-            );
-        }
         let controllers = self.wire(&description, None);
         let generation = Generation {
             number: 1,
@@ -159,13 +152,16 @@ impl Manager {
             .with_label_values(&[description.name.as_str()])
             .set(1);
         let slot = Arc::new(Slot::new(generation));
-        slots.push(slot.clone());
-        drop(slots);
+        self.slots
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(slot.clone());
         self.sample_at_scrape(&slot);
         for wired in slot.current().controllers.values() {
-            self.start_workers(&slot, wired.clone());
+            wired.sources.open();
+            self.start_workers(&slot, wired.clone(), None);
         }
-        Ok(slot)
+        slot
     }
 
     /// The controllers of a description: those of the present generation that fit go on with their queues, and with their stores if they want the same.
@@ -211,11 +207,20 @@ impl Manager {
         description.controllers.iter().map(wire).collect()
     }
 
-    /// Starts a controller's workers once these stores are ready, unless others were ready before.
-    pub fn start_workers(self: &Arc<Self>, slot: &Arc<Slot>, wired: Wired) {
+    /// Starts a controller's workers once these stores are ready, unless others were ready before. A controller that is replaced has to be done first: its last
+    /// keys may be this one's first.
+    pub fn start_workers(
+        self: &Arc<Self>,
+        slot: &Arc<Slot>,
+        wired: Wired,
+        replaced: Option<Arc<Controller>>,
+    ) {
         let (manager, slot) = (self.clone(), slot.clone());
         tokio::spawn(async move {
             wired.sources.synced().await;
+            if let Some(replaced) = replaced {
+                replaced.queue.drained().await;
+            }
             let controller = wired.controller;
             if manager.stopping.load(Ordering::SeqCst) || !controller.start() {
                 return;
@@ -235,6 +240,9 @@ impl Manager {
     /// What is not ready yet; empty: all stores are synced and all workers run.
     pub fn not_ready(&self) -> Vec<String> {
         let mut waiting = Vec::new();
+        if self.slots().is_empty() {
+            waiting.push("no plugin is loaded yet".to_owned());
+        }
         if self.stopping.load(Ordering::SeqCst) {
             waiting.push("shutting down".to_owned());
         }
@@ -331,7 +339,7 @@ impl Manager {
     }
 }
 
-/// A worker that should panic is started again: no key is lost, since its lease has dropped.
+/// A worker that should panic is started again. Its key was put back.
 async fn supervise(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Settler>) {
     while let Err(error) = tokio::spawn(worker::run(
         slot.clone(),
@@ -340,6 +348,9 @@ async fn supervise(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Se
     ))
     .await
     {
+        if error.is_cancelled() {
+            return;
+        }
         tracing::error!(
             controller = controller.label,
             "a worker ended unexpectedly and is started again: {error}"

@@ -111,7 +111,8 @@ fn changes(before: &Leaves, now: &Leaves) -> Vec<String> {
 
 fn leaves(object: &Value) -> Leaves {
     let mut found = Leaves::new();
-    for part in ["spec", "status", "data"] {
+    // Not `data`: it may be a Secret's.
+    for part in ["spec", "status"] {
         if let Some(value) = object.get(part) {
             collect(part.to_owned(), value, &mut found);
         }

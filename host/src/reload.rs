@@ -3,6 +3,7 @@
 //! compile (off the runtimes' threads) -> describe (where guests run) -> check -> new stores -> replace one pointer -> all keys back in the low lane -> announce.
 //! Optimised code comes later, behind the swap: it belongs to its generation, changes no number and re-enqueues nothing.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,8 +13,7 @@ use vmhost_core::Grants;
 use vmhost_engine::Code;
 
 use crate::manager::Manager;
-use crate::registry::{Generation, Slot};
-use crate::sources::Sources;
+use crate::registry::{Generation, Slot, Wired};
 use crate::watch_files::FileWatch;
 
 /// How long a swap waits for stores that the new generation needs.
@@ -61,14 +61,9 @@ impl std::fmt::Display for Swapped {
 }
 
 /// Watches a plugin's file and swaps when its content changes. Ends never; a reload that fails leaves all as it is.
-pub async fn follow(
-    manager: Arc<Manager>,
-    slot: Arc<Slot>,
-    path: PathBuf,
-    mut bytes: Vec<u8>,
-) -> Result<()> {
-    let mut watch = FileWatch::new(&path, &bytes)?;
-    optimise_later(&manager, &slot, std::mem::take(&mut bytes));
+pub async fn follow(manager: Arc<Manager>, slot: Arc<Slot>, path: PathBuf, bytes: Vec<u8>) {
+    let mut watch = FileWatch::new(&path, &bytes, manager.loader.config.limits.component);
+    optimise_later(&manager, &slot, bytes);
     let mut content = watch.changed().await;
     loop {
         match reload(&manager, &slot, &content, None).await {
@@ -160,11 +155,7 @@ async fn swap(
         );
     }
     let controllers = manager.wire(&description, Some(&present));
-    for wired in controllers.values() {
-        ready(&wired.sources, &present)
-            .await
-            .with_context(|| format!("controller {}", wired.controller.label))?;
-    }
+    ready(&controllers, &present).await?;
     let generation = Arc::new(Generation {
         number: slot.next_number(),
         grants: Grants::of(&description),
@@ -173,6 +164,9 @@ async fn swap(
     });
     let check = checked.elapsed();
 
+    for wired in generation.controllers.values() {
+        wired.sources.open();
+    }
     let started = Instant::now();
     let before = slot.replace(generation.clone());
     slot.breaker.reset();
@@ -196,16 +190,20 @@ async fn swap(
 }
 
 /// Waits for stores that are new. Those that the present generation reads too are as ready as they were.
-async fn ready(sources: &Arc<Sources>, present: &Generation) -> Result<()> {
-    if present
-        .controllers
-        .values()
-        .any(|wired| Arc::ptr_eq(&wired.sources, sources))
-    {
-        return Ok(());
-    }
-    let synced = tokio::time::timeout(NEW_STORES, sources.synced()).await;
-    synced.with_context(|| {
+async fn ready(controllers: &HashMap<String, Wired>, present: &Generation) -> Result<()> {
+    let is_old = |sources| {
+        present
+            .controllers
+            .values()
+            .any(|wired| Arc::ptr_eq(&wired.sources, sources))
+    };
+    let filled = async {
+        for wired in controllers.values().filter(|wired| !is_old(&wired.sources)) {
+            wired.sources.synced().await;
+        }
+    };
+    let filled = tokio::time::timeout(NEW_STORES, filled).await;
+    filled.with_context(|| {
         format!("the objects that it wants could not be listed within {NEW_STORES:?}")
     })
 }
@@ -216,18 +214,36 @@ fn renew(manager: &Arc<Manager>, slot: &Arc<Slot>, before: &Generation, now: &Ge
         if now.sources(&old.controller).is_none() {
             tracing::info!(
                 controller = name,
-                "the controller is not part of the plugin any more"
+                "the controller is not part of the plugin any more, or another one"
             );
             old.controller.queue.shut_down_now();
         }
     }
     let mut keys = 0;
-    for wired in now.controllers.values() {
+    for (name, wired) in &now.controllers {
+        let old = before.controllers.get(name);
+        let mut names = wired.sources.keys();
+        if let Some(old) = old
+            && !Arc::ptr_eq(&old.sources, &wired.sources)
+        {
+            // Its own notices tell no more: what only it still shows is gone by now, and is to be told.
+            old.sources.close();
+            if old.controller.kind == wired.controller.kind {
+                names.extend(old.sources.keys());
+                names.sort_unstable();
+                names.dedup();
+            }
+        }
+        keys += wired.controller.renew(names);
         // A controller that still waits for its old stores may be the better for new ones.
         if !wired.controller.has_started() {
-            manager.start_workers(slot, wired.clone());
+            let replaced = old.filter(|old| !Arc::ptr_eq(&old.controller, &wired.controller));
+            manager.start_workers(
+                slot,
+                wired.clone(),
+                replaced.map(|old| old.controller.clone()),
+            );
         }
-        keys += wired.controller.renew(wired.sources.keys());
     }
     keys
 }

@@ -43,13 +43,9 @@ pub fn main() -> ExitCode {
 
 /// Prints a command's result.
 pub fn print(text: &str) {
-    #[allow(
-        clippy::print_stdout,
-        reason = "stdout belongs to the commands' results"
-    )]
-    {
-        println!("{text}");
-    }
+    use std::io::Write;
+    // Whoever closes the pipe (`| head`) wants no more.
+    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 fn start(cli: Cli) -> Result<()> {
@@ -109,16 +105,40 @@ async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
     )?;
     let mut stop = StopSignals::new()?;
     let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
+    let manager = tokio::select! {
+        started = start_manager(args, loader, admin) => started?,
+        () = stop.first() => return Ok(()),
+    };
+    stop.first().await;
+    shut_down(&manager, &mut stop).await
+}
+
+/// Loads the plugins, connects, and starts the controllers. What is wrong with a plugin is told before there is a cluster to tell about.
+async fn start_manager(args: RunArgs, loader: Arc<Loader>, admin: Admin) -> Result<Arc<Manager>> {
     let mut plugins: Vec<(PathBuf, Plugin, Vec<u8>)> = Vec::new();
     for path in &args.plugins {
         let file = build::component_of(path).await?;
         let (plugin, bytes) = loader.load_file(&file).await?;
-        tracing::info!(
-            plugin = plugin.description().name,
-            "loaded {}",
-            file.display()
-        );
+        let name = plugin.description().name.clone();
+        if let Some((other, ..)) = plugins
+            .iter()
+            .find(|(_, other, _)| other.description().name == name)
+        {
+            let (file, other) = (file.display(), other.display());
+            bail!(
+                "{file} and {other} are both named {name:?}: the name owns fields in the cluster, so it must be unique"
+            );
+        }
+        tracing::info!(plugin = name, "loaded {}", file.display());
         plugins.push((file, plugin, bytes));
+    }
+    for name in loader.config.settings.keys() {
+        if !plugins
+            .iter()
+            .any(|(_, plugin, _)| plugin.description().name == *name)
+        {
+            tracing::warn!("--setting {name}.…: no plugin of that name is loaded");
+        }
     }
     let options = ConnectOptions {
         kubeconfig: args.kubeconfig,
@@ -136,20 +156,14 @@ async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
     let manager = Manager::new(loader, connection, metrics.clone());
     admin.serve(metrics, Arc::downgrade(&manager))?;
     for (file, plugin, bytes) in plugins {
-        let slot = manager.add(plugin)?;
+        let slot = manager.add(plugin);
         if manager.loader.config.reload {
-            let manager = manager.clone();
-            tokio::spawn(async move {
-                if let Err(error) = reload::follow(manager, slot.clone(), file, bytes).await {
-                    tracing::error!(plugin = slot.name, "the plugin is not reloaded: {error:#}");
-                }
-            });
+            tokio::spawn(reload::follow(manager.clone(), slot, file, bytes));
         } else {
             reload::optimise_later(&manager, &slot, bytes);
         }
     }
-    stop.first().await;
-    shut_down(&manager, &mut stop).await
+    Ok(manager)
 }
 
 async fn develop(args: Box<DevArgs>, guests: &Runtime) -> Result<()> {

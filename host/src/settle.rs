@@ -112,15 +112,10 @@ async fn carry_out(settler: &Arc<Settler>, turn: &Arc<Turn>, effects: Vec<Effect
             reason,
         ));
     }
-    let nameless = effects.iter().position(|effect| is_nameless(effect, turn));
-    if let Some(index) = nameless {
-        let reason = "metadata.name is missing, and generateName is only taken for a kind that the controller watches: a lost answer would make a second object";
-        return Some(refused_here(
-            index,
-            &effects[index],
-            "BadRequest",
-            reason.into(),
-        ));
+    for (index, effect) in effects.iter().enumerate() {
+        if let Err(reason) = check_name(effect, turn) {
+            return Some(refused_here(index, effect, "BadRequest", reason.into()));
+        }
     }
     let io = settler.io.spawn({
         let (settler, turn) = (settler.clone(), turn.clone());
@@ -146,9 +141,12 @@ async fn carry_out(settler: &Arc<Settler>, turn: &Arc<Turn>, effects: Vec<Effect
 }
 
 fn refused_here(index: usize, effect: &Effect, reason: &str, message: String) -> Stop {
+    let code = if reason == "BadRequest" { 400 } else { 403 };
+    // The text may quote what the guest returned.
+    let message = vmhost_core::cut(&message, 1024).to_owned();
     let refusal = Refusal {
         effect: index as u32,
-        code: 403,
+        code,
         reason: reason.into(),
         message,
     };
@@ -159,16 +157,25 @@ fn refused_here(index: usize, effect: &Effect, reason: &str, message: String) ->
     }
 }
 
-fn is_nameless(effect: &Effect, turn: &Turn) -> bool {
+fn check_name(effect: &Effect, turn: &Turn) -> Result<(), &'static str> {
     let Ok(Some(target)) = effect.target() else {
-        return false;
+        return Ok(());
     };
-    target.name.is_none()
-        && (!matches!(effect, Effect::Create(_))
-            || turn
+    match (&target.name, effect) {
+        (Some(_), _) => Ok(()),
+        (None, Effect::Create(_))
+            if turn
                 .sources
                 .store_of(&target.kind, target.namespace.as_deref())
-                .is_none())
+                .is_some() =>
+        {
+            Ok(())
+        }
+        (None, Effect::Create(_)) => Err(
+            "metadata.name is missing, and generateName is only taken for a kind that the controller watches: a lost answer would make a second object",
+        ),
+        (None, _) => Err("it names no object"),
+    }
 }
 
 async fn write_all(settler: &Settler, turn: &Turn, effects: &[Effect]) -> Option<Stop> {
@@ -228,12 +235,15 @@ impl Writes {
         key: ObjectKey,
     ) -> Option<Stop> {
         let controller = &turn.controller;
-        let primary = key.kind == controller.kind && key.name == turn.key;
+        // Another version of the same kind names the same object.
+        let primary = key.kind.group == controller.kind.group
+            && key.kind.kind == controller.kind.kind
+            && key.name == turn.key;
         let verb = effect.verb();
         if primary && turn.object.is_none() && !matches!(effect, Effect::Create(_)) {
-            // An effect never brings the turn's own object back.
-            return matches!(effect, Effect::Apply(_) | Effect::Patch(_))
-                .then(|| gone(index, effect, &key));
+            // An effect never brings the turn's own object back. What else is to be done goes on: its children may have to be deleted.
+            controller.metrics.effect(verb, "gone");
+            return None;
         }
         if let Effect::Apply(apply) = effect
             && let Some(stored) = turn
@@ -308,7 +318,12 @@ impl Writes {
             self.deleted
                 .push((key, Some(written.uid.clone()).filter(|uid| !uid.is_empty())));
         } else if written.version > 0 {
-            if primary {
+            // A write that changed nothing makes no event.
+            let changed = turn
+                .object
+                .as_ref()
+                .is_none_or(|object| object.version < written.version);
+            if primary && changed {
                 turn.controller.own_writes.wrote(&turn.key, written.version);
             }
             self.versions.insert(key, written.version);
@@ -358,26 +373,13 @@ impl Writes {
                 .await;
         }
         if let Some(key) = self.awaited
+            && !turn.sources.is_selective(&key.kind)
             && let Some(store) = turn.sources.store_of(&key.kind, key.name.namespace())
         {
             store
                 .wait_until(|store| store.get(key.name.as_str()).is_some())
                 .await;
         }
-    }
-}
-
-fn gone(index: usize, effect: &Effect, key: &ObjectKey) -> Stop {
-    let refusal = Refusal {
-        effect: index as u32,
-        code: 404,
-        reason: "NotFound".into(),
-        message: "the object is gone".into(),
-    };
-    Stop {
-        verdict: Verdict::Gone,
-        refusal,
-        what: format!("{} {key}", effect.verb()),
     }
 }
 
@@ -395,6 +397,11 @@ fn result_label(verdict: &Verdict) -> &'static str {
 fn record(settler: &Settler, turn: &Turn, event: &Event) {
     let controller = &turn.controller;
     let cut = |text: &str| text.chars().take(128).collect::<String>();
+    // A guest may return megabytes; a recorder's queue is long.
+    let related = event
+        .related
+        .as_ref()
+        .filter(|key| key.kind.kind.len() < 256 && key.name.as_str().len() < 512);
     settler.recorder.record(RecordedEvent {
         regarding: ObjectRef {
             kind: controller.kind.clone(),
@@ -402,7 +409,7 @@ fn record(settler: &Settler, turn: &Turn, event: &Event) {
             uid: turn.object.as_ref().map(|object| object.uid.to_string()),
             version: turn.object.as_ref().map(|object| object.version),
         },
-        related: event.related.as_ref().map(|key| ObjectRef {
+        related: related.map(|key| ObjectRef {
             kind: key.kind.clone(),
             name: key.name.clone(),
             uid: None,
@@ -415,7 +422,7 @@ fn record(settler: &Settler, turn: &Turn, event: &Event) {
         } else {
             &event.action
         }),
-        note: event.note.clone(),
+        note: vmhost_core::cut(&event.note, 1024).to_owned(),
         reporting_controller: controller.field_manager.clone(),
     });
 }

@@ -3,8 +3,9 @@
 //! They belong to the generation: a swap that wants other fields or kinds brings its own, and the old ones go when its last call has settled.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use vmhost_cluster::{Informers, Store, Subscriber, Subscription, Wanted, WatchSpec};
+use vmhost_cluster::{Informers, Notice, Store, Subscriber, Subscription, Wanted, WatchSpec};
 use vmhost_core::{
     ControllerDescription, Gvk, LabelSelector, ListQuery, ObjectName, ObjectReader, Page,
     ReadError, Snapshot,
@@ -12,12 +13,38 @@ use vmhost_core::{
 
 /// A controller's stores.
 pub struct Sources {
-    primary: Gvk,
+    feed: Arc<Feed>,
     kinds: Vec<(Gvk, Vec<Subscription>)>,
 }
 
+/// Passes notices on while it is open. Stores of a generation that is only being tried must not wake keys of the one that runs, nor must those of one that is
+/// over: each own write would come twice.
+struct Feed {
+    open: AtomicBool,
+    to: Arc<dyn Subscriber>,
+}
+
+impl Subscriber for Feed {
+    fn notice(&self, notice: Notice<'_>) {
+        if self.open.load(Ordering::Acquire) {
+            self.to.notice(notice);
+        }
+    }
+}
+
 impl Sources {
-    /// Subscribes to what the description names, in these namespaces (none: all). Only the primary kind's changes go to `subscriber`.
+    /// From now on changes of the primary kind's objects are told.
+    pub fn open(&self) {
+        self.feed.open.store(true, Ordering::Release);
+    }
+
+    /// From now on nothing is told.
+    pub fn close(&self) {
+        self.feed.open.store(false, Ordering::Release);
+    }
+
+    /// Subscribes to what the description names, in these namespaces (none: all). Only the primary kind's changes go to `subscriber`,
+    /// once the sources are opened.
     pub fn subscribe(
         informers: &Informers,
         description: &ControllerDescription,
@@ -25,6 +52,10 @@ impl Sources {
         subscriber: Arc<dyn Subscriber>,
     ) -> Self {
         let primary = description.primary.gvk();
+        let feed = Arc::new(Feed {
+            open: AtomicBool::new(false),
+            to: subscriber,
+        });
         let wanted = Wanted::fields(description.primary.wanted_fields.clone());
         let spec = WatchSpec {
             kind: primary.clone(),
@@ -52,7 +83,7 @@ impl Sources {
                     })
                     .collect()
             };
-        let mut kinds = vec![(primary.clone(), subscribe(spec, Some(subscriber)))];
+        let mut kinds = vec![(primary.clone(), subscribe(spec, Some(feed.clone())))];
         for kind in &description.reads {
             let spec = WatchSpec {
                 kind: kind.clone(),
@@ -63,7 +94,7 @@ impl Sources {
             };
             kinds.push((kind.clone(), subscribe(spec, None)));
         }
-        Self { primary, kinds }
+        Self { feed, kinds }
     }
 
     /// Resolves when every store has its first list.
@@ -134,11 +165,6 @@ impl Sources {
                 }
                 _ => ReadError::NotWatched(kind.to_string()),
             })
-    }
-
-    /// The primary kind.
-    pub fn primary(&self) -> &Gvk {
-        &self.primary
     }
 }
 

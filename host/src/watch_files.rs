@@ -4,14 +4,15 @@
 //! what counts is the content. A file that is being written in place is not read before its writer has closed it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
-use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 use sha2::{Digest, Sha256};
-use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::sync::{Notify, mpsc};
 
 /// Silence after which a burst of events is over.
 const QUIET: Duration = Duration::from_millis(40);
@@ -25,13 +26,25 @@ const EVENTS: usize = 64;
 /// Watches one file, wherever its links point.
 pub struct FileWatch {
     path: PathBuf,
-    watcher: RecommendedWatcher,
+    /// Bytes behind which it is not read.
+    limit: u64,
+    /// None where files cannot be watched: then it is only looked at now and then.
+    watcher: Option<RecommendedWatcher>,
     folders: Vec<PathBuf>,
-    events: mpsc::Receiver<Sign>,
+    signs: Arc<Signs>,
+    /// A sign has come, and the file was not read since.
+    pending: bool,
     /// What was handed out last.
     last: Option<[u8; 32]>,
     /// What `stat` said when the content was read last.
     stamp: Option<Stamp>,
+}
+
+/// What the events have said. Nothing is lost, however many come.
+#[derive(Default)]
+struct Signs {
+    writing: AtomicBool,
+    look: Notify,
 }
 
 /// Watches a folder of source.
@@ -56,39 +69,55 @@ enum Sign {
 type Stamp = (u64, std::time::SystemTime, u64);
 
 impl FileWatch {
-    /// Watches a file whose present content is known.
-    pub fn new(path: &Path, known: &[u8]) -> Result<Self> {
-        let (sender, events) = mpsc::channel(EVENTS);
-        let file = path.to_owned();
-        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            if let Ok(event) = event {
-                // A full channel holds enough signs to look.
-                let _ = sender.try_send(sign(&event, &file));
+    /// Watches a file whose present content is known. Content of more than `limit` bytes is never read.
+    pub fn new(path: &Path, known: &[u8], limit: u64) -> Self {
+        let signs = Arc::new(Signs::default());
+        let watcher = notify::recommended_watcher({
+            let (signs, file) = (signs.clone(), path.to_owned());
+            move |event: notify::Result<Event>| {
+                if let Ok(event) = event {
+                    signs.note(sign(&event, &file));
+                }
             }
-        })
-        .context("cannot watch files")?;
+        });
+        let watcher = watcher
+            .inspect_err(|error| {
+                tracing::warn!(
+                    "{} is only looked at every {POLL:?}: {error}",
+                    path.display()
+                )
+            })
+            .ok();
         let mut watch = Self {
             path: path.to_owned(),
+            limit,
             watcher,
             folders: Vec::new(),
-            events,
+            signs,
+            pending: false,
             last: Some(digest(known)),
             // Unknown: the first poll reads the file, which may have changed before it was watched.
             stamp: None,
         };
+        watch.follow_links();
         watch
-            .follow_links()
-            .with_context(|| format!("cannot watch {}", path.display()))?;
-        Ok(watch)
     }
 
     /// Resolves with the next content that differs from the last one. Cancel safe.
     pub async fn changed(&mut self) -> Vec<u8> {
         loop {
             self.quiet().await;
-            // A link may point elsewhere now; a folder that cannot be watched is looked at by the poll.
-            let _ = self.follow_links();
+            self.pending = false;
+            // A link may point elsewhere now.
+            self.follow_links();
             self.stamp = stamp(&self.path);
+            if let Some((size, ..)) = self.stamp.filter(|(size, ..)| *size > self.limit) {
+                let (path, limit) = (self.path.display(), self.limit);
+                tracing::error!(
+                    "{path} is not read: it has {size} bytes, more than the limit of {limit}"
+                );
+                continue;
+            }
             let Ok(content) = tokio::fs::read(&self.path).await else {
                 continue;
             };
@@ -102,47 +131,79 @@ impl FileWatch {
 
     /// Resolves when something happened, and then nothing for a while.
     async fn quiet(&mut self) {
-        let mut writing = match tokio::time::timeout(POLL, self.events.recv()).await {
-            Ok(Some(sign)) => sign == Sign::Writing,
-            Ok(None) => std::future::pending().await,
-            Err(_) if stamp(&self.path) != self.stamp => false,
-            Err(_) => return Box::pin(self.quiet()).await,
-        };
-        let mut since = Instant::now();
+        while !self.pending {
+            let looked = tokio::time::timeout(POLL, self.signs.look.notified()).await;
+            self.pending = looked.is_ok() || stamp(&self.path) != self.stamp;
+        }
         loop {
+            let writing = self.signs.writing.load(Ordering::Acquire);
+            let before = stamp(&self.path);
             let wait = if writing { WRITING } else { QUIET };
-            match tokio::time::timeout_at(since + wait, self.events.recv()).await {
-                Ok(Some(Sign::Writing)) => writing = true,
-                Ok(Some(Sign::Closed)) => writing = false,
-                Ok(Some(Sign::Look)) => {}
-                Ok(None) | Err(_) => return,
+            let quiet = tokio::time::timeout(wait, self.signs.look.notified())
+                .await
+                .is_err();
+            if quiet && before == stamp(&self.path) {
+                self.signs.writing.store(false, Ordering::Release);
+                return;
             }
-            since = Instant::now();
         }
     }
 
-    /// Watches the folders of the file, of what its links point to, and of the links in between.
-    fn follow_links(&mut self) -> notify::Result<()> {
-        let mut paths = vec![self.path.clone()];
-        paths.extend(std::fs::canonicalize(&self.path));
-        for path in paths {
+    /// Watches the folders of the file and of what its links point to. A folder that cannot be watched is looked at now and then.
+    fn follow_links(&mut self) {
+        let Some(watcher) = &mut self.watcher else {
+            return;
+        };
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for path in std::iter::once(self.path.clone()).chain(std::fs::canonicalize(&self.path)) {
             let folder = path
                 .parent()
                 .filter(|parent| !parent.as_os_str().is_empty())
-                .unwrap_or(Path::new("."))
-                .to_owned();
-            if !self.folders.contains(&folder) {
-                self.watcher.watch(&folder, RecursiveMode::NonRecursive)?;
-                self.folders.push(folder);
+                .unwrap_or(Path::new("."));
+            if !folders.iter().any(|known| known == folder) {
+                folders.push(folder.to_owned());
             }
         }
-        Ok(())
+        for folder in &folders {
+            // Again each time: a folder that was removed and made again has lost its watch.
+            if let Err(error) = watcher.watch(folder, RecursiveMode::NonRecursive) {
+                tracing::debug!("cannot watch {}: {error}", folder.display());
+            }
+        }
+        for gone in self
+            .folders
+            .iter()
+            .filter(|folder| !folders.contains(folder))
+        {
+            let _ = watcher.unwatch(gone);
+        }
+        self.folders = folders;
+    }
+}
+
+impl Signs {
+    fn note(&self, sign: Sign) {
+        match sign {
+            Sign::Writing => self.writing.store(true, Ordering::Release),
+            Sign::Closed => self.writing.store(false, Ordering::Release),
+            Sign::Look => {}
+        }
+        self.look.notify_one();
     }
 }
 
 fn sign(event: &Event, file: &Path) -> Sign {
-    let name = file.file_name();
-    if !event.paths.iter().any(|path| path.file_name() == name) {
+    // The file may be a link to a file of another name, which is the one that is written.
+    let target = std::fs::canonicalize(file).ok();
+    let names = [
+        file.file_name(),
+        target.as_deref().and_then(Path::file_name),
+    ];
+    if !event
+        .paths
+        .iter()
+        .any(|path| names.contains(&path.file_name()))
+    {
         return Sign::Look;
     }
     match event.kind {
@@ -262,7 +323,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p.wasm");
         fs::write(&path, "one").unwrap();
-        let mut watch = FileWatch::new(&path, b"one").unwrap();
+        let mut watch = FileWatch::new(&path, b"one", 1000);
 
         // In place, in two halves: the first is not seen.
         let mut file = fs::File::create(&path).unwrap();
@@ -296,7 +357,7 @@ mod tests {
         }
         std::os::unix::fs::symlink("..v1", at("..data")).unwrap();
         std::os::unix::fs::symlink("..data/p.wasm", at("p.wasm")).unwrap();
-        let mut watch = FileWatch::new(&at("p.wasm"), b"one").unwrap();
+        let mut watch = FileWatch::new(&at("p.wasm"), b"one", 1000);
         std::os::unix::fs::symlink("..v2", at("..data_tmp")).unwrap();
         fs::rename(at("..data_tmp"), at("..data")).unwrap();
         assert_eq!(next(&mut watch).await, b"two");

@@ -47,6 +47,10 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Sett
             object,
         };
         let span = turn.span();
+        let unsettled = Unsettled {
+            controller: &controller,
+            key: lease.key(),
+        };
         async {
             let _active = Active::new(&controller);
             let outcome = turn.call(&slot).await;
@@ -54,7 +58,20 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Sett
         }
         .instrument(span)
         .await;
+        std::mem::forget(unsettled);
         // done: the lease drops.
+    }
+}
+
+/// Puts the key back if the turn ends by a panic: a bug of the host's must not lose a key.
+struct Unsettled<'a> {
+    controller: &'a Controller,
+    key: &'a ObjectName,
+}
+
+impl Drop for Unsettled<'_> {
+    fn drop(&mut self) {
+        self.controller.queue.add_rate_limited(self.key.clone());
     }
 }
 
@@ -93,9 +110,9 @@ impl Turn {
         called
     }
 
-    /// controller-runtime's log keys.
+    /// controller-runtime's log keys, on lines of every level.
     fn span(&self) -> tracing::Span {
-        tracing::info_span!(
+        tracing::error_span!(
             "reconcile",
             controller = self.controller.label,
             generation = self.generation.number,

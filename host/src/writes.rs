@@ -51,6 +51,32 @@ impl Writer {
                 key.kind
             )));
         }
+        if !resource.namespaced && key.name.namespace().is_some() {
+            return Err(invalid(format!(
+                "{} is cluster-scoped, and the effect names a namespace",
+                key.kind
+            )));
+        }
+        if let Some(bad) = [key.name.namespace(), Some(key.name.name())]
+            .into_iter()
+            .flatten()
+            .find(|name| !is_plain(name))
+        {
+            return Err(invalid(format!(
+                "{:?} cannot be a name",
+                vmhost_core::cut(bad, 100)
+            )));
+        }
+        if let Some(wanted) = subresource(effect)
+            && !resource.subresources.iter().any(|served| served == wanted)
+        {
+            // Its CRD may get one: look again next time.
+            self.lock().remove(&key.kind);
+            return Err(invalid(format!(
+                "{} has no subresource {wanted:?} in this cluster",
+                key.kind
+            )));
+        }
         let target = Target {
             resource: &resource,
             namespace: key.name.namespace(),
@@ -180,6 +206,14 @@ impl Writer {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// May it stand in a path? Empty is a name that the server makes.
+fn is_plain(name: &str) -> bool {
+    name.len() <= 253
+        && name != "."
+        && name != ".."
+        && !name.contains(|c: char| c.is_control() || matches!(c, '/' | '%'))
 }
 
 fn subresource(effect: &Effect) -> Option<&str> {

@@ -179,6 +179,9 @@ pub enum DescriptionError {
     },
 }
 
+/// Controllers of a plugin, and kinds that one of them reads: each is a queue or a watch of the host's.
+const MANY: usize = 64;
+
 /// Longest name: the field manager `vmhost/<plugin>/<controller>` may have 128 characters.
 const NAME_MAX: usize = 50;
 
@@ -207,8 +210,11 @@ impl Description {
             return Err(DescriptionError::ApiVersion(self.api_version.clone()));
         }
         check_name("name", &self.name)?;
-        if self.controllers.is_empty() {
-            return Err(field("controllers", "a plugin has at least one controller"));
+        if !(1..=MANY).contains(&self.controllers.len()) {
+            return Err(field(
+                "controllers",
+                "a plugin has from 1 to 64 controllers",
+            ));
         }
         let mut names = HashSet::new();
         for (index, controller) in self.controllers.iter().enumerate() {
@@ -252,6 +258,9 @@ impl ControllerDescription {
                 ));
             }
         }
+        if self.reads.len() > MANY {
+            return Err(field(&format!("{at}.reads"), "at most 64 kinds"));
+        }
         for (index, kind) in self.reads.iter().enumerate() {
             let at = format!("{at}.reads[{index}]");
             check_gvk(&at, kind)?;
@@ -262,8 +271,11 @@ impl ControllerDescription {
                 ));
             }
         }
-        if self.concurrency == Some(0) {
-            return Err(field(&format!("{at}.concurrency"), "at least 1"));
+        if self
+            .concurrency
+            .is_some_and(|keys| !(1..=1024).contains(&keys))
+        {
+            return Err(field(&format!("{at}.concurrency"), "from 1 to 1024"));
         }
         if let Some(retry) = &self.retry
             && (retry.base_ms == 0 || retry.cap_ms < retry.base_ms)

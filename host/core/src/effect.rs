@@ -166,7 +166,9 @@ impl Effect {
         let of_key = |key: &ObjectKey, subresource: &Option<String>| Target {
             kind: key.kind.clone(),
             namespace: key.name.namespace().map(str::to_owned),
-            name: Some(key.name.name().to_owned()),
+            name: Some(key.name.name())
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned),
             subresource: subresource.clone(),
         };
         let of_object = |object: &str, subresource: &Option<String>| {

@@ -12,6 +12,7 @@ pub mod object;
 pub mod read;
 pub mod request;
 pub mod selector;
+pub mod text;
 
 pub use description::{
     ControllerDescription, Description, DescriptionError, Permission, PrimaryKind, Verb,
@@ -26,3 +27,4 @@ pub use object::{Object, ObjectHead, Snapshot};
 pub use read::{ListQuery, ObjectReader, Page, ReadError};
 pub use request::{Refusal, Request};
 pub use selector::LabelSelector;
+pub use text::{cut, one_line};

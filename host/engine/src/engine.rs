@@ -102,10 +102,14 @@ impl Engine {
                 .optimised
                 .link(component, digest, bytes.len(), Code::Optimised);
         }
-        let component = Component::new(&self.0.baseline.engine, bytes).map_err(invalid)?;
-        self.0
-            .baseline
-            .link(component, digest, bytes.len(), Code::Baseline)
+        match Component::new(&self.0.baseline.engine, bytes) {
+            Ok(component) => self
+                .0
+                .baseline
+                .link(component, digest, bytes.len(), Code::Baseline),
+            // Winch lacks some of WebAssembly; Cranelift says what is wrong if it is not that.
+            Err(_) => self.optimise(bytes, limit),
+        }
     }
 
     /// Makes the best image, and stores it. Blocks for up to seconds: call it off the runtime's threads.
@@ -230,9 +234,17 @@ fn pooling() -> PoolingAllocationConfig {
     pooling
         .linear_memory_keep_resident(1 << 20)
         .table_keep_resident(64 << 10)
-        .pagemap_scan(Enabled::Auto);
+        .pagemap_scan(Enabled::Auto)
+        .total_core_instances(SLOTS * 8)
+        .total_component_instances(SLOTS)
+        .total_memories(SLOTS)
+        .total_tables(SLOTS * 2)
+        .total_stacks(SLOTS);
     pooling
 }
+
+/// Instances of the process: more than the 1,024 workers that one controller may have. The largest guest that was seen has 14 core instances, a usual one 3.
+const SLOTS: u32 = 2048;
 
 fn check_header(bytes: &[u8], limit: u64) -> Result<(), LoadError> {
     const COMPONENT: [u8; 4] = [0x0d, 0, 1, 0];

@@ -47,9 +47,6 @@ pub enum LoadError {
     /// `describe` returned nonsense.
     #[error(transparent)]
     Description(#[from] DescriptionError),
-    /// The compiled image could not be loaded.
-    #[error("the compiled image cannot be loaded: {0}")]
-    Image(String),
 }
 
 /// Why a call did not return an outcome. The instance is gone; the key is tried again on a fresh one.
@@ -159,6 +156,7 @@ fn last_lines(printed: &str) -> String {
         .filter(|line| !line.trim().is_empty())
         .collect();
     let tail = lines[lines.len().saturating_sub(LINES)..].join(" | ");
+    let tail = vmhost_core::one_line(&tail);
     if tail.is_empty() {
         String::new()
     } else {

@@ -1,6 +1,6 @@
 //! What a policy may import: log, config, cluster. WASI is wasmtime's own.
 
-use vmhost_core::{ListQuery, ObjectKey, ReadError, Snapshot};
+use vmhost_core::{ListQuery, ObjectKey, ReadError, Snapshot, cut, one_line};
 
 use crate::bindings::v1::{cluster, config, lift_gvk, lift_key, log, types};
 use crate::state::HostState;
@@ -18,6 +18,7 @@ impl log::Host for HostState {
             1 => "further lines of this call are dropped",
             _ => cut(&message, LOG_LINE),
         };
+        let message = one_line(message);
         self.log_lines -= 1;
         match level {
             log::Level::Trace => tracing::trace!(target: "plugin", "{message}"),
@@ -163,16 +164,4 @@ fn take(size: usize, room: &mut usize, limit: usize) -> Result<(), cluster::Read
         .checked_sub(size)
         .ok_or(cluster::ReadError::TooLarge(limit as u32))?;
     Ok(())
-}
-
-/// Cuts at a character boundary.
-fn cut(text: &str, limit: usize) -> &str {
-    if text.len() <= limit {
-        return text;
-    }
-    let mut end = limit;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }

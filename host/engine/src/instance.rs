@@ -115,7 +115,7 @@ impl Instance {
         match called {
             Some(Ok(value)) => {
                 for line in printed.iter().flat_map(|printed| printed.lines()) {
-                    tracing::debug!(target: "plugin", "{line}");
+                    tracing::debug!(target: "plugin", "{}", vmhost_core::one_line(line));
                 }
                 Ok(value)
             }

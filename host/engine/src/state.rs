@@ -47,9 +47,11 @@ impl HostState {
             .allow_udp(false)
             .allow_ip_name_lookup(false)
             .build();
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(HANDLES);
         Self {
             wasi,
-            table: ResourceTable::new(),
+            table,
             memory: Memory {
                 used: 0,
                 limit: limits.memory,
@@ -113,3 +115,6 @@ const TABLE_ELEMENTS: usize = 1 << 20;
 
 /// Log lines of one call. What comes behind is dropped: a policy that floods the log hurts everybody who reads it.
 pub(crate) const LOG_LINES: u32 = 256;
+
+/// WASI handles (streams, timers) of one instance: each is memory of the host's.
+const HANDLES: usize = 1024;

@@ -80,8 +80,8 @@ macro_rules! export {
                     <$policy as $crate::Policy>::reconcile(&request)
                         .unwrap_or_else(|error| $crate::Outcome::retry(error.to_string()))
                 }
-    }
-            $crate::bindings::export!(Export with_types_in $crate::bindings);
+            }
+    $crate::bindings::export!(Export with_types_in $crate::bindings);
         };
     };
 }
