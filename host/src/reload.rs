@@ -41,7 +41,7 @@ pub struct Swapped {
     pub keys: usize,
 }
 
-/// `swapped vm: generation 2 (build 1.9s, compile 44ms, check 1.2ms, pause 800ns, 501 keys put back)`.
+/// `swapped vm: generation 2 (build 1.9s, compile 44ms, check 1.2ms, pause 800ns, keys put back: 501)`.
 impl std::fmt::Display for Swapped {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
@@ -54,7 +54,7 @@ impl std::fmt::Display for Swapped {
         }
         write!(
             f,
-            "compile {:.1?}, check {:.1?}, pause {:.1?}, {} keys put back)",
+            "compile {:.1?}, check {:.1?}, pause {:.1?}, keys put back: {})",
             self.compile, self.check, self.pause, self.keys
         )
     }
