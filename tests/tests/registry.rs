@@ -1,0 +1,75 @@
+//! Generations by themselves: replaced in one step, kept by whoever took them, gone with the last of these.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use vmhost::registry::{Generation, Slot};
+use vmhost_core::{Grants, Limits};
+use vmhost_engine::{Engine, EngineConfig, Plugin};
+use vmhost_tests::guests::{self, Mode};
+use vmhost_tests::run;
+
+async fn generation(engine: &Engine, number: u64) -> Result<Generation> {
+    let bytes = guests::vm_stamp(number as u32, Mode::Keep)?;
+    let image = engine.compile(&bytes, Limits::default().component)?;
+    let plugin = Plugin::load(engine, image, Limits::default(), &HashMap::new()).await?;
+    Ok(Generation {
+        number,
+        grants: Grants::of(plugin.description()),
+        plugin,
+        controllers: HashMap::new(),
+    })
+}
+
+#[test]
+fn a_turn_keeps_its_generation_and_the_next_turn_has_the_new_one() {
+    run::alone(
+        "a_turn_keeps_its_generation_and_the_next_turn_has_the_new_one",
+        async || {
+            let (engine, _) = Engine::new(&EngineConfig::default())?;
+            let slot = Slot::new(generation(&engine, 1).await?);
+            ensure!(slot.next_number() == 2);
+            let second = Arc::new(generation(&engine, 2).await?);
+            let turn = slot.current();
+            let old = Arc::downgrade(&slot.replace(second.clone()));
+            ensure!(
+                slot.current().number == 2,
+                "a turn that starts now has the new one"
+            );
+            ensure!(turn.number == 1, "a turn that runs keeps its own");
+            ensure!(old.upgrade().is_some(), "it is alive while a turn has it");
+            drop(turn);
+            ensure!(old.upgrade().is_none(), "it goes with its last turn");
+            ensure!(
+                slot.next_number() == 3,
+                "a number is never given twice, whether its swap came to pass or not"
+            );
+            ensure!(
+                slot.current().plugin.digest() == second.plugin.digest(),
+                "code and number belong together"
+            );
+            Ok(())
+        },
+    );
+}
+
+#[test]
+fn better_code_of_other_bytes_is_not_installed() {
+    run::alone("better_code_of_other_bytes_is_not_installed", async || {
+        let (engine, _) = Engine::new(&EngineConfig::default())?;
+        let limit = Limits::default().component;
+        let slot = Slot::new(generation(&engine, 1).await?);
+        let current = slot.current();
+        let plugin = &current.plugin;
+        let other = engine.optimise(&guests::vm_stamp(2, Mode::Keep)?, limit)?;
+        ensure!(
+            !plugin.install(other),
+            "an image that was compiled for a generation that is over"
+        );
+        let same = engine.optimise(&guests::vm_stamp(1, Mode::Keep)?, limit)?;
+        ensure!(plugin.install(same));
+        ensure!(plugin.code() == vmhost_engine::Code::Optimised);
+        Ok(())
+    });
+}
