@@ -19,7 +19,7 @@ use vmhost_engine::{Engine, EngineConfig, Plugin};
 
 use crate::config::Config;
 use crate::controller::Controller;
-use crate::registry::{Generation, Slot, Wired};
+use crate::registry::{Generation, Slot, Starts, Wired};
 use crate::settle::Settler;
 use crate::sources::Sources;
 use crate::telemetry::Metrics;
@@ -146,6 +146,7 @@ impl Manager {
             grants: Grants::of(&description),
             plugin,
             controllers,
+            starts: Starts::default(),
         };
         self.metrics
             .generation

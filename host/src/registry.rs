@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
+use tokio::sync::Notify;
 use vmhost_core::{Description, Grants};
 use vmhost_engine::Plugin;
 
@@ -22,6 +23,37 @@ pub struct Generation {
     pub grants: Grants,
     /// Its controllers, by name.
     pub controllers: HashMap<String, Wired>,
+    /// Calls that are about to start.
+    pub starts: Starts,
+}
+
+/// Calls of a generation that are about to start: how many, and a bell for when there are none.
+#[derive(Default)]
+pub struct Starts {
+    count: AtomicUsize,
+    none: Notify,
+}
+
+/// A call is about to start on this generation.
+pub struct Starting {
+    /// The generation, from get to settle.
+    pub generation: Arc<Generation>,
+}
+
+impl Starting {
+    fn new(generation: Arc<Generation>) -> Self {
+        generation.starts.count.fetch_add(1, Ordering::SeqCst);
+        Self { generation }
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        let starts = &self.generation.starts;
+        if starts.count.fetch_sub(1, Ordering::SeqCst) == 1 {
+            starts.none.notify_waiters();
+        }
+    }
 }
 
 /// A controller of a generation: the queue that lives on across swaps, and the stores of this generation.
@@ -58,7 +90,18 @@ impl Slot {
         }
     }
 
-    /// The generation of a turn that starts now.
+    /// The generation of a turn whose call is about to start. Until the guard drops, a swap that replaces this generation is not announced.
+    pub fn begin(&self) -> Starting {
+        loop {
+            let starting = Starting::new(self.current());
+            // Counted first, then compared: either the swap sees the count, or this sees the swap.
+            if Arc::ptr_eq(&starting.generation, &self.current()) {
+                return starting;
+            }
+        }
+    }
+
+    /// The present generation.
     pub fn current(&self) -> Arc<Generation> {
         self.current.load_full()
     }
@@ -75,6 +118,17 @@ impl Slot {
 }
 
 impl Generation {
+    /// Resolves when no call is about to start on it: of a generation that was replaced, none ever will again.
+    pub async fn started(&self) {
+        loop {
+            let none = self.starts.none.notified();
+            if self.starts.count.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            none.await;
+        }
+    }
+
     /// The stores of a controller; none: this generation has no such controller, or another one of that name.
     pub fn sources(&self, controller: &Arc<Controller>) -> Option<&Arc<Sources>> {
         let wired = self.controllers.get(&controller.name)?;

@@ -13,7 +13,7 @@ use vmhost_core::Grants;
 use vmhost_engine::Code;
 
 use crate::manager::Manager;
-use crate::registry::{Generation, Slot, Wired};
+use crate::registry::{Generation, Slot, Starts, Wired};
 use crate::watch_files::FileWatch;
 
 /// How long a swap waits for stores that the new generation needs.
@@ -161,6 +161,7 @@ async fn swap(
         grants: Grants::of(&description),
         plugin,
         controllers,
+        starts: Starts::default(),
     });
     let check = checked.elapsed();
 
@@ -171,6 +172,8 @@ async fn swap(
     let before = slot.replace(generation.clone());
     slot.breaker.reset();
     let pause = started.elapsed();
+    // Calls that were about to start on the old code have started when this is announced.
+    before.started().await;
 
     manager
         .metrics

@@ -7,7 +7,7 @@ use vmhost_core::{ObjectName, Outcome, Request, Snapshot};
 use vmhost_engine::CallError;
 
 use crate::controller::Controller;
-use crate::registry::{Generation, Slot};
+use crate::registry::{Generation, Slot, Starting};
 use crate::settle::{Settler, settle};
 use crate::sources::Sources;
 
@@ -29,7 +29,8 @@ pub struct Turn {
 pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Settler>) {
     while let Some(lease) = controller.queue.get().await {
         // Loaded after `get`: no call starts on an older generation after a newer one was announced.
-        let generation = slot.current();
+        let starting = slot.begin();
+        let generation = starting.generation.clone();
         let Some(sources) = generation.sources(&controller).cloned() else {
             return;
         };
@@ -53,7 +54,7 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Sett
         };
         async {
             let _active = Active::new(&controller);
-            let outcome = turn.call(&slot).await;
+            let outcome = turn.call(&slot, starting).await;
             settle(&settler, Arc::new(turn), outcome).await;
         }
         .instrument(span)
@@ -76,7 +77,7 @@ impl Drop for Unsettled<'_> {
 }
 
 impl Turn {
-    async fn call(&self, slot: &Slot) -> Result<Outcome, CallError> {
+    async fn call(&self, slot: &Slot, starting: Starting) -> Result<Outcome, CallError> {
         let failing = self.controller.failing(&self.key);
         let request = Request {
             controller: &self.controller.name,
@@ -90,7 +91,7 @@ impl Turn {
             let _timer = self.controller.metrics.call_time.start_timer();
             self.generation
                 .plugin
-                .call(&request, self.sources.clone())
+                .call(&request, self.sources.clone(), || drop(starting))
                 .await
         };
         match &called {

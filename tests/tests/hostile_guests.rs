@@ -68,7 +68,7 @@ async fn call(plugin: &Plugin) -> Result<Outcome, CallError> {
         attempt: 0,
         last: None,
     };
-    plugin.call(&request, Arc::new(Nothing)).await
+    plugin.call(&request, Arc::new(Nothing), || ()).await
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
+use futures_util::FutureExt;
 use vmhost::registry::{Generation, Slot};
 use vmhost_core::{Grants, Limits};
 use vmhost_engine::{Engine, EngineConfig, Plugin};
@@ -19,6 +20,7 @@ async fn generation(engine: &Engine, number: u64) -> Result<Generation> {
         grants: Grants::of(plugin.description()),
         plugin,
         controllers: HashMap::new(),
+        starts: Default::default(),
     })
 }
 
@@ -49,6 +51,28 @@ fn a_turn_keeps_its_generation_and_the_next_turn_has_the_new_one() {
                 slot.current().plugin.digest() == second.plugin.digest(),
                 "code and number belong together"
             );
+            Ok(())
+        },
+    );
+}
+
+#[test]
+fn a_swap_is_announced_when_no_call_is_about_to_start_on_the_old_code() {
+    run::alone(
+        "a_swap_is_announced_when_no_call_is_about_to_start_on_the_old_code",
+        async || {
+            let (engine, _) = Engine::new(&EngineConfig::default())?;
+            let slot = Slot::new(generation(&engine, 1).await?);
+            let starting = slot.begin();
+            let old = slot.replace(Arc::new(generation(&engine, 2).await?));
+            let mut announced = std::pin::pin!(old.started());
+            ensure!(
+                announced.as_mut().now_or_never().is_none(),
+                "a call is about to start on generation 1"
+            );
+            ensure!(slot.begin().generation.number == 2);
+            drop(starting);
+            announced.await;
             Ok(())
         },
     );

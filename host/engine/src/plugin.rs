@@ -112,11 +112,12 @@ impl Plugin {
         })
     }
 
-    /// One turn: from a snapshot to effects.
+    /// One turn: from a snapshot to effects. `started` is called when there is an instance, just before the guest runs.
     pub async fn call(
         &self,
         request: &Request<'_>,
         reader: Arc<dyn ObjectReader>,
+        started: impl FnOnce(),
     ) -> Result<Outcome, CallError> {
         let pool = self
             .current
@@ -128,6 +129,7 @@ impl Plugin {
             Some(counted) => counted,
             None => self.fresh(&pool).await?,
         };
+        started();
         let outcome = counted
             .instance
             .reconcile(&self.engine, &self.limits, request, reader)
