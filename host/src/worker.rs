@@ -1,6 +1,7 @@
 //! HOT PATH: get, call, settle, done. One worker is one task on the guests' runtime; it waits for a key and never for another worker.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tracing::Instrument;
 use vmhost_core::{ObjectName, Outcome, Request, Snapshot};
@@ -25,9 +26,14 @@ pub struct Turn {
     pub object: Option<Snapshot>,
 }
 
+/// Longest sleep of a worker whose plugin's circuit breaker is open.
+const PAUSE_STEP: Duration = Duration::from_millis(100);
+
 /// Works on keys until the queue is shut down, or until the controller is not part of the plugin any more.
 pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Settler>) {
     while let Some(lease) = controller.queue.get().await {
+        // Neither a full queue nor a quick policy ever makes this task wait: let others have the thread now and then.
+        tokio::task::coop::consume_budget().await;
         // Loaded after `get`: no call starts on an older generation after a newer one was announced.
         let starting = slot.begin();
         let generation = starting.generation.clone();
@@ -35,7 +41,10 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Sett
             return;
         };
         if let Some(pause) = slot.breaker.pause() {
-            controller.queue.add_after(lease.key().clone(), pause);
+            drop(starting);
+            // Waited out here, in steps that a shutdown can end: a key that goes round the queue instead would keep the thread busy.
+            tokio::time::sleep(pause.min(PAUSE_STEP)).await;
+            controller.queue.add_low(lease.key().clone());
             continue;
         }
         // Read now, never from an event.
