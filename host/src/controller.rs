@@ -194,7 +194,7 @@ impl Settings {
     fn of(description: &ControllerDescription, workers: Option<u32>) -> Self {
         let retry = description.retry.clone().unwrap_or_default();
         Self {
-            kind: description.primary.gvk(),
+            kind: description.kind(),
             workers: workers.or(description.concurrency).unwrap_or(WORKERS),
             back_off: BackOff {
                 base: Duration::from_millis(retry.base_ms.into()),

@@ -86,6 +86,10 @@ pub fn follow(controller: &Controller, key: &ObjectName, next: Next) -> Decided 
             controller.queue.add_rate_limited(key.clone());
             TurnResult::Error.into()
         }
+        Next::Finalized => {
+            controller.forget(key);
+            TurnResult::Success.into()
+        }
         Next::Fail(message) => {
             let message = vmhost_core::cut(&message, MESSAGE);
             tracing::error!("reconcile failed for good: {message}");

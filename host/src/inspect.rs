@@ -36,19 +36,21 @@ fn text(file: &Path, inspection: &Inspection) -> String {
         format!("{} {}", description.name, description.version).trim_end(),
     );
     for controller in &description.controllers {
-        let mut about = format!("{}: {}", controller.name, controller.primary.gvk());
-        if let Some(selector) = &controller.primary.label_selector {
-            let _ = write!(about, ", labels {selector}");
-        }
-        if let Some(selector) = &controller.primary.field_selector {
-            let _ = write!(about, ", fields {selector}");
-        }
-        if let Some(fields) = &controller.primary.wanted_fields {
-            let _ = write!(about, ", keeps {}", fields.join(", "));
+        let mut about = format!("{}: {}", controller.name, controller.kind());
+        if let Some(primary) = &controller.primary {
+            if let Some(selector) = &primary.label_selector {
+                let _ = write!(about, ", labels {selector}");
+            }
+            if let Some(selector) = &primary.field_selector {
+                let _ = write!(about, ", fields {selector}");
+            }
+            if let Some(fields) = &primary.wanted_fields {
+                let _ = write!(about, ", keeps {}", fields.join(", "));
+            }
         }
         line("controller", &about);
-        for kind in &controller.reads {
-            line("", &format!("reads {kind}"));
+        for (role, watched) in controller.kinds().skip(1) {
+            line("", &format!("{role:?} {}", watched.gvk()).to_lowercase());
         }
     }
     for permission in &description.permissions {

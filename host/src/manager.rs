@@ -361,7 +361,7 @@ async fn supervise(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Se
 
 /// Do two descriptions of a controller want the same stores?
 fn same_sources(before: Option<&ControllerDescription>, now: &ControllerDescription) -> bool {
-    before.is_some_and(|before| before.primary == now.primary && before.reads == now.reads)
+    before.is_some_and(|before| before.kinds().eq(now.kinds()))
 }
 
 /// Says once what an informer waits for, and counts.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use vmhost_cluster::{Informers, Notice, Store, Subscriber, Subscription, Wanted, WatchSpec};
 use vmhost_core::{
-    ControllerDescription, Gvk, LabelSelector, ListQuery, ObjectName, ObjectReader, Page,
-    ReadError, Snapshot,
+    ControllerDescription, Gvk, LabelSelector, ListQuery, LiveRead, ObjectName, ObjectReader, Page,
+    ReadError, Role, Snapshot,
 };
 
 /// A controller's stores.
@@ -51,19 +51,10 @@ impl Sources {
         namespaces: &[String],
         subscriber: Arc<dyn Subscriber>,
     ) -> Self {
-        let primary = description.primary.gvk();
         let feed = Arc::new(Feed {
             open: AtomicBool::new(false),
             to: subscriber,
         });
-        let wanted = Wanted::fields(description.primary.wanted_fields.clone());
-        let spec = WatchSpec {
-            kind: primary.clone(),
-            namespace: None,
-            label_selector: description.primary.label_selector.clone(),
-            field_selector: description.primary.field_selector.clone(),
-            wanted,
-        };
         let subscribe =
             |spec: WatchSpec, subscriber: Option<Arc<dyn Subscriber>>| -> Vec<Subscription> {
                 let each: Vec<Option<String>> = if namespaces.is_empty() {
@@ -83,17 +74,20 @@ impl Sources {
                     })
                     .collect()
             };
-        let mut kinds = vec![(primary.clone(), subscribe(spec, Some(feed.clone())))];
-        for kind in &description.reads {
-            let spec = WatchSpec {
-                kind: kind.clone(),
-                namespace: None,
-                label_selector: None,
-                field_selector: None,
-                wanted: Wanted::All,
-            };
-            kinds.push((kind.clone(), subscribe(spec, None)));
-        }
+        let kinds = description
+            .kinds()
+            .map(|(role, watched)| {
+                let spec = WatchSpec {
+                    kind: watched.gvk(),
+                    namespace: None,
+                    label_selector: watched.label_selector.clone(),
+                    field_selector: watched.field_selector.clone(),
+                    wanted: Wanted::fields(watched.wanted_fields.clone()),
+                };
+                let to = (role == Role::Primary).then(|| feed.clone() as Arc<dyn Subscriber>);
+                (watched.gvk(), subscribe(spec, to))
+            })
+            .collect();
         Self { feed, kinds }
     }
 
@@ -217,5 +211,13 @@ impl ObjectReader for Sources {
         }
         page.objects = found;
         Ok(page)
+    }
+
+    fn get_live(&self, kind: Gvk, _: ObjectName) -> LiveRead<Option<Snapshot>> {
+        Box::pin(async move { Err(ReadError::NotWatched(kind.to_string())) })
+    }
+
+    fn list_live(&self, query: ListQuery) -> LiveRead<Page> {
+        Box::pin(async move { Err(ReadError::NotWatched(query.kind.to_string())) })
     }
 }

@@ -93,6 +93,8 @@ impl Turn {
             kind: &self.controller.kind,
             name: &self.key,
             object: self.object.clone(),
+            previous: None,
+            deleting: false,
             attempt: failing.as_ref().map_or(0, |failing| failing.attempt),
             last: failing.as_ref().and_then(|failing| failing.last.as_ref()),
         };

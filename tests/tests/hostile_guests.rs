@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use vmhost_core::{Effect, Gvk, Limits, Next, ObjectName, Outcome, Snapshot};
-use vmhost_core::{ListQuery, Object, ObjectReader, Page, ReadError, Request};
+use vmhost_core::{ListQuery, LiveRead, Object, ObjectReader, Page, ReadError, Request};
 use vmhost_engine::{CallError, Code, Engine, EngineConfig, Image, Plugin};
 use vmhost_tests::bad::{self, Bad};
 use vmhost_tests::guests::{self, Mode};
@@ -26,6 +26,14 @@ impl ObjectReader for Nothing {
 
     fn list(&self, _: &ListQuery) -> Result<Page, ReadError> {
         Ok(Page::default())
+    }
+
+    fn get_live(&self, _: Gvk, _: ObjectName) -> LiveRead<Option<Snapshot>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn list_live(&self, _: ListQuery) -> LiveRead<Page> {
+        Box::pin(async { Ok(Page::default()) })
     }
 }
 
@@ -65,6 +73,8 @@ async fn call(plugin: &Plugin) -> Result<Outcome, CallError> {
         kind: &Gvk::new("cloud.waibizi.com", "v1", "VirtualMachine"),
         name: &name,
         object: Some(Arc::new(object)),
+        previous: None,
+        deleting: false,
         attempt: 0,
         last: None,
     };

@@ -206,6 +206,8 @@ pub enum Next {
     Retry(String),
     /// A terminal error.
     Fail(String),
+    /// The clean-up is done.
+    Finalized,
 }
 
 /// What a turn decided.

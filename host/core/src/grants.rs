@@ -11,6 +11,7 @@ use crate::key::Gvk;
 pub struct Grants {
     permissions: Vec<Permission>,
     kinds: Vec<Gvk>,
+    claims: Vec<String>,
 }
 
 /// An effect outside the grants.
@@ -32,6 +33,7 @@ impl Grants {
         Self {
             permissions: description.permissions.clone(),
             kinds: watched_kinds(description),
+            claims: claims(description),
         }
     }
 
@@ -42,6 +44,11 @@ impl Grants {
             .filter(|kind| !self.kinds.contains(kind))
             .map(|kind| format!("watch {kind}"))
             .collect();
+        wider.extend(
+            claims(description)
+                .into_iter()
+                .filter(|claim| !self.claims.contains(claim)),
+        );
         for permission in &description.permissions {
             wider.extend(self.missing_of(permission));
         }
@@ -142,12 +149,24 @@ impl Permission {
 }
 
 fn watched_kinds(description: &Description) -> Vec<Gvk> {
-    let mut kinds = Vec::new();
-    for controller in &description.controllers {
-        kinds.push(controller.primary.gvk());
-        kinds.extend(controller.reads.iter().cloned());
-    }
-    kinds
+    description
+        .controllers
+        .iter()
+        .flat_map(|controller| controller.kinds().map(|(_, watched)| watched.gvk()))
+        .collect()
+}
+
+/// What it wants of the cluster besides watches and permissions, in a person's words.
+fn claims(description: &Description) -> Vec<String> {
+    let finalizers = description.controllers.iter().filter_map(|controller| {
+        let finalizer = controller.finalizer.as_deref()?;
+        Some(format!("finalizer {finalizer} on {}", controller.kind()))
+    });
+    let definitions = description.definitions().iter().filter_map(|definition| {
+        let name = definition.pointer("/metadata/name")?.as_str()?;
+        Some(format!("install CustomResourceDefinition {name}"))
+    });
+    finalizers.chain(definitions).collect()
 }
 
 fn asked(verb: Verb, target: &Target) -> String {
@@ -250,10 +269,20 @@ mod tests {
         let mut other = narrow.clone();
         other.controllers[0]
             .reads
-            .push(Gvk::new("", "v1", "Secret"));
+            .push(crate::description::Watched {
+                version: "v1".into(),
+                kind: "Secret".into(),
+                ..Default::default()
+            });
         assert_eq!(
             Grants::of(&narrow).check_description(&other).unwrap_err().0,
             ["watch Secret.v1"]
+        );
+        other.controllers[0].reads.clear();
+        other.controllers[0].finalizer = Some("example.com/x".into());
+        assert_eq!(
+            Grants::of(&narrow).check_description(&other).unwrap_err().0,
+            ["finalizer example.com/x on Pod.v1"]
         );
     }
 }

@@ -15,7 +15,8 @@ pub mod selector;
 pub mod text;
 
 pub use description::{
-    ControllerDescription, Description, DescriptionError, Permission, PrimaryKind, Verb,
+    Changed, ControllerDescription, Description, DescriptionError, MapBy, Permission,
+    PredicateDescription, Retry, Role, Timer, Verb, Watched,
 };
 pub use effect::{
     Apply, Create, Delete, Effect, Event, EventType, Next, Outcome, Patch, PatchType, Propagation,
@@ -24,7 +25,7 @@ pub use grants::{Denied, Grants, Wider};
 pub use key::{Gvk, ObjectKey, ObjectName};
 pub use limits::Limits;
 pub use object::{Object, ObjectHead, Snapshot};
-pub use read::{ListQuery, ObjectReader, Page, ReadError};
-pub use request::{Refusal, Request};
+pub use read::{IndexMatch, ListQuery, LiveRead, ObjectReader, Page, ReadError};
+pub use request::{Change, MapRequest, Refusal, Request};
 pub use selector::LabelSelector;
 pub use text::{cut, one_line};

@@ -1,4 +1,6 @@
-//! The one door through which a policy reads the cluster: the engine calls it, the host's stores stand behind it.
+//! The one door through which a policy reads the cluster: the engine calls it, the host's stores and connection stand behind it.
+
+use std::pin::Pin;
 
 use crate::key::{Gvk, ObjectName};
 use crate::object::Snapshot;
@@ -12,6 +14,17 @@ pub enum ReadError {
     TooLarge(u32),
     /// The question makes no sense.
     Invalid(String),
+    /// The API server did not answer, or refused.
+    Unavailable(String),
+}
+
+/// Objects whose indexed field has this value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexMatch {
+    /// The index, by the name that the description gave it.
+    pub name: String,
+    /// The value.
+    pub value: String,
 }
 
 /// Which objects to list. Mirrors `query` of `wit/v1/cluster.wit`.
@@ -23,9 +36,13 @@ pub struct ListQuery {
     pub namespace: Option<String>,
     /// A label selector; none: all.
     pub label_selector: Option<String>,
+    /// Only those with a value in an index. Not of live reads.
+    pub index: Option<IndexMatch>,
+    /// Only those with this uid among their owner references. Not of live reads.
+    pub owner: Option<String>,
     /// At most so many objects.
     pub limit: usize,
-    /// The `next` of the page before: list what sorts behind it.
+    /// The `next` of the page before.
     pub after: Option<String>,
 }
 
@@ -38,10 +55,17 @@ pub struct Page {
     pub next: Option<String>,
 }
 
-/// Reads from stores that are synced. Never waits.
+/// A read that is on its way to the API server. The engine awaits it within the call's deadline; it does not have to end by itself.
+pub type LiveRead<T> = Pin<Box<dyn Future<Output = Result<T, ReadError>> + Send>>;
+
+/// Reads of a running call. Those from stores never wait.
 pub trait ObjectReader: Send + Sync {
     /// One object; `Ok(None)`: it does not exist.
     fn get(&self, kind: &Gvk, name: &ObjectName) -> Result<Option<Snapshot>, ReadError>;
     /// Objects of one kind.
     fn list(&self, query: &ListQuery) -> Result<Page, ReadError>;
+    /// One object, from the API server.
+    fn get_live(&self, kind: Gvk, name: ObjectName) -> LiveRead<Option<Snapshot>>;
+    /// Objects of one kind, from the API server.
+    fn list_live(&self, query: ListQuery) -> LiveRead<Page>;
 }

@@ -1,6 +1,10 @@
 //! What a policy may import: log, config, cluster. WASI is wasmtime's own.
 
-use vmhost_core::{ListQuery, ObjectKey, ReadError, Snapshot, cut, one_line};
+use std::sync::Arc;
+
+use vmhost_core::{
+    IndexMatch, ListQuery, ObjectKey, ObjectReader, Page, ReadError, Snapshot, cut, one_line,
+};
 
 use crate::bindings::v1::{cluster, config, lift_gvk, lift_key, log, types};
 use crate::state::HostState;
@@ -73,37 +77,64 @@ impl cluster::Host for HostState {
         &mut self,
         query: cluster::Query,
     ) -> wasmtime::Result<Result<cluster::Page, cluster::ReadError>> {
-        Ok(self.list_page(query))
+        let metadata = query.metadata_only;
+        Ok(self
+            .reader()
+            .and_then(|reader| reader.list(&lift_query(query)).map_err(lower_error))
+            .and_then(|page| self.lower_page(&page, metadata)))
+    }
+
+    async fn get_live(
+        &mut self,
+        key: types::ObjectKeyResult,
+    ) -> wasmtime::Result<Result<Option<String>, cluster::ReadError>> {
+        let key = lift_key(key);
+        let read = match self.reader() {
+            Ok(reader) => reader.get_live(key.kind, key.name),
+            Err(error) => return Ok(Err(error)),
+        };
+        Ok(read.await.map_err(lower_error).and_then(|object| {
+            let mut room = self.read_limit;
+            object
+                .map(|object| copy(&object, &mut room, self.read_limit))
+                .transpose()
+        }))
+    }
+
+    async fn list_live(
+        &mut self,
+        query: cluster::Query,
+    ) -> wasmtime::Result<Result<cluster::Page, cluster::ReadError>> {
+        let metadata = query.metadata_only;
+        let read = match self.reader() {
+            Ok(reader) => reader.list_live(lift_query(query)),
+            Err(error) => return Ok(Err(error)),
+        };
+        Ok(read
+            .await
+            .map_err(lower_error)
+            .and_then(|page| self.lower_page(&page, metadata)))
     }
 }
 
 impl HostState {
-    fn read(&self, key: &ObjectKey) -> Result<Option<Snapshot>, cluster::ReadError> {
-        let Some(reader) = &self.reader else {
-            return Err(not_running());
-        };
-        reader.get(&key.kind, &key.name).map_err(lower_error)
+    fn reader(&self) -> Result<&Arc<dyn ObjectReader>, cluster::ReadError> {
+        self.reader.as_ref().ok_or_else(not_running)
     }
 
-    fn list_page(&self, query: cluster::Query) -> Result<cluster::Page, cluster::ReadError> {
-        let Some(reader) = &self.reader else {
-            return Err(not_running());
-        };
-        let page = reader
-            .list(&ListQuery {
-                kind: lift_gvk(query.kind),
-                namespace: query.namespace,
-                label_selector: query.label_selector,
-                limit: if query.limit == 0 { PAGE } else { query.limit } as usize,
-                after: query.continue_,
-            })
-            .map_err(lower_error)?;
+    fn read(&self, key: &ObjectKey) -> Result<Option<Snapshot>, cluster::ReadError> {
+        self.reader()?
+            .get(&key.kind, &key.name)
+            .map_err(lower_error)
+    }
+
+    fn lower_page(&self, page: &Page, metadata: bool) -> Result<cluster::Page, cluster::ReadError> {
         let mut room = self.read_limit;
         let objects = page
             .objects
             .iter()
             .map(|object| {
-                if query.metadata_only {
+                if metadata {
                     metadata_only(object, &mut room, self.read_limit)
                 } else {
                     copy(object, &mut room, self.read_limit)
@@ -112,8 +143,23 @@ impl HostState {
             .collect::<Result<_, _>>()?;
         Ok(cluster::Page {
             objects,
-            continue_: page.next,
+            continue_: page.next.clone(),
         })
+    }
+}
+
+fn lift_query(query: cluster::Query) -> ListQuery {
+    ListQuery {
+        kind: lift_gvk(query.kind),
+        namespace: query.namespace,
+        label_selector: query.label_selector,
+        index: query.index.map(|index| IndexMatch {
+            name: index.name,
+            value: index.value,
+        }),
+        owner: query.owner,
+        limit: if query.limit == 0 { PAGE } else { query.limit } as usize,
+        after: query.continue_,
     }
 }
 
@@ -126,6 +172,7 @@ fn lower_error(error: ReadError) -> cluster::ReadError {
         ReadError::NotWatched(what) => cluster::ReadError::NotWatched(what),
         ReadError::TooLarge(limit) => cluster::ReadError::TooLarge(limit),
         ReadError::Invalid(reason) => cluster::ReadError::Invalid(reason),
+        ReadError::Unavailable(reason) => cluster::ReadError::Unavailable(reason),
     }
 }
 

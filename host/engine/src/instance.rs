@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use vmhost_core::{Limits, ObjectReader, Outcome, Request};
+use vmhost_core::{Limits, MapRequest, ObjectName, ObjectReader, Outcome, Request};
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::bindings::v1;
@@ -90,6 +90,24 @@ impl Instance {
         let called = within(
             limits.call_timeout,
             v1::reconcile(&self.plugin, &mut self.store, request),
+        )
+        .await;
+        self.end(limits, called)
+    }
+
+    /// Calls `map-changes`. After an error the instance must be dropped; a text of the policy's own is none.
+    pub(crate) async fn map(
+        &mut self,
+        engine: &Engine,
+        limits: &Limits,
+        request: &MapRequest<'_>,
+        reader: Arc<dyn ObjectReader>,
+    ) -> Result<Result<Vec<ObjectName>, String>, CallError> {
+        self.begin(limits, Some(reader));
+        let _active = engine.ticker().enter();
+        let called = within(
+            limits.call_timeout,
+            v1::map(&self.plugin, &mut self.store, request),
         )
         .await;
         self.end(limits, called)

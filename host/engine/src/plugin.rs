@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use vmhost_core::{Description, Limits, ObjectReader, Outcome, Request};
+use vmhost_core::{Description, Limits, MapRequest, ObjectName, ObjectReader, Outcome, Request};
 
 use crate::engine::{Code, Engine, Image};
 use crate::error::{CallError, LoadError};
@@ -119,30 +119,58 @@ impl Plugin {
         reader: Arc<dyn ObjectReader>,
         started: impl FnOnce(),
     ) -> Result<Outcome, CallError> {
+        let (pool, mut counted) = self.take().await?;
+        started();
+        let outcome = counted
+            .instance
+            .reconcile(&self.engine, &self.limits, request, reader)
+            .await?;
+        self.give_back(&pool, counted);
+        Ok(outcome)
+    }
+
+    /// Maps changes of other objects to keys. `started` as for [`Plugin::call`]. The inner error is the policy's own text.
+    pub async fn map(
+        &self,
+        request: &MapRequest<'_>,
+        reader: Arc<dyn ObjectReader>,
+        started: impl FnOnce(),
+    ) -> Result<Result<Vec<ObjectName>, String>, CallError> {
+        let (pool, mut counted) = self.take().await?;
+        started();
+        let names = counted
+            .instance
+            .map(&self.engine, &self.limits, request, reader)
+            .await?;
+        self.give_back(&pool, counted);
+        Ok(names)
+    }
+
+    /// An instance of the present image, idle or new.
+    async fn take(&self) -> Result<(Arc<Pool>, Counted), CallError> {
         let pool = self
             .current
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let idle = pool.lock().pop();
-        let mut counted = match idle {
+        let counted = match idle {
             Some(counted) => counted,
             None => self.fresh(&pool).await?,
         };
-        started();
-        let outcome = counted
-            .instance
-            .reconcile(&self.engine, &self.limits, request, reader)
-            .await?;
+        Ok((pool, counted))
+    }
+
+    /// An instance whose call ended well may serve another, unless its image was replaced meanwhile.
+    fn give_back(&self, pool: &Arc<Pool>, counted: Counted) {
         if counted.instance.calls_left > 0
             && Arc::ptr_eq(
-                &pool,
+                pool,
                 &self.current.read().unwrap_or_else(PoisonError::into_inner),
             )
         {
             pool.lock().push(counted);
         }
-        Ok(outcome)
     }
 
     async fn fresh(&self, pool: &Pool) -> Result<Counted, CallError> {

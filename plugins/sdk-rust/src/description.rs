@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::bindings::vmhost::plugin::types::Gvk;
+use crate::watch::{Map, Watch};
 
 /// What a plugin says about itself.
 #[derive(Clone, Debug, Serialize)]
@@ -14,6 +15,14 @@ pub struct Description {
     version: String,
     controllers: Vec<Controller>,
     permissions: Vec<Permission>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    setup: Option<Setup>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Setup {
+    custom_resource_definitions: Vec<serde_json::Value>,
 }
 
 /// A group, version and kind.
@@ -25,37 +34,64 @@ pub struct Kind {
     kind: &'static str,
 }
 
-/// One controller: a primary kind and how its keys are worked on.
-#[derive(Clone, Debug, Serialize)]
+/// One controller: what its keys are, what wakes them, and how they are worked on.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Controller {
     name: String,
-    primary: Primary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    primary: Option<Watch>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timer: Option<Timer>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    reads: Vec<Kind>,
+    owns: Vec<Watch>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    watches: Vec<Watch>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reads: Vec<Watch>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finalizer: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    previous: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_source: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     concurrency: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry: Option<Retry>,
+    #[serde(skip_serializing_if = "Retry::is_default")]
+    retry: Retry,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Primary {
-    #[serde(flatten)]
-    kind: Kind,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label_selector: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    field_selector: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wanted_fields: Option<Vec<String>>,
+enum Timer {
+    EveryMs(u32),
+    Once(bool),
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Retry {
-    base_ms: u32,
-    cap_ms: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base_ms: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cap_ms: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_retries: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bucket: Option<Bucket>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Bucket {
+    per_second: u32,
+    burst: u32,
+}
+
+impl Retry {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Something that the plugin's effects may do.
@@ -116,6 +152,7 @@ impl Description {
             version: String::new(),
             controllers: Vec::new(),
             permissions: Vec::new(),
+            setup: None,
         }
     }
 
@@ -137,6 +174,15 @@ impl Description {
         self
     }
 
+    /// Adds a CustomResourceDefinition that the host installs before the controllers start, if the operator allows it (`--install-crds`).
+    pub fn install(mut self, definition: serde_json::Value) -> Self {
+        self.setup
+            .get_or_insert_default()
+            .custom_resource_definitions
+            .push(definition);
+        self
+    }
+
     /// The document that `describe` returns.
     pub fn to_json(&self) -> String {
         // Only maps with keys that are no strings can fail, and there are none.
@@ -145,44 +191,69 @@ impl Description {
 }
 
 impl Controller {
-    /// A controller whose keys are the objects of one kind.
-    pub fn new(name: &str, primary: Kind) -> Self {
-        let primary = Primary {
-            kind: primary,
-            label_selector: None,
-            field_selector: None,
-            wanted_fields: None,
-        };
+    /// A controller whose keys are the objects of one kind (controller-runtime's `For`).
+    pub fn new(name: &str, primary: impl Into<Watch>) -> Self {
         Self {
             name: name.into(),
-            primary,
-            reads: Vec::new(),
-            concurrency: None,
-            retry: None,
+            primary: Some(primary.into()),
+            ..Self::default()
         }
     }
 
-    /// Only objects with these labels.
-    pub fn label_selector(mut self, selector: &str) -> Self {
-        self.primary.label_selector = Some(selector.into());
+    /// A controller without a kind of its own: one turn at the start, and then one every so many milliseconds.
+    pub fn every_ms(name: &str, ms: u32) -> Self {
+        Self {
+            name: name.into(),
+            timer: Some(Timer::EveryMs(ms)),
+            ..Self::default()
+        }
+    }
+
+    /// A controller without a kind of its own: one turn at the start, and one after each swap.
+    pub fn once(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            timer: Some(Timer::Once(true)),
+            ..Self::default()
+        }
+    }
+
+    /// A kind whose objects it makes, with a controller reference to the primary (controller-runtime's `Owns`).
+    pub fn owns(mut self, watch: impl Into<Watch>) -> Self {
+        self.owns.push(watch.into());
         self
     }
 
-    /// Only objects with these fields, such as `metadata.name=x`.
-    pub fn field_selector(mut self, selector: &str) -> Self {
-        self.primary.field_selector = Some(selector.into());
+    /// Another kind that wakes keys (controller-runtime's `Watches`).
+    pub fn watches(mut self, watch: impl Into<Watch>, map: Map) -> Self {
+        let mut watch = watch.into();
+        watch.map = Some(map);
+        self.watches.push(watch);
         self
     }
 
-    /// The snapshots hold only these fields (dotted paths) besides `apiVersion`, `kind` and `metadata`.
-    pub fn wanted_fields(mut self, fields: &[&str]) -> Self {
-        self.primary.wanted_fields = Some(fields.iter().map(|&field| field.into()).collect());
+    /// Another kind that is read through [`crate::cluster`]. It wakes nobody.
+    pub fn reads(mut self, watch: impl Into<Watch>) -> Self {
+        self.reads.push(watch.into());
         self
     }
 
-    /// Another kind that is read through [`crate::cluster`].
-    pub fn reads(mut self, kind: Kind) -> Self {
-        self.reads.push(kind);
+    /// Put on each object before the policy first sees it; the policy is called with `deleting`, and the finalizer is taken off when it says
+    /// [`Outcome::finalized`](crate::Outcome::finalized). `domain/name`.
+    pub fn finalizer(mut self, finalizer: &str) -> Self {
+        self.finalizer = Some(finalizer.into());
+        self
+    }
+
+    /// `request.previous` holds the object as of the last turn that succeeded.
+    pub fn previous(mut self) -> Self {
+        self.previous = true;
+        self
+    }
+
+    /// Who the Events are from (`reportingController`). Default: made of the names of plugin and controller.
+    pub fn event_source(mut self, source: &str) -> Self {
+        self.event_source = Some(source.into());
         self
     }
 
@@ -192,12 +263,21 @@ impl Controller {
         self
     }
 
-    /// Back-off of a failing key, in milliseconds.
+    /// Back-off of a failing key, in milliseconds: the first delay, which doubles, and the longest.
     pub fn retry_ms(mut self, base: u32, cap: u32) -> Self {
-        self.retry = Some(Retry {
-            base_ms: base,
-            cap_ms: cap,
-        });
+        (self.retry.base_ms, self.retry.cap_ms) = (Some(base), Some(cap));
+        self
+    }
+
+    /// After so many retries of a failure the key is dropped and reported, until the object or the plugin changes.
+    pub fn max_retries(mut self, retries: u32) -> Self {
+        self.retry.max_retries = Some(retries);
+        self
+    }
+
+    /// A rate limit over the retries of all keys together.
+    pub fn retry_bucket(mut self, per_second: u32, burst: u32) -> Self {
+        self.retry.bucket = Some(Bucket { per_second, burst });
         self
     }
 }

@@ -40,6 +40,11 @@ impl Outcome {
         Self::new(Next::Fail(message.into()))
     }
 
+    /// The clean-up of an object that is being deleted is done: the host takes the finalizer off when all effects have been carried out.
+    pub fn finalized() -> Self {
+        Self::new(Next::Finalized)
+    }
+
     /// Adds an effect. They are carried out in order.
     pub fn with(mut self, effect: impl Into<Effect>) -> Self {
         self.effects.push(effect.into());
@@ -71,6 +76,12 @@ impl Apply {
     /// Fails where another manager owns a field with another value.
     pub fn polite(mut self) -> Self {
         self.force = false;
+        self
+    }
+
+    /// Only if the object still has this resourceVersion.
+    pub fn if_version(mut self, version: &str) -> Self {
+        self.if_version = Some(version.into());
         self
     }
 

@@ -28,6 +28,7 @@ mod description;
 mod effects;
 mod error;
 mod request;
+mod watch;
 
 /// What `wit-bindgen` made of `wit/v1`.
 #[doc(hidden)]
@@ -48,13 +49,14 @@ pub mod bindings {
 }
 
 pub use bindings::vmhost::plugin::types::{
-    Apply, Create, Delete, Effect, Event, EventType, Next, ObjectKey, Outcome, Patch, PatchType,
-    Propagation, Refusal, Request,
+    Apply, Change, Create, Delete, Effect, Event, EventType, MapRequest, Next, ObjectKey,
+    ObjectName, Outcome, Patch, PatchType, Propagation, Refusal, Request,
 };
 pub use bindings::vmhost::plugin::{cluster, config};
 pub use description::{Controller, Description, Kind, Permission, Verb};
 pub use effects::JsonPatch;
 pub use error::{Error, Result};
+pub use watch::{Map, Predicates, Watch};
 
 /// What a plugin is.
 pub trait Policy {
@@ -64,6 +66,12 @@ pub trait Policy {
     /// One turn: look at the snapshot, return what is to be done. An `Err` is a transient failure: the key is tried again, rate limited. It must not count on
     /// memory of earlier calls.
     fn reconcile(request: &Request) -> Result<Outcome>;
+
+    /// For watches with [`Map::Guest`]: which objects of the controller's primary kind have to be looked at because of these changes. An `Err` is a transient failure:
+    /// the same changes come again, rate limited.
+    fn map_changes(_request: &MapRequest) -> Result<Vec<ObjectName>> {
+        Ok(Vec::new())
+    }
 }
 
 /// Makes a [`Policy`] the component's one export.
@@ -80,17 +88,25 @@ macro_rules! export {
                     <$policy as $crate::Policy>::reconcile(&request)
                         .unwrap_or_else(|error| $crate::Outcome::retry(error.to_string()))
                 }
+                fn map_changes(
+                    request: $crate::MapRequest,
+                ) -> ::std::result::Result<::std::vec::Vec<$crate::ObjectName>, ::std::string::String>
+                {
+                    <$policy as $crate::Policy>::map_changes(&request)
+                        .map_err(|error| error.to_string())
+                }
             }
             #[cfg(target_family = "wasm")]
     $crate::bindings::export!(Export with_types_in $crate::bindings);
             // Linkers of native libraries do not take the component model's names; the policy counts as used all the same.
             #[cfg(not(target_family = "wasm"))]
-            const _: (
-                fn() -> ::std::string::String,
-                fn($crate::Request) -> $crate::Outcome,
-            ) = {
+            const _: fn() = || {
                 use $crate::bindings::exports::vmhost::plugin::controller::Guest;
-                (<Export as Guest>::describe, <Export as Guest>::reconcile)
+                let _ = (
+                    <Export as Guest>::describe,
+                    <Export as Guest>::reconcile,
+                    <Export as Guest>::map_changes,
+                );
             };
         };
     };
@@ -114,6 +130,9 @@ macro_rules! info { ($($arg:tt)*) => { $crate::log($crate::Level::Info, &::std::
 /// Logs at level warn, in the form of `format!`. In native tests it does nothing.
 #[macro_export]
 macro_rules! warn { ($($arg:tt)*) => { $crate::log($crate::Level::Warn, &::std::format!($($arg)*)) } }
+/// Logs at level error, in the form of `format!`. In native tests it does nothing.
+#[macro_export]
+macro_rules! error { ($($arg:tt)*) => { $crate::log($crate::Level::Error, &::std::format!($($arg)*)) } }
 /// Logs at level debug, in the form of `format!`. In native tests it does nothing.
 #[macro_export]
 macro_rules! debug { ($($arg:tt)*) => { $crate::log($crate::Level::Debug, &::std::format!($($arg)*)) } }

@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 impl Request {
     /// The object as a type of the policy's own, which names only the fields that it needs; none: the object is gone.
     pub fn object<T: DeserializeOwned>(&self) -> Result<Option<T>> {
-        let Some(text) = &self.object else {
-            return Ok(None);
-        };
-        serde_json::from_str(text)
-            .map(Some)
-            .map_err(|error| Error::new(format!("the object cannot be read: {error}")))
+        read(self.object.as_deref())
+    }
+
+    /// The object as of this key's last turn that succeeded, for a controller that asked for [`previous`](crate::Controller::previous).
+    pub fn previous<T: DeserializeOwned>(&self) -> Result<Option<T>> {
+        read(self.previous.as_deref())
     }
 
     /// A request as the host would make it, for native tests.
@@ -23,10 +23,18 @@ impl Request {
             controller: controller.into(),
             key,
             object: object.map(Into::into),
+            previous: None,
+            deleting: false,
             attempt: 0,
             last: None,
         }
     }
+}
+
+fn read<T: DeserializeOwned>(text: Option<&str>) -> Result<Option<T>> {
+    text.map(serde_json::from_str)
+        .transpose()
+        .map_err(|error| Error::new(format!("the object cannot be read: {error}")))
 }
 
 impl ObjectKey {

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use vmhost_plugin::{
-    Controller, Description, Kind, Outcome, Patch, Permission, Policy, Request, Result, Verb,
+    Controller, Description, Kind, Outcome, Patch, Permission, Policy, Request, Result, Verb, Watch,
 };
 
 const VIRTUAL_MACHINE: Kind = Kind::new("cloud.waibizi.com", "v1", "VirtualMachine");
@@ -25,9 +25,10 @@ impl Policy for Vm {
     fn describe() -> Description {
         Description::new("vm")
             .version(env!("CARGO_PKG_VERSION"))
-            .controller(
-                Controller::new("virtualmachines", VIRTUAL_MACHINE).wanted_fields(&["spec.status"]),
-            )
+            .controller(Controller::new(
+                "virtualmachines",
+                Watch::new(VIRTUAL_MACHINE).wanted_fields(&["spec.status"]),
+            ))
             .permission(Permission::new(VIRTUAL_MACHINE, &[Verb::Patch]))
     }
 

@@ -1,13 +1,17 @@
 //! Bindings of `wit/v1`, and the conversion from and to core's types. Nothing else in the host names a generated type.
 
 use vmhost_core as core;
-use vmhost_core::{Gvk, ObjectKey, ObjectName, Outcome, Request};
+use vmhost_core::{Gvk, MapRequest, ObjectKey, ObjectName, Outcome, Request};
 
 mod generated {
     wasmtime::component::bindgen!({
         path: "../../wit/v1",
         world: "plugin",
-        imports: { default: trappable },
+        imports: {
+            "vmhost:plugin/cluster.get-live": async | trappable,
+            "vmhost:plugin/cluster.list-live": async | trappable,
+            default: trappable,
+        },
         exports: { default: async },
         ownership: Borrowing { duplicate_if_necessary: true },
     });
@@ -45,6 +49,8 @@ pub(crate) async fn reconcile(
             name: request.name.name(),
         },
         object: request.object.as_ref().map(|object| &*object.text),
+        previous: request.previous.as_ref().map(|object| &*object.text),
+        deleting: request.deleting,
         attempt: request.attempt,
         last,
     };
@@ -53,6 +59,35 @@ pub(crate) async fn reconcile(
         .call_reconcile(store, lowered)
         .await?;
     Ok(lift_outcome(outcome))
+}
+
+/// Calls `map-changes`: the keys, or what the policy says went wrong.
+pub(crate) async fn map(
+    plugin: &Plugin,
+    store: &mut wasmtime::Store<crate::state::HostState>,
+    request: &MapRequest<'_>,
+) -> wasmtime::Result<Result<Vec<ObjectName>, String>> {
+    fn text(object: &Option<core::Snapshot>) -> Option<&str> {
+        object.as_ref().map(|object| &*object.text)
+    }
+    let changes: Vec<types::Change<'_>> = request
+        .changes
+        .iter()
+        .map(|change| types::Change {
+            old: text(&change.old),
+            new: text(&change.new),
+        })
+        .collect();
+    let lowered = controller::MapRequest {
+        controller: request.controller,
+        changes: &changes,
+    };
+    let names = plugin
+        .vmhost_plugin_controller()
+        .call_map_changes(store, lowered)
+        .await?;
+    let lift = |name: types::ObjectName| ObjectName::new(name.namespace.as_deref(), &name.name);
+    Ok(names.map(|names| names.into_iter().map(lift).collect()))
 }
 
 pub(crate) fn lift_gvk(kind: types::GvkResult) -> Gvk {
@@ -80,6 +115,7 @@ fn lift_outcome(outcome: controller::Outcome) -> Outcome {
             Next::Requeue => core::Next::Requeue,
             Next::Retry(message) => core::Next::Retry(message),
             Next::Fail(message) => core::Next::Fail(message),
+            Next::Finalized => core::Next::Finalized,
         },
     }
 }

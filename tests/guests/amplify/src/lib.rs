@@ -27,6 +27,8 @@ impl Guest for Amplify {
             next: Next::AwaitChange,
         }
     }
+
+    kit::no_map!();
 }
 
 kit::export!(Amplify with_types_in kit);

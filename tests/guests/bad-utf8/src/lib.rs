@@ -17,6 +17,8 @@ impl Guest for BadUtf8 {
             next: Next::Retry(text),
         }
     }
+
+    kit::no_map!();
 }
 
 kit::export!(BadUtf8 with_types_in kit);

@@ -30,6 +30,8 @@ impl Guest for Describe {
     fn reconcile(_: Request) -> Outcome {
         kit::done()
     }
+
+    kit::no_map!();
 }
 
 kit::export!(Describe with_types_in kit);

@@ -16,6 +16,8 @@ impl Guest for EatMemoryInDescribe {
     fn reconcile(_: Request) -> Outcome {
         kit::done()
     }
+
+    kit::no_map!();
 }
 
 kit::export!(EatMemoryInDescribe with_types_in kit);

@@ -18,7 +18,7 @@ wit_bindgen::generate!({
     generate_all,
 });
 
-use exports::vmhost::plugin::controller::{Guest, Outcome, Request};
+use exports::vmhost::plugin::controller::{Guest, MapRequest, ObjectName, Outcome, Request};
 use vmhost::plugin::types::Next;
 
 struct FutureImport;
@@ -34,6 +34,10 @@ impl Guest for FutureImport {
             effects: Vec::new(),
             next: Next::AwaitChange,
         }
+    }
+
+    fn map_changes(_: MapRequest) -> Result<Vec<ObjectName>, String> {
+        Ok(Vec::new())
     }
 }
 

@@ -28,6 +28,18 @@ pub fn vm_policy(plugin: &str) -> String {
     )
 }
 
+/// The `map-changes` of a guest that has no watch which it maps itself.
+#[macro_export]
+macro_rules! no_map {
+    () => {
+        fn map_changes(
+            _: $crate::MapRequest,
+        ) -> ::std::result::Result<::std::vec::Vec<$crate::ObjectName>, ::std::string::String> {
+            ::std::result::Result::Ok(::std::vec::Vec::new())
+        }
+    };
+}
+
 /// The turn that changes nothing.
 pub fn done() -> Outcome {
     Outcome {

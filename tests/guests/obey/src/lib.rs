@@ -73,6 +73,8 @@ impl Guest for Obey {
             next: next(&orders["next"]),
         }
     }
+
+    kit::no_map!();
 }
 
 fn turn(request: &Request, object: &Value) -> Value {

@@ -26,6 +26,8 @@ impl Guest for Recurse {
             next: Next::Retry(depth.to_string()),
         }
     }
+
+    kit::no_map!();
 }
 
 kit::export!(Recurse with_types_in kit);

@@ -14,6 +14,8 @@ impl Guest for SpinInDescribe {
     fn reconcile(_: Request) -> Outcome {
         kit::done()
     }
+
+    kit::no_map!();
 }
 
 kit::export!(SpinInDescribe with_types_in kit);

@@ -28,6 +28,8 @@ impl Guest for StateLeak {
             next: Next::AwaitChange,
         }
     }
+
+    kit::no_map!();
 }
 
 kit::export!(StateLeak with_types_in kit);

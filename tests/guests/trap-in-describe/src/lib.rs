@@ -12,6 +12,8 @@ impl Guest for TrapInDescribe {
     fn reconcile(_: Request) -> Outcome {
         kit::done()
     }
+
+    kit::no_map!();
 }
 
 kit::export!(TrapInDescribe with_types_in kit);

@@ -12,6 +12,8 @@ impl Guest for Trap {
     fn reconcile(request: Request) -> Outcome {
         panic!("this policy always panics, at {}", request.key.name)
     }
+
+    kit::no_map!();
 }
 
 kit::export!(Trap with_types_in kit);

@@ -28,6 +28,8 @@ impl Guest for UndeclaredKind {
             next: Next::AwaitChange,
         }
     }
+
+    kit::no_map!();
 }
 
 kit::export!(UndeclaredKind with_types_in kit);

@@ -83,6 +83,8 @@ impl Guest for VmStamp {
             _ => kit::done(),
         }
     }
+
+    kit::no_map!();
 }
 
 kit::export!(VmStamp with_types_in kit);

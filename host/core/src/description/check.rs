@@ -1,0 +1,477 @@
+//! What is wrong with a description: each field that makes no sense, or contradicts another, with its path and the reason.
+
+use std::collections::HashSet;
+
+use super::{
+    API_VERSION, ControllerDescription, Description, DescriptionError, MapBy, Permission, Retry,
+    Role, Timer, Watched,
+};
+use crate::key::Gvk;
+use crate::object::ObjectHead;
+use crate::selector::LabelSelector;
+
+/// Controllers of a plugin, and kinds that one of them names in one place: each is a queue or a watch of the host's.
+const MANY: usize = 64;
+
+/// Indexes of one kind.
+const INDEXES: usize = 16;
+
+/// Longest name: the field manager `vmhost/<plugin>/<controller>` may have 128 characters.
+const NAME_MAX: usize = 50;
+
+impl Description {
+    pub(super) fn check(&self) -> Result<(), DescriptionError> {
+        if self.api_version != API_VERSION {
+            return Err(DescriptionError::ApiVersion(self.api_version.clone()));
+        }
+        check_name("name", &self.name)?;
+        if !(1..=MANY).contains(&self.controllers.len()) {
+            return Err(field(
+                "controllers",
+                "a plugin has from 1 to 64 controllers",
+            ));
+        }
+        for (index, controller) in self.controllers.iter().enumerate() {
+            let at = format!("controllers[{index}]");
+            controller.check(&at)?;
+            self.check_among(&at, controller, &self.controllers[..index])?;
+        }
+        for (index, permission) in self.permissions.iter().enumerate() {
+            permission.check(&format!("permissions[{index}]"))?;
+        }
+        for (index, definition) in self.definitions().iter().enumerate() {
+            let at = format!("setup.customResourceDefinitions[{index}]");
+            check_definition(definition).map_err(|reason| field(&at, &reason))?;
+        }
+        Ok(())
+    }
+
+    /// What two controllers of a plugin may not share.
+    fn check_among(
+        &self,
+        at: &str,
+        controller: &ControllerDescription,
+        before: &[ControllerDescription],
+    ) -> Result<(), DescriptionError> {
+        if before.iter().any(|other| other.name == controller.name) {
+            return Err(field(
+                &format!("{at}.name"),
+                &format!(
+                    "{:?} is the name of another controller too",
+                    controller.name
+                ),
+            ));
+        }
+        let same = before.iter().find(|other| {
+            controller.finalizer.is_some()
+                && other.finalizer == controller.finalizer
+                && other.kind() == controller.kind()
+        });
+        match same {
+            None => Ok(()),
+            Some(other) => Err(field(
+                &format!("{at}.finalizer"),
+                &format!(
+                    "controller {:?} puts the same one on the same kind: the first of them to finish would take it from the other",
+                    other.name
+                ),
+            )),
+        }
+    }
+}
+
+impl ControllerDescription {
+    fn check(&self, at: &str) -> Result<(), DescriptionError> {
+        check_name(&format!("{at}.name"), &self.name)?;
+        self.check_trigger(at)?;
+        let mut once: HashSet<Gvk> = HashSet::new();
+        let mut index = 0;
+        let mut last = None;
+        for (role, watched) in self.kinds() {
+            index = if last == Some(role) { index + 1 } else { 0 };
+            last = Some(role);
+            let at = match role {
+                Role::Primary => format!("{at}.primary"),
+                Role::Owned => format!("{at}.owns[{index}]"),
+                Role::Watched => format!("{at}.watches[{index}]"),
+                Role::Read => format!("{at}.reads[{index}]"),
+            };
+            if index >= MANY {
+                return Err(field(&at, "at most 64 kinds"));
+            }
+            watched.check(&at, role, self.primary.as_ref())?;
+            let again = !once.insert(watched.gvk());
+            self.check_twice(&at, role, watched, again)?;
+        }
+        self.check_numbers(at)?;
+        self.check_names(at)
+    }
+
+    fn check_trigger(&self, at: &str) -> Result<(), DescriptionError> {
+        match (&self.primary, &self.timer) {
+            (None, None) => Err(field(
+                at,
+                "it has neither a primary kind nor a timer: nothing would ever wake it",
+            )),
+            (Some(_), Some(_)) => Err(field(
+                &format!("{at}.timer"),
+                "a controller has a primary kind or a timer, not both: make two controllers of it",
+            )),
+            (None, Some(timer)) => self.check_timer(at, *timer),
+            (Some(_), None) => Ok(()),
+        }
+    }
+
+    fn check_timer(&self, at: &str, timer: Timer) -> Result<(), DescriptionError> {
+        if timer == Timer::EveryMs(0) {
+            return Err(field(&format!("{at}.timer.everyMs"), "at least 1"));
+        }
+        if timer == Timer::Once(false) {
+            return Err(field(
+                &format!("{at}.timer.once"),
+                "it can only be true: leave the timer out instead",
+            ));
+        }
+        let pointless = [
+            ("owns", !self.owns.is_empty()),
+            ("watches", !self.watches.is_empty()),
+            ("finalizer", self.finalizer.is_some()),
+            ("previous", self.previous),
+        ];
+        match pointless.iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((name, _)) => Err(field(
+                &format!("{at}.{name}"),
+                "a controller with a timer has no primary kind that this could be about",
+            )),
+        }
+    }
+
+    /// A kind that stands in two places would have two meanings.
+    fn check_twice(
+        &self,
+        at: &str,
+        role: Role,
+        watched: &Watched,
+        again: bool,
+    ) -> Result<(), DescriptionError> {
+        if !again {
+            return Ok(());
+        }
+        let primary = self.primary.as_ref().map(Watched::gvk) == Some(watched.gvk());
+        match role {
+            Role::Read => Err(field(
+                at,
+                "the controller watches the kind already, and what is watched can be read",
+            )),
+            Role::Owned if primary => Err(field(
+                at,
+                "it is the primary kind: a kind that owns its own is watched with \"map\": \"controller\"",
+            )),
+            Role::Owned => Err(field(at, "the kind stands in owns twice")),
+            Role::Primary | Role::Watched => Ok(()),
+        }
+    }
+
+    fn check_numbers(&self, at: &str) -> Result<(), DescriptionError> {
+        if self
+            .concurrency
+            .is_some_and(|keys| !(1..=1024).contains(&keys))
+        {
+            return Err(field(&format!("{at}.concurrency"), "from 1 to 1024"));
+        }
+        match &self.retry {
+            Some(retry) => retry.check(&format!("{at}.retry")),
+            None => Ok(()),
+        }
+    }
+
+    fn check_names(&self, at: &str) -> Result<(), DescriptionError> {
+        if let Some(finalizer) = &self.finalizer {
+            check_finalizer(finalizer)
+                .map_err(|reason| field(&format!("{at}.finalizer"), &reason))?;
+        }
+        match &self.event_source {
+            Some(source) if !is_qualified(source, 63) => Err(field(
+                &format!("{at}.eventSource"),
+                &format!(
+                    "{source:?} is not a name of at most 63 letters, digits, -, _ or dots, with one slash at most"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Retry {
+    fn check(&self, at: &str) -> Result<(), DescriptionError> {
+        if self.base_ms == 0 || self.cap_ms < self.base_ms {
+            return Err(field(at, "baseMs is at least 1, and capMs at least baseMs"));
+        }
+        if self.max_retries.is_some_and(|retries| retries > 1000) {
+            return Err(field(&format!("{at}.maxRetries"), "at most 1000"));
+        }
+        match &self.bucket {
+            Some(bucket) if bucket.per_second == 0 || bucket.burst == 0 => Err(field(
+                &format!("{at}.bucket"),
+                "perSecond and burst are at least 1",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Watched {
+    fn check(
+        &self,
+        at: &str,
+        role: Role,
+        primary: Option<&Watched>,
+    ) -> Result<(), DescriptionError> {
+        check_gvk(at, &self.gvk())?;
+        self.check_place(at, role)?;
+        if let Some(selector) = &self.label_selector {
+            LabelSelector::parse(selector)
+                .map_err(|reason| field(&format!("{at}.labelSelector"), &reason))?;
+        }
+        if let Some(selector) = &self.field_selector {
+            check_field_selector(selector)
+                .map_err(|reason| field(&format!("{at}.fieldSelector"), &reason))?;
+        }
+        self.check_fields(at)?;
+        self.check_map(at, primary)
+    }
+
+    /// What makes no sense where it stands.
+    fn check_place(&self, at: &str, role: Role) -> Result<(), DescriptionError> {
+        if self.map.is_some() && role != Role::Watched {
+            return Err(field(
+                &format!("{at}.map"),
+                "only the kinds in watches are mapped",
+            ));
+        }
+        if self.map.is_none() && role == Role::Watched {
+            return Err(field(
+                &format!("{at}.map"),
+                "it is missing: whom does a change wake? (in reads it would wake nobody)",
+            ));
+        }
+        if self.live && role != Role::Read {
+            return Err(field(&format!("{at}.live"), "only for kinds in reads"));
+        }
+        if self.predicates.is_some() && role == Role::Read {
+            return Err(field(
+                &format!("{at}.predicates"),
+                "the kinds in reads wake nobody",
+            ));
+        }
+        let kept = !self.indexes.is_empty()
+            || self.metadata_only
+            || self.wanted_fields.is_some()
+            || self.is_selective();
+        if self.live && kept {
+            return Err(field(
+                &format!("{at}.live"),
+                "nothing of a kind is kept that is only read live: leave selectors, fields and indexes out",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_fields(&self, at: &str) -> Result<(), DescriptionError> {
+        if self.metadata_only && self.wanted_fields.is_some() {
+            return Err(field(
+                &format!("{at}.wantedFields"),
+                "with metadataOnly there are none",
+            ));
+        }
+        for (index, path) in self.wanted_fields.iter().flatten().enumerate() {
+            if path.is_empty() || path.split('.').any(str::is_empty) {
+                return Err(field(
+                    &format!("{at}.wantedFields[{index}]"),
+                    &format!("{path:?} is not a dotted path such as `spec.status`"),
+                ));
+            }
+        }
+        if self.indexes.len() > INDEXES {
+            return Err(field(&format!("{at}.indexes"), "at most 16"));
+        }
+        for (name, path) in &self.indexes {
+            let at = format!("{at}.indexes.{name}");
+            check_name(&at, name)?;
+            if self.metadata_only && !path.starts_with("metadata") {
+                return Err(field(&at, "with metadataOnly there is metadata only"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_map(&self, at: &str, primary: Option<&Watched>) -> Result<(), DescriptionError> {
+        let Some(MapBy::Index(name)) = &self.map else {
+            return Ok(());
+        };
+        if primary.is_some_and(|primary| primary.indexes.contains_key(name)) {
+            return Ok(());
+        }
+        Err(field(
+            &format!("{at}.map.index"),
+            &format!("the primary kind has no index {name:?}"),
+        ))
+    }
+}
+
+impl Permission {
+    fn check(&self, at: &str) -> Result<(), DescriptionError> {
+        check_gvk(at, &self.gvk())?;
+        if self.verbs.is_empty() {
+            return Err(field(
+                &format!("{at}.verbs"),
+                "at least one of create, patch, delete",
+            ));
+        }
+        let plain = |name: &String| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+        };
+        if let Some(bad) = self
+            .subresources
+            .iter()
+            .chain(&self.namespaces)
+            .find(|name| !plain(name))
+        {
+            return Err(field(
+                at,
+                &format!("{bad:?} is not the name of a subresource or namespace"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// `domain/name`: the API server refuses others, and a name without a domain could be anybody's.
+fn check_finalizer(finalizer: &str) -> Result<(), String> {
+    let domain = finalizer.split_once('/').map(|(domain, _)| domain);
+    if domain.is_some_and(|domain| domain.contains('.')) && is_qualified(finalizer, 63) {
+        return Ok(());
+    }
+    Err(format!(
+        "{finalizer:?} is not of the form domain/name, such as example.com/cleanup"
+    ))
+}
+
+/// What Kubernetes calls a qualified name: an optional DNS prefix, a slash, and a name.
+fn is_qualified(text: &str, name_max: usize) -> bool {
+    let (prefix, name) = text
+        .split_once('/')
+        .map_or((None, text), |(prefix, name)| (Some(prefix), name));
+    let edge = |c: char| c.is_ascii_alphanumeric();
+    let sound = |part: &str, inner: &str| {
+        !part.is_empty()
+            && part.starts_with(edge)
+            && part.ends_with(edge)
+            && part.chars().all(|c| edge(c) || inner.contains(c))
+    };
+    name.len() <= name_max
+        && sound(name, "-_.")
+        && prefix.is_none_or(|prefix| prefix.len() <= 253 && sound(prefix, "-."))
+}
+
+fn check_definition(definition: &serde_json::Value) -> Result<(), String> {
+    let head = ObjectHead::parse(&definition.to_string())?;
+    if head.gvk() != Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition") {
+        return Err(format!(
+            "{} is no CustomResourceDefinition.v1.apiextensions.k8s.io",
+            head.gvk()
+        ));
+    }
+    let text = |path: &str| definition.pointer(path).and_then(serde_json::Value::as_str);
+    let (Some(plural), Some(group)) = (text("/spec/names/plural"), text("/spec/group")) else {
+        return Err("it has no spec.names.plural or no spec.group".into());
+    };
+    let wanted = format!("{plural}.{group}");
+    if head.metadata.name.as_deref() == Some(&wanted) {
+        Ok(())
+    } else {
+        Err(format!("its metadata.name has to be {wanted}"))
+    }
+}
+
+fn field(field: &str, reason: &str) -> DescriptionError {
+    DescriptionError::Field {
+        field: field.into(),
+        reason: reason.into(),
+    }
+}
+
+fn check_name(at: &str, name: &str) -> Result<(), DescriptionError> {
+    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let sound = !name.is_empty()
+        && name.len() <= NAME_MAX
+        && name.chars().all(|c| edge(c) || c == '-')
+        && name.starts_with(edge)
+        && name.ends_with(edge);
+    if sound {
+        return Ok(());
+    }
+    Err(field(
+        at,
+        &format!("{name:?} is not a DNS label (a-z, 0-9, -) of at most {NAME_MAX} characters"),
+    ))
+}
+
+fn check_gvk(at: &str, kind: &Gvk) -> Result<(), DescriptionError> {
+    let version = kind.version.starts_with('v')
+        && kind.version[1..].starts_with(|c: char| c.is_ascii_digit());
+    if !version
+        || !kind
+            .version
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+    {
+        return Err(field(
+            &format!("{at}.version"),
+            &format!(
+                "{:?} is not an API version such as v1 or v1beta1",
+                kind.version
+            ),
+        ));
+    }
+    if !kind.kind.starts_with(|c: char| c.is_ascii_uppercase())
+        || !kind.kind.chars().all(|c| c.is_ascii_alphanumeric())
+    {
+        return Err(field(
+            &format!("{at}.kind"),
+            &format!(
+                "{:?} is not a kind: singular CamelCase, such as VirtualMachine",
+                kind.kind
+            ),
+        ));
+    }
+    if !kind
+        .group
+        .chars()
+        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.'))
+    {
+        return Err(field(
+            &format!("{at}.group"),
+            &format!(
+                "{:?} is not an API group such as apps or cloud.waibizi.com",
+                kind.group
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// `path=value`, `path==value` or `path!=value`, joined by commas. Which paths a kind allows only the API server knows.
+fn check_field_selector(selector: &str) -> Result<(), String> {
+    for part in selector.split(',') {
+        let path = part
+            .split_once("!=")
+            .or_else(|| part.split_once('='))
+            .map(|(path, _)| path.trim());
+        if path.is_none_or(str::is_empty) {
+            return Err(format!("{part:?} is not of the form `metadata.name=x`"));
+        }
+    }
+    Ok(())
+}
