@@ -121,7 +121,8 @@ impl Requirement {
     }
 }
 
-fn is_label_key(key: &str) -> bool {
+/// Can a label have this key?
+pub(crate) fn is_label_key(key: &str) -> bool {
     let (prefix, name) = key
         .split_once('/')
         .map_or((None, key), |(prefix, name)| (Some(prefix), name));

@@ -151,7 +151,7 @@ fn one_that_leaves_a_selection_is_told() {
     for description in [
         json!({"labelSelector": "app in (web)"}),
         json!({"fieldSelector": "metadata.labels.app=web,spec.node!=z"}),
-        json!({"cel": "[object, oldObject].exists(o, o != null && o.metadata.labels.app == 'web')"}),
+        json!({"cel": "object.metadata.labels.app == 'web' || (oldObject != null && oldObject.metadata.labels.app == 'web')"}),
     ] {
         let predicate = compile(description.clone());
         for (old, new, expected) in [
