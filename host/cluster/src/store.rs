@@ -7,9 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::sync::{oneshot, watch};
-use vmhost_core::{LabelSelector, Object, ObjectName, Snapshot};
-
-use crate::text;
+use vmhost_core::{LabelSelector, Metadata, Object, ObjectName, Snapshot};
 
 /// What a store counts for an object besides its text: map entry (32), `Arc` and `Object` (72), name and uid (about 80).
 const OVERHEAD: usize = 184;
@@ -113,7 +111,8 @@ impl Store {
         if let Some(selector) = selector {
             // What came in once with labels that cannot be read matches nothing.
             found.retain(|snapshot| {
-                text::labels(&snapshot.text).is_ok_and(|labels| selector.matches(&labels))
+                Metadata::parse(&snapshot.text)
+                    .is_ok_and(|metadata| selector.matches_by(|key| metadata.labels.get(key)))
             });
         }
         let limit = limit.max(1);

@@ -106,23 +106,6 @@ pub(crate) fn head(raw: &str) -> Result<Head, IngestError> {
     read_head(&Members::parse(members.get("metadata").unwrap_or("{}"))?)
 }
 
-/// The labels of an object's text: what a label selector looks at.
-pub(crate) fn labels(
-    raw: &str,
-) -> Result<std::collections::BTreeMap<String, String>, serde_json::Error> {
-    #[derive(serde::Deserialize)]
-    struct Labelled {
-        #[serde(default)]
-        metadata: Metadata,
-    }
-    #[derive(serde::Deserialize, Default)]
-    struct Metadata {
-        #[serde(default)]
-        labels: std::collections::BTreeMap<String, String>,
-    }
-    Ok(serde_json::from_str::<Labelled>(raw)?.metadata.labels)
-}
-
 fn read_head(metadata: &Members<'_>) -> Result<Head, IngestError> {
     let text = |key: &str| -> Result<Cow<'_, str>, serde_json::Error> {
         let Some(value) = metadata.get(key).filter(|value| *value != "null") else {

@@ -8,6 +8,7 @@ pub mod effect;
 pub mod grants;
 pub mod key;
 pub mod limits;
+pub mod metadata;
 pub mod object;
 pub mod read;
 pub mod request;
@@ -23,6 +24,7 @@ pub use effect::{
 pub use grants::{Denied, Grants, Wider};
 pub use key::{Gvk, ObjectKey, ObjectName};
 pub use limits::Limits;
+pub use metadata::{Metadata, OwnerReference, Pairs};
 pub use object::{Object, ObjectHead, Snapshot};
 pub use read::{ListQuery, ObjectReader, Page, ReadError};
 pub use request::{Refusal, Request};
