@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use vmhost_cluster::{Informers, Notice, Store, Subscriber, Subscription, Wanted, WatchSpec};
+use vmhost_cluster::{
+    Informers, Notice, Query, Store, Subscriber, Subscription, Wanted, WatchSpec,
+};
 use vmhost_core::{
     ControllerDescription, Gvk, LabelSelector, ListQuery, ObjectName, ObjectReader, Page,
     ReadError, Snapshot,
@@ -58,11 +60,10 @@ impl Sources {
         });
         let wanted = Wanted::fields(description.primary.wanted_fields.clone());
         let spec = WatchSpec {
-            kind: primary.clone(),
-            namespace: None,
             label_selector: description.primary.label_selector.clone(),
             field_selector: description.primary.field_selector.clone(),
             wanted,
+            ..WatchSpec::of(primary.clone())
         };
         let subscribe =
             |spec: WatchSpec, subscriber: Option<Arc<dyn Subscriber>>| -> Vec<Subscription> {
@@ -85,13 +86,7 @@ impl Sources {
             };
         let mut kinds = vec![(primary.clone(), subscribe(spec, Some(feed.clone())))];
         for kind in &description.reads {
-            let spec = WatchSpec {
-                kind: kind.clone(),
-                namespace: None,
-                label_selector: None,
-                field_selector: None,
-                wanted: Wanted::All,
-            };
+            let spec = WatchSpec::of(kind.clone());
             kinds.push((kind.clone(), subscribe(spec, None)));
         }
         Self { feed, kinds }
@@ -100,7 +95,7 @@ impl Sources {
     /// Resolves when every store has its first list.
     pub async fn synced(&self) {
         for subscription in self.subscriptions() {
-            subscription.store().synced().await;
+            subscription.synced().await;
         }
     }
 
@@ -128,15 +123,19 @@ impl Sources {
     }
 
     /// The store in which an object of this kind and namespace would appear, if this controller watches such. What a selector leaves out does not.
-    pub fn store_of(&self, kind: &Gvk, namespace: Option<&str>) -> Option<&Arc<Store>> {
+    pub fn store_of(&self, kind: &Gvk, namespace: Option<&str>) -> Option<Arc<Store>> {
+        Some(self.subscription_of(kind, namespace)?.store())
+    }
+
+    /// The subscription whose store that is: what to wait on, since the store may be replaced meanwhile.
+    pub fn subscription_of(&self, kind: &Gvk, namespace: Option<&str>) -> Option<&Subscription> {
         let (_, subscriptions) = self.kinds.iter().find(|(of, _)| of == kind)?;
-        let subscription = subscriptions.iter().find(|subscription| {
+        subscriptions.iter().find(|subscription| {
             let spec = subscription.spec();
             spec.namespace.is_none()
                 || namespace.is_none()
                 || spec.namespace.as_deref() == namespace
-        })?;
-        Some(subscription.store())
+        })
     }
 
     /// Is every object of this kind in the stores, whatever its labels?
@@ -157,7 +156,7 @@ impl Sources {
             .flat_map(|(_, subscriptions)| subscriptions)
     }
 
-    fn watched(&self, kind: &Gvk, namespace: Option<&str>) -> Result<&Arc<Store>, ReadError> {
+    fn watched(&self, kind: &Gvk, namespace: Option<&str>) -> Result<Arc<Store>, ReadError> {
         self.store_of(kind, namespace)
             .ok_or_else(|| match namespace {
                 Some(namespace) if self.kinds.iter().any(|(of, _)| of == kind) => {
@@ -196,18 +195,25 @@ impl ObjectReader for Sources {
             .ok_or_else(|| ReadError::NotWatched(query.kind.to_string()))?;
         let mut found = Vec::new();
         for subscription in subscriptions {
-            let (objects, more) = subscription.store().page(
-                query.namespace.as_deref(),
-                selector.as_ref(),
-                after.as_ref(),
-                query.limit,
-            );
+            let asked = Query {
+                namespace: query.namespace.as_deref(),
+                selector: selector.as_ref(),
+                index: None,
+                after: after.as_ref(),
+                limit: query.limit,
+            };
+            let (objects, more) = subscription
+                .store()
+                .page(&asked)
+                .map_err(|error| ReadError::Invalid(error.to_string()))?;
             found.extend(objects);
             page.next = page.next.or(more.map(|name| name.to_string()));
         }
         // Several namespaces, several stores: one order over all of them.
         if subscriptions.len() > 1 {
             found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+            // Those of a cluster-scoped kind are one.
+            found.dedup_by(|a, b| a.name == b.name);
             if found.len() > query.limit {
                 found.truncate(query.limit);
                 page.next = found.last().map(|object| object.name.to_string());

@@ -5,6 +5,7 @@
 
 pub mod description;
 pub mod effect;
+pub mod field_path;
 pub mod grants;
 pub mod key;
 pub mod limits;
@@ -21,6 +22,7 @@ pub use description::{
 pub use effect::{
     Apply, Create, Delete, Effect, Event, EventType, Next, Outcome, Patch, PatchType, Propagation,
 };
+pub use field_path::{FieldPath, FieldPathError, Fields};
 pub use grants::{Denied, Grants, Wider};
 pub use key::{Gvk, ObjectKey, ObjectName};
 pub use limits::Limits;
