@@ -231,6 +231,8 @@ mod tests {
             cause: Cause::Changed,
             version,
             uid: "u",
+            old: None,
+            new: None,
         }
     }
 

@@ -350,21 +350,29 @@ impl Writes {
     /// Resolves when the stores show all this, as far as they hold such objects.
     async fn seen(self, turn: &Turn) {
         for (key, version) in self.versions {
-            let Some(store) = turn.sources.store_of(&key.kind, key.name.namespace()) else {
+            let Some(watch) = turn
+                .sources
+                .subscription_of(&key.kind, key.name.namespace())
+            else {
                 continue;
             };
             // What a selector leaves out never comes.
-            if turn.sources.is_selective(&key.kind) && store.get(key.name.as_str()).is_none() {
+            if turn.sources.is_selective(&key.kind)
+                && watch.store().get(key.name.as_str()).is_none()
+            {
                 continue;
             }
-            store.caught_up(version).await;
+            watch.caught_up(version).await;
         }
         for (key, uid) in self.deleted {
-            let Some(store) = turn.sources.store_of(&key.kind, key.name.namespace()) else {
+            let Some(watch) = turn
+                .sources
+                .subscription_of(&key.kind, key.name.namespace())
+            else {
                 continue;
             };
             let is_it = |found: &str| uid.as_deref().is_none_or(|uid| uid == found);
-            store
+            watch
                 .wait_until(|store| {
                     store
                         .get(key.name.as_str())
@@ -374,9 +382,11 @@ impl Writes {
         }
         if let Some(key) = self.awaited
             && !turn.sources.is_selective(&key.kind)
-            && let Some(store) = turn.sources.store_of(&key.kind, key.name.namespace())
+            && let Some(watch) = turn
+                .sources
+                .subscription_of(&key.kind, key.name.namespace())
         {
-            store
+            watch
                 .wait_until(|store| store.get(key.name.as_str()).is_some())
                 .await;
         }

@@ -37,6 +37,6 @@ pub use informer::{
     Subscriber, Subscription, WatchSpec,
 };
 pub use manifest::{ManifestError, Manifested};
-pub use store::Store;
+pub use store::{Index, NotIndexed, Query, Store};
 pub use text::{IngestError, Wanted};
 pub use write::{DeleteOptions, StatusCause, Target, WRITE_TIMEOUT, WriteError, Written};

@@ -24,7 +24,7 @@ pub use description::{
 pub use effect::{
     Apply, Create, Delete, Effect, Event, EventType, Next, Outcome, Patch, PatchType, Propagation,
 };
-pub use field_path::{FieldPath, FieldPathError};
+pub use field_path::{FieldPath, FieldPathError, Fields};
 pub use grants::{Denied, Grants, Wider};
 pub use key::{Gvk, ObjectKey, ObjectName};
 pub use limits::Limits;
