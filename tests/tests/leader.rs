@@ -4,12 +4,16 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::Api;
-use serde_json::Value;
+use kube::api::PostParams;
+use serde_json::{Value, json};
 use vmhost_tests::both_servers;
 use vmhost_tests::guests::{self, Mode, PolicyFile, SECOND};
 use vmhost_tests::host::{self, Host};
 use vmhost_tests::proxy::{Proxy, Request};
+use vmhost_tests::real::PLAIN_USER;
+use vmhost_tests::run;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{PLURAL, Vm, Vms};
 use vmhost_tests::wait::eventually;
@@ -151,6 +155,24 @@ impl Candidate {
         Ok(self.host.probe("/readyz").await?.0 == 200)
     }
 
+    /// Stops the process and waits until each of its threads stands still: `kill` returns earlier.
+    async fn stop(&self) -> Result<()> {
+        self.signal("STOP")?;
+        let tasks = format!("/proc/{}/task", self.host.id());
+        eventually("the process stands still", async || {
+            for task in std::fs::read_dir(&tasks)? {
+                let stat = std::fs::read_to_string(task?.path().join("stat"))?;
+                // The state is behind the name, which may hold anything.
+                let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+                if !state.is_some_and(|state| state.starts_with('T')) {
+                    return Ok(None);
+                }
+            }
+            Ok(Some(()))
+        })
+        .await
+    }
+
     fn signal(&self, name: &str) -> Result<()> {
         let status = Command::new("kill")
             .arg(format!("-{name}"))
@@ -173,6 +195,12 @@ async fn one_works_and_hands_over_when_it_ends(server: &TestServer) -> Result<()
     ensure!(
         second.proxy.requests_where(writes).is_empty(),
         "a standby has written"
+    );
+
+    let turns = second.host.metrics().await?;
+    ensure!(
+        turns.sum("controller_runtime_reconcile_total", &[]) == 0.0,
+        "a standby has worked"
     );
 
     // It ends with a write under way: that one is finished before the lease is given back.
@@ -233,31 +261,33 @@ async fn a_stopped_leader_does_not_write_when_it_goes_on(server: &TestServer) ->
     let hold = first.proxy.hold(writes);
     pair.vms.create(10..11, 0).await?;
     hold.reached(1).await?;
-    first.signal("STOP")?;
+    first.stop().await?;
     hold.release();
     let half = Vms::name(10);
     pair.vms
         .until_one(&half, "the first effect is done", |vm| finished(vm, 1))
         .await?;
-    pair.until_held_by_another(&before).await?;
     // What changes meanwhile is the other's.
-    pair.finishes(2, 11..20).await?;
+    pair.vms.create(11..20, 0).await?;
     for at in 0..10 {
         pair.vms.reopen(&Vms::name(at)).await?;
     }
-    pair.vms
-        .until("the other finishes what is reopened", |vms| {
-            (0..10).all(|at| vms.get(&Vms::name(at)).is_some_and(|vm| finished(vm, 2)))
-        })
-        .await?;
+    pair.until_held_by_another(&before).await?;
 
+    // At once, so that the turn goes on and not its time-out.
     first.proxy.forget_requests();
     first.signal("CONT")?;
     first.host.wait_for_line("lost the leader lease").await?;
     first.has_seen(20).await?;
     ensure!(!first.says_it_leads().await?, "it still says that it leads");
     ensure!(first.is_ready().await?, "it stands by");
-    // Its stores are up to date, and a later change passes it by as well.
+    // Its stores are up to date, and what came meanwhile or comes later passes it by.
+    pair.vms
+        .until("the other finishes all but one", |vms| {
+            let mut others = (0..20).filter(|at| *at != 10);
+            others.all(|at| vms.get(&Vms::name(at)).is_some_and(|vm| finished(vm, 2)))
+        })
+        .await?;
     pair.finishes(2, 20..25).await?;
     first.has_seen(25).await?;
     let wrote = first.proxy.requests_where(writes);
@@ -290,4 +320,64 @@ async fn a_leader_that_is_cut_off_steps_down_and_stays(server: &TestServer) -> R
     second.host.wait_exit().await?;
     pair.finishes(1, 10..15).await?;
     Ok(())
+}
+
+/// What leader election needs, and no more.
+#[test]
+fn the_rights_that_it_needs() {
+    run::real_only(
+        "the_rights_that_it_needs",
+        Default::default(),
+        async |server| {
+            let vms = Vms::install(server).await?;
+            let allow = async |name: &str, rules: Value| -> Result<()> {
+                let client = server.client().await?;
+                let role = json!({ "metadata": { "name": name }, "rules": [rules] });
+                Api::<Role>::namespaced(client.clone(), vms.namespace())
+                    .create(&PostParams::default(), &serde_json::from_value(role)?)
+                    .await?;
+                let group = "rbac.authorization.k8s.io";
+                let binding = json!({
+                    "metadata": { "name": name },
+                    "roleRef": { "apiGroup": group, "kind": "Role", "name": name },
+                    "subjects": [{ "apiGroup": group, "kind": "User", "name": PLAIN_USER }],
+                });
+                Api::<RoleBinding>::namespaced(client, vms.namespace())
+                    .create(&PostParams::default(), &serde_json::from_value(binding)?)
+                    .await?;
+                Ok(())
+            };
+            let work = json!({ "apiGroups": ["cloud.waibizi.com"], "resources": [PLURAL], "verbs": ["list", "watch", "patch"] });
+            allow("work", work).await?;
+            let plain = server
+                .kubeconfig_of(PLAIN_USER)
+                .context("a real server has users")?;
+            let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
+            let host = host::on(&plain)?
+                .namespace(vms.namespace())
+                .plugin(policy.path())
+                .args([
+                    "--leader-elect",
+                    "--leader-election-namespace",
+                    vms.namespace(),
+                ])
+                .ready()
+                .await?;
+            vms.create(0..5, 0).await?;
+            let named = "leader election needs get, create and update on leases";
+            host.wait_for_line(named).await?;
+            host.until_metric("vmhost_store_objects", &[], 5.0).await?;
+            ensure!(vms.list().await?.iter().all(|vm| !vm.complete()));
+            let lead = json!({ "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"] });
+            allow("lead", lead).await?;
+            vms.until_complete(5).await?;
+            host.sigterm()?;
+            ensure!(host.wait_exit().await?.status.success());
+            let leases = Api::<Lease>::namespaced(server.client().await?, vms.namespace());
+            let spec = leases.get("vmhost").await?.spec.context("a spec")?;
+            ensure!(spec.holder_identity.as_deref() == Some(""), "{spec:?}");
+            ensure!(spec.lease_duration_seconds == Some(1), "{spec:?}");
+            Ok(())
+        },
+    );
 }
