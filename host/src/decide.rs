@@ -146,6 +146,11 @@ pub fn refused(controller: &Controller, key: &ObjectName, stop: Stop) -> Decided
                 .add_rate_limited_at_least(key.clone(), at_least);
             TurnResult::Error.into()
         }
+        Verdict::NotLeading => {
+            tracing::debug!("cannot {what}, another host may lead: {message}");
+            controller.queue.add_rate_limited(key.clone());
+            TurnResult::Requeue.into()
+        }
         Verdict::Unauthorized => {
             tracing::error!(
                 "cannot {what}: the API server does not know who this is (401), check the credentials: {message}"
@@ -285,6 +290,7 @@ mod tests {
             (Verdict::Conflict, Some(ms(5))),
             (Verdict::Exists, Some(ms(5))),
             (Verdict::Retry(ms(3000)), Some(ms(3000))),
+            (Verdict::NotLeading, Some(ms(5))),
             (Verdict::Unauthorized, Some(ms(5))),
             (Verdict::Terminal, Some(ms(1_000_000))),
         ] {

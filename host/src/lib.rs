@@ -21,6 +21,7 @@
 //! | [`verdict`], [`decide`] | from a write's answer to what it means; from that to a queue decision |
 //! | [`own_writes`] | telling this host's writes from others' |
 //! | [`registry`], [`sources`] | generations of a plugin, with the stores that each reads |
+//! | [`leader`] | of several hosts, one works: who may take keys and write, and until when |
 //! | [`breaker`] | leaving a policy in peace whose calls all fail |
 //! | [`reload`], [`watch_files`] | new bytes to a new generation; when a file is whole |
 //! | [`admin`], [`telemetry`], [`log`] | probes and metrics |
@@ -39,6 +40,7 @@ pub mod controller;
 pub mod decide;
 pub mod dev;
 pub mod inspect;
+pub mod leader;
 pub mod log;
 pub mod manager;
 pub mod narrate;

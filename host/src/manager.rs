@@ -19,6 +19,7 @@ use vmhost_engine::{Engine, EngineConfig, Plugin};
 
 use crate::config::Config;
 use crate::controller::Controller;
+use crate::leader::Leadership;
 use crate::registry::{Generation, Slot, Starts, Wired};
 use crate::settle::Settler;
 use crate::sources::Sources;
@@ -47,6 +48,7 @@ pub struct Manager {
     pub metrics: Arc<Metrics>,
     informers: Informers,
     settler: Arc<Settler>,
+    leadership: Arc<Leadership>,
     slots: Mutex<Vec<Arc<Slot>>>,
     workers: TaskTracker,
     stopping: AtomicBool,
@@ -119,10 +121,20 @@ impl Loader {
 impl Manager {
     /// Nothing runs yet. Watches and writes will run on the runtime that this is called on.
     pub fn new(loader: Arc<Loader>, connection: Connection, metrics: Arc<Metrics>) -> Arc<Self> {
+        Self::led(loader, connection, metrics, Leadership::alone())
+    }
+
+    /// [`Manager::new`] of a host that works and writes only while it leads.
+    pub fn led(
+        loader: Arc<Loader>,
+        connection: Connection,
+        metrics: Arc<Metrics>,
+        leadership: Arc<Leadership>,
+    ) -> Arc<Self> {
         let connection = connection.with_observer(metrics.clone());
         let observer = Arc::new(Observer(metrics.clone()));
         let settler = Settler {
-            writer: Writer::new(connection.clone()),
+            writer: Writer::new(connection.clone(), leadership.clone()),
             recorder: Recorder::start(connection.clone(), metrics.clone()),
             io: Handle::current(),
         };
@@ -130,6 +142,7 @@ impl Manager {
             loader,
             informers: Informers::new(connection, observer),
             settler: Arc::new(settler),
+            leadership,
             slots: Mutex::default(),
             workers: TaskTracker::new(),
             stopping: AtomicBool::new(false),
@@ -232,7 +245,12 @@ impl Manager {
                 "starting workers"
             );
             for _ in 0..controller.workers {
-                let worker = supervise(slot.clone(), controller.clone(), manager.settler.clone());
+                let worker = supervise(
+                    slot.clone(),
+                    controller.clone(),
+                    manager.settler.clone(),
+                    manager.leadership.clone(),
+                );
                 manager.workers.spawn_on(worker, &manager.loader.guests);
             }
         });
@@ -275,7 +293,7 @@ impl Manager {
         &self.informers
     }
 
-    /// No new keys; calls and writes in flight end; then the last Events are written. False: it took longer than it may.
+    /// No new keys; calls and writes in flight end; then the leader lease is given back, and the last Events are written. The informers end with the process. False: it took longer than it may.
     pub async fn shut_down(&self) -> bool {
         self.stopping.store(true, Ordering::SeqCst);
         for slot in self.slots() {
@@ -283,11 +301,13 @@ impl Manager {
                 wired.controller.queue.shut_down_now();
             }
         }
+        self.leadership.ending();
         self.workers.close();
         let drained =
             tokio::time::timeout(self.loader.config.shutdown_timeout, self.workers.wait())
                 .await
                 .is_ok();
+        self.leadership.end(drained).await;
         self.settler.recorder.flush(FLUSH).await;
         drained
     }
@@ -341,11 +361,17 @@ impl Manager {
 }
 
 /// A worker that should panic is started again. Its key was put back.
-async fn supervise(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Settler>) {
+async fn supervise(
+    slot: Arc<Slot>,
+    controller: Arc<Controller>,
+    settler: Arc<Settler>,
+    leadership: Arc<Leadership>,
+) {
     while let Err(error) = tokio::spawn(worker::run(
         slot.clone(),
         controller.clone(),
         settler.clone(),
+        leadership.clone(),
     ))
     .await
     {

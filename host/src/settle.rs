@@ -398,6 +398,7 @@ fn result_label(verdict: &Verdict) -> &'static str {
         Verdict::Done | Verdict::Gone | Verdict::Ended => "gone",
         Verdict::Conflict => "conflict",
         Verdict::Exists => "exists",
+        Verdict::NotLeading => "not_leading",
         Verdict::Retry(_) | Verdict::Unauthorized => "retry",
         Verdict::Terminal => "refused",
     }

@@ -44,6 +44,10 @@ pub struct Metrics {
     max_concurrent: IntGaugeVec,
     active_workers: IntGaugeVec,
     requests: IntCounterVec,
+    /// `leader_election_master_status{name}`: 1 while this host leads.
+    pub leader: IntGaugeVec,
+    /// `leader_election_slowpath_total{name}`: renewals that had to read the lease first.
+    pub leader_slow: IntCounterVec,
     /// `vmhost_plugin_generation{plugin}`.
     pub generation: IntGaugeVec,
     /// `vmhost_reloads_total{plugin,result}`: swapped, unchanged, failed.
@@ -232,6 +236,18 @@ impl Metrics {
                 "rest_client_requests_total",
                 "Number of HTTP requests, partitioned by status code, method, and host.",
                 &["code", "method", "host"],
+            )?,
+            leader: gauges(
+                r,
+                "leader_election_master_status",
+                "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.",
+                &["name"],
+            )?,
+            leader_slow: counters(
+                r,
+                "leader_election_slowpath_total",
+                "Total number of slow path exercised in renewing leader leases. 'name' is the string used to identify the lease. Please make sure to group by name.",
+                &["name"],
             )?,
             generation: gauges(
                 r,

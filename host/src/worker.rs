@@ -8,6 +8,7 @@ use vmhost_core::{ObjectName, Outcome, Request, Snapshot};
 use vmhost_engine::CallError;
 
 use crate::controller::Controller;
+use crate::leader::Leadership;
 use crate::registry::{Generation, Slot, Starting};
 use crate::settle::{Settler, settle};
 use crate::sources::Sources;
@@ -29,9 +30,17 @@ pub struct Turn {
 /// Longest sleep of a worker whose plugin's circuit breaker is open.
 const PAUSE_STEP: Duration = Duration::from_millis(100);
 
+/// How often a standby's worker looks whether it is still wanted.
+const STANDBY_STEP: Duration = Duration::from_secs(10);
+
 /// Works on keys until the queue is shut down, or until the controller is not part of the plugin any more.
-pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Settler>) {
-    while let Some(lease) = controller.queue.get().await {
+pub async fn run(
+    slot: Arc<Slot>,
+    controller: Arc<Controller>,
+    settler: Arc<Settler>,
+    leadership: Arc<Leadership>,
+) {
+    while let Some(lease) = next(&slot, &controller, &leadership).await {
         // Neither a full queue nor a quick policy ever makes this task wait: let others have the thread now and then.
         tokio::task::coop::consume_budget().await;
         // Loaded after `get`: no call starts on an older generation after a newer one was announced.
@@ -70,6 +79,30 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Sett
         .await;
         std::mem::forget(unsettled);
         // done: the lease drops.
+    }
+}
+
+/// The next key while this host leads; none: the worker ends.
+async fn next(
+    slot: &Slot,
+    controller: &Arc<Controller>,
+    leadership: &Leadership,
+) -> Option<vmhost_queue::Lease<ObjectName>> {
+    loop {
+        while !leadership.is_leading()
+            && tokio::time::timeout(STANDBY_STEP, leadership.leads())
+                .await
+                .is_err()
+        {
+            // A swap may have replaced the controller meanwhile.
+            slot.current().sources(controller)?;
+        }
+        let lease = controller.queue.get().await?;
+        if leadership.is_leading() {
+            return Some(lease);
+        }
+        // It waited for a key, and does not lead any more.
+        controller.queue.add(lease.key().clone());
     }
 }
 

@@ -3,7 +3,7 @@
 //! It must not decide what a refusal means ([`crate::verdict`]) nor repeat anything.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use vmhost_cluster::{
@@ -11,9 +11,12 @@ use vmhost_cluster::{
 };
 use vmhost_core::{Apply, Delete, Effect, Gvk, ObjectKey, Patch, PatchType};
 
+use crate::leader::Leadership;
+
 /// Sends writes.
 pub struct Writer {
     connection: Connection,
+    leadership: Arc<Leadership>,
     /// Found by discovery once; forgotten when the API server does not know the path any more.
     resources: Mutex<HashMap<Gvk, Resource>>,
 }
@@ -28,10 +31,11 @@ pub struct Guard<'a> {
 }
 
 impl Writer {
-    /// Writes through this connection.
-    pub fn new(connection: Connection) -> Self {
+    /// Writes through this connection, while this host leads.
+    pub fn new(connection: Connection, leadership: Arc<Leadership>) -> Self {
         Self {
             connection,
+            leadership,
             resources: Mutex::default(),
         }
     }
@@ -87,17 +91,17 @@ impl Writer {
             Effect::Apply(apply) => self.apply(apply, &target, guard, manager).await,
             Effect::Patch(patch) => {
                 let body = patch_body(patch, guard)?;
-                self.connection
+                self.fenced()?
                     .patch(&target, patch.kind, body, manager)
                     .await
             }
             Effect::Create(create) => {
-                self.connection
+                self.fenced()?
                     .create(&target, create.object.clone(), manager)
                     .await
             }
             Effect::Delete(delete) => {
-                self.connection
+                self.fenced()?
                     .delete(&target, &delete_options(delete, guard))
                     .await
             }
@@ -166,9 +170,14 @@ impl Writer {
             uid = Some(&object.uid);
         }
         let body = apply_body(apply, uid, guard.written)?;
-        self.connection
+        self.fenced()?
             .apply(target, body, manager, apply.force)
             .await
+    }
+
+    /// The connection, for one write that is sent now.
+    fn fenced(&self) -> Result<&Connection, WriteError> {
+        self.leadership.fence().map(|()| &self.connection)
     }
 
     async fn resource(&self, kind: &Gvk) -> Result<Resource, WriteError> {
