@@ -89,7 +89,11 @@ mod tests {
     }
 
     fn look(metadata: &str) -> Phase {
-        phase(Some(OURS), &Gvk::new("", "v1", "Pod"), Some(&object(metadata)))
+        phase(
+            Some(OURS),
+            &Gvk::new("", "v1", "Pod"),
+            Some(&object(metadata)),
+        )
     }
 
     fn body(effect: &Effect) -> &str {
@@ -105,19 +109,43 @@ mod tests {
     #[test]
     fn the_policy_sees_an_object_only_with_its_finalizer_on() {
         let Phase::Add(add) = look("") else { panic!() };
-        assert_eq!(body(&add), r#"[{"op":"add","path":"/metadata/finalizers","value":["example.com/x"]}]"#);
-        let Phase::Add(add) = look(r#""finalizers":["other.io/y"]"#) else { panic!() };
-        assert_eq!(body(&add), r#"[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/x"}]"#);
-        assert_eq!(look(r#""finalizers":["example.com/x"]"#), Phase::Call { deleting: false });
+        assert_eq!(
+            body(&add),
+            r#"[{"op":"add","path":"/metadata/finalizers","value":["example.com/x"]}]"#
+        );
+        let Phase::Add(add) = look(r#""finalizers":["other.io/y"]"#) else {
+            panic!()
+        };
+        assert_eq!(
+            body(&add),
+            r#"[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/x"}]"#
+        );
+        assert_eq!(
+            look(r#""finalizers":["example.com/x"]"#),
+            Phase::Call { deleting: false }
+        );
     }
 
     #[test]
     fn a_deletion_is_ours_only_while_the_finalizer_is_on() {
         let at = r#""deletionTimestamp":"2026-01-01T00:00:00Z","#;
-        assert_eq!(look(&format!(r#"{at}"finalizers":["example.com/x"]"#)), Phase::Call { deleting: true });
-        assert_eq!(look(&format!(r#"{at}"finalizers":["other.io/y"]"#)), Phase::Leave, "never put on one that is being deleted");
-        assert_eq!(phase(Some(OURS), &Gvk::new("", "v1", "Pod"), None), Phase::Call { deleting: false });
-        assert_eq!(phase(None, &Gvk::new("", "v1", "Pod"), Some(&object(""))), Phase::Call { deleting: false });
+        assert_eq!(
+            look(&format!(r#"{at}"finalizers":["example.com/x"]"#)),
+            Phase::Call { deleting: true }
+        );
+        assert_eq!(
+            look(&format!(r#"{at}"finalizers":["other.io/y"]"#)),
+            Phase::Leave,
+            "never put on one that is being deleted"
+        );
+        assert_eq!(
+            phase(Some(OURS), &Gvk::new("", "v1", "Pod"), None),
+            Phase::Call { deleting: false }
+        );
+        assert_eq!(
+            phase(None, &Gvk::new("", "v1", "Pod"), Some(&object(""))),
+            Phase::Call { deleting: false }
+        );
     }
 
     #[test]

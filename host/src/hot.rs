@@ -91,7 +91,10 @@ mod tests {
         let hot = HotKeys::default();
         for _ in 1..TURNS {
             assert!(!hot.is_hot(&key("x")));
-            assert!(!hot.is_hot(&key(&fastrand::u64(..).to_string())), "many keys that write once");
+            assert!(
+                !hot.is_hot(&key(&fastrand::u64(..).to_string())),
+                "many keys that write once"
+            );
         }
         assert_eq!(hot.pause(&key("x")), None);
         assert!(hot.is_hot(&key("x")));

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use vmhost_cluster::{LiveQuery, Target, WriteError};
 use vmhost_core::{Gvk, ListQuery, LiveRead, ObjectName, Page, ReadError, Snapshot};
 
-use crate::resources::Resources;
+use crate::resources::{Resources, refused};
 use crate::telemetry::Metrics;
 use crate::verdict::chain;
 
@@ -61,7 +61,12 @@ impl Live {
                 limit: u32::try_from(query.limit).ok(),
                 next: query.after.as_deref(),
             };
-            let page = live.resources.connection().list_live(&resource, &asked).await?;
+            let page = live
+                .resources
+                .connection()
+                .list_live(&resource, &asked)
+                .await
+                .map_err(refused)?;
             Ok(Page {
                 objects: page.objects.into_iter().map(Arc::new).collect(),
                 next: page.next,

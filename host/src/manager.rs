@@ -20,7 +20,10 @@ use vmhost_engine::{Engine, EngineConfig, Plugin};
 use crate::config::Config;
 use crate::controller::Controller;
 use crate::leader::Leadership;
+use crate::live::Live;
+use crate::mapper;
 use crate::registry::{Generation, Slot, Starts, Wired};
+use crate::resources::Resources;
 use crate::settle::Settler;
 use crate::sources::Sources;
 use crate::telemetry::Metrics;
@@ -48,6 +51,7 @@ pub struct Manager {
     pub metrics: Arc<Metrics>,
     informers: Informers,
     settler: Arc<Settler>,
+    live: Arc<Live>,
     leadership: Arc<Leadership>,
     slots: Mutex<Vec<Arc<Slot>>>,
     workers: TaskTracker,
@@ -133,8 +137,9 @@ impl Manager {
     ) -> Arc<Self> {
         let connection = connection.with_observer(metrics.clone());
         let observer = Arc::new(Observer(metrics.clone()));
+        let resources = Arc::new(Resources::new(connection.clone()));
         let settler = Settler {
-            writer: Writer::new(connection.clone(), leadership.clone()),
+            writer: Writer::new(resources.clone(), leadership.clone()),
             recorder: Recorder::start(connection.clone(), metrics.clone()),
             io: Handle::current(),
         };
@@ -142,6 +147,7 @@ impl Manager {
             loader,
             informers: Informers::new(connection, observer),
             settler: Arc::new(settler),
+            live: Live::new(resources, metrics.clone()),
             leadership,
             slots: Mutex::default(),
             workers: TaskTracker::new(),
@@ -173,6 +179,9 @@ impl Manager {
         self.sample_at_scrape(&slot);
         for wired in slot.current().controllers.values() {
             wired.sources.open();
+            if wired.controller.is_timer() {
+                wired.controller.queue.add_low_all(wired.sources.keys());
+            }
             self.start_workers(&slot, wired.clone(), None);
         }
         slot
@@ -186,28 +195,23 @@ impl Manager {
     ) -> HashMap<String, Wired> {
         let config = &self.loader.config;
         let wire = |wanted: &ControllerDescription| {
-            let before = present.and_then(|generation| {
-                let wired = generation.controllers.get(&wanted.name)?;
-                wired
-                    .controller
-                    .fits(wanted, config.workers)
-                    .then_some((generation, wired))
-            });
+            let present = present.and_then(|generation| generation.controllers.get(&wanted.name));
+            let before = present.filter(|wired| wired.controller.fits(wanted, config.workers));
             let controller = match before {
-                Some((_, wired)) => wired.controller.clone(),
-                None => Controller::new(description, wanted, config.workers, &self.metrics),
+                Some(wired) => wired.controller.clone(),
+                None => {
+                    let before = present.map(|wired| &*wired.controller);
+                    Controller::new(description, wanted, config.workers, &self.metrics, before)
+                }
             };
             let sources = match before {
-                Some((generation, wired))
-                    if same_sources(generation.description().controller(&wanted.name), wanted) =>
-                {
-                    wired.sources.clone()
-                }
+                Some(wired) if wired.sources.description() == wanted => wired.sources.clone(),
                 _ => Arc::new(Sources::subscribe(
                     &self.informers,
+                    self.live.clone(),
                     wanted,
                     &config.namespaces,
-                    controller.clone(),
+                    &controller,
                 )),
             };
             (
@@ -253,6 +257,8 @@ impl Manager {
                 );
                 manager.workers.spawn_on(worker, &manager.loader.guests);
             }
+            let mapper = mapper::run(slot, controller, manager.leadership.clone());
+            manager.workers.spawn_on(mapper, &manager.loader.guests);
         });
     }
 
@@ -298,7 +304,7 @@ impl Manager {
         self.stopping.store(true, Ordering::SeqCst);
         for slot in self.slots() {
             for wired in slot.current().controllers.values() {
-                wired.controller.queue.shut_down_now();
+                wired.controller.shut_down();
             }
         }
         self.leadership.ending();
@@ -383,11 +389,6 @@ async fn supervise(
             "a worker ended unexpectedly and is started again: {error}"
         );
     }
-}
-
-/// Do two descriptions of a controller want the same stores?
-fn same_sources(before: Option<&ControllerDescription>, now: &ControllerDescription) -> bool {
-    before.is_some_and(|before| before.kinds().eq(now.kinds()))
 }
 
 /// Says once what an informer waits for, and counts.

@@ -66,24 +66,17 @@ impl Batch {
             };
             states.windows(2).map(pair).collect()
         };
-        self.objects.iter().flat_map(|(_, states)| of(states)).collect()
+        self.objects
+            .iter()
+            .flat_map(|(_, states)| of(states))
+            .collect()
     }
 }
 
 impl Mapper {
     /// Something changed.
     pub fn push(&self, object: Watched, change: Change) {
-        let mut state = self.lock();
-        match state.waiting.get_mut(&object) {
-            Some(states) if states.len() <= STATES => states.push(change.new),
-            Some(_) => state.drop_all(),
-            None if state.waiting.len() >= OBJECTS => state.drop_all(),
-            None => {
-                state.order.push_back(object.clone());
-                state.waiting.insert(object, vec![change.old, change.new]);
-            }
-        }
-        drop(state);
+        self.lock().push(object, change);
         self.bell.notify_one();
     }
 
@@ -176,6 +169,18 @@ impl Mapper {
 }
 
 impl State {
+    fn push(&mut self, object: Watched, change: Change) {
+        let objects = self.waiting.len();
+        match self.waiting.get_mut(&object) {
+            Some(states) if states.len() <= STATES => states.push(change.new),
+            None if objects < OBJECTS => {
+                self.order.push_back(object.clone());
+                self.waiting.insert(object, vec![change.old, change.new]);
+            }
+            _ => self.drop_all(),
+        }
+    }
+
     fn drop_all(&mut self) {
         self.order.clear();
         self.waiting.clear();
@@ -237,7 +242,10 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<L
         let problem = match mapped {
             Ok(Ok(names)) => {
                 // What the store does not hold is no key: its own event wakes it when it comes.
-                for name in names.into_iter().filter(|name| sources.snapshot(name).is_some()) {
+                for name in names
+                    .into_iter()
+                    .filter(|name| sources.snapshot(name).is_some())
+                {
                     controller.queue.add(name);
                 }
                 controller.mapper.succeeded();
@@ -280,12 +288,23 @@ mod tests {
 
     fn push(mapper: &Mapper, name: &str, old: u64, new: u64) {
         let state = |version| if version == 0 { None } else { object(version) };
-        mapper.push(id(name), Change { old: state(old), new: state(new) });
+        mapper.push(
+            id(name),
+            Change {
+                old: state(old),
+                new: state(new),
+            },
+        );
     }
 
     fn versions(batch: &Batch) -> Vec<(u64, u64)> {
-        let version = |object: &Option<Snapshot>| object.as_ref().map_or(0, |object| object.version);
-        batch.changes().iter().map(|change| (version(&change.old), version(&change.new))).collect()
+        let version =
+            |object: &Option<Snapshot>| object.as_ref().map_or(0, |object| object.version);
+        batch
+            .changes()
+            .iter()
+            .map(|change| (version(&change.old), version(&change.new)))
+            .collect()
     }
 
     #[tokio::test(start_paused = true)]
@@ -303,8 +322,15 @@ mod tests {
         let batch = mapper.next().await.unwrap();
         assert_eq!(start.elapsed(), FIRST);
         assert_eq!(versions(&batch).len(), 5);
-        assert!(versions(&batch).ends_with(&[(0, 9)]), "what came later comes later");
-        assert!(versions(&batch).windows(3).any(|all| all == [(0, 1), (1, 2), (2, 0)]));
+        assert!(
+            versions(&batch).ends_with(&[(0, 9)]),
+            "what came later comes later"
+        );
+        assert!(
+            versions(&batch)
+                .windows(3)
+                .any(|all| all == [(0, 1), (1, 2), (2, 0)])
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,9 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vmhost_cluster::{
-    Index, Informers, Query, Store, Subscriber, Subscription, Wanted, WatchSpec,
-};
+use vmhost_cluster::{Index, Informers, Query, Store, Subscriber, Subscription, Wanted, WatchSpec};
 use vmhost_core::{
     ControllerDescription, FieldPath, Gvk, LabelSelector, ListQuery, LiveRead, MapBy, Mapping,
     ObjectName, ObjectReader, Page, Predicate, ReadError, Role, Snapshot, Watched,
@@ -28,6 +26,7 @@ pub struct Sources {
     timer: Option<ObjectName>,
     namespaces: Vec<String>,
     live: Arc<Live>,
+    description: ControllerDescription,
 }
 
 /// One watched kind.
@@ -58,6 +57,7 @@ impl Sources {
                 .map(|_| ObjectName::new(None, &description.name)),
             namespaces: namespaces.to_vec(),
             live,
+            description: description.clone(),
         };
         for (role, watched) in description.kinds() {
             if watched.live {
@@ -114,6 +114,11 @@ impl Sources {
             predicate,
             subscriptions: each.into_iter().map(subscribe).collect(),
         });
+    }
+
+    /// What the generation says of the controller.
+    pub fn description(&self) -> &ControllerDescription {
+        &self.description
     }
 
     /// From now on changes wake keys.
@@ -239,8 +244,7 @@ impl Sources {
     fn may_read_live(&self, kind: &Gvk, namespace: Option<&str>) -> Result<(), ReadError> {
         let named = self.live_only.contains(kind) || self.watch_of(kind, None).is_some();
         let inside = self.namespaces.is_empty()
-            || namespace
-                .is_some_and(|namespace| self.namespaces.iter().any(|of| of == namespace));
+            || namespace.is_some_and(|namespace| self.namespaces.iter().any(|of| of == namespace));
         match (named, inside) {
             (true, true) => Ok(()),
             (false, _) => Err(ReadError::NotWatched(kind.to_string())),

@@ -12,6 +12,11 @@ use prometheus::{
 use vmhost_cluster::{EventObserver, RequestObserver};
 use vmhost_queue::Lane;
 
+mod wakes;
+
+use wakes::WakeCounters;
+pub use wakes::WakeMetrics;
+
 /// controller-runtime's buckets of `controller_runtime_reconcile_time_seconds`.
 const RECONCILE_BUCKETS: &[f64] = &[
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
@@ -58,6 +63,9 @@ pub struct Metrics {
     skipped_applies: IntCounterVec,
     own_write_timeouts: IntCounterVec,
     breaker: IntCounterVec,
+    wakes: WakeCounters,
+    /// `vmhost_live_reads_total{verb,kind}`: reads of policies past the stores.
+    pub live_reads: IntCounterVec,
     /// `vmhost_instances{plugin,state}`: live, idle.
     pub instances: IntGaugeVec,
     /// `vmhost_instances_created{plugin}` of the present generation.
@@ -111,6 +119,8 @@ pub struct ControllerMetrics {
     pub skipped_applies: IntCounter,
     /// Turns that did not see their own writes in time.
     pub own_write_timeouts: IntCounter,
+    /// What wakes keys and what keeps them from it.
+    pub wakes: WakeMetrics,
 }
 
 /// What a turn ended in, as controller-runtime counts.
@@ -298,6 +308,13 @@ impl Metrics {
                 "How often the plugin's circuit breaker opened",
                 &["plugin"],
             )?,
+            wakes: WakeCounters::new(r)?,
+            live_reads: counters(
+                r,
+                "vmhost_live_reads_total",
+                "Reads of policies past the stores, by verb and kind",
+                &["verb", "kind"],
+            )?,
             instances: gauges(
                 r,
                 "vmhost_instances",
@@ -384,6 +401,7 @@ impl Metrics {
             effects: self.effects.clone(),
             skipped_applies: self.skipped_applies.with_label_values(by_controller),
             own_write_timeouts: self.own_write_timeouts.with_label_values(by_controller),
+            wakes: self.wakes.of(&label),
             label,
         }
     }

@@ -75,11 +75,11 @@ impl Trigger {
         match predicate.wakes(old, new) {
             Wakes::Yes => true,
             Wakes::No => {
-                self.controller.metrics.filtered.inc();
+                self.controller.metrics.wakes.filtered.inc();
                 false
             }
             Wakes::Error(reason) => {
-                self.controller.metrics.predicate_errors.inc();
+                self.controller.metrics.wakes.predicate_errors.inc();
                 tracing::debug!(
                     controller = self.controller.label,
                     object = %notice.name,
@@ -115,7 +115,11 @@ impl Trigger {
 }
 
 /// The primaries that the old and the new object name, each once. Whether the primary kind has namespaces only its store can tell: a name that it does not hold is no key.
-fn named(mapping: &Mapping, notice: &Notice<'_>, primaries: &Subscriptions) -> FxHashSet<ObjectName> {
+fn named(
+    mapping: &Mapping,
+    notice: &Notice<'_>,
+    primaries: &Subscriptions,
+) -> FxHashSet<ObjectName> {
     let mut names = FxHashSet::default();
     for object in [notice.old, notice.new].into_iter().flatten() {
         for scope in [Scope::Namespaced, Scope::Cluster] {

@@ -59,10 +59,7 @@ impl WatchSpec {
 
     /// What a store has to keep for it.
     fn keeps(&self) -> Wanted {
-        let paths = self
-            .indexes
-            .iter()
-            .map(|index| index.path().root_dotted());
+        let paths = self.indexes.iter().map(|index| index.path().root_dotted());
         self.wanted.union(&Wanted::Fields(paths.collect()))
     }
 }

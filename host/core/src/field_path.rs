@@ -50,7 +50,13 @@ impl FieldPath {
         let key = |name: &str| Step::Key(name.into());
         Self {
             text: "metadata.ownerReferences[*].uid".into(),
-            steps: [key("metadata"), key("ownerReferences"), Step::All, key("uid")].into(),
+            steps: [
+                key("metadata"),
+                key("ownerReferences"),
+                Step::All,
+                key("uid"),
+            ]
+            .into(),
         }
     }
 

@@ -19,7 +19,8 @@ pub mod selector;
 pub mod text;
 
 pub use description::{
-    ControllerDescription, Description, DescriptionError, Permission, Retry, Role, Timer, Verb, Watched,
+    ControllerDescription, Description, DescriptionError, Permission, Retry, Role, Timer, Verb,
+    Watched,
 };
 pub use effect::{
     Apply, Create, Delete, Effect, Event, EventType, Next, Outcome, Patch, PatchType, Propagation,

@@ -94,14 +94,14 @@ impl<'de> Walk<'_, 'de> {
             Some(b'n') | None => {}
             Some(b'"') => {
                 let Text(value) = serde_json::from_str(raw).map_err(serde::de::Error::custom)?;
-                self.take(&value);
+                self.take(value);
             }
-            Some(_) => self.take(&Cow::Borrowed(raw)),
+            Some(_) => self.take(Cow::Borrowed(raw)),
         }
         Ok(())
     }
 
-    fn take(self, value: &Cow<'de, str>) {
+    fn take(self, value: Cow<'de, str>) {
         let ends = self.node.ends.iter();
         self.found.extend(ends.map(|end| (*end, value.clone())));
     }
@@ -198,21 +198,38 @@ mod tests {
             .map(|path| FieldPath::parse(path).unwrap())
             .collect();
         let found = Fields::new(&paths).read(POD).unwrap();
-        found.into_iter().map(|(at, value)| (at, value.into_owned())).collect()
+        found
+            .into_iter()
+            .map(|(at, value)| (at, value.into_owned()))
+            .collect()
     }
 
     #[test]
     fn together_they_find_what_each_finds_alone() {
         let paths = [
-            "spec.list[*]", "spec", "spec.nodeName", "spec.nodeName", "spec[*]", "spec.matrix[*][*]", "spec.big", "spec.off",
-            "spec.nothing", "metadata.labels[*]", "metadata.labels.b", "metadata.ownerReferences[*].uid",
+            "spec.list[*]",
+            "spec",
+            "spec.nodeName",
+            "spec.nodeName",
+            "spec[*]",
+            "spec.matrix[*][*]",
+            "spec.big",
+            "spec.off",
+            "spec.nothing",
+            "metadata.labels[*]",
+            "metadata.labels.b",
+            "metadata.ownerReferences[*].uid",
         ];
         let mut together = read(&paths);
         together.sort();
         let mut alone = Vec::new();
         for (number, path) in paths.iter().enumerate() {
             let path = FieldPath::parse(path).unwrap();
-            alone.extend(path.values(POD).into_iter().map(|value| (number, value.into_owned())));
+            alone.extend(
+                path.values(POD)
+                    .into_iter()
+                    .map(|value| (number, value.into_owned())),
+            );
         }
         alone.sort();
         assert_eq!(together, alone);
