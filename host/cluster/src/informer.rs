@@ -213,30 +213,34 @@ impl Subscription {
 
     /// Resolves when the first list has ended, of whichever store; or there is no informer any more.
     pub async fn synced(&self) {
-        self.wait(async |store| store.synced().await).await;
+        let mut next = Some(self.store());
+        while let Some(store) = next {
+            store.synced().await;
+            next = self.successor(&store);
+        }
     }
 
     /// As `Store::caught_up`, of the store that it is in the end. A store only takes another one's place when it is complete up to the same version.
     pub async fn caught_up(&self, version: u64) {
-        self.wait(async |store| store.caught_up(version).await)
-            .await;
+        let mut next = Some(self.store());
+        while let Some(store) = next {
+            store.caught_up(version).await;
+            next = self.successor(&store);
+        }
     }
 
     /// As `Store::wait_until`, of the store that it is in the end.
     pub async fn wait_until(&self, mut condition: impl FnMut(&Store) -> bool) {
-        self.wait(async |store| store.wait_until(&mut condition).await)
-            .await;
+        let mut next = Some(self.store());
+        while let Some(store) = next {
+            store.wait_until(&mut condition).await;
+            next = self.successor(&store);
+        }
     }
 
-    /// Waits on the store of the moment, and again on its successor.
-    async fn wait(&self, mut wait: impl AsyncFnMut(&Store)) {
-        loop {
-            let store = self.store();
-            wait(&store).await;
-            if Arc::ptr_eq(&store, &self.store()) {
-                return;
-            }
-        }
+    /// The store that has replaced this one meanwhile.
+    fn successor(&self, store: &Arc<Store>) -> Option<Arc<Store>> {
+        Some(self.store()).filter(|present| !Arc::ptr_eq(present, store))
     }
 }
 
