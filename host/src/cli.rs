@@ -76,6 +76,9 @@ pub struct RunArgs {
     /// Let a swap ask for kinds and permissions that the plugin did not declare when it was first loaded.
     #[arg(long, env = "VMHOST_ALLOW_WIDER", value_parser = clap::builder::FalseyValueParser::new())]
     pub allow_wider: bool,
+    /// Let plugins install the CustomResourceDefinitions that they carry.
+    #[arg(long, env = "VMHOST_INSTALL_CRDS", value_parser = clap::builder::FalseyValueParser::new())]
+    pub install_crds: bool,
     /// Which of several hosts works.
     #[command(flatten)]
     pub leader: LeaderArgs,

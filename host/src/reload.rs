@@ -154,6 +154,7 @@ async fn swap(
             wider.0.join(", ")
         );
     }
+    manager.set_up(&description).await?;
     let controllers = manager.wire(&description, Some(&present));
     ready(&controllers, &present).await?;
     let generation = Arc::new(Generation {

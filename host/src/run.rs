@@ -96,7 +96,10 @@ async fn inspect_file(args: InspectArgs, guests: &Runtime) -> Result<()> {
 }
 
 async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
-    let config = Config::new(&args.common, !args.no_reload, args.allow_wider)?;
+    let config = Config {
+        install_crds: args.install_crds,
+        ..Config::new(&args.common, !args.no_reload, args.allow_wider)?
+    };
     let election = leader::Settings::of(&args.leader)?;
     let admin = Admin::bind(
         listen_address("--metrics-bind-address", &args.metrics_bind_address)?,
@@ -167,7 +170,10 @@ async fn start_manager(
     let manager = Manager::led(loader, connection, metrics.clone(), leadership);
     admin.serve(metrics, Arc::downgrade(&manager))?;
     for (file, plugin, bytes) in plugins {
-        let slot = manager.add(plugin);
+        let slot = manager
+            .add(plugin)
+            .await
+            .with_context(|| file.display().to_string())?;
         if manager.loader.config.reload {
             tokio::spawn(reload::follow(manager.clone(), slot, file, bytes));
         } else {
@@ -178,7 +184,10 @@ async fn start_manager(
 }
 
 async fn develop(args: Box<DevArgs>, guests: &Runtime) -> Result<()> {
-    let config = Config::new(&args.common, true, true)?;
+    let config = Config {
+        install_crds: true,
+        ..Config::new(&args.common, true, true)?
+    };
     let admin = Admin::bind(
         listen_address("--metrics-bind-address", &args.metrics_bind_address)?,
         listen_address(
