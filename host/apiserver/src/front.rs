@@ -325,8 +325,10 @@ impl Front {
                     }
                     Method::PATCH => {
                         let read = Patch::parse(target, &negotiate::body_type(headers), body)?;
-                        self.state
-                            .write(|inner| scale::write(inner, &call, scale::patched(&read)))?
+                        self.state.write(|inner| match &read {
+                            Patch::Apply(scale) => scale::apply(inner, &call, scale),
+                            other => scale::write(inner, &call, scale::patched(other)),
+                        })?
                     }
                     _ => return Err(ApiError::method_not_allowed()),
                 };

@@ -30,6 +30,7 @@ mod delete;
 mod discovery;
 mod encode;
 mod error;
+mod fill;
 mod front;
 mod jsonpath;
 mod kinds;

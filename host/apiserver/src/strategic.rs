@@ -105,8 +105,12 @@ fn property<'a>(schema: &'a Value, key: &str) -> &'a Value {
         .unwrap_or(NONE)
 }
 
-/// The key by which the items of a list are told apart; `None` when they are not.
+/// The key by which the items of a list are told apart; `None` when they are not. A strategic merge knows one key
+/// only, which for some lists is another than an apply's.
 fn list_key(schema: &Value) -> Option<&str> {
+    if let Some(key) = schema.get("x-kubernetes-patch-merge-key") {
+        return key.as_str();
+    }
     let map = schema.get("x-kubernetes-list-type")?.as_str()? == "map";
     schema
         .get("x-kubernetes-list-map-keys")

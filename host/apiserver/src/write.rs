@@ -104,11 +104,13 @@ pub(crate) fn create(
     check_type(target, &mut new)?;
     let unknown = meta::decode(&mut new)?;
     if let Some(answer) = &kind.answer {
+        let warnings = shape(call, &mut new, unknown, false)?;
+        prepare(inner, call, None, &mut new)?;
         json_patch::merge(&mut new, answer);
         return Ok(Done {
             code: 201,
             object: new.into(),
-            warnings: Vec::new(),
+            warnings,
         });
     }
     if kind.terminating {
@@ -246,7 +248,9 @@ pub(crate) fn replace(
     prepare(inner, call, Some(&shown), &mut new)?;
     if (kind.custom || kind.has_generation)
         && call.door != Door::Status
-        && !same_content(&shown, &new)
+        && !(same_content(&shown, &new)
+            && (!kind.annotations_are_content
+                || meta::get(&shown, "annotations") == meta::get(&new, "annotations")))
     {
         let generation = meta::get(&shown, "generation")
             .and_then(Value::as_i64)
