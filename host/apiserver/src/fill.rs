@@ -41,7 +41,10 @@ impl Fill {
                 template(new);
             }
             Fill::StatefulSet => {
-                rolling_update(&mut new["spec"]["updateStrategy"], &json!({ "partition": 0 }));
+                rolling_update(
+                    &mut new["spec"]["updateStrategy"],
+                    &json!({ "partition": 0 }),
+                );
                 template(new);
             }
             Fill::Service => return service::fill(inner, live, new),
@@ -89,7 +92,9 @@ fn access_review(review: &Value) -> Vec<Cause> {
         (Some(_), Some(other)) => cause(
             INVALID,
             "spec.nonResourceAttributes",
-            format!("Invalid value: {other}: cannot be specified in combination with resourceAttributes"),
+            format!(
+                "Invalid value: {other}: cannot be specified in combination with resourceAttributes"
+            ),
         ),
         _ => return Vec::new(),
     };

@@ -25,6 +25,7 @@
 
 mod answer;
 mod apply;
+mod collect;
 mod crd;
 mod delete;
 mod discovery;
@@ -38,6 +39,7 @@ mod meta;
 mod namespace;
 mod negotiate;
 mod openapi;
+mod owners;
 mod patch;
 mod protobuf;
 mod read;

@@ -172,8 +172,12 @@ mod tests {
         for kind in registry.kinds() {
             let version = &kind.versions[0];
             let open = version.raw_schema.as_object().is_none_or(|s| s.is_empty());
-            assert!(open || version.schema.is_some(), "{}: {:?}", kind.kind,
-                crate::schema::Schema::parse(&version.raw_schema).err());
+            assert!(
+                open || version.schema.is_some(),
+                "{}: {:?}",
+                kind.kind,
+                crate::schema::Schema::parse(&version.raw_schema).err()
+            );
             for column in &kind.versions[0].columns {
                 assert!(!column.paths.is_empty(), "{} {}", kind.kind, column.name);
             }

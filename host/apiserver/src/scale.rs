@@ -124,11 +124,7 @@ pub(crate) fn write(
 }
 
 /// An apply of a scale: an apply of the object that states this one number, noted under the subresource.
-pub(crate) fn apply(
-    inner: &mut Inner,
-    call: &Call<'_>,
-    scale: &Value,
-) -> Result<Done, ApiError> {
+pub(crate) fn apply(inner: &mut Inner, call: &Call<'_>, scale: &Value) -> Result<Done, ApiError> {
     let target = call.target;
     let paths = paths(target)?;
     check_type(scale)?;
@@ -197,7 +193,10 @@ mod tests {
     fn selectors_are_written_as_kubectl_reads_them() {
         let text = |selector: Value| selector_text(&selector);
         assert_eq!(text(json!("a=b")).as_deref(), Some("a=b"));
-        assert_eq!(text(json!({ "b": "2", "a": "1" })).as_deref(), Some("a=1,b=2"));
+        assert_eq!(
+            text(json!({ "b": "2", "a": "1" })).as_deref(),
+            Some("a=1,b=2")
+        );
         let all = json!({ "matchLabels": { "m": "1" }, "matchExpressions": [
             { "key": "z", "operator": "DoesNotExist" }, { "key": "k", "operator": "In", "values": ["y", "x"] },
             { "key": "n", "operator": "NotIn", "values": ["x"] }, { "key": "e", "operator": "Exists" },

@@ -6,7 +6,10 @@ use serde_json::{Map, Value, json};
 
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 /// How long a pod stays on a node that is gone; the admission `DefaultTolerationSeconds`.
-const TOLERATED: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+const TOLERATED: [&str; 2] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+];
 
 /// A pod that is created or replaced.
 pub(super) fn fill(live: Option<&Value>, new: &mut Value) {
@@ -25,7 +28,11 @@ pub(super) fn fill(live: Option<&Value>, new: &mut Value) {
 pub(super) fn spec(spec: &mut Value) {
     for container in containers(spec) {
         let image = container["image"].as_str().unwrap_or_default();
-        let policy = if is_latest(image) { "Always" } else { "IfNotPresent" };
+        let policy = if is_latest(image) {
+            "Always"
+        } else {
+            "IfNotPresent"
+        };
         super::absent(container, &json!({ "imagePullPolicy": policy }));
     }
     for volume in spec["volumes"].as_array_mut().into_iter().flatten() {
@@ -142,14 +149,21 @@ mod tests {
             fill(None, &mut pod);
             pod
         };
-        let limited = pod(json!({ "limits": { "cpu": "1", "memory": "1Gi" }, "requests": { "cpu": "1" } }));
+        let limited =
+            pod(json!({ "limits": { "cpu": "1", "memory": "1Gi" }, "requests": { "cpu": "1" } }));
         assert_eq!(
             limited["spec"]["containers"][0]["resources"]["requests"],
             json!({ "cpu": "1", "memory": "1Gi" })
         );
         assert_eq!(limited["status"]["qosClass"], "Guaranteed");
-        assert_eq!(limited["spec"]["volumes"], json!([{ "name": "v", "emptyDir": {} }]));
-        assert_eq!(limited["spec"]["tolerations"].as_array().map(Vec::len), Some(2));
+        assert_eq!(
+            limited["spec"]["volumes"],
+            json!([{ "name": "v", "emptyDir": {} }])
+        );
+        assert_eq!(
+            limited["spec"]["tolerations"].as_array().map(Vec::len),
+            Some(2)
+        );
         assert_eq!(pod(json!({}))["status"]["qosClass"], "BestEffort");
         let some = pod(json!({ "requests": { "cpu": "1" } }));
         assert_eq!(some["status"]["qosClass"], "Burstable");

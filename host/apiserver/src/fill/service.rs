@@ -33,7 +33,9 @@ pub(super) fn fill(inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<
         // A client that replaces a service need not know the address.
         ("", had) => had.to_owned(),
         (asked, "") if asked != "None" && in_use(inner).contains(asked) => {
-            let why = format!("Invalid value: [{asked:?}]: failed to allocate IP {asked}: provided IP is already allocated");
+            let why = format!(
+                "Invalid value: [{asked:?}]: failed to allocate IP {asked}: provided IP is already allocated"
+            );
             return vec![cause(INVALID, "spec.clusterIPs", why)];
         }
         (asked, had) if !had.is_empty() && asked != had => {

@@ -30,7 +30,11 @@ pub(super) fn cell(column: &Column, object: &Value) -> Option<Value> {
         }
         Show::Sum => {
             let sum: i64 = found().into_iter().filter_map(Value::as_i64).sum();
-            if column.kind == "string" { json!(sum.to_string()) } else { json!(sum) }
+            if column.kind == "string" {
+                json!(sum.to_string())
+            } else {
+                json!(sum)
+            }
         }
         Show::Join => json!(texts(found(), plain)),
         Show::OrNone => json!(or_none(texts(found(), plain))),
@@ -52,11 +56,17 @@ fn count(path: &JsonPath, object: &Value) -> usize {
 }
 
 fn or_none(text: String) -> String {
-    if text.is_empty() { NONE.to_owned() } else { text }
+    if text.is_empty() {
+        NONE.to_owned()
+    } else {
+        text
+    }
 }
 
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn port(port: &Value) -> String {
