@@ -37,12 +37,12 @@ impl Fill {
             Fill::Template => template(new),
             Fill::Deployment => {
                 let quarter = json!({ "maxSurge": "25%", "maxUnavailable": "25%" });
-                rolling_update(&mut new["spec"]["strategy"], &quarter);
+                rolling_update(new.pointer_mut("/spec/strategy"), &quarter);
                 template(new);
             }
             Fill::StatefulSet => {
                 rolling_update(
-                    &mut new["spec"]["updateStrategy"],
+                    new.pointer_mut("/spec/updateStrategy"),
                     &json!({ "partition": 0 }),
                 );
                 template(new);
@@ -60,15 +60,14 @@ fn template(object: &mut Value) {
     }
 }
 
-fn rolling_update(strategy: &mut Value, default: &Value) {
-    if strategy["type"] != "RollingUpdate" {
+fn rolling_update(strategy: Option<&mut Value>, default: &Value) {
+    let Some(strategy) = strategy.filter(|strategy| strategy["type"] == "RollingUpdate") else {
         return;
+    };
+    absent(strategy, &json!({ "rollingUpdate": {} }));
+    if let Some(rolling) = strategy.get_mut("rollingUpdate") {
+        absent(rolling, default);
     }
-    let rolling = &mut strategy["rollingUpdate"];
-    if rolling.is_null() {
-        *rolling = json!({});
-    }
-    absent(rolling, default);
 }
 
 /// Sets the fields of `defaults` that an object lacks.

@@ -13,15 +13,23 @@ const TOLERATED: [&str; 2] = [
 
 /// A pod that is created or replaced.
 pub(super) fn fill(live: Option<&Value>, new: &mut Value) {
-    spec(&mut new["spec"]);
-    for container in containers(&mut new["spec"]) {
-        request_limits(&mut container["resources"]);
+    let Some(pod) = new.get_mut("spec").filter(|spec| spec.is_object()) else {
+        return;
+    };
+    spec(pod);
+    for container in containers(pod) {
+        if let Some(resources) = container.get_mut("resources") {
+            request_limits(resources);
+        }
     }
     if live.is_some() {
         return;
     }
-    tolerate(&mut new["spec"]);
-    new["status"]["qosClass"] = json!(class(&mut new["spec"]));
+    tolerate(pod);
+    let class = json!({ "qosClass": class(pod) });
+    if let Some(status) = new.get_mut("status") {
+        super::absent(status, &class);
+    }
 }
 
 /// The spec of a pod or of a template.
@@ -35,7 +43,8 @@ pub(super) fn spec(spec: &mut Value) {
         };
         super::absent(container, &json!({ "imagePullPolicy": policy }));
     }
-    for volume in spec["volumes"].as_array_mut().into_iter().flatten() {
+    let volumes = spec.get_mut("volumes").and_then(Value::as_array_mut);
+    for volume in volumes.into_iter().flatten() {
         if volume.as_object().is_some_and(|volume| volume.len() == 1) {
             super::absent(volume, &json!({ "emptyDir": {} }));
         }
@@ -69,19 +78,15 @@ fn request_limits(resources: &mut Value) {
     let Some(limits) = limits.filter(|limits| !limits.is_empty()) else {
         return;
     };
-    let requests = &mut resources["requests"];
-    if requests.is_null() {
-        *requests = json!({});
+    super::absent(resources, &json!({ "requests": {} }));
+    if let Some(requests) = resources.get_mut("requests") {
+        super::absent(requests, &Value::Object(limits));
     }
-    super::absent(requests, &Value::Object(limits));
 }
 
 fn tolerate(spec: &mut Value) {
-    let tolerations = &mut spec["tolerations"];
-    if tolerations.is_null() {
-        *tolerations = json!([]);
-    }
-    let Value::Array(list) = tolerations else {
+    super::absent(spec, &json!({ "tolerations": [] }));
+    let Some(Value::Array(list)) = spec.get_mut("tolerations") else {
         return;
     };
     for key in TOLERATED {
@@ -141,7 +146,7 @@ mod tests {
     #[test]
     fn a_pod_gets_requests_tolerations_and_a_class() {
         let pod = |resources: Value| {
-            let mut pod = json!({ "spec": {
+            let mut pod = json!({ "status": {}, "spec": {
                 "containers": [{ "name": "c", "image": "x:1", "resources": resources }],
                 "volumes": [{ "name": "v" }],
                 "tolerations": [{ "key": TOLERATED[0], "effect": "NoExecute" }],

@@ -14,12 +14,15 @@ const STORAGE: &str = "/services";
 const NETWORK: [u8; 2] = [10, 96];
 
 pub(super) fn fill(inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<Cause> {
-    for port in new["spec"]["ports"].as_array_mut().into_iter().flatten() {
+    let Some(spec) = new.get_mut("spec").filter(|spec| spec.is_object()) else {
+        return Vec::new();
+    };
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten() {
         let same = json!({ "targetPort": port["port"] });
         super::absent(port, &same);
     }
-    let spec = &mut new["spec"];
-    if spec["type"] == "ExternalName" || !spec.is_object() {
+    if spec["type"] == "ExternalName" {
         return Vec::new();
     }
     super::absent(
@@ -27,7 +30,11 @@ pub(super) fn fill(inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<
         &json!({ "internalTrafficPolicy": "Cluster", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack" }),
     );
     let had = live.map_or("", address);
-    let asked = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
+    let asked = spec
+        .get("clusterIP")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     let address = match (asked.as_str(), had) {
         ("", "") => free(inner),
         // A client that replaces a service need not know the address.

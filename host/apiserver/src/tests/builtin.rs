@@ -276,3 +276,38 @@ async fn reviews_are_answered_in_their_shape() {
     assert_eq!(rules["status"]["resourceRules"][0]["verbs"], json!(["*"]));
     assert_eq!(rules["status"]["incomplete"], false);
 }
+
+#[tokio::test]
+async fn bodies_of_another_shape_are_refused() {
+    let c = Cluster::new();
+    let collections = [
+        PODS,
+        SERVICES,
+        DEPLOYMENTS,
+        "/apis/apps/v1/namespaces/default/statefulsets",
+    ];
+    for path in collections {
+        for spec in [
+            json!("x"),
+            json!([1]),
+            json!(null),
+            json!({ "template": 1, "strategy": "x", "ports": [1] }),
+        ] {
+            let answer = c
+                .post(path, &json!({ "metadata": { "name": "x" }, "spec": spec }))
+                .await;
+            let optional = path == SERVICES && spec.is_null();
+            assert!(
+                answer.code == 422 || optional,
+                "{path} {spec}: {}",
+                answer.text
+            );
+        }
+        let parts = json!({ "containers": [1, { "resources": 1, "name": "c" }], "volumes": [7], "tolerations": 1 });
+        let spec = json!({ "template": { "spec": parts }, "containers": parts["containers"], "volumes": [7], "ports": 1 });
+        let answer = c
+            .post(path, &json!({ "metadata": { "name": "x" }, "spec": spec }))
+            .await;
+        assert_eq!(answer.code, 422, "{path}: {}", answer.text);
+    }
+}
