@@ -189,7 +189,7 @@ async fn workloads_are_filled_in(server: &TestServer) -> Result<()> {
         (
             "statefulsets",
             json!({
-                "podManagementPolicy": "OrderedReady", "revisionHistoryLimit": 10,
+                "serviceName": "", "podManagementPolicy": "OrderedReady", "revisionHistoryLimit": 10,
                 "updateStrategy": { "type": "RollingUpdate", "rollingUpdate": { "partition": 0 } },
                 "persistentVolumeClaimRetentionPolicy": { "whenDeleted": "Retain", "whenScaled": "Retain" },
             }),
@@ -339,7 +339,7 @@ async fn a_deployment_is_scaled(server: &TestServer) -> Result<()> {
     );
     ensure!(seen["spec"] == json!({ "replicas": 1 }), "{seen}");
     ensure!(
-        seen["status"] == json!({ "replicas": 0, "selector": "app,app=x" }),
+        seen["status"] == json!({ "replicas": 0, "selector": "app=x,app" }),
         "{seen}"
     );
     let keys: BTreeSet<&String> = seen["metadata"]
@@ -460,15 +460,15 @@ async fn lists_merge_by_their_keys(server: &TestServer) -> Result<()> {
         } } },
     });
     let live = plain.patch(&path, STRATEGIC, &patch).await?;
-    let key = |items: &Value, key: &str| -> BTreeSet<String> {
+    let key = |items: &Value, key: &str| -> Vec<String> {
         let items = items.as_array().into_iter().flatten();
         items.map(|item| item[key].to_string()).collect()
     };
-    let set =
-        |items: &[&str]| -> BTreeSet<String> { items.iter().map(|i| (*i).to_owned()).collect() };
+    // The order counts: it is that in which containers start.
+    let list = |items: &[&str]| -> Vec<String> { items.iter().map(|i| (*i).to_owned()).collect() };
     let pod = &live["spec"]["template"]["spec"];
     ensure!(
-        key(&pod["containers"], "name") == set(&["\"web\"", "\"side\""]),
+        key(&pod["containers"], "name") == list(&["\"web\"", "\"side\""]),
         "{pod}"
     );
     let web = pod["containers"].as_array().context("containers")?.iter();
@@ -481,24 +481,24 @@ async fn lists_merge_by_their_keys(server: &TestServer) -> Result<()> {
         "{web}"
     );
     ensure!(
-        key(&web["env"], "name") == set(&["\"A\"", "\"B\""]),
+        key(&web["env"], "name") == list(&["\"B\"", "\"A\""]),
         "{web}"
     );
     ensure!(
-        key(&web["ports"], "containerPort") == set(&["80", "443"]),
+        key(&web["ports"], "containerPort") == list(&["80", "443"]),
         "{web}"
     );
     ensure!(
-        key(&web["ports"], "name") == set(&["\"http\"", "null"]),
+        key(&web["ports"], "name") == list(&["\"http\"", "null"]),
         "{web}"
     );
     ensure!(
-        key(&pod["volumes"], "name") == set(&["\"d\"", "\"e\""]),
+        key(&pod["volumes"], "name") == list(&["\"d\"", "\"e\""]),
         "{pod}"
     );
     let metadata = &live["metadata"];
     ensure!(
-        metadata["finalizers"] == json!(["example.com/a", "example.com/b"]),
+        metadata["finalizers"] == json!(["example.com/b", "example.com/a"]),
         "{metadata}"
     );
     let again = json!({ "metadata": {
