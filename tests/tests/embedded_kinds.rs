@@ -565,20 +565,22 @@ async fn a_definition_that_goes_ends_the_watches_of_its_kind(server: &TestServer
         .await?;
     }
     let watched = format!("{path}?watch=1&resourceVersion=0");
-    let watching = plain.watch(&watched, "application/json", |_| false);
+    let started = tokio::sync::Notify::new();
+    let watching = plain.watch(&watched, "application/json", |events| {
+        if events.len() == 2 {
+            started.notify_one();
+        }
+        false
+    });
     let deleting = async {
         let path = format!("{DEFINITIONS}/goners.kinds.vmhost.dev");
-        // The watch must have begun; both objects are there either way.
+        started.notified().await;
         plain.ok(Method::DELETE, &path, "", &Value::Null).await?;
         eventually("the definition is gone", async || {
             let (code, _) = plain.send(Method::GET, &path, "", &Value::Null).await?;
             Ok(Some(()).filter(|()| code == 404))
         })
         .await
-    };
-    let deleting = async {
-        tokio::task::yield_now().await;
-        deleting.await
     };
     let (events, ()) = tokio::try_join!(watching, deleting)?;
     for name in ["a", "b"] {

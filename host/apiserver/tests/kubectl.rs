@@ -298,9 +298,22 @@ fn workloads(k: &Kubectl) {
         "",
         &["imagePullPolicy"],
     );
-    let live = k.ok(&["get", "deploy", "web", "-o", "yaml"], "", &[]);
-    k.ok(&["apply", "-f", "-"], &live, &["configured"]);
-    k.ok(&["apply", "-f", "-"], &live, &["unchanged"]);
+    let mut other = create.to_vec();
+    other[2] = "applied";
+    other.extend(["--dry-run=client", "-o", "yaml"]);
+    let manifest = k.ok(&other, "", &["kind: Deployment"]);
+    // Older kubectls print these, and then take every apply for a change.
+    let manifest: String = manifest
+        .lines()
+        .filter(|line| !line.contains("creationTimestamp: null"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    k.ok(&["apply", "-f", "-"], &manifest, &["created"]);
+    k.ok(&["apply", "-f", "-"], &manifest, &["unchanged"]);
+    let newer = manifest.replace("1.25", "1.27");
+    k.ok(&["apply", "-f", "-"], &newer, &["configured"]);
+    k.ok(&["apply", "--server-side", "-f", "-"], &newer, &["applied"]);
+    k.ok(&["delete", "-f", "-"], &newer, &["deleted"]);
     k.ok(&["auth", "can-i", "--list"], "", &["*.*"]);
     garbage(k, "background", "children go");
     garbage(k, "foreground", "children go");

@@ -294,7 +294,10 @@ async fn bodies_of_another_shape_are_refused() {
             json!({ "template": 1, "strategy": "x", "ports": [1] }),
         ] {
             let answer = c
-                .post(path, &json!({ "metadata": { "generateName": "x" }, "spec": spec }))
+                .post(
+                    path,
+                    &json!({ "metadata": { "generateName": "x" }, "spec": spec }),
+                )
                 .await;
             let optional = path == SERVICES && spec.is_null();
             assert!(
@@ -306,7 +309,10 @@ async fn bodies_of_another_shape_are_refused() {
         let parts = json!({ "containers": [1, { "resources": 1, "name": "c" }], "volumes": [7], "tolerations": 1 });
         let spec = json!({ "template": { "spec": parts }, "containers": parts["containers"], "volumes": [7], "ports": 1 });
         let answer = c
-            .post(path, &json!({ "metadata": { "generateName": "x" }, "spec": spec }))
+            .post(
+                path,
+                &json!({ "metadata": { "generateName": "x" }, "spec": spec }),
+            )
             .await;
         assert_eq!(answer.code, 422, "{path}: {}", answer.text);
     }
