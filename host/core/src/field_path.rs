@@ -202,14 +202,14 @@ impl<'de> Walk<'_, 'de> {
             Some(b'n') | None => {}
             Some(b'"') => {
                 let Text(value) = serde_json::from_str(raw).map_err(serde::de::Error::custom)?;
-                self.take(&value);
+                self.take(value);
             }
-            Some(_) => self.take(&Cow::Borrowed(raw)),
+            Some(_) => self.take(Cow::Borrowed(raw)),
         }
         Ok(())
     }
 
-    fn take(self, value: &Cow<'de, str>) {
+    fn take(self, value: Cow<'de, str>) {
         let ends = self.node.ends.iter();
         self.found.extend(ends.map(|end| (*end, value.clone())));
     }
