@@ -28,7 +28,7 @@ pub(super) struct Stand {
     elector: Elector<Lease>,
     /// As it was last said: in the log, in the metric.
     leading: bool,
-    holder: String,
+    holder: Arc<str>,
     failure: Option<String>,
     slow: u64,
 }
@@ -56,7 +56,7 @@ impl Stand {
             standing,
             stop,
             leading: false,
-            holder: String::new(),
+            holder: Arc::default(),
             failure: None,
             slow: 0,
         }
@@ -160,9 +160,12 @@ impl Stand {
                 );
             }
         }
-        if self.elector.holder() != self.holder {
-            self.holder = self.elector.holder().to_owned();
-            if self.holder != self.identity && !self.holder.is_empty() {
+        if self.elector.holder() != &*self.holder {
+            self.holder = self.elector.holder().into();
+            let holder = self.holder.clone();
+            self.standing
+                .send_modify(|standing| standing.holder = holder);
+            if *self.holder != *self.identity && !self.holder.is_empty() {
                 tracing::info!("{} leads: it holds {}", self.holder, self.name());
             }
         }
