@@ -225,6 +225,9 @@ async fn one_works_and_hands_over_when_it_ends(server: &TestServer) -> Result<()
     hold.release();
     let exit = first.host.wait_exit().await?;
     ensure!(exit.status.success(), "{:?}", exit.output);
+    let complains =
+        |line: &String| line.contains("ERROR") || line.contains("lost the leader lease");
+    ensure!(!exit.output.iter().any(complains), "{:?}", exit.output);
     let last = first.proxy.requests_where(writes).pop();
     let last = last.context("it has written")?;
     let given_back = first.proxy.requests_where(gives_back).pop();

@@ -83,6 +83,9 @@ impl Stand {
                 () = self.looking(tokio::time::sleep(pause)) => {}
             }
         }
+        // Nothing is lost: it is ending.
+        self.leading = false;
+        self.gauge(false);
         if self.standing.borrow().ended == Some(Ended::GiveBack)
             && let Some(first) = self.elector.give_back(Moment::now())
         {
@@ -91,7 +94,6 @@ impl Stand {
                 tracing::info!("gave the leader lease {} back", self.name());
             }
         }
-        self.gauge(false);
     }
 
     /// One try: a request, and those that follow from its answer.
