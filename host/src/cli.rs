@@ -31,6 +31,8 @@ pub enum Command {
     Build(BuildArgs),
     /// Show a component's size, digest, contract, imports, controllers, kinds and permissions.
     Inspect(InspectArgs),
+    /// Show what a running vmhost is doing: plugins, controllers, stores, failing keys.
+    Status(StatusArgs),
 }
 
 /// `vmhost --plugin plugins/vm.wasm`.
@@ -231,6 +233,17 @@ pub struct InspectArgs {
     pub file: PathBuf,
     /// How the result is printed.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub output: OutputFormat,
+}
+
+/// `vmhost status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Where the host serves its metrics (--metrics-bind-address).
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub address: String,
+    /// How the result is printed.
+    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
 }
 

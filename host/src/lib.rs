@@ -23,8 +23,9 @@
 //! | [`registry`], [`sources`] | generations of a plugin, with the stores that each reads |
 //! | [`breaker`] | leaving a policy in peace whose calls all fail |
 //! | [`reload`], [`watch_files`] | new bytes to a new generation; when a file is whole |
-//! | [`admin`], [`telemetry`], [`log`] | probes and metrics |
+//! | [`admin`], [`telemetry`], [`log`] | probes, metrics and the state |
 //! | [`build`], [`dev`], [`narrate`], [`inspect`] | the commands of a plugin's author |
+//! | [`status`], [`table`] | the commands of who runs it |
 //!
 //! What is absent: a write outside [`writes`]; an object, or an event's type, in the queue; a key in two workers; a guest on the runtime that watches; a call that
 //! starts on an older generation after a newer one was announced; anything but a counter, a log line and a status after a reload that failed.
@@ -48,6 +49,8 @@ pub mod reload;
 pub mod run;
 pub mod settle;
 pub mod sources;
+pub mod status;
+pub mod table;
 pub mod telemetry;
 pub mod verdict;
 pub mod watch_files;

@@ -16,7 +16,7 @@ use crate::cli::{Cli, Command, DevArgs, InspectArgs, LogFormat, RunArgs};
 use crate::config::{Config, listen_address};
 use crate::manager::{Loader, Manager};
 use crate::telemetry::Metrics;
-use crate::{build, dev, inspect, log, reload};
+use crate::{build, dev, inspect, log, reload, status};
 
 /// Threads for watches, probes and writes. Two: parsing a list on one must not hold up a probe.
 const IO_THREADS: usize = 2;
@@ -52,7 +52,7 @@ fn start(cli: Cli) -> Result<()> {
     let (format, filter) = match &cli.command {
         None => (cli.run.common.log_format, cli.run.common.log.as_str()),
         Some(Command::Dev(args)) => (args.common.log_format, args.common.log.as_str()),
-        Some(Command::Build(_) | Command::Inspect(_)) => (LogFormat::Text, "warn"),
+        Some(_) => (LogFormat::Text, "warn"),
     };
     log::start(format, filter)?;
     let io = runtime("vmhost-io", IO_THREADS)?;
@@ -66,6 +66,7 @@ fn start(cli: Cli) -> Result<()> {
             Some(Command::Dev(args)) => develop(args, &guests).await,
             Some(Command::Build(args)) => build::command(&args).await,
             Some(Command::Inspect(args)) => inspect_file(args, &guests).await,
+            Some(Command::Status(args)) => status::command(&args).await,
         }
     });
     // A guest that spins does not hold up the exit.
