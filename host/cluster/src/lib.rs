@@ -12,6 +12,7 @@
 //! It must not know plugins, wasm, queues, or what a write is for: it repeats no write, decides nothing from an answer, and never calls a policy.
 //! Its only currency with the others is `vmhost-core`.
 
+mod access;
 mod api;
 mod backoff;
 mod connect;
@@ -19,6 +20,7 @@ mod discovery;
 mod events;
 mod informer;
 mod kubeconfig;
+mod live;
 mod manifest;
 mod store;
 mod text;
@@ -27,6 +29,7 @@ mod write;
 #[cfg(test)]
 mod fake;
 
+pub use access::{Access, AccessQuestion};
 pub use connect::{
     ConnectError, ConnectOptions, Connection, RequestObserver, ServerVersion, connect,
 };
@@ -36,6 +39,7 @@ pub use informer::{
     Cause, InformerObserver, InformerState, Informers, NoInformerObserver, Notice, Phase,
     Subscriber, Subscription, WatchSpec,
 };
+pub use live::{LivePage, LiveQuery};
 pub use manifest::{ManifestError, Manifested};
 pub use store::Store;
 pub use text::{IngestError, Wanted};
