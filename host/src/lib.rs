@@ -25,7 +25,8 @@
 //! | [`reload`], [`watch_files`] | new bytes to a new generation; when a file is whole |
 //! | [`admin`], [`telemetry`], [`log`] | probes, metrics and the state |
 //! | [`build`], [`dev`], [`narrate`], [`inspect`] | the commands of a plugin's author |
-//! | [`status`], [`table`] | the commands of who runs it |
+//! | [`permissions`] | what a plugin needs of the API server, and what of it is missing |
+//! | [`status`], [`rbac`], [`finalizers`], [`table`] | the commands of who runs it |
 //!
 //! What is absent: a write outside [`writes`]; an object, or an event's type, in the queue; a key in two workers; a guest on the runtime that watches; a call that
 //! starts on an older generation after a newer one was announced; anything but a counter, a log line and a status after a reload that failed.
@@ -39,11 +40,14 @@ pub mod config;
 pub mod controller;
 pub mod decide;
 pub mod dev;
+pub mod finalizers;
 pub mod inspect;
 pub mod log;
 pub mod manager;
 pub mod narrate;
 pub mod own_writes;
+pub mod permissions;
+pub mod rbac;
 pub mod registry;
 pub mod reload;
 pub mod run;

@@ -45,6 +45,8 @@ pub struct Manager {
     pub loader: Arc<Loader>,
     /// All metrics.
     pub metrics: Arc<Metrics>,
+    /// The cluster.
+    pub connection: Connection,
     informers: Informers,
     settler: Arc<Settler>,
     slots: Mutex<Vec<Arc<Slot>>>,
@@ -128,7 +130,8 @@ impl Manager {
         };
         Arc::new(Self {
             loader,
-            informers: Informers::new(connection, observer),
+            informers: Informers::new(connection.clone(), observer),
+            connection,
             settler: Arc::new(settler),
             slots: Mutex::default(),
             workers: TaskTracker::new(),

@@ -14,6 +14,7 @@ use vmhost_core::Grants;
 use vmhost_engine::Code;
 
 use crate::manager::Manager;
+use crate::permissions;
 use crate::registry::{Generation, Slot, Starts, Wired};
 use crate::watch_files::FileWatch;
 
@@ -183,6 +184,13 @@ async fn swap(
             wider.0.join(", ")
         );
     }
+    permissions::check::at_swap(
+        &manager.connection,
+        present.description(),
+        &description,
+        &permissions::Options::of(&manager.loader.config),
+    )
+    .await?;
     let controllers = manager.wire(&description, Some(&present));
     ready(&controllers, &present).await?;
     let generation = Arc::new(Generation {

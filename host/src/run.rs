@@ -12,11 +12,11 @@ use vmhost_cluster::{ConnectOptions, connect};
 use vmhost_engine::Plugin;
 
 use crate::admin::Admin;
-use crate::cli::{Cli, Command, DevArgs, InspectArgs, LogFormat, RunArgs};
+use crate::cli::{Cli, Command, DevArgs, LogFormat, RunArgs};
 use crate::config::{Config, listen_address};
 use crate::manager::{Loader, Manager};
 use crate::telemetry::Metrics;
-use crate::{build, dev, inspect, log, reload, status};
+use crate::{build, dev, finalizers, inspect, log, permissions, rbac, reload, status};
 
 /// Threads for watches, probes and writes. Two: parsing a list on one must not hold up a probe.
 const IO_THREADS: usize = 2;
@@ -65,7 +65,11 @@ fn start(cli: Cli) -> Result<()> {
             None => run(cli.run, &guests).await,
             Some(Command::Dev(args)) => develop(args, &guests).await,
             Some(Command::Build(args)) => build::command(&args).await,
-            Some(Command::Inspect(args)) => inspect_file(args, &guests).await,
+            Some(Command::Inspect(args)) => {
+                inspect::command(&looking(&guests)?, &args.file, args.output).await
+            }
+            Some(Command::Rbac(args)) => rbac::command(&looking(&guests)?, &args).await,
+            Some(Command::Finalizers(args)) => finalizers::command(&looking(&guests)?, &args).await,
             Some(Command::Status(args)) => status::command(&args).await,
         }
     });
@@ -85,14 +89,9 @@ fn runtime(name: &str, threads: usize) -> Result<Runtime> {
         .context("cannot start threads")
 }
 
-async fn inspect_file(args: InspectArgs, guests: &Runtime) -> Result<()> {
-    let config = Config::inspecting();
-    inspect::command(
-        &Loader::new(config, guests.handle().clone())?,
-        &args.file,
-        args.output,
-    )
-    .await
+/// For commands that load a component and run none of its controllers.
+fn looking(guests: &Runtime) -> Result<Loader> {
+    Loader::new(Config::inspecting(), guests.handle().clone())
 }
 
 async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
@@ -156,7 +155,13 @@ async fn start_manager(args: RunArgs, loader: Arc<Loader>, admin: Admin) -> Resu
     let metrics = Metrics::new()?;
     let manager = Manager::new(loader, connection, metrics.clone());
     admin.serve(metrics, Arc::downgrade(&manager))?;
+    let options = permissions::Options::of(&manager.loader.config);
     for (file, plugin, bytes) in plugins {
+        tokio::spawn(permissions::check::at_start(
+            manager.connection.clone(),
+            plugin.description().clone(),
+            options.clone(),
+        ));
         let slot = manager.add(plugin);
         if manager.loader.config.reload {
             tokio::spawn(reload::follow(manager.clone(), slot, file, bytes));
