@@ -160,7 +160,8 @@ fn settings(given: &[String]) -> Result<HashMap<String, Settings>> {
     Ok(settings)
 }
 
-fn is_namespace(name: &str) -> bool {
+/// Is it an RFC 1123 label?
+pub fn is_namespace(name: &str) -> bool {
     let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     (1..=63).contains(&name.len())
         && name.chars().all(|c| edge(c) || c == '-')

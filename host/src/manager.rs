@@ -19,7 +19,11 @@ use vmhost_engine::{Engine, EngineConfig, Plugin};
 
 use crate::config::Config;
 use crate::controller::Controller;
+use crate::leader::Leadership;
+use crate::live::Live;
+use crate::mapper;
 use crate::registry::{Generation, Slot, Starts, Wired};
+use crate::resources::Resources;
 use crate::settle::Settler;
 use crate::sources::Sources;
 use crate::telemetry::Metrics;
@@ -49,6 +53,8 @@ pub struct Manager {
     pub connection: Connection,
     informers: Informers,
     settler: Arc<Settler>,
+    live: Arc<Live>,
+    leadership: Arc<Leadership>,
     slots: Mutex<Vec<Arc<Slot>>>,
     workers: TaskTracker,
     stopping: AtomicBool,
@@ -121,10 +127,21 @@ impl Loader {
 impl Manager {
     /// Nothing runs yet. Watches and writes will run on the runtime that this is called on.
     pub fn new(loader: Arc<Loader>, connection: Connection, metrics: Arc<Metrics>) -> Arc<Self> {
+        Self::led(loader, connection, metrics, Leadership::alone())
+    }
+
+    /// [`Manager::new`] of a host that works and writes only while it leads.
+    pub fn led(
+        loader: Arc<Loader>,
+        connection: Connection,
+        metrics: Arc<Metrics>,
+        leadership: Arc<Leadership>,
+    ) -> Arc<Self> {
         let connection = connection.with_observer(metrics.clone());
         let observer = Arc::new(Observer(metrics.clone()));
+        let resources = Arc::new(Resources::new(connection.clone()));
         let settler = Settler {
-            writer: Writer::new(connection.clone()),
+            writer: Writer::new(resources.clone(), leadership.clone()),
             recorder: Recorder::start(connection.clone(), metrics.clone()),
             io: Handle::current(),
         };
@@ -133,6 +150,8 @@ impl Manager {
             informers: Informers::new(connection.clone(), observer),
             connection,
             settler: Arc::new(settler),
+            live: Live::new(resources, metrics.clone()),
+            leadership,
             slots: Mutex::default(),
             workers: TaskTracker::new(),
             stopping: AtomicBool::new(false),
@@ -163,6 +182,9 @@ impl Manager {
         self.sample_at_scrape(&slot);
         for wired in slot.current().controllers.values() {
             wired.sources.open();
+            if wired.controller.is_timer() {
+                wired.controller.queue.add_low_all(wired.sources.keys());
+            }
             self.start_workers(&slot, wired.clone(), None);
         }
         slot
@@ -176,28 +198,23 @@ impl Manager {
     ) -> HashMap<String, Wired> {
         let config = &self.loader.config;
         let wire = |wanted: &ControllerDescription| {
-            let before = present.and_then(|generation| {
-                let wired = generation.controllers.get(&wanted.name)?;
-                wired
-                    .controller
-                    .fits(wanted, config.workers)
-                    .then_some((generation, wired))
-            });
+            let present = present.and_then(|generation| generation.controllers.get(&wanted.name));
+            let before = present.filter(|wired| wired.controller.fits(wanted, config.workers));
             let controller = match before {
-                Some((_, wired)) => wired.controller.clone(),
-                None => Controller::new(description, wanted, config.workers, &self.metrics),
+                Some(wired) => wired.controller.clone(),
+                None => {
+                    let before = present.map(|wired| &*wired.controller);
+                    Controller::new(description, wanted, config.workers, &self.metrics, before)
+                }
             };
             let sources = match before {
-                Some((generation, wired))
-                    if same_sources(generation.description().controller(&wanted.name), wanted) =>
-                {
-                    wired.sources.clone()
-                }
+                Some(wired) if wired.sources.description() == wanted => wired.sources.clone(),
                 _ => Arc::new(Sources::subscribe(
                     &self.informers,
+                    self.live.clone(),
                     wanted,
                     &config.namespaces,
-                    controller.clone(),
+                    &controller,
                 )),
             };
             (
@@ -235,10 +252,22 @@ impl Manager {
                 "starting workers"
             );
             for _ in 0..controller.workers {
-                let worker = supervise(slot.clone(), controller.clone(), manager.settler.clone());
+                let worker = supervise(
+                    slot.clone(),
+                    controller.clone(),
+                    manager.settler.clone(),
+                    manager.leadership.clone(),
+                );
                 manager.workers.spawn_on(worker, &manager.loader.guests);
             }
+            let mapper = mapper::run(slot, controller, manager.leadership.clone());
+            manager.workers.spawn_on(mapper, &manager.loader.guests);
         });
+    }
+
+    /// Whether this host works.
+    pub fn leadership(&self) -> &Leadership {
+        &self.leadership
     }
 
     /// Has a shutdown begun?
@@ -259,19 +288,21 @@ impl Manager {
         &self.informers
     }
 
-    /// No new keys; calls and writes in flight end; then the last Events are written. False: it took longer than it may.
+    /// No new keys; calls and writes in flight end; then the leader lease is given back, and the last Events are written. The informers end with the process. False: it took longer than it may.
     pub async fn shut_down(&self) -> bool {
         self.stopping.store(true, Ordering::SeqCst);
         for slot in self.slots() {
             for wired in slot.current().controllers.values() {
-                wired.controller.queue.shut_down_now();
+                wired.controller.shut_down();
             }
         }
+        self.leadership.ending();
         self.workers.close();
         let drained =
             tokio::time::timeout(self.loader.config.shutdown_timeout, self.workers.wait())
                 .await
                 .is_ok();
+        self.leadership.end(drained).await;
         self.settler.recorder.flush(FLUSH).await;
         drained
     }
@@ -325,11 +356,17 @@ impl Manager {
 }
 
 /// A worker that should panic is started again. Its key was put back.
-async fn supervise(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Settler>) {
+async fn supervise(
+    slot: Arc<Slot>,
+    controller: Arc<Controller>,
+    settler: Arc<Settler>,
+    leadership: Arc<Leadership>,
+) {
     while let Err(error) = tokio::spawn(worker::run(
         slot.clone(),
         controller.clone(),
         settler.clone(),
+        leadership.clone(),
     ))
     .await
     {
@@ -341,11 +378,6 @@ async fn supervise(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Se
             "a worker ended unexpectedly and is started again: {error}"
         );
     }
-}
-
-/// Do two descriptions of a controller want the same stores?
-fn same_sources(before: Option<&ControllerDescription>, now: &ControllerDescription) -> bool {
-    before.is_some_and(|before| before.kinds().eq(now.kinds()))
 }
 
 /// Says once what an informer waits for, and counts.

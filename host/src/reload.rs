@@ -256,7 +256,7 @@ fn renew(manager: &Arc<Manager>, slot: &Arc<Slot>, before: &Generation, now: &Ge
                 controller = name,
                 "the controller is not part of the plugin any more, or another one"
             );
-            old.controller.queue.shut_down_now();
+            old.controller.shut_down();
         }
     }
     let mut keys = 0;

@@ -14,6 +14,7 @@ use vmhost_engine::Plugin;
 use crate::admin::Admin;
 use crate::cli::{Cli, Command, DevArgs, LogFormat, RunArgs};
 use crate::config::{Config, listen_address};
+use crate::leader::{self, Leadership};
 use crate::manager::{Loader, Manager};
 use crate::telemetry::Metrics;
 use crate::{build, dev, finalizers, inspect, log, permissions, rbac, reload, status};
@@ -96,6 +97,7 @@ fn looking(guests: &Runtime) -> Result<Loader> {
 
 async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
     let config = Config::new(&args.common, !args.no_reload, args.allow_wider)?;
+    let election = leader::Settings::of(&args.leader)?;
     let admin = Admin::bind(
         listen_address("--metrics-bind-address", &args.metrics_bind_address)?,
         listen_address(
@@ -106,7 +108,7 @@ async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
     let mut stop = StopSignals::new()?;
     let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
     let manager = tokio::select! {
-        started = start_manager(args, loader, admin) => started?,
+        started = start_manager(args, election, loader, admin) => started?,
         () = stop.first() => return Ok(()),
     };
     stop.first().await;
@@ -114,7 +116,12 @@ async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
 }
 
 /// Loads the plugins, connects, and starts the controllers. What is wrong with a plugin is told before there is a cluster to tell about.
-async fn start_manager(args: RunArgs, loader: Arc<Loader>, admin: Admin) -> Result<Arc<Manager>> {
+async fn start_manager(
+    args: RunArgs,
+    election: Option<leader::Settings>,
+    loader: Arc<Loader>,
+    admin: Admin,
+) -> Result<Arc<Manager>> {
     let mut plugins: Vec<(PathBuf, Plugin, Vec<u8>)> = Vec::new();
     for path in &args.plugins {
         let file = build::component_of(path).await?;
@@ -145,6 +152,14 @@ async fn start_manager(args: RunArgs, loader: Arc<Loader>, admin: Admin) -> Resu
         context: args.context,
     };
     let connection = connect(&options).await?;
+    let mut options = permissions::Options::of(&loader.config);
+    options.lease = election.as_ref().map(|settings| permissions::Lease {
+        namespace: settings
+            .namespace
+            .clone()
+            .unwrap_or_else(|| connection.default_namespace().to_owned()),
+        name: settings.id.clone(),
+    });
     let version = connection.check().await?;
     tracing::info!(
         "connected to {}, Kubernetes {}",
@@ -153,9 +168,12 @@ async fn start_manager(args: RunArgs, loader: Arc<Loader>, admin: Admin) -> Resu
     );
 
     let metrics = Metrics::new()?;
-    let manager = Manager::new(loader, connection, metrics.clone());
+    let leadership = match election {
+        Some(settings) => Leadership::stand(&connection, settings, metrics.clone()),
+        None => Leadership::alone(),
+    };
+    let manager = Manager::led(loader, connection, metrics.clone(), leadership);
     admin.serve(metrics, Arc::downgrade(&manager))?;
-    let options = permissions::Options::of(&manager.loader.config);
     for (file, plugin, bytes) in plugins {
         tokio::spawn(permissions::check::at_start(
             manager.connection.clone(),

@@ -84,8 +84,12 @@ fn shown(state: &HostState, address: &str) -> String {
     } else {
         ""
     };
+    let leader = match state.leader.as_str() {
+        "alone" => String::new(),
+        other => format!(", {other}"),
+    };
     let mut parts = vec![format!(
-        "vmhost {}, process {}, at {address}{stopping}",
+        "vmhost {}, process {}, at {address}{leader}{stopping}",
         state.version, state.pid
     )];
     parts.push(plugins(&state.plugins));
@@ -160,6 +164,7 @@ fn controllers(plugins: &[PluginState]) -> String {
                 queue.low.to_string(),
                 queue.delayed.to_string(),
                 controller.back_offs.to_string(),
+                controller.held.to_string(),
                 controller.failing.total.to_string(),
             ]
         })
@@ -173,6 +178,7 @@ fn controllers(plugins: &[PluginState]) -> String {
         "LOW",
         "DELAYED",
         "BACK-OFFS",
+        "HELD",
         "FAILING",
     ];
     table(heads, &rows)

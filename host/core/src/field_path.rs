@@ -11,6 +11,9 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+mod fields;
+pub use fields::Fields;
+
 /// Longest path in bytes: nothing in an object lies deeper.
 const LONGEST: usize = 1024;
 
@@ -42,6 +45,21 @@ pub struct FieldPathError {
 }
 
 impl FieldPath {
+    /// The uids of an object's owners.
+    pub fn owner_uids() -> Self {
+        let key = |name: &str| Step::Key(name.into());
+        Self {
+            text: "metadata.ownerReferences[*].uid".into(),
+            steps: [
+                key("metadata"),
+                key("ownerReferences"),
+                Step::All,
+                key("uid"),
+            ]
+            .into(),
+        }
+    }
+
     /// Reads a path: names joined by dots, `[*]` for every item, `["any key"]` (a JSON string) for a key with dots or brackets in it.
     pub fn parse(text: &str) -> Result<Self, FieldPathError> {
         let fail = |reason| FieldPathError {

@@ -19,12 +19,13 @@ pub mod selector;
 pub mod text;
 
 pub use description::{
-    ControllerDescription, Description, DescriptionError, Permission, Retry, Role, Timer, Verb, Watched,
+    ControllerDescription, Description, DescriptionError, Permission, Retry, Role, Timer, Verb,
+    Watched,
 };
 pub use effect::{
     Apply, Create, Delete, Effect, Event, EventType, Next, Outcome, Patch, PatchType, Propagation,
 };
-pub use field_path::{FieldPath, FieldPathError};
+pub use field_path::{FieldPath, FieldPathError, Fields};
 pub use grants::{Denied, Grants, Wider};
 pub use key::{Gvk, ObjectKey, ObjectName};
 pub use limits::Limits;

@@ -1,8 +1,6 @@
 //! From a running manager to the document of [`super::state`]. It takes what the accessors give: each lock is held for a moment, and no worker waits for it.
 
-use std::sync::Arc;
-
-use vmhost_cluster::{InformerState, Phase, Wanted, WatchSpec};
+use vmhost_cluster::{InformerState, Phase};
 use vmhost_core::Refusal;
 use vmhost_engine::Code;
 
@@ -11,34 +9,35 @@ use super::state::{
     PluginState, QueueState, StoreState,
 };
 use crate::controller::Controller;
+use crate::leader::Leadership;
 use crate::manager::Manager;
 use crate::registry::{Generation, Slot};
 
 /// The host at this moment.
 pub fn state(manager: &Manager) -> HostState {
-    let slots = manager.slots();
-    let generations: Vec<(Arc<Slot>, Arc<Generation>)> = slots
-        .into_iter()
-        .map(|slot| (slot.clone(), slot.current()))
-        .collect();
-    let mut plugins: Vec<PluginState> = generations
+    let mut plugins: Vec<PluginState> = manager
+        .slots()
         .iter()
-        .map(|(slot, generation)| plugin(slot, generation))
+        .map(|slot| plugin(slot, &slot.current()))
         .collect();
     plugins.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut stores: Vec<StoreState> = manager
-        .informers()
-        .states()
-        .iter()
-        .map(|state| store(state, subscribers(&generations, &state.spec)))
-        .collect();
+    let mut stores: Vec<StoreState> = manager.informers().states().iter().map(store).collect();
     stores.sort_by(|a, b| (&a.kind, &a.namespace).cmp(&(&b.kind, &b.namespace)));
     HostState {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         stopping: manager.is_stopping(),
+        leader: leader(manager.leadership()).to_owned(),
         plugins,
         stores,
+    }
+}
+
+fn leader(leadership: &Leadership) -> &'static str {
+    match (leadership.is_elected(), leadership.is_leading()) {
+        (false, _) => "alone",
+        (true, true) => "leading",
+        (true, false) => "standby",
     }
 }
 
@@ -100,6 +99,8 @@ fn controller(controller: &Controller) -> ControllerState {
             longest_running_ms: stats.longest_running.as_millis() as u64,
         },
         back_offs: stats.backing_off,
+        held: controller.hot.held(),
+        unmapped: controller.mapper.len(),
         failing: Failing { total, keys },
     }
 }
@@ -112,17 +113,14 @@ fn refusal(refusal: &Refusal) -> String {
     .to_string()
 }
 
-fn store(state: &InformerState, subscribers: usize) -> StoreState {
+fn store(state: &InformerState) -> StoreState {
     let spec = &state.spec;
     StoreState {
         kind: spec.kind.to_string(),
         namespace: spec.namespace.clone(),
         label_selector: spec.label_selector.clone(),
         field_selector: spec.field_selector.clone(),
-        wanted: match &spec.wanted {
-            Wanted::All => None,
-            Wanted::Fields(paths) => Some(paths.iter().cloned().collect()),
-        },
+        wanted: spec.wanted.to_string(),
         phase: match &state.phase {
             Phase::Starting => "starting",
             Phase::WaitingForKind => "waitingForKind",
@@ -139,20 +137,6 @@ fn store(state: &InformerState, subscribers: usize) -> StoreState {
         relists: state.relists,
         skipped: state.skipped,
         failures: state.failures,
-        subscribers,
+        subscribers: state.subscribers,
     }
-}
-
-/// Controllers that read the store of this watch.
-fn subscribers(generations: &[(Arc<Slot>, Arc<Generation>)], spec: &WatchSpec) -> usize {
-    generations
-        .iter()
-        .flat_map(|(_, generation)| generation.controllers.values())
-        .filter(|wired| {
-            wired
-                .sources
-                .subscriptions()
-                .any(|subscription| subscription.spec() == spec)
-        })
-        .count()
 }

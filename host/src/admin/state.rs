@@ -19,6 +19,8 @@ pub struct HostState {
     pub pid: u32,
     /// Does it shut down?
     pub stopping: bool,
+    /// `alone`: there is no election; `leading`; `standby`: another host works.
+    pub leader: String,
     /// By name.
     pub plugins: Vec<PluginState>,
     /// One for each watch, by kind and namespace.
@@ -89,6 +91,10 @@ pub struct ControllerState {
     pub queue: QueueState,
     /// Keys that wait for a back-off.
     pub back_offs: usize,
+    /// Keys that are held since they kept themselves busy.
+    pub held: usize,
+    /// Changes that the policy has still to map.
+    pub unmapped: usize,
     /// Keys whose last turn was no success.
     pub failing: Failing,
 }
@@ -143,8 +149,8 @@ pub struct StoreState {
     pub label_selector: Option<String>,
     /// None: all objects.
     pub field_selector: Option<String>,
-    /// Fields that are kept besides the metadata; none: all.
-    pub wanted: Option<Vec<String>>,
+    /// Fields that are kept besides the metadata, as a short text.
+    pub wanted: String,
     /// `starting`, `waitingForKind`, `listing`, `watching`, `forbidden` or `failing`.
     pub phase: String,
     /// What the phase means here, on one line.
@@ -161,6 +167,6 @@ pub struct StoreState {
     pub skipped: u64,
     /// Failed requests.
     pub failures: u64,
-    /// Controllers that read it.
+    /// Who uses it: a controller of each generation, a narration of `vmhost dev`.
     pub subscribers: usize,
 }

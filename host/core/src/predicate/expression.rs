@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use cel::common::types::{CelBool, CelNull};
+use cel::common::types::{CelBool, CelNull, CelString, DYN_TYPE};
 use cel::common::value::CowVal;
 use cel::context::VariableResolver;
 use cel::{Context, Env, ExecutionError, IdedExpr, ParseErrors, Value};
@@ -30,8 +30,19 @@ const LOOP_TIME: Duration = Duration::from_millis(50);
 /// The variable that every loop of a checked expression reads before a turn. No text can spell it.
 pub(super) const TICK: &str = "@tick";
 
+/// The function that every text goes through on its way to `matches`. No text can spell it.
+pub(super) const SHORT: &str = "@short";
+
+/// Longest text that a pattern is tried on, in bytes: the worst pattern walks some MiB in a second.
+const MATCHED_BYTES: usize = 16 << 10;
+
 /// The standard functions and macros, without time stamps (their zones alone are megabytes of tables).
-static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
+static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
+    let mut env = Env::stdlib();
+    // It fails only for a name that is taken; without it `matches` is an error, which the tests would see.
+    let _ = env.add_overload(SHORT, "short", vec![DYN_TYPE], short);
+    Arc::new(env)
+});
 static TRUE: CelBool = CelBool::TRUE;
 
 /// A compiled condition.
@@ -143,6 +154,20 @@ impl VariableResolver for Clock {
     }
 }
 
+/// Its argument, unless that is a long text.
+fn short<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let argument = arguments
+        .pop()
+        .ok_or(ExecutionError::MissingArgumentOrTarget)?;
+    match argument.downcast_ref::<CelString<'_>>() {
+        Some(text) if text.inner().len() > MATCHED_BYTES => Err(ExecutionError::FunctionError {
+            function: SHORT.into(),
+            message: String::new(),
+        }),
+        _ => Ok(argument),
+    }
+}
+
 fn parse(source: &str) -> Result<(IdedExpr, Option<BTreeSet<String>>), String> {
     let mut parsed = ENV
         .parser()
@@ -186,6 +211,9 @@ fn reason(error: &ExecutionError) -> String {
         }
         ExecutionError::UnsupportedBinaryOperator(operator, ..) => {
             format!("{operator} of these types")
+        }
+        ExecutionError::FunctionError { function, .. } if function == SHORT => {
+            format!("matches takes texts of at most {MATCHED_BYTES} bytes")
         }
         ExecutionError::FunctionError { function, .. } => format!("{function} of this value"),
         _ => "values of these types do not go together".into(),

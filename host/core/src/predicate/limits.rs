@@ -10,10 +10,14 @@ use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators,
 };
 
-use super::expression::TICK;
+use super::expression::{SHORT, TICK};
 
-/// Deepest expression: evaluating one level takes some hundred bytes of the caller's stack.
-const DEEPEST: usize = 64;
+/// Deepest expression: the crate takes some 50 KiB of its caller's stack for each level (measured in a debug build), and the caller is a task with 2 MiB. A chain of
+/// `&&` or `||` counts by its logarithm, plain fields in a row not at all.
+const DEEPEST: usize = 16;
+
+/// Fields of one path.
+const LONGEST_PATH: usize = 64;
 
 /// A loop may stand in another, or run over its result. A third level finds nothing that two do not, and makes time cubic.
 const LOOPS_DEEP: usize = 2;
@@ -23,6 +27,9 @@ const COPIES: usize = 16;
 
 /// A pattern's compiled size: the crate compiles it anew each time.
 const PATTERN_BYTES: usize = 64 << 10;
+
+/// Patterns in one expression: each may take some milliseconds on the longest text.
+const PATTERNS: usize = 8;
 
 const TYPES: &[&str] = &[
     "bool",
@@ -66,6 +73,7 @@ pub(super) fn check(expression: &mut IdedExpr) -> Result<Option<BTreeSet<String>
         bound: Vec::new(),
         fields: Some(BTreeSet::new()),
         copies: 0,
+        patterns: 0,
     };
     check.expression(expression, 0)?;
     if check.copies > COPIES {
@@ -82,6 +90,7 @@ struct Check {
     bound: Vec<String>,
     fields: Option<BTreeSet<String>>,
     copies: usize,
+    patterns: usize,
 }
 
 impl Check {
@@ -90,8 +99,8 @@ impl Check {
         if depth > DEEPEST {
             return Err(format!("nested deeper than {DEEPEST} levels"));
         }
-        if let Some(path) = self.spelled(&of.expr) {
-            if depth + path.len() > DEEPEST {
+        if let Some((path, recursions)) = self.spelled(&of.expr) {
+            if path.len() > LONGEST_PATH || depth + recursions > DEEPEST {
                 return Err(format!("a path of {} fields is too long", path.len()));
             }
             let dotted = dotted(&path);
@@ -192,11 +201,16 @@ impl Check {
                 call.func_name
             ));
         }
-        if call.func_name == "matches" {
-            pattern(call)?;
+        let matches = call.func_name == "matches";
+        if matches {
+            self.pattern(call)?;
         }
         let target = call.target.iter_mut().map(|target| &mut **target);
-        self.all(target.chain(&mut call.args), depth)
+        let loops = self.all(target.chain(&mut call.args), depth)?;
+        if matches {
+            only_short(call);
+        }
+        Ok(loops)
     }
 
     fn each(&mut self, each: &mut ComprehensionExpr, depth: usize) -> Result<usize, String> {
@@ -222,14 +236,40 @@ impl Check {
         Ok(loops + 1)
     }
 
-    /// The fields from `object` or `oldObject` down to what this spells; none: it spells no path.
-    fn spelled<'e>(&self, mut of: &'e Expr) -> Option<Vec<&'e str>> {
-        let mut path = Vec::new();
+    /// A pattern has to stand in the expression: one from an object could take the compiler's time, and nobody would have read it.
+    fn pattern(&mut self, call: &CallExpr) -> Result<(), String> {
+        self.patterns += 1;
+        if self.patterns > PATTERNS {
+            return Err(format!("`matches` is used more than {PATTERNS} times"));
+        }
+        let Some(Expr::Literal(LiteralValue::String(pattern))) =
+            call.args.last().map(|last| &last.expr)
+        else {
+            return Err(
+                "the pattern of `matches` must be a string in the expression itself".into(),
+            );
+        };
+        regex::RegexBuilder::new(pattern.inner())
+            .size_limit(PATTERN_BYTES)
+            .build()
+            .map(drop)
+            .map_err(|error| {
+                // The last line of the text says what; those before it show where.
+                let text = error.to_string();
+                let what = text.lines().last().unwrap_or_default();
+                format!("the pattern {:?} is not usable: {what}", pattern.inner())
+            })
+    }
+
+    /// The fields from `object` or `oldObject` down to what this spells; none: it spells no path. With them, how deep the evaluation
+    /// recurses: plain selections in a row are a loop, all above a bracket are not.
+    fn spelled<'e>(&self, mut of: &'e Expr) -> Option<(Vec<&'e str>, usize)> {
+        let (mut path, mut recursions) = (Vec::new(), 0);
         loop {
             match of {
                 Expr::Ident(name) if matches!(&**name, "object" | "oldObject") => {
                     path.reverse();
-                    return (!self.bound.contains(name)).then_some(path);
+                    return (!self.bound.contains(name)).then_some((path, recursions));
                 }
                 Expr::Select(select) => {
                     path.push(&*select.field);
@@ -242,6 +282,7 @@ impl Check {
                         return None;
                     };
                     path.push(key.inner());
+                    recursions = path.len();
                     of = from;
                 }
                 _ => return None,
@@ -262,7 +303,7 @@ impl Check {
         if !matches!(&*call.func_name, operators::EQUALS | operators::NOT_EQUALS) {
             return false;
         }
-        let is_object = |of: &Expr| self.spelled(of).is_some_and(|path| path.is_empty());
+        let is_object = |of: &Expr| self.spelled(of).is_some_and(|(path, _)| path.is_empty());
         let is_null = |of: &Expr| matches!(of, Expr::Literal(LiteralValue::Null));
         arguments(call)
             .is_some_and(|[a, b]| (is_object(a) && is_null(b)) || (is_null(a) && is_object(b)))
@@ -298,23 +339,20 @@ fn dotted(path: &[&str]) -> String {
         .join(".")
 }
 
-/// A pattern has to stand in the expression: one from an object could take the compiler's time, and nobody would have read it.
-fn pattern(call: &CallExpr) -> Result<(), String> {
-    let Some(Expr::Literal(LiteralValue::String(pattern))) =
-        call.args.last().map(|last| &last.expr)
-    else {
-        return Err("the pattern of `matches` must be a string in the expression itself".into());
+/// Texts that are too long do not reach `matches`.
+fn only_short(call: &mut CallExpr) {
+    let text = match &mut call.target {
+        Some(target) => Some(&mut **target),
+        None => call.args.first_mut(),
     };
-    regex::RegexBuilder::new(pattern.inner())
-        .size_limit(PATTERN_BYTES)
-        .build()
-        .map(drop)
-        .map_err(|error| {
-            // The last line of the text says what; those before it show where.
-            let text = error.to_string();
-            let what = text.lines().last().unwrap_or_default();
-            format!("the pattern {:?} is not usable: {what}", pattern.inner())
-        })
+    if let Some(text) = text {
+        let inner = mem::take(text);
+        text.expr = Expr::Call(CallExpr {
+            func_name: SHORT.into(),
+            target: None,
+            args: vec![inner],
+        });
+    }
 }
 
 /// Makes each turn of a loop read the clock first. The crate knows the steps of `map` and `filter` by their shape, and appends in place: that shape has to stay.

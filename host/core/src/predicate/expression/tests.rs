@@ -59,6 +59,7 @@ fn conditions_hold_as_in_an_admission_policy() {
             true,
         ),
         ("object.metadata.name.matches('^[a-c]$')", true),
+        ("matches(object.metadata.name, '^[b-c]$')", false),
         (
             "object.metadata.name.startsWith('a') && 'abc'.contains(object.metadata.name)",
             true,
@@ -162,8 +163,8 @@ fn a_bad_expression_is_named() {
             "17 additions",
         ),
         (
-            "object.a+object.a+object.a+object.a+object.a+object.a+object.a+object.a+object.a+object.a+object.a+object.a+object.a+object.a+object.a+object.a+object.a+object.a == ''",
-            "17 additions",
+            &format!("[{}] == []", ["object.a+object.a"; 9].join(",")),
+            "18 additions",
         ),
         (
             &format!("object.a == '{}'", "x".repeat(4096)),
@@ -213,6 +214,34 @@ fn no_expression_overflows_the_stack() {
         if let Ok(compiled) = Expression::compile(&expression) {
             let _ = compiled.holds(Some(OLD), NEW);
         }
+    }
+}
+
+#[test]
+fn the_deepest_of_all_fits_three_quarters_of_a_workers_stack() {
+    let mut deepest = "true".to_owned();
+    while let Ok(deeper) = Expression::compile(&format!("true ? !{deepest} : false")) {
+        drop(deeper);
+        deepest = format!("(true ? !{deepest} : false)");
+    }
+    assert!(deepest.matches('?').count() >= 6, "{deepest}");
+    let nested = format!(r#"{{"a":{}1{}}}"#, r#"{"a":["#.repeat(60), "]}".repeat(60));
+    for (expression, expected) in [
+        (&*deepest, None),
+        ("object == oldObject", Some(true)),
+        ("[object.a][0] == object.a", Some(true)),
+    ] {
+        let compiled = Expression::compile(expression).unwrap();
+        let nested = nested.clone();
+        let thread = std::thread::Builder::new().stack_size(1536 << 10);
+        let outcome = thread
+            .spawn(move || compiled.holds(Some(&nested), &nested))
+            .unwrap();
+        let outcome = outcome.join().unwrap().unwrap();
+        assert!(
+            expected.is_none_or(|expected| expected == outcome),
+            "{expression}"
+        );
     }
 }
 
@@ -306,6 +335,29 @@ fn loops_end_with_their_time() {
     assert_eq!(
         no_loop.with_loop_time(Duration::ZERO).holds(None, NEW),
         Ok(true)
+    );
+}
+
+#[test]
+fn a_long_text_does_not_reach_a_pattern() {
+    for expression in [
+        "object.a.matches('(x+x+)+y')",
+        "matches(object.a, '(x+x+)+y')",
+    ] {
+        let compiled = Expression::compile(expression).unwrap();
+        let object = |bytes: usize| format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes));
+        assert_eq!(compiled.holds(None, &object(MATCHED_BYTES)), Ok(false));
+        let error = compiled
+            .holds(None, &object(MATCHED_BYTES + 1))
+            .unwrap_err();
+        assert_eq!(error, "cel: matches takes texts of at most 16384 bytes");
+    }
+    let number = Expression::compile("object.a.matches('x')").unwrap();
+    assert!(
+        number
+            .holds(None, r#"{"a":1}"#)
+            .unwrap_err()
+            .contains("no matching overload")
     );
 }
 
