@@ -60,7 +60,7 @@ pub struct RunArgs {
     /// What both ways of running have.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Where metrics are served; 0: nowhere.
+    /// Where /metrics and /debug/state are served; 0: nowhere.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -139,7 +139,7 @@ pub struct DevArgs {
     /// What both ways of running have.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Where metrics are served; 0: nowhere.
+    /// Where /metrics and /debug/state are served; 0: nowhere.
     #[arg(
         long,
         value_name = "ADDRESS",

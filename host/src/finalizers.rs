@@ -9,6 +9,7 @@ use vmhost_cluster::{
 use vmhost_core::{Description, Object, ObjectName, PatchType};
 
 use crate::cli::FinalizersArgs;
+use crate::config::check_namespaces;
 use crate::manager::Loader;
 use crate::run::print;
 use crate::table::table;
@@ -50,6 +51,7 @@ struct Metadata {
 
 /// Lists the objects that carry the plugin's finalizers, and with `--remove` takes these off.
 pub async fn command(loader: &Loader, args: &FinalizersArgs) -> Result<()> {
+    check_namespaces(&args.namespaces)?;
     let (plugin, _) = loader.load_file(&args.file).await?;
     let description = plugin.description();
     let name = &description.name;

@@ -11,6 +11,7 @@ use vmhost_cluster::{ConnectOptions, Connection, connect};
 use vmhost_core::{Description, Gvk};
 
 use crate::cli::RbacArgs;
+use crate::config::check_namespaces;
 use crate::manager::Loader;
 use crate::permissions::names::{Name, offline};
 use crate::permissions::{Lease, Need, Options, Scope, needs, owner_needs};
@@ -68,6 +69,7 @@ struct Subject {
 
 /// Loads a component and prints the RBAC that it needs.
 pub async fn command(loader: &Loader, args: &RbacArgs) -> Result<()> {
+    check_namespaces(&args.namespaces)?;
     let (plugin, _) = loader.load_file(&args.file).await?;
     let description = plugin.description();
     let account = account(&args.service_account)?;

@@ -17,7 +17,7 @@ use vmhost_tests::guests::{self, PolicyFile, Way};
 use vmhost_tests::host::{self, Exit, HostCommand};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
-use vmhost_tests::{kubeconfig, run};
+use vmhost_tests::{kubeconfig, net, run};
 
 const PLUGINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins");
 /// A first build compiles serde and the SDK, perhaps while other tests run.
@@ -150,13 +150,21 @@ fn a_role_is_enough_for_one_namespace() {
         async |server| {
             let runner = Runner::new(server).await?;
             let namespace = runner.vms.namespace().to_owned();
-            let yaml = runner.yaml(&["--role", "--namespace", &namespace]).await?;
+            let flags = ["--role", "--namespace", &namespace, "--leader-elect"];
+            let yaml = runner.yaml(&flags).await?;
             let kinds = runner.apply(&yaml).await?;
             ensure!(kinds == ["Role", "RoleBinding"], "{yaml}");
             runner.vms.create(0..10, 0).await?;
-            let host = runner.host()?.namespace(&namespace).ready().await?;
+            let host = runner
+                .host()?
+                .namespace(&namespace)
+                .args(["--leader-elect", "--leader-election-namespace", &namespace])
+                .ready()
+                .await?;
             runner.vms.until_complete(10).await?;
             host.wait_for_line(GRANTED).await?;
+            let (_, state) = net::get(host.metrics_addr(), "/debug/state").await?;
+            ensure!(state.contains(r#""leader":"leading""#), "{state}");
             // By discovery the same text comes out.
             let admin = server.kubeconfig();
             let asked = runner
@@ -164,6 +172,7 @@ fn a_role_is_enough_for_one_namespace() {
                     "--role",
                     "--namespace",
                     &namespace,
+                    "--leader-elect",
                     "--kubeconfig",
                     &admin.to_string_lossy(),
                 ])
@@ -354,6 +363,7 @@ fn what_a_role_cannot_grant_is_one_line() {
                 &["--service-account", "x"],
                 ["--service-account", "NAMESPACE/NAME"],
             ),
+            (POD, &["--namespace", "A b"], ["--namespace", "A b"]),
         ] {
             let exit = rbac(description, flags).await?;
             exit.expect_error(&words)?;

@@ -1,6 +1,6 @@
 //! The document that `/debug/state` serves and `vmhost status` reads: what runs, and how it does. Plain data.
 //!
-//! It is bounded: numbers, never a list of all keys. Fields are only added; a reader takes what it does not know as absent.
+//! It is bounded: numbers, never a list of all keys. Fields are only added; a reader ignores those that it does not know.
 
 use serde::{Deserialize, Serialize};
 
