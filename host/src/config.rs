@@ -33,6 +33,8 @@ pub struct Config {
     pub reload: bool,
     /// May a swap ask for more than the first generation did?
     pub allow_wider: bool,
+    /// May a plugin install the CustomResourceDefinitions that it carries?
+    pub install_crds: bool,
 }
 
 impl Config {
@@ -66,6 +68,7 @@ impl Config {
             shutdown_timeout: duration("--shutdown-timeout", &args.shutdown_timeout)?,
             reload,
             allow_wider,
+            install_crds: false,
         })
     }
 
@@ -80,6 +83,7 @@ impl Config {
             shutdown_timeout: Duration::ZERO,
             reload: false,
             allow_wider: false,
+            install_crds: false,
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::mapper;
 use crate::registry::{Generation, Slot, Starts, Wired};
 use crate::resources::Resources;
 use crate::settle::Settler;
+use crate::setup;
 use crate::sources::Sources;
 use crate::telemetry::Metrics;
 use crate::worker;
@@ -49,11 +50,11 @@ pub struct Manager {
     pub loader: Arc<Loader>,
     /// All metrics.
     pub metrics: Arc<Metrics>,
-    /// The cluster.
-    pub connection: Connection,
     informers: Informers,
     settler: Arc<Settler>,
     live: Arc<Live>,
+    /// The cluster.
+    pub connection: Connection,
     leadership: Arc<Leadership>,
     slots: Mutex<Vec<Arc<Slot>>>,
     workers: TaskTracker,
@@ -159,9 +160,11 @@ impl Manager {
         })
     }
 
-    /// Adds a plugin, whose name must be no other's: its informers start now, its workers when the stores that they read are ready.
-    pub fn add(self: &Arc<Self>, plugin: Plugin) -> Arc<Slot> {
+    /// Adds a plugin, whose name must be no other's: what it needs in the cluster is set up, its informers start now, its workers when the stores that they read
+    /// are ready.
+    pub async fn add(self: &Arc<Self>, plugin: Plugin) -> Result<Arc<Slot>> {
         let description = plugin.description().clone();
+        self.set_up(&description).await?;
         let controllers = self.wire(&description, None);
         let generation = Generation {
             number: 1,
@@ -187,7 +190,31 @@ impl Manager {
             }
             self.start_workers(&slot, wired.clone(), None);
         }
-        slot
+        Ok(slot)
+    }
+
+    /// What comes before a generation's stores: it must not take finalizers off that another plugin has put on, and its definitions have to be served.
+    pub async fn set_up(&self, description: &Description) -> Result<()> {
+        for slot in self
+            .slots()
+            .iter()
+            .filter(|slot| slot.name != description.name)
+        {
+            let other = slot.current();
+            if let Some(finalizer) = shared_finalizer(description, other.description()) {
+                bail!(
+                    "plugin {} puts {finalizer} on the same kind as plugin {}: the first of them to finish would take it from the other",
+                    description.name,
+                    slot.name
+                );
+            }
+        }
+        setup::run(
+            &self.connection,
+            description,
+            self.loader.config.install_crds,
+        )
+        .await
     }
 
     /// The controllers of a description: those of the present generation that fit go on with their queues, and with their stores if they want the same.
@@ -265,11 +292,6 @@ impl Manager {
         });
     }
 
-    /// Whether this host works.
-    pub fn leadership(&self) -> &Leadership {
-        &self.leadership
-    }
-
     /// Has a shutdown begun?
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
@@ -281,6 +303,11 @@ impl Manager {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Whether this host works and writes, or stands by.
+    pub fn leadership(&self) -> &Leadership {
+        &self.leadership
     }
 
     /// What informs the stores.
@@ -378,6 +405,18 @@ async fn supervise(
             "a worker ended unexpectedly and is started again: {error}"
         );
     }
+}
+
+/// A finalizer that both put on objects of one kind.
+fn shared_finalizer<'a>(one: &'a Description, other: &Description) -> Option<&'a str> {
+    let same = |a: &&ControllerDescription| {
+        a.finalizer.is_some()
+            && other
+                .controllers
+                .iter()
+                .any(|b| a.finalizer == b.finalizer && a.kind() == b.kind())
+    };
+    one.controllers.iter().find(same)?.finalizer.as_deref()
 }
 
 /// Says once what an informer waits for, and counts.

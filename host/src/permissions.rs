@@ -47,11 +47,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// As this host is run.
+    /// As this host is run, without an election.
     pub fn of(config: &Config) -> Self {
         Self {
             namespaces: config.namespaces.clone(),
-            ..Self::default()
+            lease: None,
+            install_crds: config.install_crds,
         }
     }
 }

@@ -191,6 +191,7 @@ async fn swap(
         &permissions::Options::of(&manager.loader.config),
     )
     .await?;
+    manager.set_up(&description).await?;
     let controllers = manager.wire(&description, Some(&present));
     ready(&controllers, &present).await?;
     let generation = Arc::new(Generation {

@@ -96,7 +96,10 @@ fn looking(guests: &Runtime) -> Result<Loader> {
 }
 
 async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
-    let config = Config::new(&args.common, !args.no_reload, args.allow_wider)?;
+    let config = Config {
+        install_crds: args.install_crds,
+        ..Config::new(&args.common, !args.no_reload, args.allow_wider)?
+    };
     let election = leader::Settings::of(&args.leader)?;
     let admin = Admin::bind(
         listen_address("--metrics-bind-address", &args.metrics_bind_address)?,
@@ -180,7 +183,10 @@ async fn start_manager(
             plugin.description().clone(),
             options.clone(),
         ));
-        let slot = manager.add(plugin);
+        let slot = manager
+            .add(plugin)
+            .await
+            .with_context(|| file.display().to_string())?;
         if manager.loader.config.reload {
             tokio::spawn(reload::follow(manager.clone(), slot, file, bytes));
         } else {
@@ -191,7 +197,10 @@ async fn start_manager(
 }
 
 async fn develop(args: Box<DevArgs>, guests: &Runtime) -> Result<()> {
-    let config = Config::new(&args.common, true, true)?;
+    let config = Config {
+        install_crds: true,
+        ..Config::new(&args.common, true, true)?
+    };
     let admin = Admin::bind(
         listen_address("--metrics-bind-address", &args.metrics_bind_address)?,
         listen_address(

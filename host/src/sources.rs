@@ -373,10 +373,7 @@ impl ObjectReader for Sources {
 
 impl Sources {
     /// The watch that answers a query, and the index and value that it asks for.
-    fn indexed<'q>(
-        &self,
-        query: &'q ListQuery,
-    ) -> Result<(&Watch, Option<(Index, &'q str)>), ReadError> {
+    fn indexed<'q>(&self, query: &'q ListQuery) -> Result<(&Watch, Lookup<'q>), ReadError> {
         let name = query.index.as_ref().map(|index| index.name.as_str());
         let watch = self.watch_of(&query.kind, name).ok_or_else(|| {
             ReadError::Invalid(format!(
@@ -401,6 +398,9 @@ impl Sources {
         }
     }
 }
+
+/// An index and the value that is looked for; none: all objects.
+type Lookup<'q> = Option<(Index, &'q str)>;
 
 /// One page over the stores of all namespaces.
 fn merge(watch: &Watch, query: &Query<'_>) -> Result<Page, ReadError> {
