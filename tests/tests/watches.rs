@@ -6,12 +6,13 @@ use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use vmhost_tests::guests::{self, PolicyFile, Way};
+use vmhost_tests::host::Host;
 use vmhost_tests::obey::Obey;
 use vmhost_tests::proxy::{Proxy, Request};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{self, PLURAL, Vms};
 use vmhost_tests::wait::eventually;
-use vmhost_tests::{both_servers, host};
+use vmhost_tests::{both_servers, host, net};
 
 fn describing(name: &str, controller: Value) -> Result<Vec<u8>> {
     let mut all = json!({ "name": "c", "primary": { "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine" } });
@@ -22,12 +23,37 @@ fn describing(name: &str, controller: Value) -> Result<Vec<u8>> {
     guests::describing(&description.to_string())
 }
 
-/// Watches of a kind that were opened, and how many of them are still open.
-fn watches(proxy: &Proxy, plural: &str) -> (usize, usize) {
+/// Watches of a kind that were opened.
+fn opened(proxy: &Proxy, plural: &str) -> usize {
     let of = |request: &Request| request.is_watch() && request.concerns(plural);
-    let all = proxy.requests_where(of);
-    let open = all.iter().filter(|request| request.ended == usize::MAX);
-    (all.len(), open.count())
+    proxy.requests_where(of).len()
+}
+
+/// The stores of the host, as `/debug/state` shows them: kind and how many subscribers share it.
+async fn stores(host: &Host) -> Result<Vec<(String, u64)>> {
+    let (_, text) = net::get(host.metrics_addr(), "/debug/state").await?;
+    let state: Value = serde_json::from_str(&text)?;
+    let stores = state["stores"].as_array().into_iter().flatten();
+    let one = |store: &Value| {
+        let kind = store["kind"].as_str().unwrap_or_default().to_owned();
+        (kind, store["subscribers"].as_u64().unwrap_or_default())
+    };
+    let mut all: Vec<_> = stores.map(one).collect();
+    all.sort();
+    Ok(all)
+}
+
+async fn until_stores(host: &Host, wanted: &[(&str, u64)]) -> Result<()> {
+    let wanted: Vec<(String, u64)> = wanted
+        .iter()
+        .map(|(kind, subscribers)| ((*kind).to_owned(), *subscribers))
+        .collect();
+    eventually(&format!("the stores are {wanted:?}"), async || {
+        let stores = stores(host).await?;
+        anyhow::ensure!(stores == wanted, "they are {stores:?}");
+        Ok(Some(()))
+    })
+    .await
 }
 
 both_servers!(a_swap_adds_and_drops_watches);
@@ -48,19 +74,21 @@ async fn a_swap_adds_and_drops_watches(server: &TestServer) -> Result<()> {
         .arg("--allow-wider")
         .ready()
         .await?;
-    ensure!(watches(&proxy, "configmaps") == (1, 1));
-    ensure!(watches(&proxy, "secrets") == (0, 0));
+    let vm = "VirtualMachine.v1.cloud.waibizi.com";
+    until_stores(&host, &[("ConfigMap.v1", 1), (vm, 1)]).await?;
     policy.swap(&reads(&["ConfigMap", "Secret"])?, Way::Rename)?;
     host.wait_for_line("swapped p: generation 2").await?;
-    ensure!(watches(&proxy, "secrets") == (1, 1));
-    ensure!(watches(&proxy, "configmaps") == (1, 1), "it went on");
+    until_stores(&host, &[("ConfigMap.v1", 1), ("Secret.v1", 1), (vm, 1)]).await?;
     policy.swap(&reads(&["Secret"])?, Way::Rename)?;
     host.wait_for_line("swapped p: generation 3").await?;
-    eventually("the watch of a dropped kind ends", async || {
-        Ok((watches(&proxy, "configmaps") == (1, 0)).then_some(()))
-    })
-    .await?;
-    ensure!(watches(&proxy, "secrets") == (1, 1) && watches(&proxy, PLURAL) == (1, 1));
+    until_stores(&host, &[("Secret.v1", 1), (vm, 1)]).await?;
+    for plural in ["configmaps", "secrets", PLURAL] {
+        let opened = opened(&proxy, plural);
+        ensure!(
+            opened == 1,
+            "{plural}: what goes on is not watched anew: {opened}"
+        );
+    }
     Ok(())
 }
 
@@ -74,16 +102,34 @@ async fn plugins_share_a_watch_whatever_fields_they_want(server: &TestServer) ->
     let one = wanting("one", &["spec.status"])?;
     let two = wanting("two", &["spec.image"])?;
     let proxy = server.proxy().await?;
-    let _host = host::on(proxy.kubeconfig())?
+    let host = host::on(proxy.kubeconfig())?
         .namespace(vms.namespace())
         .plugin(one.path())
         .plugin(two.path())
         .ready()
         .await?;
-    eventually("one watch is left", async || {
-        Ok((watches(&proxy, PLURAL).1 == 1).then_some(()))
+    until_stores(&host, &[("VirtualMachine.v1.cloud.waibizi.com", 2)]).await?;
+    let store_bytes = async || -> Result<f64> {
+        let metrics = host.metrics().await?;
+        Ok(metrics.sum("vmhost_store_bytes", &[]))
+    };
+    // Memory of what only one of them wanted comes back when it wants it no more.
+    vms.create_labelled("large", json!({}), json!({}), &"x".repeat(100_000))
+        .await?;
+    eventually("the image is kept", async || {
+        Ok((store_bytes().await? > 100_000.0).then_some(()))
     })
-    .await
+    .await?;
+    let wants = json!({ "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine", "wantedFields": [] });
+    two.swap(
+        &describing("two", json!({ "primary": wants }))?,
+        Way::Rename,
+    )?;
+    eventually("the image is kept no more", async || {
+        Ok((store_bytes().await? < 50_000.0).then_some(()))
+    })
+    .await?;
+    until_stores(&host, &[("VirtualMachine.v1.cloud.waibizi.com", 2)]).await
 }
 
 both_servers!(a_kind_that_vanishes_and_comes_back, own);
@@ -106,7 +152,7 @@ async fn a_kind_that_vanishes_and_comes_back(server: &TestServer) -> Result<()> 
         Ok(crds.get_opt(&name).await?.is_none().then_some(()))
     })
     .await?;
-    let opened = watches(&proxy, PLURAL).0;
+    let opened = opened(&proxy, PLURAL);
     ensure!(opened < 10, "a hot loop: {opened} watches");
     vm::install(&server.client().await?).await?;
     obey.vms.create_one("second", 0).await?;
