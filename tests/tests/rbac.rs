@@ -259,6 +259,34 @@ fn a_swap_that_needs_more_than_is_granted_is_refused() {
     );
 }
 
+#[test]
+fn definitions_are_installed_with_what_is_granted_for_them() {
+    run::real_only(
+        "definitions_are_installed_with_what_is_granted_for_them",
+        Default::default(),
+        async |server| {
+            let runner = Runner::new(server).await?;
+            let carrying = guests::describing(
+                r#"{"apiVersion":"vmhost/v1","name":"widgets","version":"1.0.0","controllers":[{"name":"widgets",
+                "primary":{"group":"rbac.test","version":"v1","kind":"Widget"}}],
+                "setup":{"customResourceDefinitions":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+                "metadata":{"name":"widgetries.rbac.test"},"spec":{"group":"rbac.test","scope":"Cluster",
+                "names":{"kind":"Widget","plural":"widgetries"},"versions":[{"name":"v1","served":true,"storage":true,
+                "schema":{"openAPIV3Schema":{"type":"object"}}}]}}]}}"#,
+            )?;
+            runner.policy.swap(&carrying, Way::Rename)?;
+            let yaml = runner.yaml(&["--install-crds"]).await?;
+            ensure!(yaml.contains("- widgetries\n"), "{yaml}");
+            ensure!(yaml.contains("- widgetries.rbac.test\n"), "{yaml}");
+            runner.apply(&yaml).await?;
+            let host = runner.host()?.arg("--install-crds").ready().await?;
+            host.wait_for_line(GRANTED).await?;
+            host.wait_for_line("installed widgetries.rbac.test").await?;
+            Ok(())
+        },
+    );
+}
+
 /// A kubectl command that reads from stdin; none: there is no kubectl.
 fn kubectl(kubeconfig: &Path, command: &[&str], input: &str) -> Result<Option<String>> {
     let child = Command::new("kubectl")
