@@ -185,9 +185,8 @@ impl Manager {
         self.sample_at_scrape(&slot);
         for wired in slot.current().controllers.values() {
             wired.sources.open();
-            if wired.controller.is_timer() {
-                wired.controller.queue.add_low_all(wired.sources.keys());
-            }
+            // Timers, and what a store that another plugin had filled before told while nobody listened.
+            wired.controller.queue.add_low_all(wired.sources.keys());
             self.start_workers(&slot, wired.clone(), None);
         }
         Ok(slot)

@@ -133,6 +133,19 @@ impl Kind {
         Self::new("", version, kind)
     }
 
+    /// As objects and owner references say it: `apps/v1`, and `v1` for the core group.
+    pub fn api_version(&self) -> String {
+        match self.group {
+            "" => self.version.into(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    /// The kind alone: `Deployment`.
+    pub const fn name(&self) -> &'static str {
+        self.kind
+    }
+
     /// As the contract's record.
     pub fn gvk(&self) -> Gvk {
         Gvk {

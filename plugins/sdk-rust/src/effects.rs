@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::bindings::vmhost::plugin::types::{
     Apply, Create, Delete, Effect, Event, EventType, Next, ObjectKey, Outcome, Patch, PatchType,
+    Propagation,
 };
 use crate::error::Result;
 
@@ -111,6 +112,7 @@ impl Patch {
             key: key.clone(),
             subresource: None,
             operations: Vec::new(),
+            if_version: None,
         }
     }
 
@@ -132,6 +134,7 @@ pub struct JsonPatch {
     key: ObjectKey,
     subresource: Option<String>,
     operations: Vec<Operation>,
+    if_version: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -177,6 +180,12 @@ impl JsonPatch {
         self.subresource = Some(name.into());
         self
     }
+
+    /// Only if the object still has this resourceVersion.
+    pub fn if_version(mut self, version: &str) -> Self {
+        self.if_version = Some(version.into());
+        self
+    }
 }
 
 impl From<JsonPatch> for Effect {
@@ -188,7 +197,7 @@ impl From<JsonPatch> for Effect {
             subresource: patch.subresource,
             type_: PatchType::Json,
             body,
-            if_version: None,
+            if_version: patch.if_version,
         })
     }
 }
@@ -218,6 +227,18 @@ impl Delete {
         self.uid = Some(uid.into());
         self
     }
+
+    /// Only if the object still has this resourceVersion.
+    pub fn if_version(mut self, version: &str) -> Self {
+        self.if_version = Some(version.into());
+        self
+    }
+
+    /// What happens to the objects that it owns; unless it is said, what the API server does for the kind.
+    pub fn propagation(mut self, propagation: Propagation) -> Self {
+        self.propagation = Some(propagation);
+        self
+    }
 }
 
 impl Event {
@@ -239,6 +260,18 @@ impl Event {
             ..Self::normal(reason, note)
         }
     }
+
+    /// What was done or tried, in CamelCase; unless it is said, the reason.
+    pub fn action(mut self, action: &str) -> Self {
+        self.action = action.into();
+        self
+    }
+
+    /// Another object that has to do with it.
+    pub fn related(mut self, key: &ObjectKey) -> Self {
+        self.related = Some(key.clone());
+        self
+    }
 }
 
 macro_rules! effect_from {
@@ -251,3 +284,34 @@ macro_rules! effect_from {
     )* };
 }
 effect_from!(Apply, Patch, Create, Delete, Event);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+
+    #[test]
+    fn builders_fill_the_records() {
+        let key = ObjectKey::of(&Kind::core("v1", "ConfigMap"), Some("default"), "x");
+        let delete = Delete::new(&key)
+            .uid("u-1")
+            .if_version("7")
+            .propagation(Propagation::Foreground);
+        assert_eq!(delete.uid.as_deref(), Some("u-1"));
+        assert_eq!(delete.if_version.as_deref(), Some("7"));
+        assert_eq!(delete.propagation, Some(Propagation::Foreground));
+        let patch = Patch::json(&key)
+            .add("/data/a~1b", "c")
+            .subresource("status")
+            .if_version("8");
+        let Effect::Patch(patch) = Effect::from(patch) else {
+            panic!("a patch")
+        };
+        assert_eq!(
+            patch.body,
+            r#"[{"op":"add","path":"/data/a~1b","value":"c"}]"#
+        );
+        assert_eq!(patch.if_version.as_deref(), Some("8"));
+        assert_eq!(patch.subresource.as_deref(), Some("status"));
+    }
+}

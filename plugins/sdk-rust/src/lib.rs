@@ -20,14 +20,27 @@
 //! ```
 //!
 //! A policy is a plain function: its own `cargo test` calls it natively, with a [`Request`] made by [`Request::of`], and looks at the [`Outcome`]. What reads the
-//! cluster or the settings ([`cluster`], [`config`]) needs the host.
+//! cluster or the settings ([`Cluster`], [`setting`]) is called within [`testing::TestHost::run`].
+//!
+//! | controller-runtime | here |
+//! |---|---|
+//! | `client.Get`, `List` from the cache | [`Cluster::get`], [`Cluster::list`] |
+//! | `mgr.GetAPIReader()` | [`Cluster::get_live`], [`Cluster::list_live`] |
+//! | `meta.SetStatusCondition` and its like | [`meta::set_status_condition`] and its like |
+//! | `controllerutil.SetControllerReference` | [`meta::OwnerReference::controller_of`] |
+//! | `metav1.IsControlledBy` | [`meta::ObjectMeta::is_controlled_by`] |
+//! | fake client | [`testing::TestHost`] |
 //!
 //! This crate knows the contract only, and nothing from `host/`.
 
 mod description;
 mod effects;
 mod error;
+pub mod meta;
+mod read;
 mod request;
+#[cfg(not(target_family = "wasm"))]
+pub mod testing;
 mod watch;
 
 /// What `wit-bindgen` made of `wit/v1`.
@@ -48,14 +61,19 @@ pub mod bindings {
     });
 }
 
+/// The raw reads; [`Cluster`] is easier to use.
+pub use bindings::vmhost::plugin::cluster;
+pub use bindings::vmhost::plugin::cluster::Query;
+/// The raw settings; [`setting`] also works in native tests.
+pub use bindings::vmhost::plugin::config;
 pub use bindings::vmhost::plugin::types::{
     Apply, Change, Create, Delete, Effect, Event, EventType, MapRequest, Next, ObjectKey,
     ObjectName, Outcome, Patch, PatchType, Propagation, Refusal, Request,
 };
-pub use bindings::vmhost::plugin::{cluster, config};
 pub use description::{Controller, Description, Kind, Permission, Verb};
 pub use effects::JsonPatch;
 pub use error::{Error, Result};
+pub use read::{Cluster, setting};
 pub use watch::{Map, Predicates, Watch};
 
 /// What a plugin is.
@@ -118,21 +136,21 @@ pub fn log(level: Level, message: &str) {
     #[cfg(target_family = "wasm")]
     bindings::vmhost::plugin::log::log(level, message);
     #[cfg(not(target_family = "wasm"))]
-    let _ = (level, message);
+    testing::log(level, message);
 }
 
 #[doc(hidden)]
 pub use bindings::vmhost::plugin::log::Level;
 
-/// Logs at level info, in the form of `format!`. In native tests it does nothing.
+/// Logs at level info, in the form of `format!`. In native tests [`testing::TestHost`] keeps it.
 #[macro_export]
 macro_rules! info { ($($arg:tt)*) => { $crate::log($crate::Level::Info, &::std::format!($($arg)*)) } }
-/// Logs at level warn, in the form of `format!`. In native tests it does nothing.
+/// Logs at level warn, in the form of `format!`. In native tests [`testing::TestHost`] keeps it.
 #[macro_export]
 macro_rules! warn { ($($arg:tt)*) => { $crate::log($crate::Level::Warn, &::std::format!($($arg)*)) } }
-/// Logs at level error, in the form of `format!`. In native tests it does nothing.
+/// Logs at level error, in the form of `format!`. In native tests [`testing::TestHost`] keeps it.
 #[macro_export]
 macro_rules! error { ($($arg:tt)*) => { $crate::log($crate::Level::Error, &::std::format!($($arg)*)) } }
-/// Logs at level debug, in the form of `format!`. In native tests it does nothing.
+/// Logs at level debug, in the form of `format!`. In native tests [`testing::TestHost`] keeps it.
 #[macro_export]
 macro_rules! debug { ($($arg:tt)*) => { $crate::log($crate::Level::Debug, &::std::format!($($arg)*)) } }
