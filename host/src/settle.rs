@@ -73,10 +73,13 @@ fn finish(settler: &Settler, turn: &Turn, decided: Decided, busy: bool) {
     let (controller, key) = (&turn.controller, &turn.key);
     controller.metrics.turn(decided.result);
     decide::by_clock(controller, key);
-    if matches!(
+    let done = matches!(
         decided.result,
         TurnResult::Success | TurnResult::RequeueAfter
-    ) {
+    );
+    // Given up: nothing will ask for the last state of what is gone again.
+    let dropped = decided.result == TurnResult::Terminal && controller.failing(key).is_none();
+    if done || (dropped && turn.object.is_none()) {
         if turn.object.is_none() {
             controller.applied.forget(key);
         }

@@ -100,7 +100,7 @@ async fn a_key_that_keeps_failing_is_dropped_and_reported(server: &TestServer) -
     let user = User::of(server).await?;
     let namespace = server.namespace("ep").await?;
     let mut large = endpoints("large")?;
-    large["metadata"]["annotations"] = json!({ "padding": "x".repeat(8 * 1024) });
+    large["metadata"]["annotations"] = json!({ "padding": "x".repeat(64 * 1024) });
     user.create(&collection(&namespace), &large).await?;
     let host = host(server)?
         .namespace(&namespace)

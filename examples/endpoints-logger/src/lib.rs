@@ -5,7 +5,7 @@ use vmhost_plugin::{Controller, Description, Error, Kind, Outcome, Policy, Reque
 const ENDPOINTS: Kind = Kind::core("v1", "Endpoints");
 
 /// The host cuts longer lines, and half an object is no JSON.
-const LINE: usize = 8 * 1024;
+const LINE: usize = 64 * 1024;
 
 struct EndpointsLogger;
 
@@ -102,7 +102,7 @@ mod tests {
         let large = format!("{{\"a\":{:?}}}", "x".repeat(LINE));
         let (outcome, lines) = turn(None, Some(&large));
         let error = outcome.unwrap_err().to_string();
-        assert!(error.contains("8192"), "{error}");
+        assert!(error.contains("65536"), "{error}");
         assert!(lines.is_empty(), "{lines:?}");
     }
 }

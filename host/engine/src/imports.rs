@@ -10,7 +10,7 @@ use crate::bindings::v1::{cluster, config, lift_gvk, lift_key, log, types};
 use crate::state::HostState;
 
 /// A log line is cut behind so many bytes.
-const LOG_LINE: usize = 8 << 10;
+const LOG_LINE: usize = 64 << 10;
 
 /// Page size of a list whose query gives none: as client-go's.
 const PAGE: u32 = 500;
