@@ -53,6 +53,14 @@ fn build() -> Result<(), String> {
     for (name, _) in &examples {
         constant(&mut text, "EXAMPLE_", name, &built)?;
     }
+    text.push_str(
+        "/// All examples by name: their components.\npub const EXAMPLES: &[(&str, &str)] = &[",
+    );
+    for (name, _) in &examples {
+        let constant = name.replace('-', "_").to_uppercase();
+        write!(text, "({name:?}, EXAMPLE_{constant}), ").map_err(|error| error.to_string())?;
+    }
+    text.push_str("];\n");
     fs::write(out.join("guests.rs"), text).map_err(|error| format!("writing guests.rs: {error}"))
 }
 

@@ -93,20 +93,33 @@ impl User {
         .await
     }
 
-    /// Installs the CustomResourceDefinition of this file (from the root), unless it is there, and waits until its kind is served.
-    pub async fn install(&self, file: &str) -> Result<()> {
-        let [crd] = &manifests(file)?[..] else {
-            bail!("{file} holds one definition")
+    /// Installs the CustomResourceDefinitions among the manifests of an example, unless they are there, and waits until their kinds are served.
+    pub async fn install_definitions_of(&self, example: &str) -> Result<()> {
+        let folder = match example {
+            "vm" => "plugins/vm/manifests".to_owned(),
+            example => format!("examples/{example}/manifests"),
         };
-        match self
-            .send(Method::POST, CRDS, "application/json", crd)
-            .await?
-        {
+        let path = Path::new(ROOT).join(&folder);
+        for file in std::fs::read_dir(&path).with_context(|| path.display().to_string())? {
+            let file = format!("{folder}/{}", file?.file_name().to_string_lossy());
+            for object in manifests(&file)? {
+                if object["kind"] == "CustomResourceDefinition" {
+                    self.install(&object).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn install(&self, definition: &Value) -> Result<()> {
+        let media = "application/json";
+        match self.send(Method::POST, CRDS, media, definition).await? {
             (409, _) => {}
             (code, value) => drop(ok(code, value, CRDS)?),
         }
         let text = |pointer: &str| {
-            crd.pointer(pointer)
+            definition
+                .pointer(pointer)
                 .and_then(Value::as_str)
                 .unwrap_or_default()
         };

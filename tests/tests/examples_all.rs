@@ -8,28 +8,18 @@ use serde_json::json;
 use vmhost_tests::both_servers;
 use vmhost_tests::example::{User, host, manifests, until_said};
 use vmhost_tests::expect::KILLED_CALLS;
-use vmhost_tests::guests::{
-    EXAMPLE_APP, EXAMPLE_DATABASE, EXAMPLE_ENDPOINTS_LOGGER, EXAMPLE_POD_COUNTER, EXAMPLE_VM,
-    PolicyFile, spin_as,
-};
+use vmhost_tests::guests::{EXAMPLES, PolicyFile, spin_as};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
-
-/// Each with something that it does once it works.
-const EXAMPLES: [&str; 5] = [
-    EXAMPLE_APP,
-    EXAMPLE_DATABASE,
-    EXAMPLE_ENDPOINTS_LOGGER,
-    EXAMPLE_POD_COUNTER,
-    EXAMPLE_VM,
-];
 
 both_servers!(a_broken_plugin_slows_only_itself, own);
 async fn a_broken_plugin_slows_only_itself(server: &TestServer) -> Result<()> {
     let user = User::of(server).await?;
     let vms = Vms::install(server).await?;
     let namespace = vms.namespace();
-    user.install("examples/app/manifests/crd.yaml").await?;
+    for (name, _) in EXAMPLES {
+        user.install_definitions_of(name).await?;
+    }
     let registry = manifests("examples/app/manifests/registry.yaml")?;
     user.create("/api/v1/namespaces/default/configmaps", &registry[0])
         .await?;
@@ -41,8 +31,8 @@ async fn a_broken_plugin_slows_only_itself(server: &TestServer) -> Result<()> {
         .namespace(namespace)
         .args(["--install-crds", "--call-timeout", "1s"])
         .plugin(broken.path());
-    for example in EXAMPLES {
-        command = command.plugin(example);
+    for (_, component) in EXAMPLES {
+        command = command.plugin(component);
     }
     let host = command.ready().await?;
     host.until_metric(KILLED_CALLS, &[("plugin", "spin")], 1.0)
@@ -86,7 +76,7 @@ async fn a_broken_plugin_slows_only_itself(server: &TestServer) -> Result<()> {
         .await?;
 
     let metrics = host.metrics().await?;
-    for plugin in ["app", "database", "endpoints-logger", "pod-counter", "vm"] {
+    for (plugin, _) in EXAMPLES {
         let killed = metrics.sum(KILLED_CALLS, &[("plugin", plugin)]);
         ensure!(
             killed == 0.0,

@@ -8,7 +8,6 @@ use vmhost_tests::guests::EXAMPLE_APP;
 use vmhost_tests::host::Host;
 use vmhost_tests::server::TestServer;
 
-const CRD: &str = "examples/app/manifests/crd.yaml";
 const REGISTRY: &str = "/api/v1/namespaces/default/configmaps/app-registry";
 const CONCURRENT: &str = "controller_runtime_max_concurrent_reconciles";
 
@@ -22,7 +21,7 @@ struct Cluster {
 impl Cluster {
     async fn start(server: &TestServer) -> Result<Cluster> {
         let user = User::of(server).await?;
-        user.install(CRD).await?;
+        user.install_definitions_of("app").await?;
         if user.get(REGISTRY).await?.is_none() {
             let registry = manifests("examples/app/manifests/registry.yaml")?;
             // Another test of this binary may be quicker.

@@ -22,8 +22,8 @@ pub struct Status {
 pub enum Health {
     /// It cannot be run: reason and message.
     Degraded(&'static str, String),
-    /// So many replicas are available, which is not all.
-    Progressing(i64),
+    /// So many replicas are available, of so many that are wanted.
+    Progressing(i64, i64),
     /// All are; so many.
     Ready(i64),
 }
@@ -66,12 +66,12 @@ impl Health {
     /// A status that is about an older specification says nothing of this one.
     pub fn of(deployment: Option<&Deployment>, wanted: i64) -> Self {
         let Some(Deployment { metadata, status }) = deployment else {
-            return Self::Progressing(0);
+            return Self::Progressing(0, wanted);
         };
         let available = status.available_replicas;
         match status.observed_generation >= metadata.generation && available >= wanted {
             true => Self::Ready(available),
-            false => Self::Progressing(available),
+            false => Self::Progressing(available, wanted),
         }
     }
 }
@@ -85,8 +85,8 @@ impl Status {
     pub fn next(&self, health: &Health, generation: i64, registered: bool) -> Self {
         let (ready, degraded, reason, message) = match health {
             Health::Degraded(reason, message) => (false, true, *reason, message.clone()),
-            Health::Progressing(available) => {
-                let message = format!("{available} replicas are available");
+            Health::Progressing(available, wanted) => {
+                let message = format!("{available} of {wanted} replicas are available");
                 (false, false, "Progressing", message)
             }
             Health::Ready(available) => {
@@ -98,7 +98,7 @@ impl Status {
             observed_generation: generation,
             available_replicas: match health {
                 Health::Degraded(..) => self.available_replicas,
-                Health::Progressing(available) | Health::Ready(available) => *available,
+                Health::Progressing(available, _) | Health::Ready(available) => *available,
             },
             registered,
             conditions: self.conditions.clone(),
