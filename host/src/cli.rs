@@ -76,6 +76,55 @@ pub struct RunArgs {
     /// Let a swap ask for kinds and permissions that the plugin did not declare when it was first loaded.
     #[arg(long, env = "VMHOST_ALLOW_WIDER", value_parser = clap::builder::FalseyValueParser::new())]
     pub allow_wider: bool,
+    /// Let plugins install the CustomResourceDefinitions that they carry.
+    #[arg(long, env = "VMHOST_INSTALL_CRDS", value_parser = clap::builder::FalseyValueParser::new())]
+    pub install_crds: bool,
+    /// Which of several hosts works.
+    #[command(flatten)]
+    pub leader: LeaderArgs,
+}
+
+/// Leader election, with the flags of controller-runtime's managers.
+#[derive(Clone, Debug, Args)]
+pub struct LeaderArgs {
+    /// Work only while this host holds a Lease: of several hosts one works, the others stand by.
+    #[arg(long, env = "VMHOST_LEADER_ELECT", value_parser = clap::builder::FalseyValueParser::new())]
+    pub leader_elect: bool,
+    /// The Lease's name. Hosts with the same one in the same namespace are one group: give hosts with other plugins another.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "VMHOST_LEADER_ELECTION_ID",
+        default_value = "vmhost"
+    )]
+    pub leader_election_id: String,
+    /// The Lease's namespace; none: the pod's, else the kubeconfig context's, else `default`.
+    #[arg(long, value_name = "NAME", env = "VMHOST_LEADER_ELECTION_NAMESPACE")]
+    pub leader_election_namespace: Option<String>,
+    /// How long a standby waits after the leader's last sign of life.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "VMHOST_LEADER_ELECTION_LEASE_DURATION",
+        default_value = "15s"
+    )]
+    pub leader_election_lease_duration: String,
+    /// How long the leader goes on without a renewal.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "VMHOST_LEADER_ELECTION_RENEW_DEADLINE",
+        default_value = "10s"
+    )]
+    pub leader_election_renew_deadline: String,
+    /// The pause between two tries to take or renew the Lease.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "VMHOST_LEADER_ELECTION_RETRY_PERIOD",
+        default_value = "2s"
+    )]
+    pub leader_election_retry_period: String,
 }
 
 /// `vmhost dev plugins/vm`.

@@ -33,6 +33,8 @@ pub struct Config {
     pub reload: bool,
     /// May a swap ask for more than the first generation did?
     pub allow_wider: bool,
+    /// May a plugin install the CustomResourceDefinitions that it carries?
+    pub install_crds: bool,
 }
 
 impl Config {
@@ -68,6 +70,7 @@ impl Config {
             shutdown_timeout: duration("--shutdown-timeout", &args.shutdown_timeout)?,
             reload,
             allow_wider,
+            install_crds: false,
         })
     }
 
@@ -82,6 +85,7 @@ impl Config {
             shutdown_timeout: Duration::ZERO,
             reload: false,
             allow_wider: false,
+            install_crds: false,
         }
     }
 }
@@ -160,7 +164,8 @@ fn settings(given: &[String]) -> Result<HashMap<String, Settings>> {
     Ok(settings)
 }
 
-fn is_namespace(name: &str) -> bool {
+/// Is it an RFC 1123 label?
+pub fn is_namespace(name: &str) -> bool {
     let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     (1..=63).contains(&name.len())
         && name.chars().all(|c| edge(c) || c == '-')

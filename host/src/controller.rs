@@ -7,13 +7,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use vmhost_cluster::{Cause, Notice, Subscriber};
-use vmhost_core::{ControllerDescription, Description, Gvk, ObjectName, Refusal};
-use vmhost_queue::{BackOff, Config, Queue};
+use tokio::time::Instant;
+use vmhost_cluster::Cause;
+use vmhost_core::{ControllerDescription, Description, Gvk, ObjectName, Refusal, Timer};
+use vmhost_queue::{BackOff, Bucket, Config, Queue};
 
 use crate::applied::Applied;
+use crate::hot::HotKeys;
+use crate::mapper::Mapper;
 use crate::own_writes::{Came, Origin, OwnWrites};
+use crate::previous::Previous;
 use crate::telemetry::{ControllerMetrics, Metrics, controller_label};
+use crate::triggers::is_fresh;
 
 /// Workers of a controller whose description and flags say nothing.
 const WORKERS: u32 = 4;
@@ -40,6 +45,15 @@ pub struct Controller {
     pub own_writes: OwnWrites,
     /// What was applied last, to leave out applies that change nothing.
     pub applied: Applied,
+    /// What its keys looked like when their last turn succeeded, if the description asks for that.
+    pub previous: Arc<Previous>,
+    /// Keys that keep themselves busy.
+    pub hot: HotKeys,
+    /// Changes that the policy maps itself.
+    pub mapper: Mapper,
+    /// Retries of a failure after which a key is given up; none: never.
+    pub max_retries: Option<u32>,
+    clock: Option<Clock>,
     /// Keys whose last turn was no success: most are not here.
     failing: Mutex<FxHashMap<ObjectName, Failing>>,
     settings: Settings,
@@ -52,6 +66,23 @@ struct Settings {
     kind: Gvk,
     workers: u32,
     back_off: BackOff,
+    bucket: Option<Bucket>,
+    max_retries: Option<u32>,
+    timer: Option<Timer>,
+}
+
+/// When a timer's key comes up: at multiples of the period since the start, so that long turns do not shift it.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    start: Instant,
+    period: Duration,
+}
+
+impl Clock {
+    fn next(&self) -> Duration {
+        let into = self.start.elapsed().as_nanos() % self.period.as_nanos();
+        self.period - Duration::from_nanos_u128(into)
+    }
 }
 
 /// What is remembered of a key between a failure and its next success.
@@ -66,12 +97,13 @@ pub struct Failing {
 }
 
 impl Controller {
-    /// A controller as a description wants it. `workers` is the operator's word.
+    /// A controller as a description wants it. `workers` is the operator's word. `before`: the one whose place it takes.
     pub fn new(
         plugin: &Description,
         description: &ControllerDescription,
         workers: Option<u32>,
         metrics: &Metrics,
+        before: Option<&Self>,
     ) -> Arc<Self> {
         let settings = Settings::of(description, workers);
         let metrics = metrics.controller(&plugin.name, &description.name);
@@ -85,12 +117,26 @@ impl Controller {
             cap: settings.back_off.cap,
             queue: Queue::new(Config {
                 back_off: settings.back_off,
+                bucket: settings.bucket,
                 metrics: Arc::new(metrics.clone()),
-                ..Config::default()
             }),
             metrics,
             own_writes: OwnWrites::default(),
             applied: Applied::default(),
+            previous: before
+                .filter(|before| before.kind == settings.kind)
+                .map(|before| before.previous.clone())
+                .unwrap_or_default(),
+            hot: HotKeys::default(),
+            mapper: Mapper::default(),
+            max_retries: settings.max_retries,
+            clock: match settings.timer {
+                Some(Timer::EveryMs(ms)) => Some(Clock {
+                    start: Instant::now(),
+                    period: Duration::from_millis(ms.into()),
+                }),
+                _ => None,
+            },
             failing: Mutex::default(),
             started: AtomicBool::new(false),
             settings,
@@ -132,8 +178,19 @@ impl Controller {
         self.queue.forget(key);
     }
 
+    /// Does its one key come up by itself?
+    pub fn is_timer(&self) -> bool {
+        self.settings.timer.is_some()
+    }
+
+    /// After how long a timer's key comes up again; none: it is no timer, or one that comes up once.
+    pub fn until_tick(&self) -> Option<Duration> {
+        self.clock.map(|clock| clock.next())
+    }
+
     /// The key's turn was no success: what the policy is told in its next one. A conflict is nobody's failure and is not counted.
-    pub fn remember(&self, key: &ObjectName, last: Option<Refusal>, conflict: bool) {
+    /// Failures since the last success, this one included.
+    pub fn remember(&self, key: &ObjectName, last: Option<Refusal>, conflict: bool) -> u32 {
         let mut failing = self.lock();
         let entry = failing.entry(key.clone()).or_default();
         if conflict {
@@ -143,6 +200,7 @@ impl Controller {
             entry.conflicts = 0;
         }
         entry.last = last;
+        entry.attempt
     }
 
     /// The policy asked for another turn, and all effects were carried out.
@@ -157,6 +215,8 @@ impl Controller {
     pub fn renew(&self, keys: Vec<ObjectName>) -> usize {
         let count = keys.len();
         self.lock().clear();
+        self.hot.clear();
+        self.mapper.retry();
         self.queue.clear_back_offs();
         self.queue.add_low_all(keys);
         count
@@ -171,22 +231,24 @@ impl Controller {
         }
     }
 
+    /// An event of one of its watches concerns a key.
+    pub fn wake(&self, key: &ObjectName, source: u16, cause: Cause, version: u64) {
+        match self.own_writes.origin(key, source, version) {
+            Origin::Held => {}
+            Origin::Own => self.queue.add_unless_backing_off(key.clone()),
+            Origin::Foreign if is_fresh(cause) => self.queue.add(key.clone()),
+            Origin::Foreign => self.queue.add_low(key.clone()),
+        }
+    }
+
+    /// No new keys: its workers end with what they have.
+    pub fn shut_down(&self) {
+        self.queue.shut_down_now();
+        self.mapper.close();
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, FxHashMap<ObjectName, Failing>> {
         self.failing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Subscriber for Controller {
-    fn notice(&self, notice: Notice<'_>) {
-        match self.own_writes.origin(notice.name, notice.version) {
-            Origin::Held => return,
-            Origin::Own => return self.queue.add_unless_backing_off(notice.name.clone()),
-            Origin::Foreign => {}
-        }
-        match notice.cause {
-            Cause::Changed | Cause::Deleted => self.queue.add(notice.name.clone()),
-            Cause::Initial | Cause::Relisted => self.queue.add_low(notice.name.clone()),
-        }
     }
 }
 
@@ -195,6 +257,12 @@ impl Settings {
         let retry = description.retry.clone().unwrap_or_default();
         Self {
             kind: description.kind(),
+            bucket: retry.bucket.map(|bucket| Bucket {
+                rate_per_second: bucket.per_second.into(),
+                burst: bucket.burst,
+            }),
+            max_retries: retry.max_retries,
+            timer: description.timer,
             workers: workers.or(description.concurrency).unwrap_or(WORKERS),
             back_off: BackOff {
                 base: Duration::from_millis(retry.base_ms.into()),

@@ -8,6 +8,7 @@ use vmhost_core::{Next, ObjectName, Refusal};
 use vmhost_engine::CallError;
 
 use crate::controller::Controller;
+use crate::hot::{HOLD, TURNS};
 use crate::telemetry::TurnResult;
 use crate::verdict::Verdict;
 
@@ -55,15 +56,37 @@ pub fn call_failed(controller: &Controller, key: &ObjectName, error: &CallError)
         return TurnResult::Requeue.into();
     }
     tracing::error!("reconcile failed: {error}");
-    controller.remember(key, None, false);
-    controller.queue.add_rate_limited(key.clone());
-    TurnResult::Error.into()
+    retry(controller, key, None, Duration::ZERO, &error.to_string())
+}
+
+/// The host has prepared the object: the policy's turn comes now.
+pub fn again(controller: &Controller, key: &ObjectName) -> Decided {
+    controller.queue.add(key.clone());
+    TurnResult::Requeue.into()
+}
+
+/// A timer's key comes up by the clock, however its turn ended.
+pub fn by_clock(controller: &Controller, key: &ObjectName) {
+    if let Some(tick) = controller.until_tick() {
+        controller.queue.add_after(key.clone(), tick);
+    }
+}
+
+/// The key is too busy with itself: how long it rests, as a sentence for people.
+pub fn hold(controller: &Controller, key: &ObjectName) -> String {
+    controller.metrics.wakes.hot.inc();
+    controller.queue.add_after(key.clone(), HOLD);
+    let note = format!(
+        "{TURNS} turns within a minute each wrote something or came back at once: the key rests for {HOLD:?}"
+    );
+    tracing::warn!("{note}");
+    note
 }
 
 /// All effects were carried out: what the policy wants next.
 pub fn follow(controller: &Controller, key: &ObjectName, next: Next) -> Decided {
     match next {
-        Next::AwaitChange => {
+        Next::AwaitChange | Next::Finalized => {
             controller.forget(key);
             TurnResult::Success.into()
         }
@@ -82,13 +105,7 @@ pub fn follow(controller: &Controller, key: &ObjectName, next: Next) -> Decided 
         Next::Retry(message) => {
             let message = vmhost_core::cut(&message, MESSAGE);
             tracing::error!("reconcile failed, will be retried: {message}");
-            controller.remember(key, None, false);
-            controller.queue.add_rate_limited(key.clone());
-            TurnResult::Error.into()
-        }
-        Next::Finalized => {
-            controller.forget(key);
-            TurnResult::Success.into()
+            retry(controller, key, None, Duration::ZERO, message)
         }
         Next::Fail(message) => {
             let message = vmhost_core::cut(&message, MESSAGE);
@@ -140,11 +157,13 @@ pub fn refused(controller: &Controller, key: &ObjectName, stop: Stop) -> Decided
         }
         Verdict::Retry(at_least) => {
             tracing::warn!("cannot {what}, will be retried: {message}");
-            controller.remember(key, Some(refusal), false);
-            controller
-                .queue
-                .add_rate_limited_at_least(key.clone(), at_least);
-            TurnResult::Error.into()
+            let note = format!("cannot {what}: {message}");
+            retry(controller, key, Some(refusal), at_least, &note)
+        }
+        Verdict::NotLeading => {
+            tracing::debug!("cannot {what}, another host may lead: {message}");
+            controller.queue.add_rate_limited(key.clone());
+            TurnResult::Requeue.into()
         }
         Verdict::Unauthorized => {
             tracing::error!(
@@ -163,6 +182,35 @@ pub fn refused(controller: &Controller, key: &ObjectName, stop: Stop) -> Decided
                 Some(refusal),
                 format!("cannot {what}: {message}"),
             )
+        }
+    }
+}
+
+/// Counted, and tried again unless it was tried often enough.
+fn retry(
+    controller: &Controller,
+    key: &ObjectName,
+    refusal: Option<Refusal>,
+    at_least: Duration,
+    message: &str,
+) -> Decided {
+    let failures = controller.remember(key, refusal, false);
+    match controller.max_retries {
+        Some(most) if failures > most => {
+            let note = format!("given up after {most} retries, until something changes: {message}");
+            tracing::error!("{note}");
+            controller.metrics.wakes.dropped.inc();
+            controller.forget(key);
+            Decided {
+                result: TurnResult::Terminal,
+                report: Some(note),
+            }
+        }
+        _ => {
+            controller
+                .queue
+                .add_rate_limited_at_least(key.clone(), at_least);
+            TurnResult::Error.into()
         }
     }
 }
@@ -189,21 +237,32 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use tokio::time::{advance, timeout};
-    use vmhost_cluster::{Cause, Notice, Subscriber};
+    use vmhost_cluster::Cause;
     use vmhost_core::Description;
 
     use crate::telemetry::Metrics;
 
     fn controller() -> Arc<Controller> {
-        let description = Description::parse(
-            r#"{"apiVersion":"vmhost/v1","name":"p","controllers":[{"name":"c","primary":{"version":"v1","kind":"Pod"}}]}"#,
-        )
+        controller_of("")
+    }
+
+    fn controller_of(more: &str) -> Arc<Controller> {
+        controller_of_trigger(&format!(
+            r#""primary":{{"version":"v1","kind":"Pod"}}{more}"#
+        ))
+    }
+
+    fn controller_of_trigger(fields: &str) -> Arc<Controller> {
+        let description = Description::parse(&format!(
+            r#"{{"apiVersion":"vmhost/v1","name":"p","controllers":[{{"name":"c",{fields}}}]}}"#
+        ))
         .unwrap();
         Controller::new(
             &description,
             &description.controllers[0],
             None,
             &Metrics::new().unwrap(),
+            None,
         )
     }
 
@@ -222,15 +281,6 @@ mod tests {
             verdict,
             refusal,
             what: "patch".into(),
-        }
-    }
-
-    fn notice(name: &ObjectName, version: u64) -> Notice<'_> {
-        Notice {
-            name,
-            cause: Cause::Changed,
-            version,
-            uid: "u",
         }
     }
 
@@ -283,6 +333,7 @@ mod tests {
             (Verdict::Conflict, Some(ms(5))),
             (Verdict::Exists, Some(ms(5))),
             (Verdict::Retry(ms(3000)), Some(ms(3000))),
+            (Verdict::NotLeading, Some(ms(5))),
             (Verdict::Unauthorized, Some(ms(5))),
             (Verdict::Terminal, Some(ms(1_000_000))),
         ] {
@@ -361,8 +412,8 @@ mod tests {
             let lease = controller.queue.get().await.unwrap();
             controller.own_writes.begin(&key());
             // The event is faster than the write's answer.
-            controller.notice(notice(&key(), event));
-            controller.own_writes.wrote(&key(), write);
+            controller.wake(&key(), 0, Cause::Changed, event);
+            controller.own_writes.wrote(&key(), 0, write);
             refused(&controller, &key(), stop(Verdict::Terminal));
             controller.end_writes(&key());
             drop(lease);
@@ -386,5 +437,47 @@ mod tests {
         assert_eq!(controller.renew(vec![key()]), 1);
         assert_eq!(comes_back(&controller).await, Some(Duration::ZERO));
         assert!(controller.failing(&key()).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_is_given_up_after_its_last_retry() {
+        let controller = controller_of(r#","retry":{"maxRetries":5}"#);
+        controller.queue.add(key());
+        for round in 0..6 {
+            let decided = turn(&controller, |controller, key| {
+                follow(controller, key, Next::Retry("x".into()))
+            })
+            .await;
+            assert_eq!(decided.report.is_some(), round == 5, "round {round}");
+        }
+        assert_eq!(comes_back(&controller).await, None);
+        assert!(
+            controller.failing(&key()).is_none(),
+            "the next change starts anew"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_keeps_its_time() {
+        let controller = controller_of_trigger(r#""timer":{"everyMs":1000}"#);
+        controller.queue.add(key());
+        for (took, next) in [
+            (300, Next::AwaitChange),
+            (2100, Next::Fail("x".into())),
+            (0, Next::AwaitChange),
+        ] {
+            let lease = controller.queue.get().await.unwrap();
+            advance(Duration::from_millis(took)).await;
+            follow(&controller, lease.key(), next);
+            by_clock(&controller, lease.key());
+            drop(lease);
+            let into = comes_back(&controller).await.unwrap();
+            assert_eq!(
+                (took + into.as_millis() as u64) % 1000,
+                0,
+                "a multiple of the period"
+            );
+            assert!(into <= Duration::from_secs(1));
+        }
     }
 }

@@ -89,7 +89,7 @@ impl Session {
             .iter()
             .map(|kind| narrate(manager.informers(), kind, |line| print(&line)))
             .collect();
-        let slot = manager.add(plugin);
+        let slot = manager.add(plugin).await?;
         print(&format!(
             "plugin       {name}, generation 1, from {}",
             file.display()

@@ -21,6 +21,11 @@
 //! | [`verdict`], [`decide`] | from a write's answer to what it means; from that to a queue decision |
 //! | [`own_writes`] | telling this host's writes from others' |
 //! | [`registry`], [`sources`] | generations of a plugin, with the stores that each reads |
+//! | [`triggers`], [`mapper`] | whom a change wakes: predicates and mappings; those that the policy makes itself |
+//! | [`live`], [`resources`] | reads past the stores; which resource serves a kind |
+//! | [`finalizer`], [`previous`], [`hot`] | clean-up before an object goes; what a key looked like last; keys that keep themselves busy |
+//! | [`leader`], [`setup`] | which host works; what has to be in the cluster before it starts |
+//! | [`leader`] | of several hosts, one works: who may take keys and write, and until when |
 //! | [`breaker`] | leaving a policy in peace whose calls all fail |
 //! | [`reload`], [`watch_files`] | new bytes to a new generation; when a file is whole |
 //! | [`admin`], [`telemetry`], [`log`] | probes and metrics |
@@ -38,17 +43,26 @@ pub mod config;
 pub mod controller;
 pub mod decide;
 pub mod dev;
+pub mod finalizer;
+pub mod hot;
 pub mod inspect;
+pub mod leader;
+pub mod live;
 pub mod log;
 pub mod manager;
+pub mod mapper;
 pub mod narrate;
 pub mod own_writes;
+pub mod previous;
 pub mod registry;
 pub mod reload;
+pub mod resources;
 pub mod run;
 pub mod settle;
+pub mod setup;
 pub mod sources;
 pub mod telemetry;
+pub mod triggers;
 pub mod verdict;
 pub mod watch_files;
 pub mod worker;

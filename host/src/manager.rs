@@ -19,8 +19,13 @@ use vmhost_engine::{Engine, EngineConfig, Plugin};
 
 use crate::config::Config;
 use crate::controller::Controller;
+use crate::leader::Leadership;
+use crate::live::Live;
+use crate::mapper;
 use crate::registry::{Generation, Slot, Starts, Wired};
+use crate::resources::Resources;
 use crate::settle::Settler;
+use crate::setup;
 use crate::sources::Sources;
 use crate::telemetry::Metrics;
 use crate::worker;
@@ -47,6 +52,9 @@ pub struct Manager {
     pub metrics: Arc<Metrics>,
     informers: Informers,
     settler: Arc<Settler>,
+    live: Arc<Live>,
+    connection: Connection,
+    leadership: Arc<Leadership>,
     slots: Mutex<Vec<Arc<Slot>>>,
     workers: TaskTracker,
     stopping: AtomicBool,
@@ -119,17 +127,31 @@ impl Loader {
 impl Manager {
     /// Nothing runs yet. Watches and writes will run on the runtime that this is called on.
     pub fn new(loader: Arc<Loader>, connection: Connection, metrics: Arc<Metrics>) -> Arc<Self> {
+        Self::led(loader, connection, metrics, Leadership::alone())
+    }
+
+    /// [`Manager::new`] of a host that works and writes only while it leads.
+    pub fn led(
+        loader: Arc<Loader>,
+        connection: Connection,
+        metrics: Arc<Metrics>,
+        leadership: Arc<Leadership>,
+    ) -> Arc<Self> {
         let connection = connection.with_observer(metrics.clone());
         let observer = Arc::new(Observer(metrics.clone()));
+        let resources = Arc::new(Resources::new(connection.clone()));
         let settler = Settler {
-            writer: Writer::new(connection.clone()),
+            writer: Writer::new(resources.clone(), leadership.clone()),
             recorder: Recorder::start(connection.clone(), metrics.clone()),
             io: Handle::current(),
         };
         Arc::new(Self {
             loader,
-            informers: Informers::new(connection, observer),
+            informers: Informers::new(connection.clone(), observer),
+            connection,
             settler: Arc::new(settler),
+            live: Live::new(resources, metrics.clone()),
+            leadership,
             slots: Mutex::default(),
             workers: TaskTracker::new(),
             stopping: AtomicBool::new(false),
@@ -137,9 +159,11 @@ impl Manager {
         })
     }
 
-    /// Adds a plugin, whose name must be no other's: its informers start now, its workers when the stores that they read are ready.
-    pub fn add(self: &Arc<Self>, plugin: Plugin) -> Arc<Slot> {
+    /// Adds a plugin, whose name must be no other's: what it needs in the cluster is set up, its informers start now, its workers when the stores that they read
+    /// are ready.
+    pub async fn add(self: &Arc<Self>, plugin: Plugin) -> Result<Arc<Slot>> {
         let description = plugin.description().clone();
+        self.set_up(&description).await?;
         let controllers = self.wire(&description, None);
         let generation = Generation {
             number: 1,
@@ -160,9 +184,36 @@ impl Manager {
         self.sample_at_scrape(&slot);
         for wired in slot.current().controllers.values() {
             wired.sources.open();
+            if wired.controller.is_timer() {
+                wired.controller.queue.add_low_all(wired.sources.keys());
+            }
             self.start_workers(&slot, wired.clone(), None);
         }
-        slot
+        Ok(slot)
+    }
+
+    /// What comes before a generation's stores: it must not take finalizers off that another plugin has put on, and its definitions have to be served.
+    pub async fn set_up(&self, description: &Description) -> Result<()> {
+        for slot in self
+            .slots()
+            .iter()
+            .filter(|slot| slot.name != description.name)
+        {
+            let other = slot.current();
+            if let Some(finalizer) = shared_finalizer(description, other.description()) {
+                bail!(
+                    "plugin {} puts {finalizer} on the same kind as plugin {}: the first of them to finish would take it from the other",
+                    description.name,
+                    slot.name
+                );
+            }
+        }
+        setup::run(
+            &self.connection,
+            description,
+            self.loader.config.install_crds,
+        )
+        .await
     }
 
     /// The controllers of a description: those of the present generation that fit go on with their queues, and with their stores if they want the same.
@@ -173,28 +224,23 @@ impl Manager {
     ) -> HashMap<String, Wired> {
         let config = &self.loader.config;
         let wire = |wanted: &ControllerDescription| {
-            let before = present.and_then(|generation| {
-                let wired = generation.controllers.get(&wanted.name)?;
-                wired
-                    .controller
-                    .fits(wanted, config.workers)
-                    .then_some((generation, wired))
-            });
+            let present = present.and_then(|generation| generation.controllers.get(&wanted.name));
+            let before = present.filter(|wired| wired.controller.fits(wanted, config.workers));
             let controller = match before {
-                Some((_, wired)) => wired.controller.clone(),
-                None => Controller::new(description, wanted, config.workers, &self.metrics),
+                Some(wired) => wired.controller.clone(),
+                None => {
+                    let before = present.map(|wired| &*wired.controller);
+                    Controller::new(description, wanted, config.workers, &self.metrics, before)
+                }
             };
             let sources = match before {
-                Some((generation, wired))
-                    if same_sources(generation.description().controller(&wanted.name), wanted) =>
-                {
-                    wired.sources.clone()
-                }
+                Some(wired) if wired.sources.description() == wanted => wired.sources.clone(),
                 _ => Arc::new(Sources::subscribe(
                     &self.informers,
+                    self.live.clone(),
                     wanted,
                     &config.namespaces,
-                    controller.clone(),
+                    &controller,
                 )),
             };
             (
@@ -232,9 +278,16 @@ impl Manager {
                 "starting workers"
             );
             for _ in 0..controller.workers {
-                let worker = supervise(slot.clone(), controller.clone(), manager.settler.clone());
+                let worker = supervise(
+                    slot.clone(),
+                    controller.clone(),
+                    manager.settler.clone(),
+                    manager.leadership.clone(),
+                );
                 manager.workers.spawn_on(worker, &manager.loader.guests);
             }
+            let mapper = mapper::run(slot, controller, manager.leadership.clone());
+            manager.workers.spawn_on(mapper, &manager.loader.guests);
         });
     }
 
@@ -275,19 +328,21 @@ impl Manager {
         &self.informers
     }
 
-    /// No new keys; calls and writes in flight end; then the last Events are written. False: it took longer than it may.
+    /// No new keys; calls and writes in flight end; then the leader lease is given back, and the last Events are written. The informers end with the process. False: it took longer than it may.
     pub async fn shut_down(&self) -> bool {
         self.stopping.store(true, Ordering::SeqCst);
         for slot in self.slots() {
             for wired in slot.current().controllers.values() {
-                wired.controller.queue.shut_down_now();
+                wired.controller.shut_down();
             }
         }
+        self.leadership.ending();
         self.workers.close();
         let drained =
             tokio::time::timeout(self.loader.config.shutdown_timeout, self.workers.wait())
                 .await
                 .is_ok();
+        self.leadership.end(drained).await;
         self.settler.recorder.flush(FLUSH).await;
         drained
     }
@@ -341,11 +396,17 @@ impl Manager {
 }
 
 /// A worker that should panic is started again. Its key was put back.
-async fn supervise(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Settler>) {
+async fn supervise(
+    slot: Arc<Slot>,
+    controller: Arc<Controller>,
+    settler: Arc<Settler>,
+    leadership: Arc<Leadership>,
+) {
     while let Err(error) = tokio::spawn(worker::run(
         slot.clone(),
         controller.clone(),
         settler.clone(),
+        leadership.clone(),
     ))
     .await
     {
@@ -359,9 +420,16 @@ async fn supervise(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Se
     }
 }
 
-/// Do two descriptions of a controller want the same stores?
-fn same_sources(before: Option<&ControllerDescription>, now: &ControllerDescription) -> bool {
-    before.is_some_and(|before| before.kinds().eq(now.kinds()))
+/// A finalizer that both put on objects of one kind.
+fn shared_finalizer<'a>(one: &'a Description, other: &Description) -> Option<&'a str> {
+    let same = |a: &&ControllerDescription| {
+        a.finalizer.is_some()
+            && other
+                .controllers
+                .iter()
+                .any(|b| a.finalizer == b.finalizer && a.kind() == b.kind())
+    };
+    one.controllers.iter().find(same)?.finalizer.as_deref()
 }
 
 /// Says once what an informer waits for, and counts.

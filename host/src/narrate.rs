@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use vmhost_cluster::{Cause, Informers, Notice, Subscriber, Subscription, Wanted, WatchSpec};
+use vmhost_cluster::{Cause, Informers, Notice, Subscriber, Subscription, WatchSpec};
 use vmhost_core::{Gvk, ObjectName};
 
 /// Changes of one kind are printed while this lives.
@@ -16,7 +16,6 @@ pub struct Narration {
 
 struct Narrator {
     kind: String,
-    store: std::sync::OnceLock<Arc<vmhost_cluster::Store>>,
     known: Mutex<HashMap<ObjectName, Leaves>>,
     say: Box<dyn Fn(String) + Send + Sync>,
 }
@@ -35,20 +34,10 @@ pub fn narrate(
 ) -> Narration {
     let narrator = Arc::new(Narrator {
         kind: kind.kind.clone(),
-        store: std::sync::OnceLock::new(),
         known: Mutex::default(),
         say: Box::new(say),
     });
-    let spec = WatchSpec {
-        kind: kind.clone(),
-        namespace: None,
-        label_selector: None,
-        field_selector: None,
-        wanted: Wanted::All,
-    };
-    let subscription = informers.subscribe(spec, Some(narrator.clone()));
-    // A notice that comes before this is answered by the next one of its object; the kind has no objects yet when `dev` starts.
-    let _ = narrator.store.set(subscription.store().clone());
+    let subscription = informers.subscribe(WatchSpec::of(kind.clone()), Some(narrator));
     Narration {
         _subscription: subscription,
     }
@@ -63,7 +52,7 @@ impl Subscriber for Narrator {
             (self.say)(format!("{} {name}  deleted", self.kind));
             return;
         }
-        let Some(object) = self.store.get().and_then(|store| store.get(name.as_str())) else {
+        let Some(object) = notice.new else {
             return;
         };
         let Ok(value) = serde_json::from_str::<Value>(&object.text) else {

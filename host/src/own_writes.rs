@@ -13,14 +13,17 @@ use vmhost_core::ObjectName;
 #[derive(Debug, Default)]
 pub struct OwnWrites(Mutex<FxHashMap<ObjectName, Turn>>);
 
+/// A version, and the number of the controller's watch that brings it: the key's own kind, or one whose objects wake it. Events come in order within a watch only.
+type Seen = (u16, u64);
+
 #[derive(Debug, Default)]
 struct Turn {
     /// Is it over? Then events are told apart as they come.
     over: bool,
     /// Versions that events brought. A turn lasts seconds at most, and one key's events in it are few.
-    seen: Vec<u64>,
+    seen: Vec<Seen>,
     /// Versions that the turn's writes returned.
-    own: Vec<u64>,
+    own: Vec<Seen>,
 }
 
 /// What came for a key while its turn wrote.
@@ -51,15 +54,15 @@ impl OwnWrites {
         self.lock().insert(key.clone(), Turn::default());
     }
 
-    /// The turn wrote its own object, which has this version now. Not for a write that changed nothing: no event will bring its version.
-    pub fn wrote(&self, key: &ObjectName, version: u64) {
+    /// The turn wrote an object of this watch, which has this version now. Not for a write that changed nothing: no event will bring its version.
+    pub fn wrote(&self, key: &ObjectName, source: u16, version: u64) {
         if let Some(turn) = self.lock().get_mut(key) {
-            turn.own.push(version);
+            turn.own.push((source, version));
         }
     }
 
-    /// An event brought this version: whose is it?
-    pub fn origin(&self, key: &ObjectName, version: u64) -> Origin {
+    /// An event of this watch brought this version: whose is it?
+    pub fn origin(&self, key: &ObjectName, source: u16, version: u64) -> Origin {
         let mut turns = self.lock();
         if turns.is_empty() {
             return Origin::Foreign;
@@ -68,12 +71,13 @@ impl OwnWrites {
             return Origin::Foreign;
         };
         if !turn.over {
-            turn.seen.push(version);
+            turn.seen.push((source, version));
             return Origin::Held;
         }
-        let own = turn.own.contains(&version);
-        // Events of an object come in order: what is older than this one comes no more.
-        turn.own.retain(|&pending| pending > version);
+        let own = turn.own.contains(&(source, version));
+        // What is older than this one comes no more.
+        turn.own
+            .retain(|&(of, pending)| of != source || pending > version);
         if turn.own.is_empty() {
             turns.remove(key);
         }
@@ -95,8 +99,11 @@ impl OwnWrites {
         } else {
             Came::Foreign
         };
-        let newest = seen.into_iter().max().unwrap_or_default();
-        turn.own.retain(|&pending| pending > newest);
+        turn.own.retain(|&(of, pending)| {
+            !seen
+                .iter()
+                .any(|&(source, version)| source == of && version >= pending)
+        });
         if turn.own.is_empty() {
             turns.remove(key);
         }
@@ -125,14 +132,14 @@ mod tests {
             let own = OwnWrites::default();
             own.begin(&key);
             for &version in events {
-                assert_eq!(own.origin(&key, version), Origin::Held);
+                assert_eq!(own.origin(&key, 0, version), Origin::Held);
             }
             for &version in writes {
-                own.wrote(&key, version);
+                own.wrote(&key, 0, version);
             }
             assert_eq!(own.end(&key), came, "{events:?} {writes:?}");
             assert_eq!(
-                own.origin(&key, 10),
+                own.origin(&key, 0, 10),
                 Origin::Foreign,
                 "not held after the turn"
             );
@@ -144,7 +151,7 @@ mod tests {
         let own = OwnWrites::default();
         own.begin(&ObjectName::new(Some("a"), "x"));
         assert_eq!(
-            own.origin(&ObjectName::new(Some("a"), "y"), 1),
+            own.origin(&ObjectName::new(Some("a"), "y"), 0, 1),
             Origin::Foreign
         );
     }
@@ -154,12 +161,18 @@ mod tests {
         let key = ObjectName::new(Some("a"), "x");
         let own = OwnWrites::default();
         own.begin(&key);
-        own.wrote(&key, 7);
-        own.wrote(&key, 8);
+        own.wrote(&key, 0, 7);
+        own.wrote(&key, 0, 8);
+        own.wrote(&key, 1, 6);
         assert_eq!(own.end(&key), Came::Nothing);
-        assert_eq!(own.origin(&key, 7), Origin::Own);
-        assert_eq!(own.origin(&key, 8), Origin::Own);
-        assert_eq!(own.origin(&key, 8), Origin::Foreign);
+        assert_eq!(own.origin(&key, 0, 7), Origin::Own);
+        assert_eq!(own.origin(&key, 0, 8), Origin::Own);
+        assert_eq!(own.origin(&key, 0, 8), Origin::Foreign);
+        assert_eq!(
+            own.origin(&key, 1, 6),
+            Origin::Own,
+            "another watch, another order"
+        );
         assert!(own.lock().is_empty());
     }
 }

@@ -154,6 +154,7 @@ async fn swap(
             wider.0.join(", ")
         );
     }
+    manager.set_up(&description).await?;
     let controllers = manager.wire(&description, Some(&present));
     ready(&controllers, &present).await?;
     let generation = Arc::new(Generation {
@@ -219,7 +220,7 @@ fn renew(manager: &Arc<Manager>, slot: &Arc<Slot>, before: &Generation, now: &Ge
                 controller = name,
                 "the controller is not part of the plugin any more, or another one"
             );
-            old.controller.queue.shut_down_now();
+            old.controller.shut_down();
         }
     }
     let mut keys = 0;

@@ -14,6 +14,7 @@ use vmhost_engine::Plugin;
 use crate::admin::Admin;
 use crate::cli::{Cli, Command, DevArgs, InspectArgs, LogFormat, RunArgs};
 use crate::config::{Config, listen_address};
+use crate::leader::{self, Leadership};
 use crate::manager::{Loader, Manager};
 use crate::telemetry::Metrics;
 use crate::{build, dev, inspect, log, reload};
@@ -95,7 +96,11 @@ async fn inspect_file(args: InspectArgs, guests: &Runtime) -> Result<()> {
 }
 
 async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
-    let config = Config::new(&args.common, !args.no_reload, args.allow_wider)?;
+    let config = Config {
+        install_crds: args.install_crds,
+        ..Config::new(&args.common, !args.no_reload, args.allow_wider)?
+    };
+    let election = leader::Settings::of(&args.leader)?;
     let admin = Admin::bind(
         listen_address("--metrics-bind-address", &args.metrics_bind_address)?,
         listen_address(
@@ -106,7 +111,7 @@ async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
     let mut stop = StopSignals::new()?;
     let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
     let manager = tokio::select! {
-        started = start_manager(args, loader, admin) => started?,
+        started = start_manager(args, election, loader, admin) => started?,
         () = stop.first() => return Ok(()),
     };
     stop.first().await;
@@ -114,7 +119,12 @@ async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
 }
 
 /// Loads the plugins, connects, and starts the controllers. What is wrong with a plugin is told before there is a cluster to tell about.
-async fn start_manager(args: RunArgs, loader: Arc<Loader>, admin: Admin) -> Result<Arc<Manager>> {
+async fn start_manager(
+    args: RunArgs,
+    election: Option<leader::Settings>,
+    loader: Arc<Loader>,
+    admin: Admin,
+) -> Result<Arc<Manager>> {
     let mut plugins: Vec<(PathBuf, Plugin, Vec<u8>)> = Vec::new();
     for path in &args.plugins {
         let file = build::component_of(path).await?;
@@ -153,10 +163,17 @@ async fn start_manager(args: RunArgs, loader: Arc<Loader>, admin: Admin) -> Resu
     );
 
     let metrics = Metrics::new()?;
-    let manager = Manager::new(loader, connection, metrics.clone());
+    let leadership = match election {
+        Some(settings) => Leadership::stand(&connection, settings, metrics.clone()),
+        None => Leadership::alone(),
+    };
+    let manager = Manager::led(loader, connection, metrics.clone(), leadership);
     admin.serve(metrics, Arc::downgrade(&manager))?;
     for (file, plugin, bytes) in plugins {
-        let slot = manager.add(plugin);
+        let slot = manager
+            .add(plugin)
+            .await
+            .with_context(|| file.display().to_string())?;
         if manager.loader.config.reload {
             tokio::spawn(reload::follow(manager.clone(), slot, file, bytes));
         } else {
@@ -167,7 +184,10 @@ async fn start_manager(args: RunArgs, loader: Arc<Loader>, admin: Admin) -> Resu
 }
 
 async fn develop(args: Box<DevArgs>, guests: &Runtime) -> Result<()> {
-    let config = Config::new(&args.common, true, true)?;
+    let config = Config {
+        install_crds: true,
+        ..Config::new(&args.common, true, true)?
+    };
     let admin = Admin::bind(
         listen_address("--metrics-bind-address", &args.metrics_bind_address)?,
         listen_address(

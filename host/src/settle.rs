@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use vmhost_cluster::{ObjectRef, RecordedEvent, Recorder, Written};
-use vmhost_core::{Effect, Event, EventType, ObjectKey, ObjectName, Outcome, Refusal};
+use vmhost_core::{Effect, Event, EventType, Next, ObjectKey, ObjectName, Outcome, Refusal};
 use vmhost_engine::CallError;
 
 use crate::controller::Controller;
-use crate::decide::{self, Stop};
+use crate::decide::{self, Decided, Stop};
+use crate::finalizer;
 use crate::telemetry::TurnResult;
 use crate::verdict::{Verdict, judge, refusal};
 use crate::worker::Turn;
@@ -21,6 +22,9 @@ use crate::writes::{Guard, Writer};
 
 /// How long a key waits for its own writes to show up in the stores. Longer than any healthy watch lags; bounded, so that a cut watch never blocks a key for good.
 const OWN_WRITES: Duration = Duration::from_secs(5);
+
+/// Who comes back sooner than after so many milliseconds has not paused.
+const AT_ONCE: u32 = 100;
 
 /// Effects of one turn. More belong into several turns: a worker is held while they are written.
 const EFFECTS: usize = 1000;
@@ -38,36 +42,102 @@ pub struct Settler {
 /// Settles one turn: writes, then one queue decision. Returns before the lease drops.
 pub async fn settle(settler: &Arc<Settler>, turn: Arc<Turn>, called: Result<Outcome, CallError>) {
     let (controller, key) = (&turn.controller, &turn.key);
+    let mut busy = false;
     let decided = match called {
         Err(error) => decide::call_failed(controller, key, &error),
-        Ok(outcome) if outcome.effects.is_empty() => decide::follow(controller, key, outcome.next),
-        Ok(outcome) => {
-            // Events of the key count when this drops, behind the decision.
-            let _held = Held::new(controller, key);
-            match carry_out(settler, &turn, outcome.effects).await {
-                None => decide::follow(controller, key, outcome.next),
-                Some(stop) => decide::refused(controller, key, stop),
+        Ok(mut outcome) => {
+            let removal = finalized(&turn, &outcome.next).unwrap_or_else(|reason| {
+                outcome.next = Next::Fail(reason.into());
+                None
+            });
+            busy = matches!(outcome.next, Next::RequeueAfterMs(ms) if ms < AT_ONCE);
+            if outcome.effects.is_empty() && removal.is_none() {
+                decide::follow(controller, key, outcome.next)
+            } else {
+                // Events of the key count when this drops, behind the decision.
+                let _held = Held::new(controller, key);
+                let carried = carry_out(settler, &turn, outcome.effects, removal).await;
+                busy |= carried.wrote;
+                match carried.stop {
+                    None => decide::follow(controller, key, outcome.next),
+                    Some(stop) => decide::refused(controller, key, stop),
+                }
             }
         }
     };
+    finish(settler, &turn, decided, busy);
+}
+
+/// What every turn ends with, after its decision.
+fn finish(settler: &Settler, turn: &Turn, decided: Decided, busy: bool) {
+    let (controller, key) = (&turn.controller, &turn.key);
     controller.metrics.turn(decided.result);
-    if turn.object.is_none() && decided.result == TurnResult::Success {
-        controller.applied.forget(key);
+    decide::by_clock(controller, key);
+    if matches!(
+        decided.result,
+        TurnResult::Success | TurnResult::RequeueAfter
+    ) {
+        if turn.object.is_none() {
+            controller.applied.forget(key);
+        }
+        if turn.sources.description().previous {
+            controller.previous.record(key, turn.object.as_ref());
+        }
+        if turn.replaced {
+            decide::again(controller, key);
+        }
     }
     if let Some(note) = decided.report {
-        let (reason, action) = ("ReconcileFailed".into(), "Reconcile".into());
-        record(
-            settler,
-            &turn,
-            &Event {
-                kind: EventType::Warning,
-                reason,
-                action,
-                note,
-                related: None,
-            },
-        );
+        warn(settler, turn, "ReconcileFailed", note);
     }
+    if busy && controller.hot.is_hot(key) {
+        warn(settler, turn, "HotLoop", decide::hold(controller, key));
+    }
+}
+
+/// A turn without the policy: the object gets what it needs before the policy may see it.
+pub async fn prepare(settler: &Arc<Settler>, turn: Arc<Turn>, effect: Effect) {
+    let (controller, key) = (&turn.controller, &turn.key);
+    let decided = {
+        let _held = Held::new(controller, key);
+        let carried = carry_out(settler, &turn, Vec::new(), Some(effect)).await;
+        match carried.stop {
+            None => decide::again(controller, key),
+            Some(stop) => decide::refused(controller, key, stop),
+        }
+    };
+    finish(settler, &turn, decided, false);
+}
+
+/// A turn in which nothing is to be done: the object is being deleted, and waits for others.
+pub fn leave(turn: &Turn) {
+    let decided = decide::follow(&turn.controller, &turn.key, Next::AwaitChange);
+    turn.controller.metrics.turn(decided.result);
+}
+
+/// The write that takes the finalizer off, if the policy says that it has cleaned up.
+fn finalized(turn: &Turn, next: &Next) -> Result<Option<Effect>, &'static str> {
+    if *next != Next::Finalized {
+        return Ok(None);
+    }
+    let finalizer = turn.sources.description().finalizer.as_deref();
+    match (finalizer, &turn.object) {
+        (Some(finalizer), Some(object)) if turn.deleting => {
+            Ok(finalizer::removal(finalizer, &turn.controller.kind, object))
+        }
+        _ => Err("`finalized`, but the request did not say `deleting`"),
+    }
+}
+
+fn warn(settler: &Settler, turn: &Turn, reason: &str, note: String) {
+    let event = Event {
+        kind: EventType::Warning,
+        reason: reason.into(),
+        action: "Reconcile".into(),
+        note,
+        related: None,
+    };
+    record(settler, turn, &event);
 }
 
 /// Holds the key's events back while its effects are carried out.
@@ -89,34 +159,48 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Checks all effects, then carries them out. What ended the turn early, if something did.
-async fn carry_out(settler: &Arc<Settler>, turn: &Arc<Turn>, effects: Vec<Effect>) -> Option<Stop> {
+/// What became of a turn's effects.
+#[derive(Default)]
+struct Carried {
+    /// What ended the turn early, if something did.
+    stop: Option<Stop>,
+    /// Did an object change by them?
+    wrote: bool,
+}
+
+impl From<Stop> for Carried {
+    fn from(stop: Stop) -> Self {
+        Self {
+            stop: Some(stop),
+            wrote: false,
+        }
+    }
+}
+
+/// Checks all effects, then carries them out, and behind them the host's own one.
+async fn carry_out(
+    settler: &Arc<Settler>,
+    turn: &Arc<Turn>,
+    mut effects: Vec<Effect>,
+    own: Option<Effect>,
+) -> Carried {
     if let Err(denied) = turn.generation.grants.check_effects(&effects) {
         let index = denied.effect as usize;
-        return Some(refused_here(
-            index,
-            &effects[index],
-            "NotGranted",
-            denied.reason,
-        ));
+        return refused_here(index, &effects[index], "NotGranted", denied.reason).into();
     }
     if effects.len() > EFFECTS {
         let reason = format!(
             "{} effects are more than the {EFFECTS} of one turn",
             effects.len()
         );
-        return Some(refused_here(
-            EFFECTS,
-            &effects[EFFECTS],
-            "TooManyEffects",
-            reason,
-        ));
+        return refused_here(EFFECTS, &effects[EFFECTS], "TooManyEffects", reason).into();
     }
     for (index, effect) in effects.iter().enumerate() {
         if let Err(reason) = check_name(effect, turn) {
-            return Some(refused_here(index, effect, "BadRequest", reason.into()));
+            return refused_here(index, effect, "BadRequest", reason.into()).into();
         }
     }
+    effects.extend(own);
     let io = settler.io.spawn({
         let (settler, turn) = (settler.clone(), turn.clone());
         let span = tracing::Span::current();
@@ -132,11 +216,12 @@ async fn carry_out(settler: &Arc<Settler>, turn: &Arc<Turn>, effects: Vec<Effect
             reason: "InternalError".into(),
             message: error.to_string(),
         };
-        Some(Stop {
+        let stop = Stop {
             verdict: Verdict::Retry(Duration::ZERO),
             refusal,
             what: "carry out the effects".into(),
-        })
+        };
+        stop.into()
     })
 }
 
@@ -178,7 +263,7 @@ fn check_name(effect: &Effect, turn: &Turn) -> Result<(), &'static str> {
     }
 }
 
-async fn write_all(settler: &Settler, turn: &Turn, effects: &[Effect]) -> Option<Stop> {
+async fn write_all(settler: &Settler, turn: &Turn, effects: &[Effect]) -> Carried {
     let mut writes = Writes::default();
     let mut stop = None;
     for (index, effect) in effects.iter().enumerate() {
@@ -194,6 +279,7 @@ async fn write_all(settler: &Settler, turn: &Turn, effects: &[Effect]) -> Option
             break;
         }
     }
+    let wrote = writes.changed;
     if tokio::time::timeout(OWN_WRITES, writes.seen(turn))
         .await
         .is_err()
@@ -201,7 +287,7 @@ async fn write_all(settler: &Settler, turn: &Turn, effects: &[Effect]) -> Option
         turn.controller.metrics.own_write_timeouts.inc();
         tracing::warn!("this turn's writes did not show up in the store within {OWN_WRITES:?}");
     }
-    stop
+    Carried { stop, wrote }
 }
 
 fn written_key(effect: &Effect) -> Option<ObjectKey> {
@@ -221,6 +307,8 @@ fn written_key(effect: &Effect) -> Option<ObjectKey> {
 struct Writes {
     versions: HashMap<ObjectKey, u64>,
     deleted: Vec<(ObjectKey, Option<String>)>,
+    /// Did an object change?
+    changed: bool,
     /// An object that exists already, and that the store has to show before the next turn.
     awaited: Option<ObjectKey>,
 }
@@ -257,6 +345,7 @@ impl Writes {
             controller.metrics.skipped_applies.inc();
             return None;
         }
+        let before = self.version_before(turn, &key, primary);
         let guard = Guard {
             uid: turn
                 .object
@@ -272,12 +361,12 @@ impl Writes {
         {
             Ok(written) => {
                 controller.metrics.effect(verb, "ok");
-                self.note(turn, effect, key, primary, &written);
+                self.note(turn, effect, key, before, &written);
                 None
             }
             Err(error) => {
                 if error.maybe_applied() {
-                    self.look_up(settler, turn, effect, &key, primary).await;
+                    self.look_up(settler, turn, effect, &key).await;
                 }
                 let verdict = judge(effect, primary, &error);
                 controller.metrics.effect(verb, result_label(&verdict));
@@ -294,12 +383,24 @@ impl Writes {
         }
     }
 
+    /// The version that the turn knows of an object, before it writes it.
+    fn version_before(&self, turn: &Turn, key: &ObjectKey, primary: bool) -> Option<u64> {
+        if let Some(version) = self.versions.get(key) {
+            return Some(*version);
+        }
+        if primary {
+            return turn.object.as_ref().map(|object| object.version);
+        }
+        let store = turn.sources.store_of(&key.kind, key.name.namespace())?;
+        Some(store.get(key.name.as_str())?.version)
+    }
+
     fn note(
         &mut self,
         turn: &Turn,
         effect: &Effect,
         mut key: ObjectKey,
-        primary: bool,
+        before: Option<u64>,
         written: &Written,
     ) {
         for warning in &written.warnings {
@@ -315,34 +416,23 @@ impl Writes {
             turn.controller.applied.record(&key, apply, written);
         }
         if written.gone {
+            self.changed = true;
             self.deleted
                 .push((key, Some(written.uid.clone()).filter(|uid| !uid.is_empty())));
         } else if written.version > 0 {
             // A write that changed nothing makes no event.
-            let changed = turn
-                .object
-                .as_ref()
-                .is_none_or(|object| object.version < written.version);
-            if primary && changed {
-                turn.controller.own_writes.wrote(&turn.key, written.version);
+            if before.is_none_or(|before| before < written.version) {
+                self.changed = true;
+                own_write(turn, &key, written.version);
             }
             self.versions.insert(key, written.version);
         }
     }
 
     /// The answer was lost: only a live read tells what became of the write.
-    async fn look_up(
-        &mut self,
-        settler: &Settler,
-        turn: &Turn,
-        effect: &Effect,
-        key: &ObjectKey,
-        primary: bool,
-    ) {
+    async fn look_up(&mut self, settler: &Settler, turn: &Turn, effect: &Effect, key: &ObjectKey) {
         if let Ok(Some(object)) = settler.writer.read(effect, key).await {
-            if primary {
-                turn.controller.own_writes.wrote(&turn.key, object.version);
-            }
+            own_write(turn, key, object.version);
             self.versions.insert(key.clone(), object.version);
         }
     }
@@ -350,21 +440,29 @@ impl Writes {
     /// Resolves when the stores show all this, as far as they hold such objects.
     async fn seen(self, turn: &Turn) {
         for (key, version) in self.versions {
-            let Some(store) = turn.sources.store_of(&key.kind, key.name.namespace()) else {
+            let Some(watch) = turn
+                .sources
+                .subscription_of(&key.kind, key.name.namespace())
+            else {
                 continue;
             };
             // What a selector leaves out never comes.
-            if turn.sources.is_selective(&key.kind) && store.get(key.name.as_str()).is_none() {
+            if turn.sources.is_selective(&key.kind)
+                && watch.store().get(key.name.as_str()).is_none()
+            {
                 continue;
             }
-            store.caught_up(version).await;
+            watch.caught_up(version).await;
         }
         for (key, uid) in self.deleted {
-            let Some(store) = turn.sources.store_of(&key.kind, key.name.namespace()) else {
+            let Some(watch) = turn
+                .sources
+                .subscription_of(&key.kind, key.name.namespace())
+            else {
                 continue;
             };
             let is_it = |found: &str| uid.as_deref().is_none_or(|uid| uid == found);
-            store
+            watch
                 .wait_until(|store| {
                     store
                         .get(key.name.as_str())
@@ -374,12 +472,21 @@ impl Writes {
         }
         if let Some(key) = self.awaited
             && !turn.sources.is_selective(&key.kind)
-            && let Some(store) = turn.sources.store_of(&key.kind, key.name.namespace())
+            && let Some(watch) = turn
+                .sources
+                .subscription_of(&key.kind, key.name.namespace())
         {
-            store
+            watch
                 .wait_until(|store| store.get(key.name.as_str()).is_some())
                 .await;
         }
+    }
+}
+
+/// Events of this version, from whichever watch, are the turn's own.
+fn own_write(turn: &Turn, key: &ObjectKey, version: u64) {
+    for source in turn.sources.sources_of(&key.kind) {
+        turn.controller.own_writes.wrote(&turn.key, source, version);
     }
 }
 
@@ -388,6 +495,7 @@ fn result_label(verdict: &Verdict) -> &'static str {
         Verdict::Done | Verdict::Gone | Verdict::Ended => "gone",
         Verdict::Conflict => "conflict",
         Verdict::Exists => "exists",
+        Verdict::NotLeading => "not_leading",
         Verdict::Retry(_) | Verdict::Unauthorized => "retry",
         Verdict::Terminal => "refused",
     }
@@ -423,6 +531,11 @@ fn record(settler: &Settler, turn: &Turn, event: &Event) {
             &event.action
         }),
         note: vmhost_core::cut(&event.note, 1024).to_owned(),
-        reporting_controller: controller.field_manager.clone(),
+        reporting_controller: turn
+            .sources
+            .description()
+            .event_source
+            .clone()
+            .unwrap_or_else(|| controller.field_manager.clone()),
     });
 }

@@ -1,100 +1,140 @@
-//! The stores that one controller reads in one generation: its primary kind's and those of the kinds in `reads`, one for each watched namespace.
+//! The stores that one controller reads in one generation: of its primary kind and of all others that it names, one for each watched namespace.
 //!
-//! They belong to the generation: a swap that wants other fields or kinds brings its own, and the old ones go when its last call has settled.
+//! They belong to the generation: a swap that wants other fields or kinds brings its own, and the old ones go when its last call has settled. Whom their changes wake
+//! is [`crate::triggers`]' business, what is read past them [`crate::live`]'s.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use vmhost_cluster::{Informers, Notice, Store, Subscriber, Subscription, Wanted, WatchSpec};
+use vmhost_cluster::{Index, Informers, Query, Store, Subscriber, Subscription, Wanted, WatchSpec};
 use vmhost_core::{
-    ControllerDescription, Gvk, LabelSelector, ListQuery, LiveRead, ObjectName, ObjectReader, Page,
-    ReadError, Role, Snapshot,
+    ControllerDescription, FieldPath, Gvk, LabelSelector, ListQuery, LiveRead, MapBy, Mapping,
+    ObjectName, ObjectReader, Page, Predicate, ReadError, Role, Snapshot, Watched,
 };
+
+use crate::controller::Controller;
+use crate::live::Live;
+use crate::triggers::{Gate, Subscriptions, Target, Trigger};
 
 /// A controller's stores.
 pub struct Sources {
-    feed: Arc<Feed>,
-    kinds: Vec<(Gvk, Vec<Subscription>)>,
+    gate: Arc<Gate>,
+    watches: Vec<Watch>,
+    /// Kinds of which nothing is kept.
+    live_only: Vec<Gvk>,
+    /// The one key of a controller without a primary kind.
+    timer: Option<ObjectName>,
+    namespaces: Vec<String>,
+    live: Arc<Live>,
+    description: ControllerDescription,
 }
 
-/// Passes notices on while it is open. Stores of a generation that is only being tried must not wake keys of the one that runs, nor must those of one that is
-/// over: each own write would come twice.
-struct Feed {
-    open: AtomicBool,
-    to: Arc<dyn Subscriber>,
-}
-
-impl Subscriber for Feed {
-    fn notice(&self, notice: Notice<'_>) {
-        if self.open.load(Ordering::Acquire) {
-            self.to.notice(notice);
-        }
-    }
+/// One watched kind.
+struct Watch {
+    kind: Gvk,
+    role: Role,
+    selective: bool,
+    indexes: BTreeMap<String, Index>,
+    predicate: Option<Arc<Predicate>>,
+    subscriptions: Subscriptions,
 }
 
 impl Sources {
-    /// From now on changes of the primary kind's objects are told.
-    pub fn open(&self) {
-        self.feed.open.store(true, Ordering::Release);
-    }
-
-    /// From now on nothing is told.
-    pub fn close(&self) {
-        self.feed.open.store(false, Ordering::Release);
-    }
-
-    /// Subscribes to what the description names, in these namespaces (none: all). Only the primary kind's changes go to `subscriber`,
-    /// once the sources are opened.
+    /// Subscribes to what the description names, in these namespaces (none: all). Nobody is woken before the sources are opened.
     pub fn subscribe(
         informers: &Informers,
+        live: Arc<Live>,
         description: &ControllerDescription,
         namespaces: &[String],
-        subscriber: Arc<dyn Subscriber>,
+        controller: &Arc<Controller>,
     ) -> Self {
-        let feed = Arc::new(Feed {
-            open: AtomicBool::new(false),
-            to: subscriber,
-        });
-        let subscribe =
-            |spec: WatchSpec, subscriber: Option<Arc<dyn Subscriber>>| -> Vec<Subscription> {
-                let each: Vec<Option<String>> = if namespaces.is_empty() {
-                    vec![None]
-                } else {
-                    namespaces.iter().cloned().map(Some).collect()
-                };
-                each.into_iter()
-                    .map(|namespace| {
-                        informers.subscribe(
-                            WatchSpec {
-                                namespace,
-                                ..spec.clone()
-                            },
-                            subscriber.clone(),
-                        )
-                    })
-                    .collect()
-            };
-        let kinds = description
-            .kinds()
-            .map(|(role, watched)| {
-                let spec = WatchSpec {
-                    kind: watched.gvk(),
-                    namespace: None,
-                    label_selector: watched.label_selector.clone(),
-                    field_selector: watched.field_selector.clone(),
-                    wanted: Wanted::fields(watched.wanted_fields.clone()),
-                };
-                let to = (role == Role::Primary).then(|| feed.clone() as Arc<dyn Subscriber>);
-                (watched.gvk(), subscribe(spec, to))
+        let mut sources = Self {
+            gate: Arc::default(),
+            watches: Vec::new(),
+            live_only: Vec::new(),
+            timer: description
+                .timer
+                .map(|_| ObjectName::new(None, &description.name)),
+            namespaces: namespaces.to_vec(),
+            live,
+            description: description.clone(),
+        };
+        for (role, watched) in description.kinds() {
+            if watched.live {
+                sources.live_only.push(watched.gvk());
+            } else {
+                sources.watch(informers, role, watched, controller);
+            }
+        }
+        sources
+    }
+
+    fn watch(
+        &mut self,
+        informers: &Informers,
+        role: Role,
+        watched: &Watched,
+        controller: &Arc<Controller>,
+    ) {
+        // What does not compile was refused with the description.
+        let predicate = watched
+            .predicates
+            .as_ref()
+            .and_then(|predicates| Predicate::compile(predicates).ok())
+            .map(Arc::new);
+        let primary = self.watches.first();
+        let target = target(role, watched, primary);
+        let spec = spec(role, watched, predicate.as_deref(), target.as_ref());
+        let subscriber = target.map(|target| -> Arc<dyn Subscriber> {
+            Arc::new(Trigger {
+                gate: self.gate.clone(),
+                source: self.watches.len() as u16,
+                predicate: predicate.clone(),
+                target,
+                controller: controller.clone(),
             })
-            .collect();
-        Self { feed, kinds }
+        });
+        let each: Vec<Option<String>> = if self.namespaces.is_empty() {
+            vec![None]
+        } else {
+            self.namespaces.iter().cloned().map(Some).collect()
+        };
+        let subscribe = |namespace| {
+            let spec = WatchSpec {
+                namespace,
+                ..spec.clone()
+            };
+            informers.subscribe(spec, subscriber.clone())
+        };
+        self.watches.push(Watch {
+            kind: watched.gvk(),
+            role,
+            selective: watched.is_selective(),
+            indexes: indexes(watched),
+            predicate,
+            subscriptions: each.into_iter().map(subscribe).collect(),
+        });
+    }
+
+    /// What the generation says of the controller.
+    pub fn description(&self) -> &ControllerDescription {
+        &self.description
+    }
+
+    /// From now on changes wake keys.
+    pub fn open(&self) {
+        self.gate.open();
+    }
+
+    /// From now on they do not.
+    pub fn close(&self) {
+        self.gate.close();
     }
 
     /// Resolves when every store has its first list.
     pub async fn synced(&self) {
         for subscription in self.subscriptions() {
-            subscription.store().synced().await;
+            subscription.synced().await;
         }
     }
 
@@ -104,67 +144,186 @@ impl Sources {
             .all(|subscription| subscription.store().is_synced())
     }
 
-    /// The snapshot of one of the controller's keys; none: gone.
+    fn primary(&self) -> Option<&Watch> {
+        self.watches
+            .first()
+            .filter(|watch| watch.role == Role::Primary)
+    }
+
+    /// The snapshot of one of the controller's keys; none: gone, or a timer's.
     pub fn snapshot(&self, name: &ObjectName) -> Option<Snapshot> {
-        self.kinds[0]
-            .1
+        self.primary()?
+            .subscriptions
             .iter()
             .find_map(|subscription| subscription.store().get(name.as_str()))
     }
 
-    /// All keys of the controller.
+    /// All keys of the controller that a new object's predicates would let through.
     pub fn keys(&self) -> Vec<ObjectName> {
-        self.kinds[0]
-            .1
-            .iter()
-            .flat_map(|subscription| subscription.store().names())
-            .collect()
+        let mut keys: Vec<ObjectName> = self.timer.iter().cloned().collect();
+        let Some(primary) = self.primary() else {
+            return keys;
+        };
+        for subscription in &*primary.subscriptions {
+            match &primary.predicate {
+                None => keys.extend(subscription.store().names()),
+                Some(predicate) => subscription.store().for_each(|object| {
+                    if predicate.wakes(None, Some(&object.text)).wakes() {
+                        keys.push(object.name.clone());
+                    }
+                }),
+            }
+        }
+        if primary.subscriptions.len() > 1 {
+            keys.sort_unstable();
+            keys.dedup();
+        }
+        keys
+    }
+
+    /// The numbers of the watches that would see a write of this kind, and so wake keys by it.
+    pub fn sources_of(&self, kind: &Gvk) -> impl Iterator<Item = u16> {
+        let of = self.watches.iter().enumerate();
+        of.filter(move |(_, watch)| {
+            // Another version of the same kind names the same object.
+            watch.role != Role::Read
+                && watch.kind.group == kind.group
+                && watch.kind.kind == kind.kind
+        })
+        .map(|(number, _)| number as u16)
     }
 
     /// The store in which an object of this kind and namespace would appear, if this controller watches such. What a selector leaves out does not.
-    pub fn store_of(&self, kind: &Gvk, namespace: Option<&str>) -> Option<&Arc<Store>> {
-        let (_, subscriptions) = self.kinds.iter().find(|(of, _)| of == kind)?;
-        let subscription = subscriptions.iter().find(|subscription| {
+    pub fn store_of(&self, kind: &Gvk, namespace: Option<&str>) -> Option<Arc<Store>> {
+        Some(self.subscription_of(kind, namespace)?.store())
+    }
+
+    /// The subscription whose store that is: what to wait on, since the store may be replaced meanwhile.
+    pub fn subscription_of(&self, kind: &Gvk, namespace: Option<&str>) -> Option<&Subscription> {
+        let subscriptions = &self.watch_of(kind, None)?.subscriptions;
+        subscriptions.iter().find(|subscription| {
             let spec = subscription.spec();
             spec.namespace.is_none()
                 || namespace.is_none()
                 || spec.namespace.as_deref() == namespace
-        })?;
-        Some(subscription.store())
+        })
     }
 
-    /// Is every object of this kind in the stores, whatever its labels?
-    pub fn is_selective(&self, kind: &Gvk) -> bool {
-        let found = self.kinds.iter().find(|(of, _)| of == kind);
-        found.is_some_and(|(_, subscriptions)| {
-            subscriptions.iter().any(|subscription| {
-                subscription.spec().label_selector.is_some()
-                    || subscription.spec().field_selector.is_some()
+    /// The watch of a kind that knows this index and, if there is a choice, all objects.
+    fn watch_of(&self, kind: &Gvk, index: Option<&str>) -> Option<&Watch> {
+        let of = || {
+            self.watches.iter().filter(|watch| {
+                watch.kind == *kind && index.is_none_or(|index| watch.indexes.contains_key(index))
             })
-        })
+        };
+        of().find(|watch| !watch.selective).or_else(|| of().next())
+    }
+
+    /// Are there objects of this kind that the stores leave out?
+    pub fn is_selective(&self, kind: &Gvk) -> bool {
+        self.watch_of(kind, None)
+            .is_some_and(|watch| watch.selective)
     }
 
     /// Every subscription, the primary's first.
     pub fn subscriptions(&self) -> impl Iterator<Item = &Subscription> {
-        self.kinds
-            .iter()
-            .flat_map(|(_, subscriptions)| subscriptions)
+        self.watches.iter().flat_map(|watch| &*watch.subscriptions)
     }
 
-    fn watched(&self, kind: &Gvk, namespace: Option<&str>) -> Result<&Arc<Store>, ReadError> {
-        self.store_of(kind, namespace)
-            .ok_or_else(|| match namespace {
-                Some(namespace) if self.kinds.iter().any(|(of, _)| of == kind) => {
-                    ReadError::NotWatched(format!("{kind} in namespace {namespace}"))
-                }
-                _ => ReadError::NotWatched(kind.to_string()),
-            })
+    fn not_watched(&self, kind: &Gvk, namespace: Option<&str>) -> ReadError {
+        ReadError::NotWatched(match namespace {
+            Some(namespace) if self.watch_of(kind, None).is_some() => {
+                format!("{kind} in namespace {namespace}")
+            }
+            _ if self.live_only.contains(kind) => format!("{kind} (live reads only)"),
+            _ => kind.to_string(),
+        })
+    }
+
+    /// May the policy read this past the stores? What it named, in the namespaces that the host was given.
+    fn may_read_live(&self, kind: &Gvk, namespace: Option<&str>) -> Result<(), ReadError> {
+        let named = self.live_only.contains(kind) || self.watch_of(kind, None).is_some();
+        let inside = self.namespaces.is_empty()
+            || namespace.is_some_and(|namespace| self.namespaces.iter().any(|of| of == namespace));
+        match (named, inside) {
+            (true, true) => Ok(()),
+            (false, _) => Err(ReadError::NotWatched(kind.to_string())),
+            (true, false) => Err(ReadError::NotWatched(format!(
+                "{kind} outside of the namespaces {}",
+                self.namespaces.join(", ")
+            ))),
+        }
+    }
+}
+
+/// Whom a watched kind's changes wake; none: nobody.
+fn target(role: Role, watched: &Watched, primary: Option<&Watch>) -> Option<Target> {
+    let map = match role {
+        Role::Primary => return Some(Target::Itself),
+        Role::Read => return None,
+        Role::Owned => &MapBy::Controller,
+        Role::Watched => watched.map.as_ref()?,
+    };
+    let primary = primary?;
+    let primaries = primary.subscriptions.clone();
+    match map {
+        MapBy::Guest => Some(Target::Guest),
+        MapBy::Index(name) => {
+            let index = primary.indexes.get(name)?.clone();
+            Some(Target::Indexed(index, primaries))
+        }
+        map => {
+            let mapping = Mapping::compile(map, &primary.kind).ok().flatten()?;
+            Some(Target::Named(mapping, primaries))
+        }
+    }
+}
+
+fn indexes(watched: &Watched) -> BTreeMap<String, Index> {
+    let parse = |(name, path): (&String, &String)| {
+        // What does not parse was refused with the description.
+        Some((name.clone(), Index::Field(FieldPath::parse(path).ok()?)))
+    };
+    watched.indexes.iter().filter_map(parse).collect()
+}
+
+/// What to watch and keep: the wanted fields, and what predicates and mappings look at.
+fn spec(
+    role: Role,
+    watched: &Watched,
+    predicate: Option<&Predicate>,
+    target: Option<&Target>,
+) -> WatchSpec {
+    let mut wanted = if watched.metadata_only {
+        Wanted::metadata()
+    } else {
+        Wanted::fields(watched.wanted_fields.clone())
+    };
+    if let Some(predicate) = predicate {
+        wanted = wanted.union(&Wanted::fields(predicate.fields()));
+    }
+    if let Some(Target::Named(mapping, _)) = target {
+        wanted = wanted.union(&Wanted::fields(Some(mapping.field())));
+    }
+    let mut kept: std::collections::BTreeSet<Index> = indexes(watched).into_values().collect();
+    if role != Role::Primary {
+        kept.insert(Index::Owner);
+    }
+    WatchSpec {
+        label_selector: watched.label_selector.clone(),
+        field_selector: watched.field_selector.clone(),
+        wanted,
+        indexes: kept,
+        ..WatchSpec::of(watched.gvk())
     }
 }
 
 impl ObjectReader for Sources {
     fn get(&self, kind: &Gvk, name: &ObjectName) -> Result<Option<Snapshot>, ReadError> {
-        Ok(self.watched(kind, name.namespace())?.get(name.as_str()))
+        let store = self
+            .store_of(kind, name.namespace())
+            .ok_or_else(|| self.not_watched(kind, name.namespace()))?;
+        Ok(store.get(name.as_str()))
     }
 
     fn list(&self, query: &ListQuery) -> Result<Page, ReadError> {
@@ -181,43 +340,92 @@ impl ObjectReader for Sources {
                 Some((namespace, name)) => ObjectName::new(Some(namespace), name),
                 None => ObjectName::new(None, after),
             });
-        self.watched(&query.kind, query.namespace.as_deref())?;
-        let mut page = Page::default();
-        let (_, subscriptions) = self
-            .kinds
-            .iter()
-            .find(|(of, _)| *of == query.kind)
-            .ok_or_else(|| ReadError::NotWatched(query.kind.to_string()))?;
-        let mut found = Vec::new();
-        for subscription in subscriptions {
-            let (objects, more) = subscription.store().page(
-                query.namespace.as_deref(),
-                selector.as_ref(),
-                after.as_ref(),
-                query.limit,
-            );
-            found.extend(objects);
-            page.next = page.next.or(more.map(|name| name.to_string()));
+        let namespace = query.namespace.as_deref();
+        if self.subscription_of(&query.kind, namespace).is_none() {
+            return Err(self.not_watched(&query.kind, namespace));
         }
-        // Several namespaces, several stores: one order over all of them.
-        if subscriptions.len() > 1 {
-            found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-            if found.len() > query.limit {
-                found.truncate(query.limit);
-                page.next = found.last().map(|object| object.name.to_string());
-            } else if page.next.is_some() {
-                page.next = found.last().map(|object| object.name.to_string());
-            }
-        }
-        page.objects = found;
-        Ok(page)
+        let (watch, index) = self.indexed(query)?;
+        let asked = Query {
+            namespace,
+            selector: selector.as_ref(),
+            index: index.as_ref().map(|(index, value)| (index, *value)),
+            after: after.as_ref(),
+            limit: query.limit,
+        };
+        merge(watch, &asked)
     }
 
-    fn get_live(&self, kind: Gvk, _: ObjectName) -> LiveRead<Option<Snapshot>> {
-        Box::pin(async move { Err(ReadError::NotWatched(kind.to_string())) })
+    fn get_live(&self, kind: Gvk, name: ObjectName) -> LiveRead<Option<Snapshot>> {
+        match self.may_read_live(&kind, name.namespace()) {
+            Ok(()) => self.live.get(kind, name),
+            Err(error) => Box::pin(async move { Err(error) }),
+        }
     }
 
     fn list_live(&self, query: ListQuery) -> LiveRead<Page> {
-        Box::pin(async move { Err(ReadError::NotWatched(query.kind.to_string())) })
+        let namespace = query.namespace.as_deref();
+        match self.may_read_live(&query.kind, namespace) {
+            Ok(()) => self.live.list(query),
+            Err(error) => Box::pin(async move { Err(error) }),
+        }
     }
+}
+
+impl Sources {
+    /// The watch that answers a query, and the index and value that it asks for.
+    fn indexed<'q>(&self, query: &'q ListQuery) -> Result<(&Watch, Lookup<'q>), ReadError> {
+        let name = query.index.as_ref().map(|index| index.name.as_str());
+        let watch = self.watch_of(&query.kind, name).ok_or_else(|| {
+            ReadError::Invalid(format!(
+                "the description declares no index {:?} for {}",
+                name.unwrap_or_default(),
+                query.kind
+            ))
+        })?;
+        match (&query.index, &query.owner) {
+            (Some(_), Some(_)) => Err(ReadError::Invalid(
+                "a query by index and by owner: ask for one of them".into(),
+            )),
+            (Some(index), None) => {
+                let of = watch.indexes.get(&index.name).cloned();
+                Ok((watch, of.map(|of| (of, index.value.as_str()))))
+            }
+            (None, Some(_)) if watch.role == Role::Primary => Err(ReadError::Invalid(
+                "the primary kind is not kept by owner: only owns, watches and reads are".into(),
+            )),
+            (None, Some(uid)) => Ok((watch, Some((Index::Owner, uid.as_str())))),
+            (None, None) => Ok((watch, None)),
+        }
+    }
+}
+
+/// An index and the value that is looked for; none: all objects.
+type Lookup<'q> = Option<(Index, &'q str)>;
+
+/// One page over the stores of all namespaces.
+fn merge(watch: &Watch, query: &Query<'_>) -> Result<Page, ReadError> {
+    let (mut found, mut more) = (Vec::new(), false);
+    for subscription in &*watch.subscriptions {
+        let (objects, next) = subscription
+            .store()
+            .page(query)
+            .map_err(|error| ReadError::Invalid(error.to_string()))?;
+        more |= next.is_some();
+        found.extend(objects);
+    }
+    if watch.subscriptions.len() > 1 {
+        found.sort_unstable_by(|a: &Snapshot, b| a.name.cmp(&b.name));
+        // The namespaces of a cluster-scoped kind share one store.
+        found.dedup_by(|a, b| a.name == b.name);
+        more |= found.len() > query.limit;
+        found.truncate(query.limit.max(1));
+    }
+    let next = found
+        .last()
+        .filter(|_| more)
+        .map(|object| object.name.to_string());
+    Ok(Page {
+        objects: found,
+        next,
+    })
 }

@@ -12,6 +12,11 @@ use prometheus::{
 use vmhost_cluster::{EventObserver, RequestObserver};
 use vmhost_queue::Lane;
 
+mod wakes;
+
+use wakes::WakeCounters;
+pub use wakes::WakeMetrics;
+
 /// controller-runtime's buckets of `controller_runtime_reconcile_time_seconds`.
 const RECONCILE_BUCKETS: &[f64] = &[
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
@@ -44,6 +49,10 @@ pub struct Metrics {
     max_concurrent: IntGaugeVec,
     active_workers: IntGaugeVec,
     requests: IntCounterVec,
+    /// `leader_election_master_status{name}`: 1 while this host leads.
+    pub leader: IntGaugeVec,
+    /// `leader_election_slowpath_total{name}`: renewals that had to read the lease first.
+    pub leader_slow: IntCounterVec,
     /// `vmhost_plugin_generation{plugin}`.
     pub generation: IntGaugeVec,
     /// `vmhost_reloads_total{plugin,result}`: swapped, unchanged, failed.
@@ -54,6 +63,9 @@ pub struct Metrics {
     skipped_applies: IntCounterVec,
     own_write_timeouts: IntCounterVec,
     breaker: IntCounterVec,
+    wakes: WakeCounters,
+    /// `vmhost_live_reads_total{verb,kind}`: reads of policies past the stores.
+    pub live_reads: IntCounterVec,
     /// `vmhost_instances{plugin,state}`: live, idle.
     pub instances: IntGaugeVec,
     /// `vmhost_instances_created{plugin}` of the present generation.
@@ -107,6 +119,8 @@ pub struct ControllerMetrics {
     pub skipped_applies: IntCounter,
     /// Turns that did not see their own writes in time.
     pub own_write_timeouts: IntCounter,
+    /// What wakes keys and what keeps them from it.
+    pub wakes: WakeMetrics,
 }
 
 /// What a turn ended in, as controller-runtime counts.
@@ -233,6 +247,18 @@ impl Metrics {
                 "Number of HTTP requests, partitioned by status code, method, and host.",
                 &["code", "method", "host"],
             )?,
+            leader: gauges(
+                r,
+                "leader_election_master_status",
+                "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.",
+                &["name"],
+            )?,
+            leader_slow: counters(
+                r,
+                "leader_election_slowpath_total",
+                "Total number of slow path exercised in renewing leader leases. 'name' is the string used to identify the lease. Please make sure to group by name.",
+                &["name"],
+            )?,
             generation: gauges(
                 r,
                 "vmhost_plugin_generation",
@@ -281,6 +307,13 @@ impl Metrics {
                 "vmhost_breaker_open_total",
                 "How often the plugin's circuit breaker opened",
                 &["plugin"],
+            )?,
+            wakes: WakeCounters::new(r)?,
+            live_reads: counters(
+                r,
+                "vmhost_live_reads_total",
+                "Reads of policies past the stores, by verb and kind",
+                &["verb", "kind"],
             )?,
             instances: gauges(
                 r,
@@ -368,6 +401,7 @@ impl Metrics {
             effects: self.effects.clone(),
             skipped_applies: self.skipped_applies.with_label_values(by_controller),
             own_write_timeouts: self.own_write_timeouts.with_label_values(by_controller),
+            wakes: self.wakes.of(&label),
             label,
         }
     }

@@ -21,6 +21,8 @@ pub enum Verdict {
     Exists,
     /// May pass: back off, at least so long.
     Retry(Duration),
+    /// Not sent, since this host does not lead any more: again when it does.
+    NotLeading,
     /// May pass and is nobody's fault but the cluster's configuration: back off, not counted against the plugin.
     Unauthorized,
     /// Repeating does not help: rest until the object or the plugin changes.
@@ -29,6 +31,9 @@ pub enum Verdict {
 
 /// What a refused effect means. `primary`: it writes the turn's own object.
 pub fn judge(effect: &Effect, primary: bool, error: &WriteError) -> Verdict {
+    if crate::leader::is_fenced(error) {
+        return Verdict::NotLeading;
+    }
     let WriteError::Status {
         code,
         reason,
@@ -280,6 +285,12 @@ mod tests {
                 true,
                 WriteError::Timeout(Duration::from_secs(4)),
                 retry,
+            ),
+            (
+                merge(),
+                true,
+                WriteError::NotSent(Box::new(crate::leader::NotLeading)),
+                Verdict::NotLeading,
             ),
         ] {
             assert_eq!(

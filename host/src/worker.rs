@@ -8,8 +8,10 @@ use vmhost_core::{ObjectName, Outcome, Request, Snapshot};
 use vmhost_engine::CallError;
 
 use crate::controller::Controller;
+use crate::finalizer::{self, Phase};
+use crate::leader::Leadership;
 use crate::registry::{Generation, Slot, Starting};
-use crate::settle::{Settler, settle};
+use crate::settle::{Settler, leave, prepare, settle};
 use crate::sources::Sources;
 
 /// One turn of one key: what it saw, and who saw it.
@@ -24,14 +26,28 @@ pub struct Turn {
     pub key: ObjectName,
     /// The snapshot; none: gone.
     pub object: Option<Snapshot>,
+    /// What the last successful turn saw, if the controller asks for that.
+    pub previous: Option<Snapshot>,
+    /// It is being deleted, and waits for the policy's clean-up.
+    pub deleting: bool,
+    /// Another object has the name by now: this turn tells that the old one is gone, the next one shows the new one.
+    pub replaced: bool,
 }
 
 /// Longest sleep of a worker whose plugin's circuit breaker is open.
 const PAUSE_STEP: Duration = Duration::from_millis(100);
 
+/// How often a standby's worker looks whether it is still wanted.
+const STANDBY_STEP: Duration = Duration::from_secs(10);
+
 /// Works on keys until the queue is shut down, or until the controller is not part of the plugin any more.
-pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Settler>) {
-    while let Some(lease) = controller.queue.get().await {
+pub async fn run(
+    slot: Arc<Slot>,
+    controller: Arc<Controller>,
+    settler: Arc<Settler>,
+    leadership: Arc<Leadership>,
+) {
+    while let Some(lease) = next(&slot, &controller, &leadership).await {
         // Neither a full queue nor a quick policy ever makes this task wait: let others have the thread now and then.
         tokio::task::coop::consume_budget().await;
         // Loaded after `get`: no call starts on an older generation after a newer one was announced.
@@ -47,45 +63,96 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, settler: Arc<Sett
             controller.queue.add_low(lease.key().clone());
             continue;
         }
-        // Read now, never from an event.
-        let object = sources.snapshot(lease.key());
-        let turn = Turn {
-            generation,
-            controller: controller.clone(),
-            sources,
-            key: lease.key().clone(),
-            object,
-        };
-        let span = turn.span();
-        let unsettled = Unsettled {
-            controller: &controller,
-            key: lease.key(),
-        };
-        async {
-            let _active = Active::new(&controller);
-            let outcome = turn.call(&slot, starting).await;
-            settle(&settler, Arc::new(turn), outcome).await;
+        if let Some(rest) = controller.hot.pause(lease.key()) {
+            controller.queue.add_after(lease.key().clone(), rest);
+            continue;
         }
-        .instrument(span)
-        .await;
-        std::mem::forget(unsettled);
+        let turn = Turn::new(generation, &controller, sources, lease.key().clone());
+        let span = turn.span();
+        let mut unsettled = Unsettled(Some((&controller, lease.key())));
+        turn.run(&slot, &settler, starting).instrument(span).await;
+        unsettled.0 = None;
         // done: the lease drops.
     }
 }
 
-/// Puts the key back if the turn ends by a panic: a bug of the host's must not lose a key.
-struct Unsettled<'a> {
-    controller: &'a Controller,
-    key: &'a ObjectName,
+/// The next key while this host leads; none: the worker ends.
+async fn next(
+    slot: &Slot,
+    controller: &Arc<Controller>,
+    leadership: &Leadership,
+) -> Option<vmhost_queue::Lease<ObjectName>> {
+    loop {
+        while !leadership.is_leading()
+            && tokio::time::timeout(STANDBY_STEP, leadership.leads())
+                .await
+                .is_err()
+        {
+            // A swap may have replaced the controller meanwhile.
+            slot.current().sources(controller)?;
+        }
+        let lease = controller.queue.get().await?;
+        if leadership.is_leading() {
+            return Some(lease);
+        }
+        // It waited for a key, and does not lead any more.
+        controller.queue.add(lease.key().clone());
+    }
 }
+
+/// Puts the key back if the turn ends by a panic: a bug of the host's must not lose a key.
+struct Unsettled<'a>(Option<(&'a Controller, &'a ObjectName)>);
 
 impl Drop for Unsettled<'_> {
     fn drop(&mut self) {
-        self.controller.queue.add_rate_limited(self.key.clone());
+        if let Some((controller, key)) = self.0 {
+            controller.queue.add_rate_limited(key.clone());
+        }
     }
 }
 
 impl Turn {
+    /// The key's turn, with what the stores show now, never with what an event brought.
+    fn new(
+        generation: Arc<Generation>,
+        controller: &Arc<Controller>,
+        sources: Arc<Sources>,
+        key: ObjectName,
+    ) -> Self {
+        let object = sources.snapshot(&key);
+        let previous = sources
+            .description()
+            .previous
+            .then(|| controller.previous.get(&key))
+            .flatten();
+        let replaced = matches!((&previous, &object), (Some(old), Some(new)) if old.uid != new.uid);
+        Self {
+            generation,
+            controller: controller.clone(),
+            sources,
+            key,
+            object: object.filter(|_| !replaced),
+            previous,
+            deleting: false,
+            replaced,
+        }
+    }
+
+    async fn run(mut self, slot: &Slot, settler: &Arc<Settler>, starting: Starting) {
+        let controller = self.controller.clone();
+        let _active = Active::new(&controller);
+        let finalizer = self.sources.description().finalizer.as_deref();
+        match finalizer::phase(finalizer, &controller.kind, self.object.as_ref()) {
+            Phase::Call { deleting } => {
+                self.deleting = deleting;
+                let outcome = self.call(slot, starting).await;
+                settle(settler, Arc::new(self), outcome).await;
+            }
+            Phase::Add(effect) => prepare(settler, Arc::new(self), effect).await,
+            Phase::Leave => leave(&self),
+        }
+    }
+
     async fn call(&self, slot: &Slot, starting: Starting) -> Result<Outcome, CallError> {
         let failing = self.controller.failing(&self.key);
         let request = Request {
@@ -93,8 +160,8 @@ impl Turn {
             kind: &self.controller.kind,
             name: &self.key,
             object: self.object.clone(),
-            previous: None,
-            deleting: false,
+            previous: self.previous.clone(),
+            deleting: self.deleting,
             attempt: failing.as_ref().map_or(0, |failing| failing.attempt),
             last: failing.as_ref().and_then(|failing| failing.last.as_ref()),
         };

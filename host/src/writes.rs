@@ -2,20 +2,19 @@
 //!
 //! It must not decide what a refusal means ([`crate::verdict`]) nor repeat anything.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
-use vmhost_cluster::{
-    ClusterError, Connection, DeleteOptions, Resource, Target, WriteError, Written,
-};
-use vmhost_core::{Apply, Delete, Effect, Gvk, ObjectKey, Patch, PatchType};
+use vmhost_cluster::{Connection, DeleteOptions, Target, WriteError, Written};
+use vmhost_core::{Apply, Delete, Effect, ObjectKey, Patch, PatchType};
+
+use crate::leader::Leadership;
+use crate::resources::Resources;
 
 /// Sends writes.
 pub struct Writer {
-    connection: Connection,
-    /// Found by discovery once; forgotten when the API server does not know the path any more.
-    resources: Mutex<HashMap<Gvk, Resource>>,
+    resources: Arc<Resources>,
+    leadership: Arc<Leadership>,
 }
 
 /// What protects a write from acting on something else than the policy saw.
@@ -28,11 +27,11 @@ pub struct Guard<'a> {
 }
 
 impl Writer {
-    /// Writes through this connection.
-    pub fn new(connection: Connection) -> Self {
+    /// Writes to these resources, while this host leads.
+    pub fn new(resources: Arc<Resources>, leadership: Arc<Leadership>) -> Self {
         Self {
-            connection,
-            resources: Mutex::default(),
+            resources,
+            leadership,
         }
     }
 
@@ -44,7 +43,7 @@ impl Writer {
         guard: Guard<'_>,
         manager: &str,
     ) -> Result<Written, WriteError> {
-        let resource = self.resource(&key.kind).await?;
+        let resource = self.resources.find(&key.kind).await?;
         if resource.namespaced && key.name.namespace().is_none() {
             return Err(invalid(format!(
                 "{} is namespaced, and the effect names no namespace",
@@ -71,7 +70,7 @@ impl Writer {
             && !resource.subresources.iter().any(|served| served == wanted)
         {
             // Its CRD may get one: look again next time.
-            self.lock().remove(&key.kind);
+            self.resources.forget(&key.kind);
             return Err(invalid(format!(
                 "{} has no subresource {wanted:?} in this cluster",
                 key.kind
@@ -87,17 +86,17 @@ impl Writer {
             Effect::Apply(apply) => self.apply(apply, &target, guard, manager).await,
             Effect::Patch(patch) => {
                 let body = patch_body(patch, guard)?;
-                self.connection
+                self.fenced()?
                     .patch(&target, patch.kind, body, manager)
                     .await
             }
             Effect::Create(create) => {
-                self.connection
+                self.fenced()?
                     .create(&target, create.object.clone(), manager)
                     .await
             }
             Effect::Delete(delete) => {
-                self.connection
+                self.fenced()?
                     .delete(&target, &delete_options(delete, guard))
                     .await
             }
@@ -109,7 +108,7 @@ impl Writer {
             code: 404 | 405, ..
         }) = &sent
         {
-            self.lock().remove(&key.kind);
+            self.resources.forget(&key.kind);
         }
         sent
     }
@@ -120,12 +119,13 @@ impl Writer {
         effect: &Effect,
         key: &ObjectKey,
     ) -> Result<Option<vmhost_core::Object>, WriteError> {
-        let resource = self.resource(&key.kind).await?;
+        let resource = self.resources.find(&key.kind).await?;
         let name = Some(key.name.name()).filter(|name| !name.is_empty());
         if name.is_none() || matches!(effect, Effect::Event(_) | Effect::Other(_)) {
             return Ok(None);
         }
-        self.connection
+        self.resources
+            .connection()
             .get(&Target {
                 resource: &resource,
                 namespace: key.name.namespace(),
@@ -147,7 +147,8 @@ impl Writer {
         if uid.is_none() && !apply.create_if_absent {
             // Only a uid in the body keeps a server-side apply from creating.
             found = self
-                .connection
+                .resources
+                .connection()
                 .get(&Target {
                     subresource: None,
                     ..*target
@@ -166,45 +167,16 @@ impl Writer {
             uid = Some(&object.uid);
         }
         let body = apply_body(apply, uid, guard.written)?;
-        self.connection
+        self.fenced()?
             .apply(target, body, manager, apply.force)
             .await
     }
 
-    async fn resource(&self, kind: &Gvk) -> Result<Resource, WriteError> {
-        if let Some(resource) = self.lock().get(kind) {
-            return Ok(resource.clone());
-        }
-        match self.connection.resolve(kind).await {
-            Ok(Some(resource)) => {
-                self.lock().insert(kind.clone(), resource.clone());
-                Ok(resource)
-            }
-            Ok(None) => Err(status(
-                404,
-                "NotFound",
-                format!("the cluster does not serve {kind}"),
-            )),
-            Err(ClusterError::Refused {
-                code,
-                reason,
-                message,
-                retry_after,
-            }) => Err(WriteError::Status {
-                code,
-                reason,
-                message,
-                causes: Vec::new(),
-                retry_after,
-            }),
-            Err(error) => Err(WriteError::NotSent(Box::new(error))),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Gvk, Resource>> {
-        self.resources
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    /// The connection, for one write that is sent now.
+    fn fenced(&self) -> Result<&Connection, WriteError> {
+        self.leadership
+            .fence()
+            .map(|()| self.resources.connection())
     }
 }
 
@@ -319,7 +291,7 @@ fn status(code: u16, reason: &str, message: String) -> WriteError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vmhost_core::ObjectName;
+    use vmhost_core::{Gvk, ObjectName};
 
     fn patch(kind: PatchType, body: &str, if_version: Option<&str>) -> Patch {
         let key = ObjectKey {

@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
 use vmhost_cluster::{
-    ConnectOptions, Informers, NoInformerObserver, Subscription, Wanted, WatchSpec, connect,
+    ConnectOptions, Informers, NoInformerObserver, Subscription, WatchSpec, connect,
 };
 use vmhost_core::Gvk;
 use vmhost_tests::server::TestServer;
@@ -27,15 +27,12 @@ async fn informer(
     let informers = Informers::new(connect(&options).await?, Arc::new(NoInformerObserver));
     let subscription = informers.subscribe(
         WatchSpec {
-            kind: Gvk::new("", "v1", kind),
             namespace: Some(namespace.to_owned()),
-            label_selector: None,
-            field_selector: None,
-            wanted: Wanted::All,
+            ..WatchSpec::of(Gvk::new("", "v1", kind))
         },
         None,
     );
-    subscription.store().synced().await;
+    subscription.synced().await;
     Ok(subscription)
 }
 
@@ -51,10 +48,7 @@ async fn texts(
     let watched = informer(server.kubeconfig(), kind, &namespace).await?;
     create(server.client().await?, &namespace).await?;
     let key = format!("{namespace}/{name}");
-    watched
-        .store()
-        .wait_until(|store| store.get(&key).is_some())
-        .await;
+    watched.wait_until(|store| store.get(&key).is_some()).await;
     let streamed = informer(server.kubeconfig(), kind, &namespace).await?;
     let proxy = server.proxy().await?;
     proxy.deny_streaming_lists(422);

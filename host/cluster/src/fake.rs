@@ -23,6 +23,7 @@ pub(crate) struct Seen {
     pub path: String,
     pub query: String,
     pub content_type: String,
+    pub accept: String,
     pub body: String,
 }
 
@@ -79,6 +80,7 @@ impl Fake {
             path: head.uri.path().to_owned(),
             query: head.uri.query().unwrap_or_default().to_owned(),
             content_type: header("content-type"),
+            accept: header("accept"),
             body: String::from_utf8_lossy(&body).into_owned(),
         });
         let Some(answers) = &self.answers else {

@@ -1,24 +1,30 @@
 //! Informers: each keeps one store equal to what the API server shows of one kind, namespace and selector, and says so to its subscribers.
 //!
-//! It owns which watches run and who shares them. It must not know queues or controllers: a subscriber is told a name, after the store has changed, and looks
-//! the object up itself. The list and watch themselves are in `task`.
+//! It owns what a subscriber sees. It must not know queues or controllers: a subscriber is told what changed after the store has, and looks further objects
+//! up itself. Which watches run and who shares them is in `groups`, a subscriber's place in `hold`, the list and watch themselves in `task`.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tokio_util::sync::CancellationToken;
-use vmhost_core::{Gvk, ObjectName};
+use vmhost_core::{Gvk, ObjectName, Snapshot};
 
 use crate::connect::Connection;
-use crate::store::Store;
+use crate::store::{Index, Store};
 use crate::text::{IngestError, Wanted};
 
 mod follow;
+mod groups;
+mod hold;
 mod lines;
 mod query;
+mod running;
 mod state;
 mod task;
 
+use groups::Inner;
+use hold::Hold;
+pub(crate) use running::Shared;
 pub use state::{InformerState, Phase};
 
 /// What an informer watches, and what of it is kept.
@@ -26,24 +32,35 @@ pub use state::{InformerState, Phase};
 pub struct WatchSpec {
     /// The kind.
     pub kind: Gvk,
-    /// One namespace; none: all, or a cluster-scoped kind.
+    /// One namespace; none: all, or a cluster-scoped kind. It is left out for a kind that turns out to be cluster-scoped.
     pub namespace: Option<String>,
     /// Only objects with these labels.
     pub label_selector: Option<String>,
     /// Only objects with these fields.
     pub field_selector: Option<String>,
-    /// Which fields the store keeps.
+    /// Which fields the store keeps; those that the indexes name are kept in any case.
     pub wanted: Wanted,
+    /// By what the store's objects can be looked up, besides name and namespace.
+    pub indexes: BTreeSet<Index>,
 }
 
 impl WatchSpec {
-    /// Can whoever asked for `other` use this one's store?
-    fn serves(&self, other: &Self) -> bool {
-        self.kind == other.kind
-            && self.namespace == other.namespace
-            && self.label_selector == other.label_selector
-            && self.field_selector == other.field_selector
-            && self.wanted.covers(&other.wanted)
+    /// All objects of a kind, whole, without indexes.
+    pub fn of(kind: Gvk) -> Self {
+        Self {
+            kind,
+            namespace: None,
+            label_selector: None,
+            field_selector: None,
+            wanted: Wanted::All,
+            indexes: BTreeSet::new(),
+        }
+    }
+
+    /// What a store has to keep for it.
+    fn keeps(&self) -> Wanted {
+        let paths = self.indexes.iter().map(|index| index.path().root_dotted());
+        self.wanted.union(&Wanted::Fields(paths.collect()))
     }
 }
 
@@ -56,11 +73,11 @@ pub enum Cause {
     Changed,
     /// It is gone.
     Deleted,
-    /// A relist found it added or changed.
+    /// A relist, or another store in the place of this one, found it added or changed.
     Relisted,
 }
 
-/// What changed in a store. Only the name is to be kept.
+/// What changed in a store. Only the name is to be kept: a snapshot that is held holds its memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Notice<'a> {
     /// Namespace and name.
@@ -71,9 +88,41 @@ pub struct Notice<'a> {
     pub version: u64,
     /// The object's uid.
     pub uid: &'a str,
+    /// What the store showed under this name before; none: nothing, or the subscriber has just joined. It may have another uid: a deletion and a creation again
+    /// that came as one change.
+    pub old: Option<&'a Snapshot>,
+    /// What it shows now; none: it is gone.
+    pub new: Option<&'a Snapshot>,
 }
 
-/// Who wants to know what changed in a store. Called after the store has changed, on the informer's task: be quick, and never wait.
+impl<'a> Notice<'a> {
+    /// The store shows this now.
+    fn shown(cause: Cause, old: Option<&'a Snapshot>, new: &'a Snapshot) -> Self {
+        Self {
+            name: &new.name,
+            cause,
+            version: new.version,
+            uid: &new.uid,
+            old,
+            new: Some(new),
+        }
+    }
+
+    /// The store no longer shows this.
+    fn gone(old: &'a Snapshot, version: u64) -> Self {
+        Self {
+            name: &old.name,
+            cause: Cause::Deleted,
+            version,
+            uid: &old.uid,
+            old: Some(old),
+            new: None,
+        }
+    }
+}
+
+/// Who wants to know what changed in a store. Called after the store has changed, in the order of the changes and never twice at once for one subscription:
+/// be quick, never wait, and do not subscribe from within (dropping a subscription is fine).
 pub trait Subscriber: Send + Sync {
     /// Something changed.
     fn notice(&self, notice: Notice<'_>);
@@ -99,193 +148,105 @@ impl InformerObserver for NoInformerObserver {
     fn state(&self, _kind: &Gvk, _state: &InformerState) {}
 }
 
-/// All informers of one connection. Subscribers whose specifications agree share one watch and one store.
+/// All informers of one connection. There is one watch for each kind, namespace, label selector and field selector, whatever fields and indexes its subscribers
+/// want: it keeps what any of them wants.
 pub struct Informers {
-    connection: Connection,
-    observer: Arc<dyn InformerObserver>,
-    handle: Handle,
-    running: Mutex<Vec<Weak<Running>>>,
+    inner: Arc<Inner>,
 }
 
-/// One subscriber's hold on a store. Dropping the last one stops the informer and frees the store.
+/// One subscriber's hold on a store. Dropping the last one of a watch stops it and frees the store.
+///
+/// The store may be replaced by another one of the same watch that keeps more or less, because others came or went: see `store`.
 pub struct Subscription {
-    running: Arc<Running>,
-    subscriber: Option<u64>,
-}
-
-/// What all subscriptions of one informer share; its end is the informer's.
-struct Running {
-    shared: Arc<Shared>,
-    stop: CancellationToken,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop.cancel();
-    }
-}
-
-/// What an informer's task and its subscriptions share.
-pub(crate) struct Shared {
-    spec: WatchSpec,
-    store: Arc<Store>,
-    observer: Arc<dyn InformerObserver>,
-    /// Replaced as a whole, so that nobody is called under the lock.
-    subscribers: Mutex<Arc<Subscribers>>,
-    progress: Mutex<state::Progress>,
-}
-
-#[derive(Clone, Default)]
-struct Subscribers {
-    next: u64,
-    list: Vec<(u64, Arc<dyn Subscriber>)>,
+    inner: Arc<Inner>,
+    hold: Arc<Hold>,
 }
 
 impl Informers {
     /// No informer runs yet. They will run on the tokio runtime that this is called on.
     pub fn new(connection: Connection, observer: Arc<dyn InformerObserver>) -> Self {
         Self {
-            connection,
-            observer,
-            handle: Handle::current(),
-            running: Mutex::default(),
+            inner: Inner::new(connection, observer, Handle::current()),
         }
     }
 
-    /// Starts an informer, or joins one that keeps all that is wanted. A subscriber that joins late gets an `Initial` notice for each object that is there.
+    /// Starts an informer, or joins the one that runs. A subscriber that joins late gets an `Initial` notice for each object that is there, before this returns.
+    ///
+    /// If more is wanted than the running one keeps, another one starts with what all want; the new subscription uses its store at once, and the others are moved
+    /// to it as soon as it shows all that their store shows.
     pub fn subscribe(
         &self,
         spec: WatchSpec,
         subscriber: Option<Arc<dyn Subscriber>>,
     ) -> Subscription {
-        let running = self.running_for(spec);
-        let subscriber = subscriber.map(|subscriber| running.shared.add(subscriber));
+        let hold = self.inner.join(spec, subscriber);
+        hold.attach();
         Subscription {
-            running,
-            subscriber,
+            inner: self.inner.clone(),
+            hold,
         }
     }
 
-    /// How each running informer does.
+    /// How each running informer does, in the order of their start.
     pub fn states(&self) -> Vec<InformerState> {
-        self.lock()
-            .iter()
-            .filter_map(Weak::upgrade)
-            .map(|running| running.shared.state())
-            .collect()
-    }
-
-    fn running_for(&self, spec: WatchSpec) -> Arc<Running> {
-        let mut list = self.lock();
-        list.retain(|running| running.strong_count() > 0);
-        if let Some(running) = list
-            .iter()
-            .filter_map(Weak::upgrade)
-            .find(|running| running.shared.spec.serves(&spec))
-        {
-            return running;
-        }
-        let shared = Arc::new(Shared {
-            spec,
-            store: Arc::new(Store::default()),
-            observer: self.observer.clone(),
-            subscribers: Mutex::default(),
-            progress: Mutex::default(),
-        });
-        let stop = CancellationToken::new();
-        let task = task::Task::new(self.connection.clone(), shared.clone());
-        self.handle.spawn({
-            let (stop, store) = (stop.clone(), Closing(shared.store.clone()));
-            async move {
-                stop.run_until_cancelled(task.run()).await;
-                drop(store);
-            }
-        });
-        let running = Arc::new(Running { shared, stop });
-        list.push(Arc::downgrade(&running));
-        running
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Running>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Closes the store however its task ends, so that nobody waits for ever.
-struct Closing(Arc<Store>);
-
-impl Drop for Closing {
-    fn drop(&mut self) {
-        self.0.close();
+        self.inner.states()
     }
 }
 
 impl Subscription {
-    /// The store. It outlives the subscription only as a dead copy.
-    pub fn store(&self) -> &Arc<Store> {
-        &self.running.shared.store
+    /// The store of the moment. It keeps at least what this subscription asked for. One that was replaced is closed when the last subscription has left it; from
+    /// then on it is a dead copy, and whoever waits on it wakes without having got what was waited for. So ask for the store each time, and wait on the
+    /// subscription. No change is missed by a replacement: what the new store shows differently is told, as `Relisted` or `Deleted`, before anything else.
+    pub fn store(&self) -> Arc<Store> {
+        self.hold.store()
     }
 
-    /// What is watched: of an informer that was joined it may keep more than was asked for.
+    /// What was asked for.
     pub fn spec(&self) -> &WatchSpec {
-        &self.running.shared.spec
+        self.hold.wish()
     }
 
     /// How the informer does.
     pub fn state(&self) -> InformerState {
-        self.running.shared.state()
+        self.hold.state()
+    }
+
+    /// Resolves when the first list has ended, of whichever store; or there is no informer any more.
+    pub async fn synced(&self) {
+        let mut next = Some(self.store());
+        while let Some(store) = next {
+            store.synced().await;
+            next = self.successor(&store);
+        }
+    }
+
+    /// As `Store::caught_up`, of the store that it is in the end. A store only takes another one's place when it is complete up to the same version.
+    pub async fn caught_up(&self, version: u64) {
+        let mut next = Some(self.store());
+        while let Some(store) = next {
+            store.caught_up(version).await;
+            next = self.successor(&store);
+        }
+    }
+
+    /// As `Store::wait_until`, of the store that it is in the end.
+    pub async fn wait_until(&self, mut condition: impl FnMut(&Store) -> bool) {
+        let mut next = Some(self.store());
+        while let Some(store) = next {
+            store.wait_until(&mut condition).await;
+            next = self.successor(&store);
+        }
+    }
+
+    /// The store that has replaced this one meanwhile.
+    fn successor(&self, store: &Arc<Store>) -> Option<Arc<Store>> {
+        Some(self.store()).filter(|present| !Arc::ptr_eq(present, store))
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if let Some(id) = self.subscriber {
-            let mut subscribers = self.running.shared.subscribers();
-            Arc::make_mut(&mut subscribers)
-                .list
-                .retain(|(other, _)| *other != id);
-        }
-    }
-}
-
-impl Shared {
-    fn subscribers(&self) -> MutexGuard<'_, Arc<Subscribers>> {
-        self.subscribers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds first and looks afterwards: what changes in between is told twice, and nothing is missed.
-    fn add(&self, subscriber: Arc<dyn Subscriber>) -> u64 {
-        let id = {
-            let mut subscribers = self.subscribers();
-            let subscribers = Arc::make_mut(&mut subscribers);
-            subscribers.next += 1;
-            subscribers
-                .list
-                .push((subscribers.next, subscriber.clone()));
-            subscribers.next
-        };
-        let mut there = Vec::with_capacity(self.store.len());
-        self.store.for_each(|snapshot| there.push(snapshot.clone()));
-        for snapshot in there {
-            let (version, uid) = (snapshot.version, &*snapshot.uid);
-            subscriber.notice(Notice {
-                name: &snapshot.name,
-                cause: Cause::Initial,
-                version,
-                uid,
-            });
-        }
-        id
-    }
-
-    /// Tells all. The store has changed already.
-    fn notify(&self, notice: Notice<'_>) {
-        let subscribers = self.subscribers().clone();
-        for (_, subscriber) in &subscribers.list {
-            subscriber.notice(notice);
-        }
+        self.inner.leave(&self.hold);
     }
 }
 

@@ -12,13 +12,17 @@
 //! It must not know plugins, wasm, queues, or what a write is for: it repeats no write, decides nothing from an answer, and never calls a policy.
 //! Its only currency with the others is `vmhost-core`.
 
+mod access;
 mod api;
 mod backoff;
 mod connect;
+mod crd;
 mod discovery;
 mod events;
 mod informer;
 mod kubeconfig;
+mod lease;
+mod live;
 mod manifest;
 mod store;
 mod text;
@@ -27,16 +31,20 @@ mod write;
 #[cfg(test)]
 mod fake;
 
+pub use access::{Access, AccessQuestion};
 pub use connect::{
     ConnectError, ConnectOptions, Connection, RequestObserver, ServerVersion, connect,
 };
+pub use crd::{CrdError, Installed, PLUGIN_VERSION, crd_name};
 pub use discovery::{ClusterError, Resource};
 pub use events::{EventObserver, NoEventObserver, ObjectRef, RecordedEvent, Recorder};
 pub use informer::{
     Cause, InformerObserver, InformerState, Informers, NoInformerObserver, Notice, Phase,
     Subscriber, Subscription, WatchSpec,
 };
+pub use lease::{Lease, LeaseRecord};
+pub use live::{LivePage, LiveQuery};
 pub use manifest::{ManifestError, Manifested};
-pub use store::Store;
+pub use store::{Index, NotIndexed, Query, Store};
 pub use text::{IngestError, Wanted};
 pub use write::{DeleteOptions, StatusCause, Target, WRITE_TIMEOUT, WriteError, Written};

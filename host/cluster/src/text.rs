@@ -1,7 +1,7 @@
 //! From the API server's text to the store's text, never through a tree.
 //!
-//! It owns three splices: `metadata.managedFields` out, what nobody wants out, `kind` and `apiVersion` in where a list leaves them out. All other bytes stay
-//! as they came, the spellings of numbers and strings included. It must not know stores or watches.
+//! It owns three splices: `metadata.managedFields` out, what nobody wants out, `kind` and `apiVersion` in where a list leaves them out or says
+//! `PartialObjectMetadata` in their place. All other bytes stay as they came, the spellings of numbers and strings included. It must not know stores or watches.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -40,6 +40,9 @@ pub enum IngestError {
     },
 }
 
+/// What stands as `kind` in the answer to a request for metadata only.
+const PARTIAL: &str = "\"PartialObjectMetadata\"";
+
 /// What names an object and its version.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Head {
@@ -55,9 +58,11 @@ pub(crate) fn ingest(raw: &str, kind: &Gvk, wanted: &Wanted) -> Result<Object, I
     let metadata_members = Members::parse(metadata)?;
     let head = read_head(&metadata_members)?;
 
+    // An answer to a request for metadata only: the real kind comes in its place.
+    let partial = members.get("kind") == Some(PARTIAL);
     let type_meta = match (
-        members.get("kind").is_some(),
-        members.get("apiVersion").is_some(),
+        !partial && members.get("kind").is_some(),
+        !partial && members.get("apiVersion").is_some(),
     ) {
         (true, true) => String::new(),
         (false, false) => format!(
@@ -80,6 +85,7 @@ pub(crate) fn ingest(raw: &str, kind: &Gvk, wanted: &Wanted) -> Result<Object, I
                 pieces.member_key(&mut inside, member);
                 cut_managed_fields(&metadata_members, &mut pieces);
             }
+            "apiVersion" | "kind" if partial => {}
             "apiVersion" | "kind" => pieces.member(&mut inside, member),
             key => match tree.as_ref().map(|tree| tree.below(key)) {
                 None | Some(wanted::Below::All) => pieces.member(&mut inside, member),
@@ -104,23 +110,6 @@ pub(crate) fn ingest(raw: &str, kind: &Gvk, wanted: &Wanted) -> Result<Object, I
 pub(crate) fn head(raw: &str) -> Result<Head, IngestError> {
     let members = Members::parse(raw)?;
     read_head(&Members::parse(members.get("metadata").unwrap_or("{}"))?)
-}
-
-/// The labels of an object's text: what a label selector looks at.
-pub(crate) fn labels(
-    raw: &str,
-) -> Result<std::collections::BTreeMap<String, String>, serde_json::Error> {
-    #[derive(serde::Deserialize)]
-    struct Labelled {
-        #[serde(default)]
-        metadata: Metadata,
-    }
-    #[derive(serde::Deserialize, Default)]
-    struct Metadata {
-        #[serde(default)]
-        labels: std::collections::BTreeMap<String, String>,
-    }
-    Ok(serde_json::from_str::<Labelled>(raw)?.metadata.labels)
 }
 
 fn read_head(metadata: &Members<'_>) -> Result<Head, IngestError> {

@@ -10,7 +10,7 @@ use crate::key::Gvk;
 mod check;
 mod watched;
 
-pub use watched::{Changed, MapBy, PredicateDescription, Role, Watched};
+pub use watched::{Role, Watched};
 
 /// The `apiVersion` that descriptions of this contract carry.
 pub const API_VERSION: &str = "vmhost/v1";

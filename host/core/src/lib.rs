@@ -5,26 +5,34 @@
 
 pub mod description;
 pub mod effect;
+pub mod field_path;
 pub mod grants;
 pub mod key;
 pub mod limits;
+pub mod mapping;
+pub mod metadata;
 pub mod object;
+pub mod predicate;
 pub mod read;
 pub mod request;
 pub mod selector;
 pub mod text;
 
 pub use description::{
-    Changed, ControllerDescription, Description, DescriptionError, MapBy, Permission,
-    PredicateDescription, Retry, Role, Timer, Verb, Watched,
+    ControllerDescription, Description, DescriptionError, Permission, Retry, Role, Timer, Verb,
+    Watched,
 };
 pub use effect::{
     Apply, Create, Delete, Effect, Event, EventType, Next, Outcome, Patch, PatchType, Propagation,
 };
+pub use field_path::{FieldPath, FieldPathError, Fields};
 pub use grants::{Denied, Grants, Wider};
 pub use key::{Gvk, ObjectKey, ObjectName};
 pub use limits::Limits;
+pub use mapping::{MapBy, Mapping, MappingError, Scope};
+pub use metadata::{Metadata, OwnerReference, Pairs};
 pub use object::{Object, ObjectHead, Snapshot};
+pub use predicate::{Changed, Predicate, PredicateDescription, PredicateError, Wakes};
 pub use read::{IndexMatch, ListQuery, LiveRead, ObjectReader, Page, ReadError};
 pub use request::{Change, MapRequest, Refusal, Request};
 pub use selector::LabelSelector;

@@ -32,11 +32,17 @@ impl LabelSelector {
 
     /// Do these labels satisfy every requirement?
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.matches_by(|key| labels.get(key).map(String::as_str))
+    }
+
+    /// The same, of labels that lie elsewhere: `label` gives the value of a key.
+    pub fn matches_by<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
         self.0.iter().all(|requirement| {
-            let value = labels.get(&requirement.key);
+            let value = label(&requirement.key);
+            let is_in = |values: &[String], value: &str| values.iter().any(|of| of == value);
             match &requirement.test {
-                Test::In(values) => value.is_some_and(|value| values.contains(value)),
-                Test::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+                Test::In(values) => value.is_some_and(|value| is_in(values, value)),
+                Test::NotIn(values) => value.is_none_or(|value| !is_in(values, value)),
                 Test::Exists => value.is_some(),
                 Test::DoesNotExist => value.is_none(),
             }
@@ -115,7 +121,8 @@ impl Requirement {
     }
 }
 
-fn is_label_key(key: &str) -> bool {
+/// Can a label have this key?
+pub(crate) fn is_label_key(key: &str) -> bool {
     let (prefix, name) = key
         .split_once('/')
         .map_or((None, key), |(prefix, name)| (Some(prefix), name));

@@ -130,7 +130,7 @@ impl Plugin {
     }
 
     /// Maps changes of other objects to keys. `started` as for [`Plugin::call`]. The inner error is the policy's own text.
-    pub async fn map(
+    pub async fn map_changes(
         &self,
         request: &MapRequest<'_>,
         reader: Arc<dyn ObjectReader>,

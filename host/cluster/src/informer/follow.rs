@@ -61,6 +61,7 @@ impl Follower<'_> {
             return Ok(());
         }
         self.events += 1;
+        let _gate = self.shared.gate();
         let parsed = std::str::from_utf8(line)
             .map_err(IngestError::from)
             .and_then(|line| Ok(query::event(line)?));
@@ -85,18 +86,9 @@ impl Follower<'_> {
     fn deleted(&self, object: &str) {
         match text::head(object) {
             Ok(head) => {
-                if self
-                    .shared
-                    .store
-                    .delete(&head.name, &head.uid, head.version, !self.listing)
-                {
-                    let (name, version, uid) = (&head.name, head.version, &*head.uid);
-                    self.shared.notify(Notice {
-                        name,
-                        cause: Cause::Deleted,
-                        version,
-                        uid,
-                    });
+                let (store, moves) = (&self.shared.store, !self.listing);
+                if let Some(old) = store.delete(&head.name, &head.uid, head.version, moves) {
+                    self.shared.notify(Notice::gone(&old, head.version));
                 }
             }
             Err(error) => skip(self.shared, &error),
@@ -125,7 +117,7 @@ impl Follower<'_> {
     }
 }
 
-/// Puts an object of a list or an event into the store, then tells.
+/// Puts an object of a list or an event into the store, then tells. The gate is held.
 pub(super) fn put(shared: &Shared, raw: &str, listing: bool) {
     let object = match text::ingest(raw, &shared.spec.kind, &shared.spec.wanted) {
         Ok(object) => object,
@@ -136,25 +128,23 @@ pub(super) fn put(shared: &Shared, raw: &str, listing: bool) {
         (true, false) => Cause::Initial,
         (true, true) => Cause::Relisted,
     };
-    if let Some(snapshot) = shared.store.upsert(object, !listing) {
-        let (name, version, uid) = (&snapshot.name, snapshot.version, &*snapshot.uid);
-        shared.notify(Notice {
-            name,
-            cause,
-            version,
-            uid,
-        });
+    if let Some(upserted) = shared.store.upsert(object, !listing) {
+        shared.notify(Notice::shown(cause, upserted.old.as_ref(), &upserted.new));
     }
 }
 
+/// The list has ended: what it did not show is gone.
 pub(super) fn end_list(shared: &Shared, version: u64) {
-    for removed in shared.store.end_list(version) {
-        shared.notify(Notice {
-            name: &removed.name,
-            cause: Cause::Deleted,
-            version,
-            uid: &removed.uid,
-        });
+    for old in &shared.store.end_list(version) {
+        shared.notify(Notice::gone(old, version));
+    }
+}
+
+/// The cluster does not serve the kind any more: all objects are gone.
+pub(super) fn vanish(shared: &Shared) {
+    let version = shared.store.position();
+    for old in &shared.store.vanish() {
+        shared.notify(Notice::gone(old, version.max(old.version)));
     }
 }
 

@@ -15,6 +15,22 @@ const PAGE: &str = "500";
 /// The annotation of the bookmark that ends a streaming list.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
+/// What is accepted when only metadata is wanted, as client-go's metadata client asks for it; plain objects from a server that has no such thing.
+const METADATA: &str =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+const METADATA_LIST: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
+/// What is accepted in answer to a watch.
+pub(super) fn accept_watch(spec: &WatchSpec) -> Option<&'static str> {
+    spec.wanted.is_metadata().then_some(METADATA)
+}
+
+/// What is accepted in answer to a list.
+pub(super) fn accept_list(spec: &WatchSpec) -> Option<&'static str> {
+    spec.wanted.is_metadata().then_some(METADATA_LIST)
+}
+
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum From {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use super::{Shared, WatchSpec};
 
@@ -34,7 +35,7 @@ pub enum Phase {
 /// A snapshot of an informer. Displays as one line for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InformerState {
-    /// What it watches.
+    /// What it watches, and what it keeps for all who share it: the fields (`spec.wanted` displays as a short text) and the indexes.
     pub spec: WatchSpec,
     /// What it is doing.
     pub phase: Phase,
@@ -52,6 +53,8 @@ pub struct InformerState {
     pub skipped: u64,
     /// Failed requests.
     pub failures: u64,
+    /// Subscriptions that use its store. None: it is about to stop, or its users wait for its first list elsewhere.
+    pub subscribers: usize,
 }
 
 #[derive(Debug, Default)]
@@ -79,7 +82,10 @@ impl Shared {
             failures,
         } = *progress;
         InformerState {
-            spec: self.spec.clone(),
+            spec: WatchSpec {
+                indexes: store.indexes(),
+                ..self.spec.clone()
+            },
             phase: phase.clone(),
             synced,
             objects,
@@ -88,6 +94,7 @@ impl Shared {
             relists,
             skipped,
             failures,
+            subscribers: self.users.load(Ordering::Relaxed),
         }
     }
 

@@ -6,19 +6,23 @@
 //!    \---- 404 --------+--+-------------------/
 //! ```
 //!
+//! A kind that is not served is waited for. If it was served before, its objects are gone, and told as deleted, as soon as discovery says so too.
+//!
 //! A list fills the store as it comes; what it did not show is deleted at its end, by comparison. So the store is never empty because of a relist, and holds
 //! no list twice.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Method;
+use http::{HeaderValue, Method, Request, header};
+use kube::client::Body;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::follow::{Follower, end_list, put};
+use super::follow::{Follower, end_list, put, vanish};
+use super::groups::Inner;
 use super::lines::{LINE_MAX, TooLong};
-use super::query::{From, Page, list_path, watch_path};
+use super::query::{From, Page, accept_list, accept_watch, list_path, watch_path};
 use super::{Phase, Shared};
 use crate::api::{CallError, Refused, chain, request};
 use crate::backoff::Backoff;
@@ -43,6 +47,8 @@ const MISSING_MAX: Duration = Duration::from_secs(5);
 pub(super) struct Task {
     connection: Connection,
     shared: Arc<Shared>,
+    /// Told where the kind's objects live.
+    informers: Weak<Inner>,
     backoff: Backoff,
     missing: Backoff,
     /// The server has no streaming list.
@@ -111,11 +117,12 @@ impl std::convert::From<Refused> for Failure {
 }
 
 impl Task {
-    pub(super) fn new(connection: Connection, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(connection: Connection, shared: Arc<Shared>, informers: Weak<Inner>) -> Self {
         let (backoff, missing) = (Backoff::new(), Backoff::up_to(MISSING_MAX));
         Self {
             connection,
             shared,
+            informers,
             backoff,
             missing,
             paged: false,
@@ -149,9 +156,20 @@ impl Task {
 
     async fn resolve(&mut self) -> State {
         match self.connection.resolve(&self.shared.spec.kind).await {
-            Ok(Some(resource)) => return self.relist(resource, "the kind is served"),
+            Ok(Some(resource)) => {
+                if let Some(informers) = self.informers.upgrade() {
+                    informers.learn_scope(&resource.kind, resource.namespaced);
+                }
+                // Whoever used this informer may use another one now: then it ends here.
+                tokio::task::yield_now().await;
+                return self.relist(resource, "the kind is served");
+            }
             Ok(None) => {
                 self.shared.enter(Phase::WaitingForKind);
+                if self.shared.store.is_synced() {
+                    let _gate = self.shared.gate();
+                    vanish(&self.shared);
+                }
                 sleep(self.missing.delay()).await;
             }
             Err(error) => {
@@ -272,11 +290,10 @@ impl Task {
     async fn stream(&mut self, resource: &Resource, from: From) -> Result<(), Failure> {
         self.listing = from == From::List;
         let seconds = fastrand::u64(WATCH_SECONDS);
-        let request = request(
-            Method::GET,
-            &watch_path(&self.shared.spec, resource, from, seconds),
-            None,
-            Bytes::new(),
+        let spec = &self.shared.spec;
+        let request = get(
+            &watch_path(spec, resource, from, seconds),
+            accept_watch(spec),
         )?;
         let open = timeout(OPEN_TIMEOUT, self.connection.open(request)).await;
         let answer = open.unwrap_or(Err(CallError::Timeout(OPEN_TIMEOUT)))?;
@@ -323,12 +340,9 @@ impl Task {
         shared.store.begin_list();
         loop {
             let path = list_path(&shared.spec, resource, next.as_deref(), whole);
-            let body = match self
-                .connection
-                .fetch(&path, PAGE_TIMEOUT)
-                .await
-                .map_err(Failure::from)
-            {
+            let request = get(&path, accept_list(&shared.spec))?;
+            let answer = self.connection.call(request, PAGE_TIMEOUT).await;
+            let body = match answer.map(|(_, body)| body).map_err(Failure::from) {
                 // The pages are too old to go on: all in one, as client-go.
                 Err(Failure::Expired(_)) if next.is_some() && !whole => {
                     (next, whole) = (None, true);
@@ -342,6 +356,7 @@ impl Task {
                 std::str::from_utf8(&body).map_err(|error| Failure::Nonsense(error.to_string()))?;
             let page: Page<'_> = serde_json::from_str(text)
                 .map_err(|error| Failure::Nonsense(format!("a list is not valid: {error}")))?;
+            let _gate = shared.gate();
             for item in page.items.unwrap_or_default() {
                 put(&shared, item.get(), true);
             }
@@ -357,4 +372,13 @@ impl Task {
             }
         }
     }
+}
+
+fn get(path: &str, accept: Option<&'static str>) -> Result<Request<Body>, CallError> {
+    let mut request = request(Method::GET, path, None, Bytes::new())?;
+    if let Some(accept) = accept {
+        let accept = HeaderValue::from_static(accept);
+        request.headers_mut().insert(header::ACCEPT, accept);
+    }
+    Ok(request)
 }

@@ -1,20 +1,17 @@
 use super::*;
 use crate::fake::{Answer, Fake, Seen, json, status, streaming};
+use std::sync::Mutex;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+
+mod sharing;
 
 const GROUP: &str = r#"{"resources":[{"name":"vms","namespaced":true,"kind":"Vm"}]}"#;
 const SOON: Duration = Duration::from_secs(120);
 
 fn spec() -> WatchSpec {
-    WatchSpec {
-        kind: Gvk::new("x.io", "v1", "Vm"),
-        namespace: None,
-        label_selector: None,
-        field_selector: None,
-        wanted: Wanted::All,
-    }
+    WatchSpec::of(Gvk::new("x.io", "v1", "Vm"))
 }
 
 fn vm(name: &str, uid: &str, version: u64) -> String {
@@ -123,7 +120,7 @@ impl World {
         let (sender, told) = mpsc::channel(4096);
         let subscriber = Arc::new(Told(Mutex::default(), sender));
         let subscription = informers.subscribe(spec, Some(subscriber.clone()));
-        *subscriber.0.lock().unwrap() = Some(subscription.store().clone());
+        *subscriber.0.lock().unwrap() = Some(subscription.store());
         Self {
             fake,
             log,
@@ -133,7 +130,7 @@ impl World {
         }
     }
 
-    fn store(&self) -> &Store {
+    fn store(&self) -> Arc<Store> {
         self.subscription.store()
     }
 
@@ -353,9 +350,25 @@ async fn it_waits_for_the_crd_and_outlives_it() {
     let mut world = World::with(fake, spec());
     assert_eq!(world.told().await, told("n/a", Cause::Initial, 3));
     world.until(|store| store.is_synced()).await;
+    // Somebody waits for a write whose event cannot come any more.
+    let waits = tokio::spawn({
+        let store = world.store();
+        async move { store.caught_up(29).await }
+    });
+    tokio::task::yield_now().await;
     drop(first);
+    assert_eq!(world.told().await, told("n/a", Cause::Deleted, 7));
+    timeout(SOON, waits).await.expect("not for ever").unwrap();
+    assert!(
+        world.store().is_synced() && world.store().is_empty(),
+        "readers see that nothing is there"
+    );
+    timeout(SOON, world.store().caught_up(29))
+        .await
+        .expect("nor does anybody begin to wait");
     assert_eq!(world.told().await, told("n/b", Cause::Relisted, 30));
-    assert_eq!(world.told().await, told("n/a", Cause::Deleted, 31));
+    world.until(|store| store.position() == 31).await;
+    assert!(world.told.try_recv().is_err());
     let waiting = "kind Vm.v1.x.io is not served by the cluster yet: waiting for its CRD";
     let logged = world.logged();
     assert_eq!(logged[0], waiting);
@@ -363,6 +376,43 @@ async fn it_waits_for_the_crd_and_outlives_it() {
         logged.iter().filter(|line| *line == waiting).count(),
         2,
         "once a change, not once a try: {logged:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_gone_is_asked_for_at_leisure() {
+    let (first, one) = stream_of(&[event("ADDED", &vm("a", "a", 3)), bookmark(7, true)]).await;
+    let first_watch = Mutex::new(Some(one));
+    let gone = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let fake = Fake::new({
+        let gone = gone.clone();
+        move |request| {
+            let gone = gone.load(std::sync::atomic::Ordering::SeqCst);
+            match request.uri().path() {
+                // Discovery says longer than the resource itself that the kind is served.
+                "/apis/x.io/v1" => json(200, GROUP),
+                _ if gone => status(404, "NotFound", "the server could not find it"),
+                _ => first_watch.lock().unwrap().take().unwrap(),
+            }
+        }
+    });
+    let mut world = World::with(fake, spec());
+    assert_eq!(world.told().await, told("n/a", Cause::Initial, 3));
+    world.until(|store| store.is_synced()).await;
+    gone.store(true, std::sync::atomic::Ordering::SeqCst);
+    let before = world.fake.seen().len();
+    drop(first);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let requests = world.fake.seen().len() - before;
+    assert!(
+        (100..600).contains(&requests),
+        "two each 2.5 to 5 s, for ten minutes: {requests}"
+    );
+    assert_eq!(world.subscription.state().phase, Phase::WaitingForKind);
+    assert_eq!(
+        world.store().len(),
+        1,
+        "as long as discovery says that it is served, nothing is gone"
     );
 }
 
@@ -475,7 +525,7 @@ async fn watches_are_shared_and_stop_with_their_last_user() {
     let second = world
         .informers
         .subscribe(narrow, Some(Arc::new(Told(Mutex::default(), late_sender))));
-    assert!(Arc::ptr_eq(second.store(), world.subscription.store()));
+    assert!(Arc::ptr_eq(&second.store(), &world.subscription.store()));
     assert_eq!(
         late.recv().await.unwrap(),
         ("n/a".into(), Cause::Initial, 1, true)
@@ -487,11 +537,11 @@ async fn watches_are_shared_and_stop_with_their_last_user() {
         },
         None,
     );
-    assert!(!Arc::ptr_eq(other.store(), second.store()));
+    assert!(!Arc::ptr_eq(&other.store(), &second.store()));
     assert_eq!(world.informers.states().len(), 2);
     drop(other);
 
-    let store = second.store().clone();
+    let store = second.store();
     drop(world.subscription);
     sender
         .send(event("MODIFIED", &vm("a", "a", 3)))
@@ -510,6 +560,99 @@ async fn watches_are_shared_and_stop_with_their_last_user() {
     timeout(SOON, sender.closed())
         .await
         .expect("the stream is let go");
+}
+
+/// What a notice says besides its name: cause, uid and version of what was there and of what is.
+type Sides = (Cause, Option<(String, u64)>, Option<(String, u64)>);
+
+struct Both(mpsc::UnboundedSender<Sides>);
+
+impl Subscriber for Both {
+    fn notice(&self, notice: Notice<'_>) {
+        let side = |side: Option<&Snapshot>| side.map(|it| (it.uid.to_string(), it.version));
+        let sides = (notice.cause, side(notice.old), side(notice.new));
+        self.0.send(sides).unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_has_both_sides() {
+    let (sender, answer) = stream_of(&[event("ADDED", &vm("a", "a", 1)), bookmark(2, true)]).await;
+    let world = World::new([answer]);
+    world.until(|store| store.is_synced()).await;
+    let (both, mut seen) = mpsc::unbounded_channel();
+    let _joined = world
+        .informers
+        .subscribe(spec(), Some(Arc::new(Both(both))));
+    for (kind, uid, version) in [
+        ("MODIFIED", "a", 3),
+        // Deleted and created again, and only the second is seen.
+        ("MODIFIED", "b", 5),
+        ("DELETED", "b", 6),
+        ("DELETED", "b", 7),
+        ("ADDED", "c", 8),
+    ] {
+        let line = event(kind, &vm("a", uid, version));
+        sender.send(line).await.unwrap();
+    }
+    let side = |uid: &str, version| Some((uid.to_owned(), version));
+    for expect in [
+        (Cause::Initial, None, side("a", 1)),
+        (Cause::Changed, side("a", 1), side("a", 3)),
+        (Cause::Changed, side("a", 3), side("b", 5)),
+        (Cause::Deleted, side("b", 5), None),
+        (Cause::Changed, None, side("c", 8)),
+    ] {
+        let got = timeout(SOON, seen.recv()).await.unwrap();
+        assert_eq!(got, Some(expect));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn metadata_alone_is_asked_for_and_kept_under_the_real_kind() {
+    let partial = vm("a", "a", 1)
+        .replace("x.io/v1", "meta.k8s.io/v1")
+        .replace("\"Vm\"", "\"PartialObjectMetadata\"");
+    for (streams, object) in [
+        (true, &partial),
+        (true, &vm("a", "a", 1)),
+        (false, &partial),
+    ] {
+        let refused = status(422, "Invalid", "sendInitialEvents: Forbidden");
+        let (_list, list) = stream_of(&[event("ADDED", object), bookmark(2, true)]).await;
+        let (_watch, watch) = streaming();
+        let answers = if streams {
+            vec![json(200, GROUP), list]
+        } else {
+            let page = page(2, "", std::slice::from_ref(object));
+            vec![json(200, GROUP), refused, page, watch]
+        };
+        let wanted = WatchSpec {
+            wanted: Wanted::metadata(),
+            indexes: [Index::Owner].into(),
+            ..spec()
+        };
+        let world = World::with(Fake::script(answers), wanted);
+        world.until(|store| store.is_synced()).await;
+        let text = world.store().get("n/a").unwrap().text.clone();
+        let head = vmhost_core::ObjectHead::parse(&text).unwrap();
+        assert_eq!(head.gvk(), spec().kind, "{text}");
+        assert!(!text.contains("spec"), "{text}");
+        let accepted: Vec<_> = world
+            .requests()
+            .into_iter()
+            .map(|seen| (seen.query.contains("watch=true"), seen.accept))
+            .collect();
+        for (watch, accept) in accepted {
+            let list = if watch { "" } else { "List" };
+            assert_eq!(
+                accept,
+                format!(
+                    "application/json;as=PartialObjectMetadata{list};g=meta.k8s.io;v=v1,application/json"
+                )
+            );
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,7 @@
 use super::*;
+use std::sync::Arc;
 use std::time::Duration;
+use vmhost_core::{LabelSelector, Object};
 
 fn object(name: &str, uid: &str, version: u64) -> Object {
     let (namespace, name) = name.split_once('/').unwrap();
@@ -90,7 +92,7 @@ fn random_operations_end_as_the_twin_does() {
                         true,
                     );
                     assert_eq!(
-                        got,
+                        got.is_some(),
                         twin.delete(&name, &uid, version),
                         "seed {seed} step {step}"
                     );
@@ -138,7 +140,12 @@ fn pages_are_ordered_and_complete() {
     }
     let (mut all, mut after) = (Vec::new(), None);
     loop {
-        let (page, next) = store.page(None, None, after.as_ref(), 2);
+        let query = Query {
+            after: after.as_ref(),
+            limit: 2,
+            ..Query::default()
+        };
+        let (page, next) = store.page(&query).unwrap();
         all.extend(page.iter().map(|snapshot| snapshot.name.to_string()));
         after = next;
         if after.is_none() {
@@ -147,7 +154,12 @@ fn pages_are_ordered_and_complete() {
     }
     assert_eq!(all, ["a/a", "a/z", "a-b/x", "b/0", "b/1"]);
     let selector = LabelSelector::parse("v in (1,5)").unwrap();
-    let (page, next) = store.page(Some("b"), Some(&selector), None, 10);
+    let query = Query {
+        namespace: Some("b"),
+        selector: Some(&selector),
+        ..Query::default()
+    };
+    let (page, next) = store.page(&query).unwrap();
     assert_eq!((page.len(), next), (2, None));
     assert!(store.get("a/z").is_some() && store.get("a/y").is_none());
 }

@@ -47,7 +47,6 @@ fn the_head_is_read() {
             version: object.version
         }
     );
-    assert!(labels(raw).unwrap().is_empty());
 }
 
 #[test]
@@ -158,4 +157,21 @@ fn one_allocation_of_the_exact_length() {
     pieces.push(raw);
     let text = pieces.0.concat();
     assert_eq!(text.capacity(), text.len());
+}
+
+#[test]
+fn metadata_alone_is_the_same_text_whether_the_server_or_the_store_left_out_the_rest() {
+    let meta = r#""metadata":{"name":"a","uid":"u","resourceVersion":"1"}"#;
+    let whole = format!(r#"{{"kind":"Pod","apiVersion":"v1",{meta},"spec":{{"x":1}}}}"#);
+    let listed = format!(r#"{{{meta},"spec":{{"x":1}}}}"#);
+    let partial =
+        format!(r#"{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",{meta}}}"#);
+    let pod = Gvk::new("", "v1", "Pod");
+    let expect = format!(r#"{{"kind":"Pod","apiVersion":"v1",{meta}}}"#);
+    for raw in [&whole, &listed, &partial] {
+        assert_eq!(kept(raw, &pod, Some("")), expect, "{raw}");
+    }
+    let head_of = |text: &str| serde_json::from_str::<vmhost_core::ObjectHead>(text).unwrap();
+    let custom = head_of(&kept(&partial, &vm(), Some("")));
+    assert_eq!(custom.gvk(), vm());
 }

@@ -1,13 +1,15 @@
 //! Which fields of an object a store keeps.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// What of an object is kept besides `apiVersion`, `kind` and `metadata`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Wanted {
     /// Everything.
     All,
-    /// The fields at these dotted paths (`spec.status`) and everything below them. A path names members of objects; an array on the way is kept whole.
+    /// The fields at these dotted paths (`spec.status`) and everything below them. A path names members of objects; an array on the way is kept whole. None at
+    /// all: metadata only.
     Fields(BTreeSet<String>),
 }
 
@@ -27,6 +29,21 @@ impl Wanted {
         paths.map_or(Self::All, |paths| {
             Self::Fields(paths.into_iter().map(Into::into).collect())
         })
+    }
+
+    /// `apiVersion`, `kind` and `metadata` only.
+    pub fn metadata() -> Self {
+        Self::Fields(BTreeSet::new())
+    }
+
+    /// Is nothing wanted besides what is always kept? Then the API server need not send more.
+    pub fn is_metadata(&self) -> bool {
+        Self::metadata().covers(self)
+    }
+
+    /// Is the same kept for both?
+    pub fn keeps_as(&self, other: &Self) -> bool {
+        self.covers(other) && other.covers(self)
     }
 
     /// What both want.
@@ -53,6 +70,24 @@ impl Wanted {
         match self {
             Self::All => None,
             Self::Fields(paths) => Some(Tree(paths.iter().map(String::as_str).collect())),
+        }
+    }
+}
+
+/// `all`, `metadata`, or the paths.
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Fields(_) if self.is_metadata() => f.write_str("metadata"),
+            Self::Fields(paths) => {
+                let mut comma = "";
+                for path in paths {
+                    write!(f, "{comma}{path}")?;
+                    comma = ", ";
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -127,5 +162,22 @@ mod tests {
         );
         assert_eq!(both.union(&Wanted::All), Wanted::All);
         assert_eq!(Wanted::fields(None::<Vec<String>>), Wanted::All);
+    }
+
+    #[test]
+    fn metadata_is_known_as_such() {
+        for (wanted, expect, shown) in [
+            (Wanted::metadata(), true, "metadata"),
+            (fields("metadata.labels kind"), true, "metadata"),
+            (fields("spec metadata"), false, "metadata, spec"),
+            (Wanted::All, false, "all"),
+        ] {
+            assert_eq!(
+                (wanted.is_metadata(), &*wanted.to_string()),
+                (expect, shown)
+            );
+        }
+        assert!(fields("spec spec.a").keeps_as(&fields("spec metadata.name")));
+        assert!(!fields("spec").keeps_as(&Wanted::All));
     }
 }

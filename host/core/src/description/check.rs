@@ -3,11 +3,14 @@
 use std::collections::HashSet;
 
 use super::{
-    API_VERSION, ControllerDescription, Description, DescriptionError, MapBy, Permission, Retry,
-    Role, Timer, Watched,
+    API_VERSION, ControllerDescription, Description, DescriptionError, Permission, Retry, Role,
+    Timer, Watched,
 };
+use crate::field_path::FieldPath;
 use crate::key::Gvk;
+use crate::mapping::{MapBy, Mapping};
 use crate::object::ObjectHead;
+use crate::predicate::Predicate;
 use crate::selector::LabelSelector;
 
 /// Controllers of a plugin, and kinds that one of them names in one place: each is a queue or a watch of the host's.
@@ -239,6 +242,11 @@ impl Watched {
                 .map_err(|reason| field(&format!("{at}.fieldSelector"), &reason))?;
         }
         self.check_fields(at)?;
+        if let Some(predicates) = &self.predicates {
+            Predicate::compile(predicates).map_err(|error| {
+                field(&format!("{at}.predicates.{}", error.field), &error.reason)
+            })?;
+        }
         self.check_map(at, primary)
     }
 
@@ -299,6 +307,7 @@ impl Watched {
         for (name, path) in &self.indexes {
             let at = format!("{at}.indexes.{name}");
             check_name(&at, name)?;
+            FieldPath::parse(path).map_err(|error| field(&at, &error.to_string()))?;
             if self.metadata_only && !path.starts_with("metadata") {
                 return Err(field(&at, "with metadataOnly there is metadata only"));
             }
@@ -307,7 +316,11 @@ impl Watched {
     }
 
     fn check_map(&self, at: &str, primary: Option<&Watched>) -> Result<(), DescriptionError> {
-        let Some(MapBy::Index(name)) = &self.map else {
+        let (Some(map), Some(kind)) = (&self.map, primary.map(Watched::gvk)) else {
+            return Ok(());
+        };
+        Mapping::compile(map, &kind).map_err(|error| field(&format!("{at}.map"), &error.reason))?;
+        let MapBy::Index(name) = map else {
             return Ok(());
         };
         if primary.is_some_and(|primary| primary.indexes.contains_key(name)) {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::key::Gvk;
+use crate::mapping::MapBy;
+use crate::predicate::PredicateDescription;
 
 /// A kind that a controller watches or reads. What makes no sense where it stands is refused by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,56 +68,4 @@ pub enum Role {
     Watched,
     /// Wakes nobody.
     Read,
-}
-
-/// Whom a change of a watched object wakes. The old and the new object are both mapped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum MapBy {
-    /// The primary of the same namespace and name.
-    Name,
-    /// Primaries in its owner references.
-    Owner,
-    /// The primary in its controller reference.
-    Controller,
-    /// The plugin's `map-changes` says.
-    Guest,
-    /// The value of this label is the primary's name.
-    Label(String),
-    /// The values of this field are names of primaries.
-    Field(String),
-    /// All primaries whose index of this name holds the object's name.
-    Index(String),
-}
-
-/// Which changes wake anybody; all conditions hold together.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PredicateDescription {
-    /// Of an update: at least one of these differs. Empty: any update.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changed: Vec<Changed>,
-    /// The old or the new object has these labels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub label_selector: Option<String>,
-    /// The old or the new object has these fields, on any path.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub field_selector: Option<String>,
-    /// An expression over `object` and `oldObject`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cel: Option<String>,
-}
-
-/// What an update may have changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Changed {
-    /// `metadata.generation`: the specification, for kinds that count it.
-    Generation,
-    /// `metadata.labels`.
-    Labels,
-    /// `metadata.annotations`.
-    Annotations,
-    /// `metadata.resourceVersion`: anything.
-    ResourceVersion,
 }

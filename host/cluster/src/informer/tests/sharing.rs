@@ -1,0 +1,561 @@
+//! Who shares a watch, and what it is told while the watch is replaced by another one.
+
+use super::*;
+use crate::store::Query;
+use std::collections::BTreeMap;
+use vmhost_core::FieldPath;
+
+/// An API server with objects: each watch lists them first, then gets what changes.
+#[derive(Clone)]
+struct Server(Arc<Mutex<Served>>);
+
+struct Served {
+    /// By name: version and whole text.
+    objects: BTreeMap<String, (u64, String)>,
+    version: u64,
+    watches: Vec<Watch>,
+    /// Lists get no answer until they are released.
+    held: bool,
+    namespaced: bool,
+    paths: Vec<String>,
+}
+
+struct Watch {
+    sender: mpsc::Sender<String>,
+    listed: bool,
+    /// It gets no events.
+    mute: bool,
+}
+
+impl Watch {
+    fn send(&self, lines: String) {
+        // Whoever is gone hears nothing.
+        let _ = self.sender.try_send(lines);
+    }
+}
+
+impl Served {
+    fn list(&self) -> String {
+        let mut lines = String::new();
+        for (_, object) in self.objects.values() {
+            lines += &event("ADDED", object);
+        }
+        lines + &bookmark(self.version, true)
+    }
+
+    fn release(&mut self) {
+        self.held = false;
+        let list = self.list();
+        for watch in self.watches.iter_mut().filter(|watch| !watch.listed) {
+            watch.listed = true;
+            watch.send(list.clone());
+        }
+    }
+
+    fn tell(&self, line: &str) {
+        for watch in &self.watches {
+            if watch.listed && !watch.mute {
+                watch.send(line.to_owned());
+            }
+        }
+    }
+
+    fn open(&self) -> usize {
+        let watches = self.watches.iter();
+        watches.filter(|watch| !watch.sender.is_closed()).count()
+    }
+}
+
+impl Server {
+    fn new(objects: &[&str]) -> (Self, Informers) {
+        let server = Self(Arc::new(Mutex::new(Served {
+            objects: BTreeMap::new(),
+            version: 1,
+            watches: Vec::new(),
+            held: false,
+            namespaced: true,
+            paths: Vec::new(),
+        })));
+        for name in objects {
+            server.put(name);
+        }
+        let fake = Fake::new({
+            let server = server.clone();
+            move |request| server.answer(request.uri().path())
+        });
+        let informers = Informers::new(fake.connection(), Arc::new(NoInformerObserver));
+        (server, informers)
+    }
+
+    fn served(&self) -> std::sync::MutexGuard<'_, Served> {
+        self.0.lock().unwrap()
+    }
+
+    fn answer(&self, path: &str) -> Answer {
+        let mut served = self.served();
+        if path == "/apis/x.io/v1" {
+            let namespaced = served.namespaced.to_string();
+            return json(200, &GROUP.replace("true", &namespaced));
+        }
+        served.paths.push(path.to_owned());
+        let (sender, answer) = streaming();
+        let listed = !served.held;
+        let watch = Watch {
+            sender,
+            listed,
+            mute: false,
+        };
+        if listed {
+            watch.send(served.list());
+        }
+        served.watches.push(watch);
+        answer
+    }
+
+    /// Adds or changes an object, with a field each for who wants it.
+    fn put(&self, name: &str) {
+        let mut served = self.served();
+        served.version += 1;
+        let version = served.version;
+        let long = "x".repeat(200);
+        let object = format!(
+            r#"{{"apiVersion":"x.io/v1","kind":"Vm","metadata":{{"name":"{name}","namespace":"n","uid":"u-{name}","resourceVersion":"{version}"}},"spec":{{"v":{version},"long":"{long}"}},"status":{{"phase":"p"}},"a":1,"b":2,"c":3}}"#
+        );
+        let known = served
+            .objects
+            .insert(format!("n/{name}"), (version, object.clone()));
+        let kind = if known.is_some() { "MODIFIED" } else { "ADDED" };
+        served.tell(&event(kind, &object));
+    }
+
+    fn delete(&self, name: &str) {
+        let mut served = self.served();
+        if let Some((old, object)) = served.objects.remove(&format!("n/{name}")) {
+            served.version += 1;
+            let version = served.version;
+            let object = object.replace(
+                &format!(r#""resourceVersion":"{old}""#),
+                &format!(r#""resourceVersion":"{version}""#),
+            );
+            served.tell(&event("DELETED", &object));
+        }
+    }
+
+    /// Waits until so many watches are open, and everything else has come to rest.
+    async fn until_open(&self, count: usize) {
+        until(|| self.served().open() == count).await;
+    }
+}
+
+async fn until(mut condition: impl FnMut() -> bool) {
+    timeout(SOON, async {
+        while !condition() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .expect("it to become true");
+}
+
+fn wants(fields: &[&str]) -> WatchSpec {
+    WatchSpec {
+        wanted: Wanted::fields(Some(fields.iter().copied())),
+        ..spec()
+    }
+}
+
+/// Keeps what it is told as a store would, and checks that nothing is left out or told in another order.
+#[derive(Default)]
+struct Mirror(Mutex<Mirrored>);
+
+#[derive(Default)]
+struct Mirrored {
+    shown: BTreeMap<String, u64>,
+    told: Vec<(String, Cause)>,
+}
+
+impl Subscriber for Mirror {
+    fn notice(&self, notice: Notice<'_>) {
+        let mut mirrored = self.0.lock().unwrap();
+        let name = notice.name.to_string();
+        let known = mirrored.shown.get(&name).copied();
+        assert_eq!(known, notice.old.map(|old| old.version), "{notice:?}");
+        match notice.new {
+            Some(new) => {
+                assert_eq!((new.version, &new.name), (notice.version, notice.name));
+                mirrored.shown.insert(name.clone(), new.version);
+            }
+            None => {
+                assert_eq!(notice.cause, Cause::Deleted);
+                mirrored.shown.remove(&name);
+            }
+        }
+        mirrored.told.push((name, notice.cause));
+    }
+}
+
+impl Mirror {
+    fn shows(&self, server: &Server) -> bool {
+        let served = server.served();
+        let shown = &self.0.lock().unwrap().shown;
+        shown.len() == served.objects.len()
+            && served
+                .objects
+                .iter()
+                .all(|(name, (version, _))| shown.get(name) == Some(version))
+    }
+
+    fn take(&self) -> Vec<(String, Cause)> {
+        std::mem::take(&mut self.0.lock().unwrap().told)
+    }
+}
+
+fn subscribe(informers: &Informers, spec: WatchSpec) -> (Subscription, Arc<Mirror>) {
+    let mirror = Arc::new(Mirror::default());
+    (informers.subscribe(spec, Some(mirror.clone())), mirror)
+}
+
+fn text(subscription: &Subscription, name: &str) -> String {
+    subscription.store().get(name).unwrap().text.to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_wants_other_fields_shares_the_watch_in_the_end() {
+    let (server, informers) = Server::new(&["a", "b"]);
+    let (first, told) = subscribe(&informers, wants(&["spec.v"]));
+    first.synced().await;
+    assert_eq!(told.take().len(), 2);
+    let (old, position) = (first.store(), first.store().position());
+
+    server.served().held = true;
+    let (second, late) = subscribe(&informers, wants(&["status"]));
+    until(|| server.served().watches.len() == 2).await;
+    assert!(!Arc::ptr_eq(&second.store(), &old) && !second.store().is_synced());
+    // As long as the new one lists, the old one goes on.
+    server.put("a");
+    first.caught_up(position + 1).await;
+    assert!(Arc::ptr_eq(&first.store(), &old));
+    assert_eq!(told.take(), [("n/a".to_owned(), Cause::Changed)]);
+    let states = informers.states();
+    let shown: Vec<_> = states
+        .iter()
+        .map(|state| (state.subscribers, state.spec.wanted.to_string()))
+        .collect();
+    assert_eq!(
+        shown,
+        [(1, "spec.v".to_owned()), (1, "spec.v, status".to_owned())]
+    );
+
+    server.served().release();
+    second.synced().await;
+    server.until_open(1).await;
+    assert!(Arc::ptr_eq(&first.store(), &second.store()));
+    timeout(SOON, old.wait_until(|_| false))
+        .await
+        .expect("the old store is closed");
+    for wanted in ["\"v\"", "phase"] {
+        assert!(text(&first, "n/a").contains(wanted));
+    }
+    assert!(told.take().is_empty(), "nothing is different");
+    assert_eq!(late.take().len(), 2);
+    server.put("b");
+    until(|| told.shows(&server) && late.shows(&server)).await;
+    assert_eq!((told.take().len(), late.take().len()), (1, 1));
+    assert_eq!(informers.states()[0].subscribers, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_new_store_shows_differently_is_told() {
+    let (server, informers) = Server::new(&["same", "changed", "gone"]);
+    let (first, told) = subscribe(&informers, wants(&["spec.v"]));
+    first.synced().await;
+    told.take();
+    // The old watch has stopped to talk.
+    server.served().watches[0].mute = true;
+    server.put("changed");
+    server.put("new");
+    server.delete("gone");
+    let (_second, _late) = subscribe(&informers, wants(&["status"]));
+    until(|| server.served().watches.len() == 2).await;
+    server.until_open(1).await;
+    let mut seen = told.take();
+    seen.sort_by(|a, b| a.0.cmp(&b.0));
+    let expect = [
+        ("n/changed", Cause::Relisted),
+        ("n/gone", Cause::Deleted),
+        ("n/new", Cause::Relisted),
+    ];
+    assert_eq!(seen, expect.map(|(name, cause)| (name.to_owned(), cause)));
+    assert!(told.shows(&server));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_moved_back_in_time() {
+    let list = |version| {
+        [
+            event("ADDED", &vm("a", "a", version)),
+            bookmark(version, true),
+        ]
+    };
+    let (one, first_answer) = stream_of(&list(3)).await;
+    let (two, second_answer) = stream_of(&list(3)).await;
+    let fake = Fake::script([
+        json(200, GROUP),
+        first_answer,
+        json(200, GROUP),
+        second_answer,
+    ]);
+    let informers = Informers::new(fake.connection(), Arc::new(NoInformerObserver));
+    let (first, told) = subscribe(&informers, wants(&["spec.v"]));
+    first.synced().await;
+    let old = first.store();
+    one.send(event("MODIFIED", &vm("a", "a", 9))).await.unwrap();
+    first.caught_up(9).await;
+    told.take();
+    let (second, _late) = subscribe(&informers, wants(&["status"]));
+    second.synced().await;
+    // Enough for whatever might still move.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(Arc::ptr_eq(&first.store(), &old));
+    // Somebody waits on the subscription for what only the new watch will bring.
+    let mut waits = Box::pin(first.caught_up(20));
+    assert!(
+        timeout(Duration::from_millis(1), waits.as_mut())
+            .await
+            .is_err()
+    );
+    two.send(event("MODIFIED", &vm("a", "a", 9))).await.unwrap();
+    timeout(SOON, one.closed())
+        .await
+        .expect("the old watch stops");
+    assert!(Arc::ptr_eq(&first.store(), &second.store()));
+    assert!(
+        timeout(Duration::from_millis(1), waits.as_mut())
+            .await
+            .is_err()
+    );
+    two.send(event("MODIFIED", &vm("a", "a", 20)))
+        .await
+        .unwrap();
+    timeout(SOON, waits)
+        .await
+        .expect("it waits on the new store");
+    assert_eq!(told.take(), [("n/a".to_owned(), Cause::Changed)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn memory_of_a_dropped_wish_comes_back() {
+    let names: Vec<String> = (0..50).map(|number| format!("o{number}")).collect();
+    let (server, informers) = Server::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let (narrow, told) = subscribe(&informers, wants(&["status"]));
+    narrow.synced().await;
+    let little = narrow.store().bytes();
+    told.take();
+    let (wide, _) = subscribe(&informers, spec());
+    wide.synced().await;
+    server.until_open(1).await;
+    let much = narrow.store().bytes();
+    assert!(much > little + 50 * 200, "{little} {much}");
+    let freed = Arc::downgrade(&wide.store());
+    drop(wide);
+    until(|| narrow.store().bytes() == little).await;
+    server.until_open(1).await;
+    until(|| freed.upgrade().is_none()).await;
+    assert!(told.take().is_empty());
+    assert_eq!(
+        server.served().watches.len(),
+        3,
+        "one for each change of what is wanted"
+    );
+
+    let freed = Arc::downgrade(&narrow.store());
+    drop(narrow);
+    server.until_open(0).await;
+    until(|| freed.upgrade().is_none()).await;
+    assert!(informers.states().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_come_together_list_once() {
+    let (server, informers) = Server::new(&["a"]);
+    let all: Vec<_> = ["a", "b", "c", "spec.v", "status"]
+        .map(|field| subscribe(&informers, wants(&[field])))
+        .into();
+    for (subscription, told) in &all {
+        subscription.synced().await;
+        assert!(Arc::ptr_eq(&subscription.store(), &all[0].0.store()));
+        assert_eq!(told.take(), [("n/a".to_owned(), Cause::Initial)]);
+    }
+    assert_eq!(server.served().watches.len(), 1);
+    assert_eq!(informers.states().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn indexes_come_and_go_with_those_who_want_them() {
+    let (server, informers) = Server::new(&["a", "b"]);
+    let phase = Index::Field("status.phase".parse::<FieldPath>().unwrap());
+    let with_index = |wanted: Wanted| WatchSpec {
+        wanted,
+        indexes: [phase.clone()].into(),
+        ..spec()
+    };
+    let found = |subscription: &Subscription| {
+        let query = Query {
+            index: Some((&phase, "p")),
+            ..Query::default()
+        };
+        subscription
+            .store()
+            .page(&query)
+            .map(|(page, _)| page.len())
+    };
+    let (plain, _) = subscribe(&informers, spec());
+    plain.synced().await;
+    let bytes = plain.store().bytes();
+    assert!(found(&plain).is_err());
+    // The store has the field already: no other watch is needed.
+    let (one, _) = subscribe(&informers, with_index(Wanted::metadata()));
+    let (two, _) = subscribe(&informers, with_index(Wanted::All));
+    assert_eq!((found(&one), found(&two)), (Ok(2), Ok(2)));
+    assert!(plain.store().bytes() > bytes);
+    drop(one);
+    assert_eq!(found(&two), Ok(2));
+    drop(two);
+    assert!(found(&plain).is_err());
+    assert_eq!(plain.store().bytes(), bytes);
+    assert_eq!(server.served().watches.len(), 1);
+    drop(plain);
+
+    // It has not: what the index needs is kept besides what is wanted.
+    let (metadata, _) = subscribe(&informers, wants(&[]));
+    metadata.synced().await;
+    let (indexed, _) = subscribe(&informers, with_index(Wanted::metadata()));
+    indexed.synced().await;
+    assert_eq!(found(&indexed), Ok(2));
+    assert!(text(&indexed, "n/a").ends_with(r#","status":{"phase":"p"}}"#));
+    assert_eq!(
+        informers.states().last().unwrap().spec.indexes,
+        [phase.clone()].into()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_scoped_kind_has_one_watch_whatever_namespaces_are_asked_for() {
+    let (server, informers) = Server::new(&["a"]);
+    server.served().namespaced = false;
+    let in_namespace = |namespace: &str| WatchSpec {
+        namespace: Some(namespace.into()),
+        ..spec()
+    };
+    let one = subscribe(&informers, in_namespace("one"));
+    let two = subscribe(&informers, in_namespace("two"));
+    one.0.synced().await;
+    two.0.synced().await;
+    let all = subscribe(&informers, spec());
+    assert!(Arc::ptr_eq(&one.0.store(), &two.0.store()));
+    assert!(Arc::ptr_eq(&one.0.store(), &all.0.store()));
+    server.until_open(1).await;
+    assert_eq!(server.served().paths, ["/apis/x.io/v1/vms"]);
+    for (_, told) in [&one, &two, &all] {
+        assert_eq!(told.take(), [("n/a".to_owned(), Cause::Initial)]);
+    }
+    drop(all);
+    drop(two);
+    server.until_open(1).await;
+    drop(one);
+    server.until_open(0).await;
+}
+
+/// Gives another subscription up as soon as it is told something.
+struct GivesUp(Mutex<Option<Subscription>>);
+
+impl Subscriber for GivesUp {
+    fn notice(&self, _: Notice<'_>) {
+        self.0.lock().unwrap().take();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_may_be_given_up_within_a_notice() {
+    let (server, informers) = Server::new(&["a"]);
+    let (wide, _) = subscribe(&informers, spec());
+    wide.synced().await;
+    let gives_up = Arc::new(GivesUp(Mutex::default()));
+    let narrow = informers.subscribe(wants(&["status"]), Some(gives_up.clone()));
+    *gives_up.0.lock().unwrap() = Some(wide);
+    server.put("a");
+    until(|| gives_up.0.lock().unwrap().is_none()).await;
+    until(|| !text(&narrow, "n/a").contains("spec")).await;
+    server.until_open(1).await;
+}
+
+/// Subscriptions come and go while objects change; whoever is there at the end has been told everything, in order.
+async fn churn(seed: u64, steps: usize) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (server, informers) = Server::new(&["a", "b"]);
+    let fields = ["a", "b", "c", "spec", "status"];
+    let mut there: Vec<(Subscription, Arc<Mirror>)> = Vec::new();
+    for _ in 0..steps {
+        match random.u8(0..12) {
+            0..=1 => {
+                let mut wanted = fields.to_vec();
+                wanted.retain(|_| random.u8(0..3) == 0);
+                there.push(subscribe(&informers, wants(&wanted)));
+            }
+            2 if !there.is_empty() => {
+                there.swap_remove(random.usize(0..there.len()));
+            }
+            3 => server.served().held = true,
+            4 => server.served().release(),
+            5 => server.delete(&format!("o{}", random.u8(0..6))),
+            _ => server.put(&format!("o{}", random.u8(0..6))),
+        }
+        for _ in 0..random.u8(0..20) {
+            tokio::task::yield_now().await;
+        }
+        // A watch holds 64 pieces: they are to be read before there are more.
+        until(|| {
+            let served = server.served();
+            let watches = served.watches.iter();
+            watches
+                .filter(|watch| !watch.sender.is_closed())
+                .all(|watch| watch.sender.capacity() > 32)
+        })
+        .await;
+    }
+    server.served().release();
+    let last = subscribe(&informers, wants(&[]));
+    there.push(last);
+    server.put("last");
+    for (subscription, told) in &there {
+        subscription.synced().await;
+        until(|| told.shows(&server)).await;
+    }
+    server.until_open(1).await;
+    until(|| informers.states().len() == 1).await;
+    for (subscription, told) in &there {
+        assert!(Arc::ptr_eq(&subscription.store(), &there[0].0.store()));
+        assert!(told.shows(&server));
+    }
+    assert_eq!(informers.states()[0].subscribers, there.len());
+    there.clear();
+    server.until_open(0).await;
+    assert!(informers.states().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_missed_while_subscriptions_come_and_go() {
+    for seed in 0..60 {
+        churn(seed, 120).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nor_on_several_threads() {
+    let all: Vec<_> = (100..124)
+        .map(|seed| tokio::spawn(churn(seed, 200)))
+        .collect();
+    for one in all {
+        one.await.unwrap();
+    }
+}

@@ -1,0 +1,205 @@
+//! The write side of a store. Only the informer calls it, from one task; indexes come and go from elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError, RwLockWriteGuard};
+
+use vmhost_core::{Object, ObjectName, Snapshot};
+
+use super::index::{Found, Held, Index, Indexes, Kept};
+use super::{Entry, OVERHEAD, State, Store};
+
+/// What an upsert did.
+#[derive(Debug)]
+pub(crate) struct Upserted {
+    /// What the name showed before: it may be an object of another uid.
+    pub old: Option<Snapshot>,
+    /// What it shows now.
+    pub new: Snapshot,
+}
+
+impl Store {
+    fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let (result, position) = {
+            let mut state: RwLockWriteGuard<'_, State> =
+                self.state.write().unwrap_or_else(PoisonError::into_inner);
+            let result = change(&mut state);
+            (
+                result,
+                if state.is_still() {
+                    u64::MAX
+                } else {
+                    state.position
+                },
+            )
+        };
+        let woken = {
+            let mut waiters = self.waiters();
+            if waiters
+                .by_position
+                .first_key_value()
+                .is_some_and(|((version, _), _)| *version <= position)
+            {
+                let later = position
+                    .checked_add(1)
+                    .map(|above| waiters.by_position.split_off(&(above, 0)))
+                    .unwrap_or_default();
+                std::mem::replace(&mut waiters.by_position, later)
+            } else {
+                BTreeMap::new()
+            }
+        };
+        for wake in woken.into_values() {
+            let _ = wake.send(());
+        }
+        self.changes
+            .send_modify(|count| *count = count.wrapping_add(1));
+        result
+    }
+
+    /// Puts an object in; what changed, if the store shows something else now. A lower version of the same uid never replaces a higher one.
+    /// `moves`: an event of a watch, which is complete up to it; an item of a list is not.
+    pub(crate) fn upsert(&self, object: Object, moves: bool) -> Option<Upserted> {
+        let new = Arc::new(object);
+        // The text is read outside of the lock.
+        let kept = self.read().indexes.kept.clone();
+        let mut values = kept.values(&new.text);
+        self.change(|state| {
+            if moves {
+                state.position = state.position.max(new.version);
+            }
+            if !Arc::ptr_eq(&kept, &state.indexes.kept) {
+                values = state.indexes.kept.values(&new.text);
+            }
+            state.put(&new, &values).map(|old| Upserted {
+                old,
+                new: new.clone(),
+            })
+        })
+    }
+
+    /// Takes an object out; what was there. Another uid, or a higher version than the deletion's, stays.
+    pub(crate) fn delete(
+        &self,
+        name: &ObjectName,
+        uid: &str,
+        version: u64,
+        moves: bool,
+    ) -> Option<Snapshot> {
+        self.change(|state| {
+            if moves {
+                state.position = state.position.max(version);
+            }
+            let doomed = state.objects.get(name).is_some_and(|entry| {
+                &*entry.snapshot.uid == uid && entry.snapshot.version <= version
+            });
+            doomed.then(|| state.take(name)).flatten()
+        })
+    }
+
+    /// A list begins: what it does not show until `end_list` is gone.
+    pub(crate) fn begin_list(&self) {
+        self.change(|state| {
+            state.list = state.list.wrapping_add(1);
+            state.absent = false;
+        });
+    }
+
+    /// The list has ended at this version: what it did not show is taken out, and returned.
+    pub(crate) fn end_list(&self, version: u64) -> Vec<Snapshot> {
+        self.change(|state| {
+            let list = state.list;
+            let gone = state.objects.values().filter(|entry| entry.list != list);
+            let gone: Vec<ObjectName> = gone.map(|entry| entry.snapshot.name.clone()).collect();
+            let removed = gone.iter().filter_map(|name| state.take(name)).collect();
+            state.position = state.position.max(version);
+            state.synced = true;
+            removed
+        })
+    }
+
+    /// The cluster no longer serves the kind: all objects are taken out, and returned. The store stays synced; nobody waits for what cannot come.
+    pub(crate) fn vanish(&self) -> Vec<Snapshot> {
+        self.change(|state| {
+            state.absent = true;
+            let names: Vec<ObjectName> = state.objects.keys().cloned().collect();
+            names.iter().filter_map(|name| state.take(name)).collect()
+        })
+    }
+
+    /// A bookmark: complete up to here.
+    pub(crate) fn set_position(&self, version: u64) {
+        self.change(|state| state.position = state.position.max(version));
+    }
+
+    /// Nobody writes any more: all who wait are woken.
+    pub(crate) fn close(&self) {
+        self.change(|state| state.closed = true);
+    }
+
+    /// Keeps these indexes and no others. New ones are filled by one scan, outside of the lock but for what changes meanwhile.
+    pub(crate) fn keep_indexes(&self, indexes: &BTreeSet<Index>) {
+        if self.read().indexes.kept.list().iter().eq(indexes) {
+            return;
+        }
+        let kept = Arc::new(Kept::new(indexes));
+        let snapshots = self.snapshots();
+        // By address: as long as the snapshots are held here, no other object has it.
+        let values: HashMap<*const Object, Found<'_>> = snapshots
+            .iter()
+            .map(|snapshot| (Arc::as_ptr(snapshot), kept.values(&snapshot.text)))
+            .collect();
+        self.change(|state| {
+            let State {
+                objects,
+                indexes: present,
+                ..
+            } = state;
+            *present = Indexes::new(kept.clone());
+            for (name, entry) in objects {
+                entry.held = Held::default();
+                match values.get(&Arc::as_ptr(&entry.snapshot)) {
+                    Some(values) => present.replace(name, &mut entry.held, values),
+                    None => {
+                        let values = kept.values(&entry.snapshot.text);
+                        present.replace(name, &mut entry.held, &values);
+                    }
+                }
+            }
+        });
+    }
+}
+
+impl State {
+    /// None: it shows this or something newer already. Otherwise what it showed before.
+    fn put(&mut self, new: &Snapshot, values: &Found<'_>) -> Option<Option<Snapshot>> {
+        if let Some(entry) = self.objects.get_mut(&new.name) {
+            entry.list = self.list;
+            let present = &entry.snapshot;
+            if present.uid == new.uid && present.version >= new.version {
+                return None;
+            }
+            self.bytes = self.bytes - present.text.len() + new.text.len();
+            self.indexes.replace(&new.name, &mut entry.held, values);
+            return Some(Some(std::mem::replace(&mut entry.snapshot, new.clone())));
+        }
+        self.bytes += OVERHEAD + new.text.len();
+        let mut held = Held::default();
+        self.indexes.replace(&new.name, &mut held, values);
+        self.order.insert(new.name.clone());
+        let entry = Entry {
+            snapshot: new.clone(),
+            list: self.list,
+            held,
+        };
+        self.objects.insert(new.name.clone(), entry);
+        Some(None)
+    }
+
+    fn take(&mut self, name: &ObjectName) -> Option<Snapshot> {
+        let entry = self.objects.remove(name)?;
+        self.order.remove(name);
+        self.indexes.remove(name, &entry.held);
+        self.bytes -= OVERHEAD + entry.snapshot.text.len();
+        Some(entry.snapshot)
+    }
+}

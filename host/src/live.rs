@@ -1,0 +1,99 @@
+//! Reads that a policy sends past the stores, to the API server itself. They are counted apart, and run on the runtime that does the I/O.
+//!
+//! It must not know which kinds a policy may read: [`crate::sources`] has asked before.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use vmhost_cluster::{LiveQuery, Target, WriteError};
+use vmhost_core::{Gvk, ListQuery, LiveRead, ObjectName, Page, ReadError, Snapshot};
+
+use crate::resources::{Resources, refused};
+use crate::telemetry::Metrics;
+use crate::verdict::chain;
+
+/// Sends live reads.
+pub struct Live {
+    resources: Arc<Resources>,
+    io: Handle,
+    metrics: Arc<Metrics>,
+}
+
+impl Live {
+    /// Reads on the runtime that this is called on.
+    pub fn new(resources: Arc<Resources>, metrics: Arc<Metrics>) -> Arc<Self> {
+        Arc::new(Self {
+            resources,
+            io: Handle::current(),
+            metrics,
+        })
+    }
+
+    /// One object.
+    pub fn get(self: &Arc<Self>, kind: Gvk, name: ObjectName) -> LiveRead<Option<Snapshot>> {
+        let live = self.clone();
+        self.send("get", kind.clone(), async move {
+            let resource = live.resources.find(&kind).await?;
+            let target = Target {
+                resource: &resource,
+                namespace: name.namespace(),
+                name: Some(name.name()),
+                subresource: None,
+            };
+            let found = live.resources.connection().get(&target).await?;
+            Ok(found.map(Arc::new))
+        })
+    }
+
+    /// One page.
+    pub fn list(self: &Arc<Self>, query: ListQuery) -> LiveRead<Page> {
+        if query.index.is_some() || query.owner.is_some() {
+            let error = "list-live knows neither indexes nor owners: it asks the API server";
+            return Box::pin(async move { Err(ReadError::Invalid(error.into())) });
+        }
+        let live = self.clone();
+        self.send("list", query.kind.clone(), async move {
+            let resource = live.resources.find(&query.kind).await?;
+            let asked = LiveQuery {
+                namespace: query.namespace.as_deref(),
+                label_selector: query.label_selector.as_deref(),
+                field_selector: None,
+                limit: u32::try_from(query.limit).ok(),
+                next: query.after.as_deref(),
+            };
+            let page = live
+                .resources
+                .connection()
+                .list_live(&resource, &asked)
+                .await
+                .map_err(refused)?;
+            Ok(Page {
+                objects: page.objects.into_iter().map(Arc::new).collect(),
+                next: page.next,
+            })
+        })
+    }
+
+    fn send<T: Send + 'static>(
+        &self,
+        verb: &'static str,
+        kind: Gvk,
+        read: impl Future<Output = Result<T, WriteError>> + Send + 'static,
+    ) -> LiveRead<T> {
+        self.metrics
+            .live_reads
+            .with_label_values(&[verb, &kind.to_string()])
+            .inc();
+        let reading = self.io.spawn(read);
+        Box::pin(async move {
+            match reading.await {
+                Ok(Ok(value)) => Ok(value),
+                Ok(Err(error)) => Err(ReadError::Unavailable(format!(
+                    "cannot {verb} {kind}: {}",
+                    chain(&error)
+                ))),
+                Err(error) => Err(ReadError::Unavailable(error.to_string())),
+            }
+        })
+    }
+}

@@ -1,0 +1,43 @@
+//! The object of each key as of its last turn that succeeded, for controllers that ask for it: the level-based way to tell added, changed and deleted apart.
+//!
+//! In memory only; it lives on across swaps. It holds at most one snapshot a key: the store's own while nobody has changed the object since, so that it costs a map
+//! entry and no second text; a copy for a key that waits for its turn, and for an object that is gone until the policy has seen that.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+use vmhost_core::{ObjectName, Snapshot};
+
+/// Snapshots by key.
+#[derive(Debug, Default)]
+pub struct Previous(Mutex<FxHashMap<ObjectName, Snapshot>>);
+
+impl Previous {
+    /// What the key's last successful turn saw.
+    pub fn get(&self, key: &ObjectName) -> Option<Snapshot> {
+        self.lock().get(key).cloned()
+    }
+
+    /// A turn that saw this has succeeded; none: the object was gone.
+    pub fn record(&self, key: &ObjectName, object: Option<&Snapshot>) {
+        let mut known = self.lock();
+        match object {
+            Some(object) => known.insert(key.clone(), object.clone()),
+            None => known.remove(key),
+        };
+    }
+
+    /// Of how many keys.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Of none?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FxHashMap<ObjectName, Snapshot>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,156 @@
+//! Whom a change wakes: predicates first, then the mapping from the changed object to keys.
+//!
+//! Runs on the informers' tasks, so it never waits. What the policy itself maps is handed to [`crate::mapper`]. It must not know what becomes of a key that is woken.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustc_hash::FxHashSet;
+use vmhost_cluster::{Cause, Index, Notice, Query, Subscriber, Subscription};
+use vmhost_core::{Change, Mapping, ObjectName, Predicate, Scope, Wakes};
+
+use crate::controller::Controller;
+
+/// Lets notices pass while it is open. Stores of a generation that is only being tried must not wake keys of the one that runs, nor must those of one that is over:
+/// each own write would come twice.
+#[derive(Debug, Default)]
+pub struct Gate(AtomicBool);
+
+impl Gate {
+    /// From now on changes are told.
+    pub fn open(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// From now on nothing is told.
+    pub fn close(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// The subscriptions to one kind: one for each watched namespace.
+pub type Subscriptions = Arc<[Subscription]>;
+
+/// Whose keys a change of an object wakes.
+pub enum Target {
+    /// The object is the key.
+    Itself,
+    /// Primaries that the object names.
+    Named(Mapping, Subscriptions),
+    /// Primaries whose index holds the object's name.
+    Indexed(Index, Subscriptions),
+    /// The policy says.
+    Guest,
+}
+
+/// The subscriber of one watched kind.
+pub struct Trigger {
+    /// Closed: nothing happens.
+    pub gate: Arc<Gate>,
+    /// Which of the controller's watches it is.
+    pub source: u16,
+    /// What has to hold.
+    pub predicate: Option<Arc<Predicate>>,
+    /// Whom it wakes.
+    pub target: Target,
+    /// Whose keys they are.
+    pub controller: Arc<Controller>,
+}
+
+impl Subscriber for Trigger {
+    fn notice(&self, notice: Notice<'_>) {
+        if self.gate.0.load(Ordering::Acquire) && self.passes(&notice) {
+            self.wake(&notice);
+        }
+    }
+}
+
+impl Trigger {
+    fn passes(&self, notice: &Notice<'_>) -> bool {
+        let Some(predicate) = &self.predicate else {
+            return true;
+        };
+        let old = notice.old.map(|object| &*object.text);
+        let new = notice.new.map(|object| &*object.text);
+        match predicate.wakes(old, new) {
+            Wakes::Yes => true,
+            Wakes::No => {
+                self.controller.metrics.wakes.filtered.inc();
+                false
+            }
+            Wakes::Error(reason) => {
+                self.controller.metrics.wakes.predicate_errors.inc();
+                tracing::debug!(
+                    controller = self.controller.label,
+                    object = %notice.name,
+                    "a predicate cannot be decided, so the change wakes: {reason}"
+                );
+                true
+            }
+        }
+    }
+
+    fn wake(&self, notice: &Notice<'_>) {
+        let wake = |name: &ObjectName| {
+            self.controller
+                .wake(name, self.source, notice.cause, notice.version);
+        };
+        match &self.target {
+            Target::Itself => wake(notice.name),
+            Target::Named(mapping, primaries) => {
+                named(mapping, notice, primaries).iter().for_each(wake);
+            }
+            Target::Indexed(index, primaries) => {
+                indexed(index, notice.name, primaries).iter().for_each(wake);
+            }
+            Target::Guest => self.controller.mapper.push(
+                (self.source, notice.name.clone()),
+                Change {
+                    old: notice.old.cloned(),
+                    new: notice.new.cloned(),
+                },
+            ),
+        }
+    }
+}
+
+/// The primaries that the old and the new object name, each once. Whether the primary kind has namespaces only its store can tell: a name that it does not hold is no key.
+fn named(
+    mapping: &Mapping,
+    notice: &Notice<'_>,
+    primaries: &Subscriptions,
+) -> FxHashSet<ObjectName> {
+    let mut names = FxHashSet::default();
+    for object in [notice.old, notice.new].into_iter().flatten() {
+        for scope in [Scope::Namespaced, Scope::Cluster] {
+            names.extend(mapping.names(&object.text, &object.name, scope));
+        }
+    }
+    names.retain(|name| {
+        primaries
+            .iter()
+            .any(|primary| primary.store().get(name.as_str()).is_some())
+    });
+    names
+}
+
+fn indexed(index: &Index, name: &ObjectName, primaries: &Subscriptions) -> Vec<ObjectName> {
+    let query = Query {
+        namespace: name.namespace(),
+        index: Some((index, name.name())),
+        ..Query::default()
+    };
+    let found = primaries.iter().filter_map(|primary| {
+        // The subscription asked for the index, so the store keeps it.
+        primary.store().page(&query).ok()
+    });
+    found
+        .flat_map(|(objects, _)| objects)
+        .map(|object| object.name.clone())
+        .collect()
+}
+
+/// The lane of a cause: what nobody has changed just now waits behind what somebody has.
+pub fn is_fresh(cause: Cause) -> bool {
+    matches!(cause, Cause::Changed | Cause::Deleted)
+}

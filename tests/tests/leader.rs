@@ -1,0 +1,383 @@
+//! Leader election: of several hosts one works, and none writes without the lease, however it lost it.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::{Value, json};
+use vmhost_tests::both_servers;
+use vmhost_tests::guests::{self, Mode, PolicyFile, SECOND};
+use vmhost_tests::host::{self, Host};
+use vmhost_tests::proxy::{Proxy, Request};
+use vmhost_tests::real::PLAIN_USER;
+use vmhost_tests::run;
+use vmhost_tests::server::TestServer;
+use vmhost_tests::vm::{PLURAL, Vm, Vms};
+use vmhost_tests::wait::eventually;
+
+/// 1 while a host leads.
+const LEADS: &str = "leader_election_master_status";
+const ID: &str = "pair";
+/// So short that a lost leader is missed soon.
+const SHORT: [&str; 3] = ["3s", "2s", "500ms"];
+/// So long that no test waits for its end: whoever takes over was given the lease.
+const LONG: [&str; 3] = ["3000s", "2000s", "500ms"];
+
+/// VMs of one namespace, where the Lease is too, and a server with two hosts.
+struct Pair<'a> {
+    server: &'a TestServer,
+    vms: Vms,
+    leases: Api<Lease>,
+    durations: [&'static str; 3],
+}
+
+/// A host that puts its number on the VMs that it finishes, behind a proxy of its own.
+struct Candidate {
+    host: Host,
+    proxy: Proxy,
+    _policy: PolicyFile,
+}
+
+impl<'a> Pair<'a> {
+    async fn new(server: &'a TestServer, durations: [&'static str; 3]) -> Result<Pair<'a>> {
+        let vms = Vms::install(server).await?;
+        let leases = Api::namespaced(server.client().await?, vms.namespace());
+        Ok(Pair {
+            server,
+            vms,
+            leases,
+            durations,
+        })
+    }
+
+    /// Ready, which a standby is as well as the leader.
+    async fn candidate(&self, number: u32, mode: Mode) -> Result<Candidate> {
+        let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(number, mode)?)?;
+        let proxy = self.server.proxy().await?;
+        let [lease, renew, retry] = self.durations;
+        let host = host::on(proxy.kubeconfig())?
+            .namespace(self.vms.namespace())
+            .plugin(policy.path())
+            .args(["--leader-elect", "--leader-election-id", ID])
+            .args(["--leader-election-namespace", self.vms.namespace()])
+            .args(["--leader-election-lease-duration", lease])
+            .args(["--leader-election-renew-deadline", renew])
+            .args(["--leader-election-retry-period", retry])
+            .ready()
+            .await?;
+        Ok(Candidate {
+            host,
+            proxy,
+            _policy: policy,
+        })
+    }
+
+    /// The first leads, the second stands by.
+    async fn start(&self, mode: Mode) -> Result<(Candidate, Candidate)> {
+        let first = self.candidate(1, mode).await?;
+        first.leads().await?;
+        let second = self.candidate(2, mode).await?;
+        ensure!(!second.says_it_leads().await?, "two lead");
+        Ok((first, second))
+    }
+
+    async fn lease(&self) -> Result<LeaseSpec> {
+        let lease = self.leases.get(ID).await.context("reading the Lease")?;
+        lease.spec.context("the Lease has a spec")
+    }
+
+    async fn until_held_by_another(&self, before: &LeaseSpec) -> Result<LeaseSpec> {
+        eventually("another host holds the Lease", async || {
+            let now = self.lease().await?;
+            let held = now.holder_identity.as_deref().unwrap_or_default();
+            let other = !held.is_empty() && now.holder_identity != before.holder_identity;
+            Ok(other.then_some(now))
+        })
+        .await
+    }
+
+    /// Creates VMs and waits until the host with this number has finished them.
+    async fn finishes(&self, number: u32, range: std::ops::Range<usize>) -> Result<()> {
+        self.vms.create(range.clone(), 0).await?;
+        let what = format!("{range:?} are finished by {number}");
+        self.vms
+            .until(&what, |vms| {
+                let mut range = range.clone();
+                range.all(|at| {
+                    vms.get(&Vms::name(at))
+                        .is_some_and(|vm| finished(vm, number))
+                })
+            })
+            .await?;
+        Ok(())
+    }
+}
+
+fn finished(vm: &Vm, number: u32) -> bool {
+    vm.complete() && vm.stamp == Some(number)
+}
+
+fn writes(request: &Request) -> bool {
+    request.writes(PLURAL)
+}
+
+/// Whether this gives the Lease back.
+fn gives_back(request: &Request) -> bool {
+    request.method == "PUT"
+        && request.concerns("leases")
+        && request.json().pointer("/spec/holderIdentity") == Some(&Value::from(""))
+}
+
+impl Candidate {
+    async fn leads(&self) -> Result<()> {
+        let labels = [("name", ID)];
+        self.host.until_metric(LEADS, &labels, 1.0).await?;
+        Ok(())
+    }
+
+    async fn says_it_leads(&self) -> Result<bool> {
+        let metrics = self.host.metrics().await?;
+        ensure!(metrics.has(LEADS, &[("name", ID)]), "there is no {LEADS}");
+        Ok(metrics.sum(LEADS, &[]) > 0.0)
+    }
+
+    /// How many VMs its store holds.
+    async fn has_seen(&self, n: usize) -> Result<()> {
+        let store = "vmhost_store_objects";
+        self.host.until_metric(store, &[], n as f64).await?;
+        Ok(())
+    }
+
+    async fn is_ready(&self) -> Result<bool> {
+        Ok(self.host.probe("/readyz").await?.0 == 200)
+    }
+
+    /// Stops the process and waits until each of its threads stands still: `kill` returns earlier.
+    async fn stop(&self) -> Result<()> {
+        self.signal("STOP")?;
+        let tasks = format!("/proc/{}/task", self.host.id());
+        eventually("the process stands still", async || {
+            for task in std::fs::read_dir(&tasks)? {
+                let stat = std::fs::read_to_string(task?.path().join("stat"))?;
+                // The state is behind the name, which may hold anything.
+                let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+                if !state.is_some_and(|state| state.starts_with('T')) {
+                    return Ok(None);
+                }
+            }
+            Ok(Some(()))
+        })
+        .await
+    }
+
+    fn signal(&self, name: &str) -> Result<()> {
+        let status = Command::new("kill")
+            .arg(format!("-{name}"))
+            .arg(self.host.id().to_string())
+            .status()
+            .context("running kill")?;
+        ensure!(status.success(), "kill -{name}: {status}");
+        Ok(())
+    }
+}
+
+both_servers!(one_works_and_hands_over_when_it_ends);
+async fn one_works_and_hands_over_when_it_ends(server: &TestServer) -> Result<()> {
+    let pair = Pair::new(server, LONG).await?;
+    let (first, second) = pair.start(Mode::Keep).await?;
+    let before = pair.lease().await?;
+    pair.finishes(1, 0..20).await?;
+    second.has_seen(20).await?;
+    ensure!(second.is_ready().await?, "a standby is ready");
+    ensure!(
+        second.proxy.requests_where(writes).is_empty(),
+        "a standby has written"
+    );
+
+    let turns = second.host.metrics().await?;
+    ensure!(
+        turns.sum("controller_runtime_reconcile_total", &[]) == 0.0,
+        "a standby has worked"
+    );
+
+    // It ends with a write under way: that one is finished before the lease is given back.
+    let hold = first.proxy.hold(writes);
+    pair.vms.create(20..21, 0).await?;
+    hold.reached(1).await?;
+    first.host.sigterm()?;
+    first.host.wait_for_line("shutting down").await?;
+    hold.release();
+    let exit = first.host.wait_exit().await?;
+    ensure!(exit.status.success(), "{:?}", exit.output);
+    let last = first.proxy.requests_where(writes).pop();
+    let last = last.context("it has written")?;
+    let given_back = first.proxy.requests_where(gives_back).pop();
+    let given_back = given_back.context("it has not given the lease back")?;
+    ensure!(last.ended < given_back.began, "given back too early");
+    ensure!(given_back.json().pointer("/spec/leaseDurationSeconds") == Some(&Value::from(1)));
+
+    second.leads().await?;
+    pair.finishes(2, 21..40).await?;
+    let now = pair.lease().await?;
+    ensure!(now.holder_identity != before.holder_identity);
+    ensure!(
+        (before.lease_transitions, now.lease_transitions) == (Some(0), Some(1)),
+        "{before:?} {now:?}"
+    );
+    let vm = pair.vms.get(&Vms::name(20)).await?.context("it is there")?;
+    ensure!(finished(&vm, 1), "{vm:?}");
+    Ok(())
+}
+
+both_servers!(a_killed_leader_is_replaced);
+async fn a_killed_leader_is_replaced(server: &TestServer) -> Result<()> {
+    let pair = Pair::new(server, SHORT).await?;
+    let (first, second) = pair.start(Mode::Keep).await?;
+    first
+        .host
+        .wait_for_line("may land after another host's first")
+        .await?;
+    pair.finishes(1, 0..10).await?;
+    let before = pair.lease().await?;
+    first.host.kill9();
+    pair.finishes(2, 10..20).await?;
+    ensure!(second.says_it_leads().await?);
+    let now = pair.until_held_by_another(&before).await?;
+    ensure!(now.lease_transitions == Some(1), "{now:?}");
+    Ok(())
+}
+
+both_servers!(a_stopped_leader_does_not_write_when_it_goes_on);
+async fn a_stopped_leader_does_not_write_when_it_goes_on(server: &TestServer) -> Result<()> {
+    let pair = Pair::new(server, SHORT).await?;
+    let (first, second) = pair.start(Mode::Twice).await?;
+    pair.finishes(1, 0..10).await?;
+    let before = pair.lease().await?;
+
+    // It is stopped between the two effects of a turn: the answer to the first waits for it.
+    let hold = first.proxy.hold(writes);
+    pair.vms.create(10..11, 0).await?;
+    hold.reached(1).await?;
+    first.stop().await?;
+    hold.release();
+    let half = Vms::name(10);
+    pair.vms
+        .until_one(&half, "the first effect is done", |vm| finished(vm, 1))
+        .await?;
+    // What changes meanwhile is the other's.
+    pair.vms.create(11..20, 0).await?;
+    for at in 0..10 {
+        pair.vms.reopen(&Vms::name(at)).await?;
+    }
+    pair.until_held_by_another(&before).await?;
+
+    // At once, so that the turn goes on and not its time-out.
+    first.proxy.forget_requests();
+    first.signal("CONT")?;
+    first.host.wait_for_line("lost the leader lease").await?;
+    first.has_seen(20).await?;
+    ensure!(!first.says_it_leads().await?, "it still says that it leads");
+    ensure!(first.is_ready().await?, "it stands by");
+    // Its stores are up to date, and what came meanwhile or comes later passes it by.
+    pair.vms
+        .until("the other finishes all but one", |vms| {
+            let mut others = (0..20).filter(|at| *at != 10);
+            others.all(|at| vms.get(&Vms::name(at)).is_some_and(|vm| finished(vm, 2)))
+        })
+        .await?;
+    pair.finishes(2, 20..25).await?;
+    first.has_seen(25).await?;
+    let wrote = first.proxy.requests_where(writes);
+    ensure!(wrote.is_empty(), "it wrote without the lease: {wrote:?}");
+    let vm = pair.vms.get(&half).await?.context("it is there")?;
+    ensure!(vm.annotation(SECOND).is_none(), "{vm:?}");
+
+    // It has not given up: when the other one is gone, it works again.
+    second.host.kill9();
+    pair.finishes(1, 25..30).await?;
+    ensure!(first.says_it_leads().await?);
+    Ok(())
+}
+
+both_servers!(a_leader_that_is_cut_off_steps_down_and_stays);
+async fn a_leader_that_is_cut_off_steps_down_and_stays(server: &TestServer) -> Result<()> {
+    let pair = Pair::new(server, SHORT).await?;
+    let (first, second) = pair.start(Mode::Keep).await?;
+    pair.finishes(1, 0..5).await?;
+    first.proxy.refuse_connections(true);
+    first.host.wait_for_line("lost the leader lease").await?;
+    second.leads().await?;
+    first.proxy.forget_requests();
+    pair.finishes(2, 5..10).await?;
+    first.proxy.refuse_connections(false);
+    first.has_seen(10).await?;
+    ensure!(first.host.exited()?.is_none(), "it has ended");
+    ensure!(first.proxy.requests_where(writes).is_empty());
+    second.host.sigterm()?;
+    second.host.wait_exit().await?;
+    pair.finishes(1, 10..15).await?;
+    Ok(())
+}
+
+/// What leader election needs, and no more.
+#[test]
+fn the_rights_that_it_needs() {
+    run::real_only(
+        "the_rights_that_it_needs",
+        Default::default(),
+        async |server| {
+            let vms = Vms::install(server).await?;
+            let allow = async |name: &str, rules: Value| -> Result<()> {
+                let client = server.client().await?;
+                let role = json!({ "metadata": { "name": name }, "rules": [rules] });
+                Api::<Role>::namespaced(client.clone(), vms.namespace())
+                    .create(&PostParams::default(), &serde_json::from_value(role)?)
+                    .await?;
+                let group = "rbac.authorization.k8s.io";
+                let binding = json!({
+                    "metadata": { "name": name },
+                    "roleRef": { "apiGroup": group, "kind": "Role", "name": name },
+                    "subjects": [{ "apiGroup": group, "kind": "User", "name": PLAIN_USER }],
+                });
+                Api::<RoleBinding>::namespaced(client, vms.namespace())
+                    .create(&PostParams::default(), &serde_json::from_value(binding)?)
+                    .await?;
+                Ok(())
+            };
+            let work = json!({ "apiGroups": ["cloud.waibizi.com"], "resources": [PLURAL], "verbs": ["list", "watch", "patch"] });
+            allow("work", work).await?;
+            let plain = server
+                .kubeconfig_of(PLAIN_USER)
+                .context("a real server has users")?;
+            let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
+            let host = host::on(&plain)?
+                .namespace(vms.namespace())
+                .plugin(policy.path())
+                .args([
+                    "--leader-elect",
+                    "--leader-election-namespace",
+                    vms.namespace(),
+                ])
+                .ready()
+                .await?;
+            vms.create(0..5, 0).await?;
+            let named = "leader election needs get, create and update on leases";
+            host.wait_for_line(named).await?;
+            host.until_metric("vmhost_store_objects", &[], 5.0).await?;
+            ensure!(vms.list().await?.iter().all(|vm| !vm.complete()));
+            let lead = json!({ "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"] });
+            allow("lead", lead).await?;
+            vms.until_complete(5).await?;
+            host.sigterm()?;
+            ensure!(host.wait_exit().await?.status.success());
+            let leases = Api::<Lease>::namespaced(server.client().await?, vms.namespace());
+            let spec = leases.get("vmhost").await?.spec.context("a spec")?;
+            ensure!(spec.holder_identity.as_deref() == Some(""), "{spec:?}");
+            ensure!(spec.lease_duration_seconds == Some(1), "{spec:?}");
+            Ok(())
+        },
+    );
+}
