@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::delete::{self, Policy};
 use crate::kinds::{Kind, Target};
 use crate::schema::Cause;
 use crate::state::Inner;
 use crate::store::Key;
-use crate::{delete, meta, write};
+use crate::{meta, write};
 
 /// Where they lie.
 pub(crate) const STORAGE: &str = "apiextensions.k8s.io/customresourcedefinitions";
@@ -100,7 +101,7 @@ pub(crate) fn empty(inner: &mut Inner, name: &str, now: &str) {
                 .map(|(k, o)| (k.clone(), o.clone()))
                 .collect();
             for (key, object) in objects {
-                delete::end(inner, &kind, &key, &object, now);
+                delete::end(inner, &kind, &key, &object, now, Policy::Unsaid);
             }
             after_remove(inner, &kind);
         }

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::kinds::{Kind, Target};
+use crate::owners::{FOREGROUND, ORPHAN};
 use crate::selector::Selector;
 use crate::state::Inner;
 use crate::status::{ApiError, NOT_SUPPORTED, cause};
@@ -14,15 +15,47 @@ use crate::write::Call;
 use crate::{crd, meta, namespace};
 
 /// The body of a DELETE.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct DeleteOptions {
     pub preconditions: Option<Preconditions>,
     pub propagation_policy: Option<String>,
+    /// The older form of the policy.
+    pub orphan_dependents: Option<bool>,
     pub dry_run: Option<Vec<String>>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// What becomes of the dependents of an object that is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// The object's finalizers say; without them as [`Policy::Background`].
+    Unsaid,
+    /// They go after it.
+    Background,
+    /// They go before it.
+    Foreground,
+    /// They stay.
+    Orphan,
+}
+
+impl Policy {
+    /// The finalizers of an object that is deleted with this policy.
+    fn finalizers(self, live: &Value) -> Vec<Value> {
+        let list = meta::get(live, "finalizers").and_then(Value::as_array);
+        let mut list = list.cloned().unwrap_or_default();
+        if self != Policy::Unsaid {
+            list.retain(|f| f != FOREGROUND && f != ORPHAN);
+        }
+        match self {
+            Policy::Foreground => list.push(json!(FOREGROUND)),
+            Policy::Orphan => list.push(json!(ORPHAN)),
+            Policy::Unsaid | Policy::Background => {}
+        }
+        list
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Preconditions {
     pub uid: Option<String>,
@@ -30,12 +63,18 @@ pub(crate) struct Preconditions {
 }
 
 impl DeleteOptions {
-    pub fn parse(body: &[u8]) -> Result<DeleteOptions, ApiError> {
-        if body.iter().all(u8::is_ascii_whitespace) {
-            return Ok(DeleteOptions::default());
+    /// Reads a body; `query` is what the request's address says, which counts when there is none.
+    pub fn parse(body: &[u8], query: &DeleteOptions) -> Result<DeleteOptions, ApiError> {
+        let options: DeleteOptions = if body.iter().all(u8::is_ascii_whitespace) {
+            query.clone()
+        } else {
+            serde_yaml_ng::from_slice(body).map_err(|e| ApiError::bad_request(e.to_string()))?
+        };
+        if options.orphan_dependents.is_some() && options.propagation_policy.is_some() {
+            return Err(ApiError::bad_request(
+                "orphanDependents and propagationPolicy cannot be both set",
+            ));
         }
-        let options: DeleteOptions =
-            serde_yaml_ng::from_slice(body).map_err(|e| ApiError::bad_request(e.to_string()))?;
         match options.propagation_policy.as_deref() {
             None | Some("" | "Background" | "Foreground" | "Orphan") => Ok(options),
             Some(other) => {
@@ -48,6 +87,15 @@ impl DeleteOptions {
                     &causes,
                 ))
             }
+        }
+    }
+
+    fn policy(&self) -> Policy {
+        match (self.propagation_policy.as_deref(), self.orphan_dependents) {
+            (Some("Orphan"), _) | (_, Some(true)) => Policy::Orphan,
+            (Some("Foreground"), _) => Policy::Foreground,
+            (Some("Background"), _) | (_, Some(false)) => Policy::Background,
+            _ => Policy::Unsaid,
         }
     }
 
@@ -85,37 +133,20 @@ pub(crate) fn delete(
             "this namespace may not be deleted",
         ));
     }
+    let policy = options.policy();
     if options.dry(call) {
-        return Ok(if meta::has_finalizers(&live) {
-            Deleted::Waiting(call.target.view(&live))
-        } else {
+        return Ok(if policy.finalizers(&live).is_empty() {
             Deleted::Gone(success(call.target, call.name, &live))
+        } else {
+            Deleted::Waiting(call.target.view(&live))
         });
     }
-    match &*kind.storage {
-        namespace::STORAGE => {
-            let marked = mark(
-                inner,
-                kind,
-                &call.key(),
-                &live,
-                call.now,
-                namespace::terminate,
-            );
-            namespace::empty(inner, call.name, call.now);
-            return Ok(Deleted::Waiting(call.target.view(&marked)));
-        }
-        crd::STORAGE => {
-            let marked = mark(inner, kind, &call.key(), &live, call.now, crd::terminate);
-            crd::empty(inner, call.name, call.now);
-            return Ok(Deleted::Waiting(call.target.view(&marked)));
-        }
-        _ => {}
-    }
-    Ok(match end(inner, kind, &call.key(), &live, call.now) {
-        Some(waiting) => Deleted::Waiting(call.target.view(&waiting)),
-        None => Deleted::Gone(success(call.target, call.name, &live)),
-    })
+    Ok(
+        match end(inner, kind, &call.key(), &live, call.now, policy) {
+            Some(waiting) => Deleted::Waiting(call.target.view(&waiting)),
+            None => Deleted::Gone(success(call.target, call.name, &live)),
+        },
+    )
 }
 
 /// Deletes everything that a selector matches, and returns what was there.
@@ -186,22 +217,42 @@ fn success(target: &Target, name: &str, live: &Value) -> Value {
     json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details })
 }
 
-/// Ends an object: it is removed, or marked if finalizers hold it. What is returned is still there.
+/// Ends an object: it is removed, or marked if finalizers hold it. What is returned is still there, or was when its
+/// own end began.
 pub(crate) fn end(
     inner: &mut Inner,
     kind: &Kind,
     key: &Key,
     live: &Object,
     now: &str,
+    policy: Policy,
 ) -> Option<Object> {
-    if !meta::has_finalizers(live) {
-        remove(inner, kind, key, Value::clone(live));
+    match &*kind.storage {
+        namespace::STORAGE => {
+            let marked = mark(inner, kind, key, live, now, namespace::terminate);
+            namespace::empty(inner, &key.name, now);
+            return Some(marked);
+        }
+        crd::STORAGE => {
+            let marked = mark(inner, kind, key, live, now, crd::terminate);
+            crd::empty(inner, &key.name, now);
+            return Some(marked);
+        }
+        _ => {}
+    }
+    let finalizers = policy.finalizers(live);
+    if finalizers.is_empty() {
+        let mut last = Value::clone(live);
+        meta::set(&mut last, "finalizers", None);
+        remove(inner, kind, key, last);
         return None;
     }
-    Some(mark(inner, kind, key, live, now, |_| {}))
+    Some(mark(inner, kind, key, live, now, |new| {
+        meta::set(new, "finalizers", Some(json!(finalizers)));
+    }))
 }
 
-/// Sets the deletion time stamp, once.
+/// Sets the deletion time stamp, once, and whatever else changes.
 fn mark(
     inner: &mut Inner,
     kind: &Kind,
@@ -210,18 +261,20 @@ fn mark(
     now: &str,
     also: impl FnOnce(&mut Value),
 ) -> Object {
-    if meta::is_deleting(live) {
-        return live.clone();
-    }
     let mut new = Value::clone(live);
-    meta::set(&mut new, "deletionTimestamp", Some(json!(now)));
-    if kind.namespaced || kind.custom {
-        meta::set(&mut new, "deletionGracePeriodSeconds", Some(json!(0)));
-    }
-    if let Some(generation) = meta::get(live, "generation").and_then(Value::as_i64) {
-        meta::set(&mut new, "generation", Some(json!(generation + 1)));
+    if !meta::is_deleting(live) {
+        meta::set(&mut new, "deletionTimestamp", Some(json!(now)));
+        if kind.namespaced || kind.custom {
+            meta::set(&mut new, "deletionGracePeriodSeconds", Some(json!(0)));
+        }
+        if let Some(generation) = meta::get(live, "generation").and_then(Value::as_i64) {
+            meta::set(&mut new, "generation", Some(json!(generation + 1)));
+        }
     }
     also(&mut new);
+    if new == **live {
+        return live.clone();
+    }
     inner.store.put(&kind.storage, key.clone(), new)
 }
 

@@ -247,7 +247,7 @@ impl Front {
             (None, None, &Method::DELETE) if !everywhere => {
                 allowed("deletecollection")?;
                 let view = view(true)?;
-                let deleting = delete_options(headers, body)?;
+                let deleting = delete_options(headers, &options, body)?;
                 options.check_list()?;
                 let selector =
                     Selector::parse(target, &options.label_selector, &options.field_selector)?;
@@ -266,7 +266,7 @@ impl Front {
             (None, Some(_), &Method::DELETE) => {
                 allowed("delete")?;
                 let view = view(false)?;
-                let deleting = delete_options(headers, body)?;
+                let deleting = delete_options(headers, &options, body)?;
                 match self
                     .state
                     .write(|inner| delete::delete(inner, &call, &deleting))?
@@ -325,8 +325,10 @@ impl Front {
                     }
                     Method::PATCH => {
                         let read = Patch::parse(target, &negotiate::body_type(headers), body)?;
-                        self.state
-                            .write(|inner| scale::write(inner, &call, scale::patched(&read)))?
+                        self.state.write(|inner| match &read {
+                            Patch::Apply(scale) => scale::apply(inner, &call, scale),
+                            other => scale::write(inner, &call, scale::patched(other)),
+                        })?
                     }
                     _ => return Err(ApiError::method_not_allowed()),
                 };
@@ -368,13 +370,22 @@ fn read_body(target: &Target, headers: &HeaderMap, body: &[u8]) -> Result<Value,
     }
 }
 
-fn delete_options(headers: &HeaderMap, body: &[u8]) -> Result<DeleteOptions, ApiError> {
+fn delete_options(
+    headers: &HeaderMap,
+    options: &Options,
+    body: &[u8],
+) -> Result<DeleteOptions, ApiError> {
+    let query = DeleteOptions {
+        propagation_policy: options.propagation.clone(),
+        orphan_dependents: options.orphan,
+        ..DeleteOptions::default()
+    };
     match negotiate::body_type(headers).as_str() {
-        "application/json" | "application/yaml" => DeleteOptions::parse(body),
-        _ if body.is_empty() => Ok(DeleteOptions::default()),
+        "application/json" | "application/yaml" => DeleteOptions::parse(body, &query),
+        _ if body.is_empty() => DeleteOptions::parse(body, &query),
         protobuf::MEDIA => {
             let options = protobuf::delete_options(body)?;
-            DeleteOptions::parse(options.to_string().as_bytes())
+            DeleteOptions::parse(options.to_string().as_bytes(), &query)
         }
         _ => Err(ApiError::unsupported_media_type(
             "application/json, application/yaml",

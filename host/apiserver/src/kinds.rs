@@ -4,13 +4,14 @@
 //! versions and groups that share its storage. Must not know requests, or how a CustomResourceDefinition is checked.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::fill::Fill;
 use crate::jsonpath::JsonPath;
 use crate::schema::{self, Schema};
 use crate::store::Object;
@@ -43,8 +44,12 @@ pub(crate) struct Kind {
     pub has_generation: bool,
     /// Not stored: a create is answered with the object and these fields merged into it.
     pub answer: Option<Value>,
-    /// Fields that an object gets when it has none.
-    pub defaults: Map<String, Value>,
+    /// Fields that an object gets when it has none, within objects too.
+    pub defaults: Value,
+    /// What else the kind's own code fills in.
+    pub fill: Fill,
+    /// A change of the annotations advances the generation, too.
+    pub annotations_are_content: bool,
     /// Maps of texts that are taken into maps of bytes: (texts, bytes).
     pub encoded: Vec<(String, String)>,
     /// Names that may not be deleted.
@@ -105,6 +110,20 @@ pub(crate) enum Show {
     Count,
     /// `kind/name` of an object reference.
     Reference,
+    /// How many the first path finds, of how many the second does; numbers count as themselves.
+    Ratio,
+    /// The numbers found, added; 0 if there are none.
+    Sum,
+    /// Everything found, with commas.
+    Join,
+    /// The same, but `<none>` instead of nothing.
+    OrNone,
+    /// A label selector as text.
+    Selector,
+    /// `80/TCP`
+    Ports,
+    /// `10.1.2.3:80`
+    Endpoints,
 }
 
 /// A kind in one of its versions: what a path names.
@@ -194,9 +213,7 @@ impl Target {
                 bytes[key] = Value::String(STANDARD.encode(text.as_str().unwrap_or_default()));
             }
         }
-        for (field, value) in &self.kind.defaults {
-            map.entry(field.clone()).or_insert_with(|| value.clone());
-        }
+        default_within(object, &self.kind.defaults);
     }
 
     fn rename<'a>(
@@ -211,6 +228,21 @@ impl Target {
             let (from, to) = way((here, there));
             if let Some(value) = map.remove(from) {
                 map.insert(to.to_owned(), value);
+            }
+        }
+    }
+}
+
+/// Fills in what is missing, in every object that both have.
+fn default_within(object: &mut Value, defaults: &Value) {
+    let (Value::Object(map), Value::Object(defaults)) = (object, defaults) else {
+        return;
+    };
+    for (field, value) in defaults {
+        match map.get_mut(field) {
+            Some(there) => default_within(there, value),
+            None => {
+                map.insert(field.clone(), value.clone());
             }
         }
     }
@@ -252,7 +284,13 @@ struct Row {
     has_generation: bool,
     answer: Option<Value>,
     #[serde(default)]
-    defaults: Map<String, Value>,
+    defaults: Value,
+    #[serde(default)]
+    fill: Fill,
+    #[serde(default)]
+    annotations_are_content: bool,
+    scale: Option<ScaleRow>,
+    warning: Option<String>,
     #[serde(default)]
     encoded: BTreeMap<String, String>,
     #[serde(default)]
@@ -281,6 +319,24 @@ struct ColumnRow {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScaleRow {
+    spec: String,
+    status: String,
+    selector: String,
+}
+
+impl ScaleRow {
+    fn read(&self) -> Option<Scale> {
+        Some(Scale {
+            spec: JsonPath::parse(&self.spec)?,
+            status: JsonPath::parse(&self.status)?,
+            selector: JsonPath::parse(&self.selector),
+        })
+    }
+}
+
+#[derive(Deserialize)]
 #[serde(untagged)]
 enum SelectableRow {
     Same(String),
@@ -299,11 +355,14 @@ pub(crate) const ALL_VERBS: [&str; 8] = [
     "watch",
 ];
 
-/// The built-in kinds.
-pub(crate) fn builtin() -> Vec<Kind> {
-    // The table is part of the program; a test reads it, so this cannot come out empty.
-    let rows: Vec<Row> = serde_json::from_str(include_str!("kinds.json")).unwrap_or_default();
-    rows.into_iter().map(kind_of).collect()
+/// The built-in kinds. Read once: their schemas are large, and tests make many clusters.
+pub(crate) fn builtin() -> Vec<Arc<Kind>> {
+    static KINDS: LazyLock<Vec<Arc<Kind>>> = LazyLock::new(|| {
+        // The table is part of the program; a test reads it, so this cannot come out empty.
+        let rows: Vec<Row> = serde_json::from_str(include_str!("kinds.json")).unwrap_or_default();
+        rows.into_iter().map(|row| Arc::new(kind_of(row))).collect()
+    });
+    KINDS.clone()
 }
 
 fn kind_of(row: Row) -> Kind {
@@ -342,9 +401,9 @@ fn kind_of(row: Row) -> Kind {
         schema,
         columns: columns.collect(),
         status: row.status,
-        scale: None,
+        scale: row.scale.as_ref().and_then(ScaleRow::read),
         selectable: selectable.collect(),
-        warning: None,
+        warning: row.warning,
     };
     let all = || ALL_VERBS.iter().map(|v| (*v).to_owned()).collect();
     Kind {
@@ -372,6 +431,8 @@ fn kind_of(row: Row) -> Kind {
         has_generation: row.has_generation,
         answer: row.answer,
         defaults: row.defaults,
+        fill: row.fill,
+        annotations_are_content: row.annotations_are_content,
         encoded: row.encoded.into_iter().collect(),
         protected: row.protected,
         unnamed_rows: row.unnamed_rows,

@@ -4,8 +4,9 @@
 //! ([`Server`]). It must not know controllers, plugins or WebAssembly: whatever speaks to it is a Kubernetes client.
 //!
 //! Kinds are data (`kinds.json`, and CustomResourceDefinitions at run time); no handler names a kind, except for the
-//! two that act on others: namespaces and CustomResourceDefinitions. What is not served is refused with the `Status`
-//! that a real server would send, never answered with a wrong success.
+//! two that act on others: namespaces and CustomResourceDefinitions. What a few kinds compute for themselves (addresses
+//! of services, classes of pods) is asked for in that data and done in `fill`. What is not served is refused with the
+//! `Status` that a real server would send, never answered with a wrong success.
 //!
 //! # How a write goes
 //! ```text
@@ -16,20 +17,29 @@
 //! Everything from the read of the live object to the store is one function under one lock: no write is ever retried,
 //! and none is seen half done. A watch holds no queue; it is a position in the store's bounded history.
 //!
+//! Owner references are followed as kube-controller-manager does: every write keeps an index of them (`owners`), and
+//! what a write leaves without an owner is deleted by the running front, some objects at a time (`collect`).
+//!
 //! # What differs from a real server
 //! - One token, no access control: every review is answered "allowed".
-//! - No controllers: owner references are kept and not followed, so nothing is garbage collected.
+//! - No controllers but the garbage collector: a Deployment makes no ReplicaSet, nothing runs a Pod or fills Endpoints.
+//! - Deletion has no grace period. The policy of a deletion counts for neither namespaces nor definitions, and an owner
+//!   of a kind that is not served counts as there, also when the kind comes later.
+//! - Built-in kinds are checked by their schema: rules between fields (a selector and its template) and most immutable
+//!   fields are not enforced, amounts (`cpu: 0.5`) are kept as they are written, and services get no node ports.
 //! - Namespaces and definitions end within the request that deletes them, unless finalizers hold them.
 //! - Answers are JSON (OpenAPI v2 apart); bodies may be protobuf for the built-in kinds, less definitions.
 //! - No admission, no conversion by webhooks, no CEL rules, no watches of single objects by `/watch/` paths.
 
 mod answer;
 mod apply;
+mod collect;
 mod crd;
 mod delete;
 mod discovery;
 mod encode;
 mod error;
+mod fill;
 mod front;
 mod jsonpath;
 mod kinds;
@@ -37,6 +47,7 @@ mod meta;
 mod namespace;
 mod negotiate;
 mod openapi;
+mod owners;
 mod patch;
 mod protobuf;
 mod read;

@@ -4,11 +4,12 @@
 
 use serde_json::{Value, json};
 
+use crate::delete::{self, Policy};
 use crate::kinds::Target;
+use crate::meta;
 use crate::state::Inner;
 use crate::status::ApiError;
 use crate::store::Key;
-use crate::{delete, meta};
 
 /// Where they lie.
 pub(crate) const STORAGE: &str = "/namespaces";
@@ -74,7 +75,7 @@ pub(crate) fn empty(inner: &mut Inner, name: &str, now: &str) {
             continue;
         };
         if let Some(live) = inner.store.get(&storage, &key).cloned() {
-            delete::end(inner, kind, &key, &live, now);
+            delete::end(inner, kind, &key, &live, now, Policy::Background);
         }
     }
     after_remove(inner, name);
@@ -91,10 +92,7 @@ pub(crate) fn after_remove(inner: &mut Inner, name: &str) {
     else {
         return;
     };
-    if !meta::is_deleting(&live)
-        || meta::has_finalizers(&live)
-        || !inner.store.in_namespace(name).is_empty()
-    {
+    if !meta::is_deleting(&live) || meta::has_finalizers(&live) || !inner.store.is_empty(name) {
         return;
     }
     let mut last = Value::clone(&live);

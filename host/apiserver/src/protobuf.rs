@@ -2,6 +2,10 @@
 //!
 //! Owns their envelope, and the way from the wire to JSON by a table of fields (`protobuf.json`). Answers are JSON
 //! always. A field that the table lacks is refused: nothing of a body is ever left out in silence.
+//!
+//! The table is generated from the tags of k8s.io/api's types. A field reads `name kind`, where the kind is `string` if
+//! it is left out, `[]` makes a list, `?` stands for a field that Go sends even when it is not set (its zero is left
+//! out), `!` for a text that may be empty, and `inline` for a message whose fields are the outer one's in JSON.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -133,21 +137,47 @@ fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>,
         let field = table
             .get(&number)
             .ok_or_else(|| bad(format!("{name} has an unknown field {number}")))?;
+        if let (Some(kind), Wire::Bytes(bytes)) = (field.strip_prefix("inline "), &wire) {
+            object.extend(message(kind, bytes, depth + 1)?);
+            continue;
+        }
         let (field, kind) = field.split_once(' ').unwrap_or((field, "string"));
         if let Some(item) = kind.strip_prefix("[]") {
             let list = object.entry(field).or_insert_with(|| json!([]));
             if let (Some(value), Some(list)) = (value(item, &wire, depth)?, list.as_array_mut()) {
                 list.push(value);
             }
-        } else if let "map" | "bytesmap" = kind {
-            let item = if kind == "map" { "string" } else { "bytes" };
+        } else if let "map" | "bytesmap" | "quantitymap" = kind {
+            let item = match kind {
+                "map" => "string",
+                "bytesmap" => "bytes",
+                _ => "quantity",
+            };
             let (key, value) = entry(item, &wire, depth)?;
             object.entry(field).or_insert_with(|| json!({}))[key] = value;
-        } else if let Some(value) = value(kind, &wire, depth)?.filter(|v| v != &json!("")) {
+        } else if let Some(value) = set_value(kind, &wire, depth)? {
             object.insert(field.to_owned(), value);
         }
     }
     Ok(object)
+}
+
+/// The value of a field, unless it is only there because Go has no way to leave it out.
+fn set_value(kind: &str, wire: &Wire<'_>, depth: usize) -> Result<Option<Value>, ApiError> {
+    if let Some(kind) = kind.strip_suffix('!') {
+        return value(kind, wire, depth);
+    }
+    let (kind, may_be_unset) = kind
+        .strip_suffix('?')
+        .map_or((kind, false), |kind| (kind, true));
+    let unset = |value: &Value| match value {
+        Value::String(text) => text.is_empty(),
+        Value::Bool(false) => may_be_unset,
+        Value::Number(number) => may_be_unset && number.as_i64() == Some(0),
+        Value::Object(map) => may_be_unset && map.is_empty(),
+        _ => false,
+    };
+    Ok(value(kind, wire, depth)?.filter(|value| !unset(value)))
 }
 
 fn entry(item: &str, wire: &Wire<'_>, depth: usize) -> Result<(String, Value), ApiError> {
@@ -174,6 +204,11 @@ fn value(kind: &str, wire: &Wire<'_>, depth: usize) -> Result<Option<Value>, Api
         ("time" | "microtime", Wire::Bytes(bytes)) => {
             time(bytes, kind == "microtime")?.map(Value::String)
         }
+        ("quantity", Wire::Bytes(bytes)) => match fields(bytes)?.first() {
+            Some((1, Wire::Bytes(text))) => Some(json!(utf8(text)?)),
+            _ => None,
+        },
+        ("intorstring", Wire::Bytes(bytes)) => Some(int_or_string(bytes)?),
         ("json", Wire::Bytes(bytes)) => match fields(bytes)?.first() {
             Some((1, Wire::Bytes(raw))) => Some(serde_json::from_slice(raw).map_err(bad)?),
             _ => None,
@@ -181,6 +216,20 @@ fn value(kind: &str, wire: &Wire<'_>, depth: usize) -> Result<Option<Value>, Api
         (name, Wire::Bytes(bytes)) => Some(Value::Object(message(name, bytes, depth + 1)?)),
         (name, Wire::Number(_)) => return Err(bad(format!("a number is no {name}"))),
     })
+}
+
+/// `intstr.IntOrString`: which of the two it is, the number, the text.
+fn int_or_string(bytes: &[u8]) -> Result<Value, ApiError> {
+    let (mut is_text, mut number, mut text) = (false, 0, "");
+    for field in fields(bytes)? {
+        match field {
+            (1, Wire::Number(n)) => is_text = n == 1,
+            (2, Wire::Number(n)) => number = n.cast_signed(),
+            (3, Wire::Bytes(bytes)) => text = utf8(bytes)?,
+            _ => return Err(bad("an int-or-string has an unknown field")),
+        }
+    }
+    Ok(if is_text { json!(text) } else { json!(number) })
 }
 
 /// Seconds and nanoseconds since 1970 as text; an empty message is no time.
@@ -230,7 +279,10 @@ mod tests {
     #[test]
     fn every_message_of_the_table_is_there() {
         assert!(knows("v1", "Namespace") && knows("coordination.k8s.io/v1", "Lease"));
-        const PLAIN: [&str; 9] = [
+        const PLAIN: [&str; 12] = [
+            "quantity",
+            "quantitymap",
+            "intorstring",
             "string",
             "bytes",
             "bool",
@@ -244,7 +296,8 @@ mod tests {
         for (name, fields) in MESSAGES.iter() {
             for field in fields.values() {
                 let kind = field.split_once(' ').map_or("string", |(_, kind)| kind);
-                let kind = kind.trim_start_matches("[]");
+                let kind = field.strip_prefix("inline ").unwrap_or(kind);
+                let kind = kind.trim_start_matches("[]").trim_end_matches(['?', '!']);
                 assert!(
                     PLAIN.contains(&kind) || MESSAGES.contains_key(kind),
                     "{name}: {field}"
@@ -285,13 +338,44 @@ mod tests {
     }
 
     #[test]
+    fn what_go_always_sends_is_left_out_and_what_is_set_is_kept() {
+        // replicas, a pointer, is 0; minReadySeconds, a number, too; the strategy is empty.
+        let port = [vec![8, 0, 16, 80], bytes(3, b"")].concat();
+        let secret = [bytes(2, b"key"), bytes(1, &bytes(1, b"creds"))].concat();
+        let from = bytes(4, &secret);
+        let env = [bytes(1, b"A"), bytes(3, &from)].concat();
+        let limits = [bytes(1, b"cpu"), bytes(2, &bytes(1, b"1"))].concat();
+        let get = [bytes(1, b"/"), bytes(2, &port)].concat();
+        let probe = [bytes(1, &bytes(2, &get)), vec![16, 0]].concat();
+        let container = [
+            bytes(1, b"c"),
+            bytes(7, &env),
+            bytes(8, &bytes(1, &limits)),
+            bytes(10, &probe),
+        ]
+        .concat();
+        let template = [bytes(1, b""), bytes(2, &bytes(2, &container))].concat();
+        let spec = [vec![8, 0], bytes(3, &template), bytes(4, b""), vec![40, 0]].concat();
+        let deployment = object(&wrap("apps/v1", "Deployment", &bytes(2, &spec))).unwrap();
+        let container = json!({
+            "name": "c",
+            "env": [{ "name": "A", "valueFrom": { "secretKeyRef": { "name": "creds", "key": "key" } } }],
+            "resources": { "limits": { "cpu": "1" } },
+            "livenessProbe": { "httpGet": { "path": "/", "port": 80 } },
+        });
+        let expected =
+            json!({ "replicas": 0, "template": { "spec": { "containers": [container] } } });
+        assert_eq!(deployment["spec"], expected);
+    }
+
+    #[test]
     fn what_is_no_good_is_refused() {
         let unknown = wrap("v1", "ConfigMap", &bytes(9, b"x"));
         for body in [
             &b"{}"[..],
             b"k8s\0\x0a",
             b"k8s\0\xff\xff",
-            &wrap("v1", "Pod", b""),
+            &wrap("v1", "Node", b""),
             &unknown,
         ] {
             assert_eq!(object(body).unwrap_err().code, 400);

@@ -29,7 +29,7 @@ pub(crate) struct Group {
 
 impl Registry {
     pub fn new() -> Registry {
-        Registry::of_kinds(builtin().into_iter().map(Arc::new).collect())
+        Registry::of_kinds(builtin())
     }
 
     fn of_kinds(kinds: Vec<Arc<Kind>>) -> Registry {
@@ -170,6 +170,14 @@ mod tests {
         assert!(registry.find("events.k8s.io", "v1", "events").is_some());
         assert!(registry.find("events.k8s.io", "v2", "events").is_none());
         for kind in registry.kinds() {
+            let version = &kind.versions[0];
+            let open = version.raw_schema.as_object().is_none_or(|s| s.is_empty());
+            assert!(
+                open || version.schema.is_some(),
+                "{}: {:?}",
+                kind.kind,
+                crate::schema::Schema::parse(&version.raw_schema).err()
+            );
             for column in &kind.versions[0].columns {
                 assert!(!column.paths.is_empty(), "{} {}", kind.kind, column.name);
             }

@@ -141,6 +141,9 @@ pub(crate) struct Options {
     pub validation: Validation,
     pub force: bool,
     pub include_object: Option<String>,
+    /// What a DELETE says here and not in its body.
+    pub propagation: Option<String>,
+    pub orphan: Option<bool>,
 }
 
 impl Options {
@@ -183,6 +186,8 @@ impl Options {
                 }
                 "force" => options.force = truth(&value),
                 "includeObject" => options.include_object = Some(value),
+                "propagationPolicy" => options.propagation = Some(value),
+                "orphanDependents" => options.orphan = Some(truth(&value)),
                 _ => {}
             }
         }

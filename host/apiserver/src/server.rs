@@ -17,6 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::collect;
 use crate::error::Error;
 use crate::front::{Front, router};
 use crate::state::State;
@@ -143,11 +144,12 @@ impl Drop for Server {
     }
 }
 
-/// Accepts connections until told to stop, then waits for the last of them; or until killed, and drops them all.
+/// Collects garbage and accepts connections until told to stop, then waits for the last of them; or until killed, and drops them all.
 /// When it returns nothing of the front is left that could answer or write.
 async fn accept(listener: TcpListener, tls: TlsAcceptor, front: Front, kill: CancellationToken) {
     let stop = front.stop.clone();
     let mut connections = JoinSet::new();
+    connections.spawn(collect::run(front.state.clone(), stop.clone()));
     let streams = TaskTracker::new();
     loop {
         tokio::select! {

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::json;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::error::Error;
 use crate::meta;
@@ -19,6 +19,7 @@ use crate::tls::Authority;
 pub struct State {
     inner: Mutex<Inner>,
     changed: watch::Sender<u64>,
+    garbage: Notify,
     authority: OnceLock<Authority>,
     token: String,
 }
@@ -66,6 +67,7 @@ impl State {
         Arc::new(State {
             inner: Mutex::new(inner),
             changed,
+            garbage: Notify::new(),
             authority: OnceLock::new(),
             token,
         })
@@ -104,11 +106,20 @@ impl State {
         let before = inner.store.version();
         let result = write(&mut inner);
         let after = inner.store.version();
+        let garbage = inner.store.owners.has_work();
         drop(inner);
+        if garbage {
+            self.garbage.notify_one();
+        }
         if after != before {
             self.changed.send_replace(after);
         }
         result
+    }
+
+    /// Wakes when a write left something for garbage collection to look at.
+    pub(crate) async fn garbage(&self) {
+        self.garbage.notified().await;
     }
 
     /// Wakes when something was written.

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::owners::Owners;
+
 /// A stored object; never changed in place.
 pub(crate) type Object = Arc<Value>;
 
@@ -59,6 +61,8 @@ pub(crate) struct Store {
     history_bytes: usize,
     /// Changes up to and including this version are forgotten.
     compacted: u64,
+    /// Who belongs to whom; follows every write.
+    pub owners: Owners,
 }
 
 impl Store {
@@ -69,6 +73,7 @@ impl Store {
             history: VecDeque::new(),
             history_bytes: 0,
             compacted: 0,
+            owners: Owners::default(),
         }
     }
 
@@ -92,6 +97,12 @@ impl Store {
             .into_iter()
             .flat_map(move |objects| objects.range(start.clone()..))
             .take_while(move |(key, _)| namespace.is_none_or(|n| key.namespace == n))
+    }
+
+    /// Whether nothing lies in a namespace.
+    pub fn is_empty(&self, namespace: &str) -> bool {
+        let mut storages = self.objects.keys();
+        storages.all(|s| self.list(s, Some(namespace)).next().is_none())
     }
 
     /// Everything that lies in a namespace, whatever its kind.
@@ -222,6 +233,8 @@ impl Store {
         new: Option<Object>,
         last: Option<Object>,
     ) {
+        self.owners
+            .follow(storage, &key, old.as_deref(), new.as_deref());
         let size = new.as_deref().or(last.as_deref()).map_or(0, size_of);
         let storage = storage.clone();
         self.history_bytes += size;

@@ -105,8 +105,12 @@ fn property<'a>(schema: &'a Value, key: &str) -> &'a Value {
         .unwrap_or(NONE)
 }
 
-/// The key by which the items of a list are told apart; `None` when they are not.
+/// The key by which the items of a list are told apart; `None` when they are not. A strategic merge knows one key
+/// only, which for some lists is another than an apply's.
 fn list_key(schema: &Value) -> Option<&str> {
+    if let Some(key) = schema.get("x-kubernetes-patch-merge-key") {
+        return key.as_str();
+    }
     let map = schema.get("x-kubernetes-list-type")?.as_str()? == "map";
     schema
         .get("x-kubernetes-list-map-keys")
@@ -118,6 +122,7 @@ fn list_key(schema: &Value) -> Option<&str> {
 fn merge_list(list: &mut Value, items: &[Value], schema: &Value) -> Result<(), ApiError> {
     const NONE: &Value = &Value::Null;
     let kind = schema.get("x-kubernetes-list-type").and_then(Value::as_str);
+    let before = list.as_array().cloned().unwrap_or_default();
     if kind == Some("set") {
         let Value::Array(live) = list else {
             return Ok(());
@@ -127,6 +132,7 @@ fn merge_list(list: &mut Value, items: &[Value], schema: &Value) -> Result<(), A
                 live.push(item.clone());
             }
         }
+        in_order(live, items, &before, None);
         return Ok(());
     }
     let directive =
@@ -165,7 +171,31 @@ fn merge_list(list: &mut Value, items: &[Value], schema: &Value) -> Result<(), A
             (_, None) => return Err(bad(format!("{item} is no object"))),
         }
     }
+    in_order(live, items, &before, Some(key));
     Ok(())
+}
+
+/// Orders what a list has become: the items of the patch as in the patch, the others as they were, and where the two
+/// meet, one of the others goes first only if it stood before already.
+fn in_order(list: &mut Vec<Value>, patch: &[Value], before: &[Value], key: Option<&str>) {
+    let id = |v: &Value| key.and_then(|key| v.get(key)).unwrap_or(v).clone();
+    let ids = |list: &[Value]| list.iter().map(id).collect::<Vec<_>>();
+    let (patch, before) = (ids(patch), ids(before));
+    let place = |ids: &[Value], item: &Value| ids.iter().position(|known| *known == id(item));
+    let (mut patched, mut others): (Vec<Value>, Vec<Value>) = std::mem::take(list)
+        .into_iter()
+        .partition(|item| place(&patch, item).is_some());
+    patched.sort_by_key(|item| place(&patch, item));
+    others.sort_by_key(|item| place(&before, item));
+    let mut others = others.into_iter().peekable();
+    for item in patched {
+        let at = place(&before, &item);
+        while let Some(other) = others.next_if(|other| at.is_some() && place(&before, other) < at) {
+            list.push(other);
+        }
+        list.push(item);
+    }
+    list.extend(others);
 }
 
 /// Puts the items that `order` names into its order; the others follow.
@@ -253,6 +283,6 @@ mod tests {
             &json!({}),
         )
         .unwrap();
-        assert_eq!(object["metadata"]["finalizers"], json!(["a/b", "c/d"]));
+        assert_eq!(object["metadata"]["finalizers"], json!(["c/d", "a/b"]));
     }
 }

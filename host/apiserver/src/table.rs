@@ -2,6 +2,8 @@
 //!
 //! Owns columns and cells. Must not know kinds beyond their columns.
 
+mod many;
+
 use jiff::{SpanRound, Timestamp, Unit};
 use serde_json::{Value, json};
 
@@ -85,6 +87,9 @@ fn row(target: &Target, object: &Value, include: Include) -> Value {
 }
 
 fn cell(column: &Column, object: &Value) -> Value {
+    if let Some(text) = many::cell(column, object) {
+        return text;
+    }
     let found = column.paths.iter().find_map(|path| path.first(object));
     match column.show {
         Show::Count => {
@@ -109,7 +114,7 @@ fn cell(column: &Column, object: &Value) -> Value {
             let part = |name: &str| r.get(name).and_then(Value::as_str).unwrap_or_default();
             json!(format!("{}/{}", part("kind").to_lowercase(), part("name")))
         }),
-        Show::Value => found.map_or(Value::Null, |value| plain_cell(column, value)),
+        _ => found.map_or(Value::Null, |value| plain_cell(column, value)),
     }
 }
 

@@ -1,7 +1,9 @@
 //! The server's semantics, asked of it as a client would, without a socket.
 
+mod builtin;
 mod custom;
 mod discovery;
+mod garbage;
 mod lists;
 mod objects;
 mod patches;

@@ -8,7 +8,7 @@ mod steps;
 use serde_json::{Value, json};
 
 use crate::apply::{Manager, RESET_MAIN, RESET_STATUS, keep_times, track_update};
-use crate::kinds::{Target, join_version};
+use crate::kinds::{Kind, Target, join_version};
 use crate::request::Options;
 use crate::state::Inner;
 use crate::status::{ApiError, INVALID, cause};
@@ -104,11 +104,13 @@ pub(crate) fn create(
     check_type(target, &mut new)?;
     let unknown = meta::decode(&mut new)?;
     if let Some(answer) = &kind.answer {
+        let warnings = shape(call, &mut new, unknown, false)?;
+        prepare(inner, call, None, &mut new)?;
         json_patch::merge(&mut new, answer);
         return Ok(Done {
             code: 201,
             object: new.into(),
-            warnings: Vec::new(),
+            warnings,
         });
     }
     if kind.terminating {
@@ -246,7 +248,9 @@ pub(crate) fn replace(
     prepare(inner, call, Some(&shown), &mut new)?;
     if (kind.custom || kind.has_generation)
         && call.door != Door::Status
-        && !same_content(&shown, &new)
+        && !(same_content(&shown, &new)
+            && (!kind.annotations_are_content
+                || meta::get(&shown, "annotations") == meta::get(&new, "annotations")))
     {
         let generation = meta::get(&shown, "generation")
             .and_then(Value::as_i64)
@@ -274,24 +278,52 @@ pub(crate) fn replace(
     }
     let key = call.key();
     let stored = target.store(new);
-    let object = if meta::is_deleting(&stored)
-        && !meta::has_finalizers(&stored)
-        && !namespace::holds(&stored)
-    {
-        delete::remove(inner, kind, &key, stored)
-    } else {
-        let object = inner.store.put(&kind.storage, key.clone(), stored);
-        crd::after_put(inner, kind, &key);
-        if &*kind.storage == namespace::STORAGE {
-            namespace::after_remove(inner, &key.name);
-        }
-        object
-    };
+    let object = settle(inner, kind, &key, stored);
     Ok(Done {
         code: 200,
         object: target.view(&object),
         warnings,
     })
+}
+
+/// Stores what an object became, or ends it if nothing holds it any longer.
+fn settle(inner: &mut Inner, kind: &Kind, key: &Key, stored: Value) -> Object {
+    if meta::is_deleting(&stored) && !meta::has_finalizers(&stored) && !namespace::holds(&stored) {
+        return delete::remove(inner, kind, key, stored);
+    }
+    let object = inner.store.put(&kind.storage, key.clone(), stored);
+    crd::after_put(inner, kind, key);
+    if &*kind.storage == namespace::STORAGE {
+        namespace::after_remove(inner, &key.name);
+    }
+    object
+}
+
+/// A write of metadata as a controller of a real cluster would make it. `target`: in the stored version.
+pub(crate) fn by_controller(
+    inner: &mut Inner,
+    target: &Target,
+    key: &Key,
+    live: &Object,
+    mut new: Value,
+) {
+    if **live == new {
+        return;
+    }
+    let manager = Manager {
+        name: "kube-controller-manager",
+        api_version: &target.api_version(),
+        subresource: "",
+        reset: RESET_MAIN,
+    };
+    track_update(
+        target.schema(),
+        Some(live),
+        &mut new,
+        &manager,
+        &meta::now(),
+    );
+    settle(inner, &target.kind, key, new);
 }
 
 fn set_or_remove(object: &mut Value, field: &str, value: Option<Value>) {

@@ -166,3 +166,39 @@ async fn a_stop_ends_watches_and_a_kill_cuts_them() {
     server.stop().await;
     assert!(watch.into_body().collect().await.is_ok());
 }
+
+#[tokio::test]
+async fn a_front_collects_what_has_lost_its_owner() {
+    let state = State::new();
+    let server = Server::start(state.clone(), Options::default())
+        .await
+        .unwrap();
+    let addr = server.addr();
+    let client = Config::of(&server, b"http/1.1");
+    let owner = client.json("POST", CMS, &config_map("owner")).await;
+    let child = |name: &str| {
+        let reference = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"] });
+        json!({ "metadata": { "name": name, "ownerReferences": [reference] } }).to_string()
+    };
+    let made = client.json("POST", CMS, &child("child")).await;
+    let version = made["metadata"]["resourceVersion"].as_str().unwrap();
+    let path = format!("{CMS}?watch=true&resourceVersion={version}");
+    // Another front takes over, and finds the work that is left.
+    server.kill().await;
+    let server = Server::start(state, Options::at(addr)).await.unwrap();
+    let mut watch = client.send(client.request("GET", &path, "")).await;
+    client.json("DELETE", &format!("{CMS}/owner"), "").await;
+    let mut gone = Vec::new();
+    let mut text = Vec::new();
+    while gone.len() < 2 {
+        text.extend(watch.frame().await.unwrap().unwrap().into_data().unwrap());
+        while let Some(end) = text.iter().position(|b| *b == b'\n') {
+            let line: Vec<u8> = text.drain(..=end).collect();
+            let event: Value = serde_json::from_slice(&line).unwrap();
+            assert_eq!(event["type"], "DELETED");
+            gone.push(event["object"]["metadata"]["name"].clone());
+        }
+    }
+    assert_eq!(gone, [json!("owner"), json!("child")]);
+    server.stop().await;
+}

@@ -184,6 +184,7 @@ fn session(k: &Kubectl) {
     definitions_and_reads(k);
     writes(k);
     built_in(k);
+    workloads(k);
     k.ok(&["delete", "vm", "public-wx"], "", &["deleted"]);
     k.fails(&["get", "vm", "public-wx"], "", &["NotFound"]);
     subresources(k);
@@ -219,6 +220,148 @@ fn subresources(k: &Kubectl) {
     let seen = k.ok(&["get", "vm", "public-wx", "-o", path], "", &[]);
     assert_eq!(seen, "7 7 2");
     k.ok(&["delete", "vm", "--all"], "", &["deleted"]);
+}
+
+/// What the examples' users do with deployments and what belongs to them.
+fn workloads(k: &Kubectl) {
+    let create = [
+        "create",
+        "deployment",
+        "web",
+        "--image=nginx:1.25",
+        "--replicas=2",
+    ];
+    k.ok(&create, "", &["created"]);
+    k.ok(
+        &["get", "deploy"],
+        "",
+        &["READY", "UP-TO-DATE", "web", "0/2"],
+    );
+    k.ok(
+        &["get", "deploy", "-o", "wide"],
+        "",
+        &["IMAGES", "nginx:1.25", "app=web"],
+    );
+    k.ok(
+        &["scale", "deployment", "web", "--replicas=3"],
+        "",
+        &["scaled"],
+    );
+    let wrong = [
+        "scale",
+        "deploy/web",
+        "--current-replicas=9",
+        "--replicas=1",
+    ];
+    k.fails(&wrong, "", &["Expected replicas to be 9, was 3"]);
+    k.ok(
+        &["set", "image", "deploy/web", "nginx=nginx:1.26"],
+        "",
+        &["image updated"],
+    );
+    k.ok(&["set", "env", "deploy/web", "A=b"], "", &["env updated"]);
+    let path = "jsonpath={.spec.replicas} {.metadata.generation} {.spec.template.spec.containers[0].image}";
+    let seen = k.ok(&["get", "deploy", "web", "-o", path], "", &[]);
+    assert_eq!(seen, "3 4 nginx:1.26");
+    let env = "jsonpath={.spec.template.spec.containers[0].env[0].value}";
+    assert_eq!(k.ok(&["get", "deploy", "web", "-o", env], "", &[]), "b");
+    k.ok(
+        &["expose", "deployment", "web", "--port=80"],
+        "",
+        &["exposed"],
+    );
+    k.ok(
+        &["get", "svc"],
+        "",
+        &["CLUSTER-IP", "web", "10.96.", "80/TCP"],
+    );
+    k.ok(&["run", "one", "--image=busybox"], "", &["created"]);
+    k.ok(&["get", "po"], "", &["one", "0/1", "Pending"]);
+    k.ok(
+        &["get", "deploy,po,svc,ep,secret,cm"],
+        "",
+        &["deployment.apps/web", "pod/one", "service/web"],
+    );
+    k.ok(
+        &["get", "all"],
+        "",
+        &["deployment.apps/web", "pod/one", "service/web"],
+    );
+    k.ok(
+        &["describe", "deploy", "web"],
+        "",
+        &["nginx:1.26", "RollingUpdateStrategy"],
+    );
+    k.ok(&["describe", "po", "one"], "", &["busybox", "Pending"]);
+    k.ok(
+        &["explain", "deployment.spec.template.spec.containers"],
+        "",
+        &["imagePullPolicy"],
+    );
+    let mut other = create.to_vec();
+    other[2] = "applied";
+    other.extend(["--dry-run=client", "-o", "yaml"]);
+    let manifest = k.ok(&other, "", &["kind: Deployment"]);
+    // Older kubectls print these, and then take every apply for a change.
+    let manifest: String = manifest
+        .lines()
+        .filter(|line| !line.contains("creationTimestamp: null"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    k.ok(&["apply", "-f", "-"], &manifest, &["created"]);
+    k.ok(&["apply", "-f", "-"], &manifest, &["unchanged"]);
+    let newer = manifest.replace("1.25", "1.27");
+    k.ok(&["apply", "-f", "-"], &newer, &["configured"]);
+    k.ok(&["apply", "--server-side", "-f", "-"], &newer, &["applied"]);
+    k.ok(&["delete", "-f", "-"], &newer, &["deleted"]);
+    k.ok(&["auth", "can-i", "--list"], "", &["*.*"]);
+    garbage(k, "background", "children go");
+    garbage(k, "foreground", "children go");
+    garbage(k, "orphan", "children stay");
+    let all = ["delete", "deploy/web", "svc/web", "po/one"];
+    k.ok(&all, "", &["deleted"]);
+}
+
+/// Deletes an owner in each way; kubectl itself waits for the owner, and for a dependent that is to go.
+fn garbage(k: &Kubectl, cascade: &str, children: &str) {
+    let owner = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: owner}";
+    k.ok(&["create", "-f", "-"], owner, &["created"]);
+    let uid = k.ok(
+        &["get", "cm", "owner", "-o", "jsonpath={.metadata.uid}"],
+        "",
+        &[],
+    );
+    let child = format!(
+        "apiVersion: v1\nkind: Secret\nmetadata:\n  name: child\n  ownerReferences:\n  - {{apiVersion: v1, kind: ConfigMap, name: owner, uid: {uid}, blockOwnerDeletion: true}}"
+    );
+    k.ok(&["create", "-f", "-"], &child, &["created"]);
+    let cascade = format!("--cascade={cascade}");
+    k.ok(
+        &["delete", "cm", "owner", &cascade, "--timeout=20s"],
+        "",
+        &["deleted"],
+    );
+    if children == "children stay" {
+        let left = k.ok(
+            &[
+                "get",
+                "secret",
+                "child",
+                "-o",
+                "jsonpath={.metadata.ownerReferences}",
+            ],
+            "",
+            &[],
+        );
+        assert_eq!(left, "");
+        k.ok(&["delete", "secret", "child"], "", &["deleted"]);
+    } else {
+        k.ok(
+            &["wait", "--for=delete", "secret/child", "--timeout=20s"],
+            "",
+            &[],
+        );
+    }
 }
 
 fn definitions_and_reads(k: &Kubectl) {

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::fill::Fill;
 use crate::jsonpath::JsonPath;
 use crate::kinds::{ALL_VERBS, Column, Kind, Scale, Show, Version, join_version};
 use crate::meta;
@@ -57,7 +58,9 @@ pub(crate) fn of(definition: &Value, mark: String) -> Option<Kind> {
         create_on_update: false,
         has_generation: true,
         answer: None,
-        defaults: Map::new(),
+        defaults: Value::Null,
+        fill: Fill::default(),
+        annotations_are_content: false,
         encoded: Vec::new(),
         protected: Vec::new(),
         unnamed_rows: false,

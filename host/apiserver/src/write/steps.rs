@@ -156,7 +156,7 @@ pub(crate) fn shape(
     Ok(warnings)
 }
 
-/// What two kinds do with their objects before they are checked.
+/// What kinds do with their objects before they are checked.
 pub(crate) fn prepare(
     inner: &Inner,
     call: &Call<'_>,
@@ -175,7 +175,13 @@ pub(crate) fn prepare(
                 ));
             }
         }
-        _ => {}
+        _ => {
+            let causes = call.target.kind.fill.fill(inner, live, new);
+            if !causes.is_empty() {
+                let name = meta::text(new, "name");
+                return Err(ApiError::invalid(call.target, name, &causes));
+            }
+        }
     }
     Ok(())
 }

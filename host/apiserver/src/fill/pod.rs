@@ -1,0 +1,176 @@
+//! Pods and templates of pods.
+//!
+//! Must not know the kinds that have templates.
+
+use serde_json::{Map, Value, json};
+
+const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+/// How long a pod stays on a node that is gone; the admission `DefaultTolerationSeconds`.
+const TOLERATED: [&str; 2] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+];
+
+/// A pod that is created or replaced.
+pub(super) fn fill(live: Option<&Value>, new: &mut Value) {
+    let Some(pod) = new.get_mut("spec").filter(|spec| spec.is_object()) else {
+        return;
+    };
+    spec(pod);
+    for container in containers(pod) {
+        if let Some(resources) = container.get_mut("resources") {
+            request_limits(resources);
+        }
+    }
+    if live.is_some() {
+        return;
+    }
+    tolerate(pod);
+    let class = json!({ "qosClass": class(pod) });
+    if let Some(status) = new.get_mut("status") {
+        super::absent(status, &class);
+    }
+}
+
+/// The spec of a pod or of a template.
+pub(super) fn spec(spec: &mut Value) {
+    for container in containers(spec) {
+        let image = container["image"].as_str().unwrap_or_default();
+        let policy = if is_latest(image) {
+            "Always"
+        } else {
+            "IfNotPresent"
+        };
+        super::absent(container, &json!({ "imagePullPolicy": policy }));
+    }
+    let volumes = spec.get_mut("volumes").and_then(Value::as_array_mut);
+    for volume in volumes.into_iter().flatten() {
+        if volume.as_object().is_some_and(|volume| volume.len() == 1) {
+            super::absent(volume, &json!({ "emptyDir": {} }));
+        }
+    }
+}
+
+fn containers(spec: &mut Value) -> Vec<&mut Value> {
+    let Value::Object(spec) = spec else {
+        return Vec::new();
+    };
+    let lists = spec
+        .iter_mut()
+        .filter(|(field, _)| CONTAINERS.contains(&field.as_str()));
+    lists
+        .filter_map(|(_, list)| list.as_array_mut())
+        .flatten()
+        .filter(|container| container.is_object())
+        .collect()
+}
+
+/// Whether an image is named without a digest, and with no tag or the tag `latest`.
+fn is_latest(image: &str) -> bool {
+    let name = image.rsplit('/').next().unwrap_or_default();
+    let tag = name.split_once(':').map_or("latest", |(_, tag)| tag);
+    !name.contains('@') && tag == "latest"
+}
+
+/// What is limited is requested, unless something else is.
+fn request_limits(resources: &mut Value) {
+    let limits = resources.get("limits").and_then(Value::as_object).cloned();
+    let Some(limits) = limits.filter(|limits| !limits.is_empty()) else {
+        return;
+    };
+    super::absent(resources, &json!({ "requests": {} }));
+    if let Some(requests) = resources.get_mut("requests") {
+        super::absent(requests, &Value::Object(limits));
+    }
+}
+
+fn tolerate(spec: &mut Value) {
+    super::absent(spec, &json!({ "tolerations": [] }));
+    let Some(Value::Array(list)) = spec.get_mut("tolerations") else {
+        return;
+    };
+    for key in TOLERATED {
+        let covers = |t: &Value| {
+            let (named, effect) = (t["key"].as_str(), t["effect"].as_str());
+            matches!(named, None | Some("")) | (named == Some(key))
+                && matches!(effect, None | Some("" | "NoExecute"))
+        };
+        if !list.iter().any(covers) {
+            list.push(json!({ "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300 }));
+        }
+    }
+}
+
+/// The class of a pod's quality of service.
+fn class(spec: &mut Value) -> &'static str {
+    let mut none = true;
+    let mut guaranteed = true;
+    for container in containers(spec) {
+        let part = |name: &str| -> Map<String, Value> {
+            let map = container["resources"].get(name).and_then(Value::as_object);
+            let counted = map.into_iter().flatten();
+            counted
+                .filter(|(resource, _)| matches!(resource.as_str(), "cpu" | "memory"))
+                .map(|(resource, amount)| (resource.clone(), amount.clone()))
+                .collect()
+        };
+        let (limits, requests) = (part("limits"), part("requests"));
+        none &= limits.is_empty() && requests.is_empty();
+        guaranteed &= limits.len() == 2 && limits == requests;
+    }
+    match (none, guaranteed) {
+        (true, _) => "BestEffort",
+        (false, true) => "Guaranteed",
+        (false, false) => "Burstable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_without_a_fixed_tag_are_pulled_always() {
+        for (image, latest) in [
+            ("nginx", true),
+            ("nginx:latest", true),
+            ("nginx:1.2", false),
+            ("reg:5000/a/nginx", true),
+            ("reg:5000/a/nginx:1", false),
+            ("nginx@sha256:00", false),
+        ] {
+            assert_eq!(is_latest(image), latest, "{image}");
+        }
+    }
+
+    #[test]
+    fn a_pod_gets_requests_tolerations_and_a_class() {
+        let pod = |resources: Value| {
+            let mut pod = json!({ "status": {}, "spec": {
+                "containers": [{ "name": "c", "image": "x:1", "resources": resources }],
+                "volumes": [{ "name": "v" }],
+                "tolerations": [{ "key": TOLERATED[0], "effect": "NoExecute" }],
+            } });
+            fill(None, &mut pod);
+            pod
+        };
+        let limited =
+            pod(json!({ "limits": { "cpu": "1", "memory": "1Gi" }, "requests": { "cpu": "1" } }));
+        assert_eq!(
+            limited["spec"]["containers"][0]["resources"]["requests"],
+            json!({ "cpu": "1", "memory": "1Gi" })
+        );
+        assert_eq!(limited["status"]["qosClass"], "Guaranteed");
+        assert_eq!(
+            limited["spec"]["volumes"],
+            json!([{ "name": "v", "emptyDir": {} }])
+        );
+        assert_eq!(
+            limited["spec"]["tolerations"].as_array().map(Vec::len),
+            Some(2)
+        );
+        assert_eq!(pod(json!({}))["status"]["qosClass"], "BestEffort");
+        let some = pod(json!({ "requests": { "cpu": "1" } }));
+        assert_eq!(some["status"]["qosClass"], "Burstable");
+    }
+}

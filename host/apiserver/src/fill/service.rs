@@ -1,0 +1,80 @@
+//! Services: their addresses and ports. Node ports and load balancers are nobody's here.
+
+use std::collections::HashSet;
+use std::net::Ipv4Addr;
+
+use serde_json::{Value, json};
+
+use crate::schema::Cause;
+use crate::state::Inner;
+use crate::status::{INVALID, cause};
+
+const STORAGE: &str = "/services";
+/// Addresses are 10.96.x.y, as in most development clusters.
+const NETWORK: [u8; 2] = [10, 96];
+
+pub(super) fn fill(inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<Cause> {
+    let Some(spec) = new.get_mut("spec").filter(|spec| spec.is_object()) else {
+        return Vec::new();
+    };
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten() {
+        let same = json!({ "targetPort": port["port"] });
+        super::absent(port, &same);
+    }
+    if spec["type"] == "ExternalName" {
+        return Vec::new();
+    }
+    super::absent(
+        spec,
+        &json!({ "internalTrafficPolicy": "Cluster", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack" }),
+    );
+    let had = live.map_or("", address);
+    let asked = spec
+        .get("clusterIP")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let address = match (asked.as_str(), had) {
+        ("", "") => free(inner),
+        // A client that replaces a service need not know the address.
+        ("", had) => had.to_owned(),
+        (asked, "") if asked != "None" && in_use(inner).contains(asked) => {
+            let why = format!(
+                "Invalid value: [{asked:?}]: failed to allocate IP {asked}: provided IP is already allocated"
+            );
+            return vec![cause(INVALID, "spec.clusterIPs", why)];
+        }
+        (asked, had) if !had.is_empty() && asked != had => {
+            let why = format!("Invalid value: [{asked:?}]: may not change once set");
+            return vec![cause(INVALID, "spec.clusterIPs[0]", why)];
+        }
+        (asked, _) => asked.to_owned(),
+    };
+    spec["clusterIP"] = json!(address);
+    spec["clusterIPs"] = json!([address]);
+    Vec::new()
+}
+
+fn address(service: &Value) -> &str {
+    let address = service.pointer("/spec/clusterIP").and_then(Value::as_str);
+    address.unwrap_or_default()
+}
+
+fn in_use(inner: &Inner) -> HashSet<&str> {
+    let services = inner.store.list(STORAGE, None);
+    services.map(|(_, service)| address(service)).collect()
+}
+
+/// An address that no service has; empty when all 65,000 are taken.
+fn free(inner: &Inner) -> String {
+    let used = in_use(inner);
+    let start = fastrand::u16(1..u16::MAX);
+    let all = (0..u16::MAX).map(|step| start.wrapping_add(step));
+    all.map(|number| {
+        let [high, low] = number.to_be_bytes();
+        Ipv4Addr::new(NETWORK[0], NETWORK[1], high, low).to_string()
+    })
+    .find(|address| !used.contains(address.as_str()))
+    .unwrap_or_default()
+}

@@ -1,0 +1,201 @@
+//! Who belongs to whom: an index of owner references, and the list of what garbage collection has to look at.
+//!
+//! Owns both, kept in step with every write, so that nothing is ever searched for. Must not know kinds, or what is
+//! done with an object.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::meta;
+use crate::store::Key;
+
+/// The finalizer of an owner that goes after its dependents.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer of an owner that leaves its dependents behind.
+pub(crate) const ORPHAN: &str = "orphan";
+
+/// Where an object lies: its storage and its key.
+pub(crate) type Id = (Arc<str>, Key);
+
+/// What a deleted owner waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// That its dependents which block it are gone.
+    Foreground,
+    /// That its dependents no longer name it.
+    Orphan,
+}
+
+impl Waits {
+    /// What an object waits for; `None` if it is not being deleted, or waits for somebody else's finalizers.
+    pub fn of(object: &Value) -> Option<Waits> {
+        let has = |name: &str| {
+            let finalizers = meta::get(object, "finalizers").and_then(Value::as_array);
+            finalizers.is_some_and(|list| list.iter().any(|f| f == name))
+        };
+        match meta::is_deleting(object) {
+            true if has(ORPHAN) => Some(Waits::Orphan),
+            true if has(FOREGROUND) => Some(Waits::Foreground),
+            _ => None,
+        }
+    }
+}
+
+/// Something to look at.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// An object that names owners it did not name before.
+    Dependent(Id),
+    /// Everything that names an owner, from `after` on. `gone`: the owner is no more.
+    Dependents {
+        uid: String,
+        gone: bool,
+        after: Option<Id>,
+    },
+    /// An owner that waits, and may be done.
+    Owner(Id),
+}
+
+#[derive(Debug, Default)]
+struct Dependents {
+    all: BTreeSet<Id>,
+    /// How many of them block their owner's deletion.
+    blocking: usize,
+}
+
+/// The index. An owner is known by its uid, whether it is there or not.
+#[derive(Debug, Default)]
+pub(crate) struct Owners {
+    dependents: HashMap<String, Dependents>,
+    waiting: HashMap<String, Id>,
+    work: VecDeque<Work>,
+}
+
+impl Owners {
+    /// Follows a write.
+    pub fn follow(
+        &mut self,
+        storage: &Arc<str>,
+        key: &Key,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) {
+        let id = || (storage.clone(), key.clone());
+        self.follow_references(&id, old, new);
+        let (was, now) = (old.and_then(Waits::of), new.and_then(Waits::of));
+        if let Some(object) = new.or(old).filter(|_| was != now) {
+            let uid = meta::text(object, "uid").to_owned();
+            match now {
+                None => drop(self.waiting.remove(&uid)),
+                Some(waits) => {
+                    self.waiting.insert(uid.clone(), id());
+                    if waits == Waits::Foreground {
+                        self.look_at_dependents(uid, false);
+                    }
+                    self.work.push_back(Work::Owner(id()));
+                }
+            }
+        }
+        if let (Some(old), None) = (old, new) {
+            self.look_at_dependents(meta::text(old, "uid").to_owned(), true);
+        }
+    }
+
+    fn follow_references(&mut self, id: &dyn Fn() -> Id, old: Option<&Value>, new: Option<&Value>) {
+        let (before, after) = (references(old), references(new));
+        if before == after {
+            return;
+        }
+        for (uid, blocks) in &before {
+            if let Some(entry) = self.dependents.get_mut(*uid) {
+                entry.all.remove(&id());
+                entry.blocking -= usize::from(*blocks);
+                if entry.all.is_empty() {
+                    self.dependents.remove(*uid);
+                }
+            }
+        }
+        for (uid, blocks) in &after {
+            let entry = self.dependents.entry((*uid).to_owned()).or_default();
+            entry.all.insert(id());
+            entry.blocking += usize::from(*blocks);
+        }
+        for (uid, _) in &before {
+            // One may be left: the owner itself.
+            if let Some(owner) = self.waiting.get(*uid).filter(|_| self.blocking(uid) <= 1) {
+                self.work.push_back(Work::Owner(owner.clone()));
+            }
+        }
+        if !after.is_empty() {
+            self.work.push_back(Work::Dependent(id()));
+        }
+    }
+
+    fn look_at_dependents(&mut self, uid: String, gone: bool) {
+        if self.dependents.contains_key(&uid) {
+            let after = None;
+            self.work.push_back(Work::Dependents { uid, gone, after });
+        }
+    }
+
+    /// Whether there is something to look at.
+    pub fn has_work(&self) -> bool {
+        !self.work.is_empty()
+    }
+
+    pub fn next(&mut self) -> Option<Work> {
+        self.work.pop_front()
+    }
+
+    /// Work that was not finished goes first.
+    pub fn again(&mut self, work: Work) {
+        self.work.push_front(work);
+    }
+
+    /// At most `max` objects that name an owner, those after `after`.
+    pub fn dependents(&self, uid: &str, after: Option<&Id>, max: usize) -> Vec<Id> {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let entry = self.dependents.get(uid).into_iter();
+        entry
+            .flat_map(|entry| entry.all.range::<Id, _>((start, Bound::Unbounded)))
+            .take(max)
+            .cloned()
+            .collect()
+    }
+
+    /// Whether anything names an owner.
+    pub fn has_dependents(&self, uid: &str) -> bool {
+        self.dependents.contains_key(uid)
+    }
+
+    /// How many of an owner's dependents block its deletion.
+    pub fn blocking(&self, uid: &str) -> usize {
+        self.dependents.get(uid).map_or(0, |entry| entry.blocking)
+    }
+
+    /// Whether one of an owner's dependents waits for dependents of its own.
+    pub fn has_waiting_dependent(&self, uid: &str) -> bool {
+        let all = self.dependents.get(uid).map(|entry| &entry.all);
+        all.is_some_and(|all| self.waiting.values().any(|id| all.contains(id)))
+    }
+}
+
+/// The owners that an object names, each once, and whether it blocks their deletion.
+fn references(object: Option<&Value>) -> Vec<(&str, bool)> {
+    let list = object.and_then(|o| meta::get(o, "ownerReferences"));
+    let mut found: Vec<(&str, bool)> = Vec::new();
+    for reference in list.and_then(Value::as_array).into_iter().flatten() {
+        let Some(uid) = reference["uid"].as_str() else {
+            continue;
+        };
+        let blocks = reference["blockOwnerDeletion"] == true;
+        match found.iter_mut().find(|(known, _)| *known == uid) {
+            Some((_, known)) => *known |= blocks,
+            None => found.push((uid, blocks)),
+        }
+    }
+    found
+}

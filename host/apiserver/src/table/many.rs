@@ -1,0 +1,100 @@
+//! Cells that are made of more than one value.
+//!
+//! Follows k8s.io/kubernetes `pkg/printers/internalversion/printers.go`. Must not know kinds beyond their columns.
+
+use serde_json::{Value, json};
+
+use crate::jsonpath::JsonPath;
+use crate::kinds::{Column, Show};
+use crate::scale::selector_text;
+
+const NONE: &str = "<none>";
+/// How many endpoints are printed.
+const ENDPOINTS: usize = 3;
+
+/// The cell of a column that shows many values; `None` if it shows one.
+pub(super) fn cell(column: &Column, object: &Value) -> Option<Value> {
+    let found = || -> Vec<&Value> {
+        let mut paths = column.paths.iter().map(|path| path.find(object));
+        paths.find(|found| !found.is_empty()).unwrap_or_default()
+    };
+    let texts = |values: Vec<&Value>, text: fn(&Value) -> String| {
+        let texts: Vec<String> = values.into_iter().map(text).collect();
+        texts.join(",")
+    };
+    Some(match column.show {
+        Show::Ratio => {
+            let mut counts = column.paths.iter().map(|path| count(path, object));
+            let (part, whole) = (counts.next().unwrap_or(0), counts.next().unwrap_or(0));
+            json!(format!("{part}/{whole}"))
+        }
+        Show::Sum => {
+            let sum: i64 = found().into_iter().filter_map(Value::as_i64).sum();
+            if column.kind == "string" {
+                json!(sum.to_string())
+            } else {
+                json!(sum)
+            }
+        }
+        Show::Join => json!(texts(found(), plain)),
+        Show::OrNone => json!(or_none(texts(found(), plain))),
+        Show::Ports => json!(or_none(texts(found(), port))),
+        Show::Endpoints => json!(endpoints(&found())),
+        Show::Selector => {
+            let text = found().first().and_then(|selector| selector_text(selector));
+            json!(or_none(text.unwrap_or_default()))
+        }
+        Show::Value | Show::Age | Show::Count | Show::Reference => return None,
+    })
+}
+
+fn count(path: &JsonPath, object: &Value) -> usize {
+    match path.find(object).as_slice() {
+        [Value::Number(number)] => number.as_u64().and_then(|n| n.try_into().ok()).unwrap_or(0),
+        found => found.len(),
+    }
+}
+
+fn or_none(text: String) -> String {
+    if text.is_empty() {
+        NONE.to_owned()
+    } else {
+        text
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn port(port: &Value) -> String {
+    let protocol = port["protocol"].as_str().unwrap_or("TCP");
+    match port["nodePort"].as_u64().filter(|node| *node > 0) {
+        Some(node) => format!("{}:{node}/{protocol}", port["port"]),
+        None => format!("{}/{protocol}", port["port"]),
+    }
+}
+
+fn endpoints(subsets: &[&Value]) -> String {
+    let list = |subset: &Value, field: &str| subset[field].as_array().cloned().unwrap_or_default();
+    let mut texts = Vec::new();
+    for subset in subsets {
+        let ports = list(subset, "ports");
+        for address in list(subset, "addresses") {
+            let ip = address["ip"].as_str().unwrap_or_default().to_owned();
+            if ports.is_empty() {
+                texts.push(ip.clone());
+            }
+            texts.extend(ports.iter().map(|port| format!("{ip}:{}", port["port"])));
+        }
+    }
+    let more = texts.len().saturating_sub(ENDPOINTS);
+    let shown = texts[..texts.len() - more].join(",");
+    if more > 0 {
+        format!("{shown} + {more} more...")
+    } else {
+        or_none(shown)
+    }
+}
