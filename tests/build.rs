@@ -1,7 +1,7 @@
-//! Builds the guests for wasm32-wasip2 and writes `guests.rs`, a constant with the path of each.
+//! Builds the guests and the examples for wasm32-wasip2 and writes `guests.rs`, a constant with the path of each.
 //!
-//! The list is read from the guests' workspace, so a new folder there needs no line here; that every guest is
-//! used by a test is checked by `tests/tidy.rs`.
+//! The lists are read from the guests' workspace and from the folder of the examples, so a new folder there needs no line here; that every guest is
+//! used by a test is checked by `tests/tidy.rs`, and every example by `tests/examples_all.rs`.
 
 #![allow(clippy::print_stdout, reason = "how a build script speaks to cargo")]
 
@@ -25,31 +25,69 @@ fn main() {
 
 fn build() -> Result<(), String> {
     let here = PathBuf::from(var("CARGO_MANIFEST_DIR")?);
+    let root = here.join("..");
     let guests = here.join("guests");
-    for watched in [guests.clone(), here.join("../wit")] {
+    let examples = examples(&root)?;
+    // Folder by folder: components that `vmhost dev` has built lie beside them. A new one comes with a new member in the manifest.
+    let folders = [
+        "tests/guests",
+        "wit",
+        "plugins/sdk-rust",
+        "Cargo.toml",
+        "Cargo.lock",
+    ];
+    let own = examples.iter().map(|(_, folder)| folder.clone());
+    for watched in folders.iter().map(|path| root.join(path)).chain(own) {
         println!("cargo::rerun-if-changed={}", watched.display());
     }
     let out = PathBuf::from(var("OUT_DIR")?);
     let target = target_dir(&out)?;
-    let built = compile(&guests, &target)?;
+    compile(&guests, &target, &[])?;
+    let packages: Vec<&str> = examples.iter().map(|(name, _)| name.as_str()).collect();
+    compile(&root, &target, &packages)?;
+    let built = target.join("wasm32-wasip2").join("release");
     let mut text = String::new();
     for name in members(&guests)? {
-        let file = built.join(format!("{}.wasm", name.replace('-', "_")));
-        let constant = name.replace('-', "_").to_uppercase();
-        if !file.is_file() {
-            return Err(format!(
-                "the guest {name} was not built to {}",
-                file.display()
-            ));
-        }
-        writeln!(
-            text,
-            "/// The component of `guests/{name}`.\npub const {constant}: &str = {:?};",
-            path(&file)?
-        )
-        .map_err(|error| error.to_string())?;
+        constant(&mut text, "", &name, &built)?;
+    }
+    for (name, _) in &examples {
+        constant(&mut text, "EXAMPLE_", name, &built)?;
     }
     fs::write(out.join("guests.rs"), text).map_err(|error| format!("writing guests.rs: {error}"))
+}
+
+/// Writes the constant of one component.
+fn constant(text: &mut String, prefix: &str, name: &str, built: &Path) -> Result<(), String> {
+    let file = built.join(format!("{}.wasm", name.replace('-', "_")));
+    let constant = name.replace('-', "_").to_uppercase();
+    if !file.is_file() {
+        return Err(format!("{name} was not built to {}", file.display()));
+    }
+    writeln!(
+        text,
+        "/// The component `{name}`.\npub const {prefix}{constant}: &str = {:?};",
+        path(&file)?
+    )
+    .map_err(|error| error.to_string())
+}
+
+/// The examples' packages and folders, which have the same names; `plugins/vm` is one of them.
+fn examples(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
+    let folder = root.join("examples");
+    let entries =
+        fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut found = vec![("vm".to_owned(), root.join("plugins/vm"))];
+    for entry in entries {
+        let entry = entry.map_err(|error| error.to_string())?;
+        if entry.path().join("Cargo.toml").is_file() {
+            found.push((
+                entry.file_name().to_string_lossy().into_owned(),
+                entry.path(),
+            ));
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// Folder `guests` of the outer target folder: another one than cargo's own, whose lock the outer build holds,
@@ -62,10 +100,11 @@ fn target_dir(out: &Path) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("OUT_DIR is not where cargo puts it: {}", out.display()))
 }
 
-fn compile(guests: &Path, target: &Path) -> Result<PathBuf, String> {
+/// Builds these packages of a workspace, or all if none are named.
+fn compile(workspace: &Path, target: &Path, packages: &[&str]) -> Result<(), String> {
     let mut cargo = Command::new(var("CARGO")?);
     cargo
-        .current_dir(guests)
+        .current_dir(workspace)
         .args([
             "build",
             "--locked",
@@ -75,6 +114,9 @@ fn compile(guests: &Path, target: &Path) -> Result<PathBuf, String> {
             "--target-dir",
         ])
         .arg(target);
+    for package in packages {
+        cargo.args(["--package", package]);
+    }
     // What is meant for the outer build must not reach the inner: clippy wraps rustc, coverage sets flags.
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
@@ -96,7 +138,7 @@ fn compile(guests: &Path, target: &Path) -> Result<PathBuf, String> {
         let _ = std::io::stderr().write_all(&output.stderr);
         return Err("building the guests failed (rustup target add wasm32-wasip2, if the target is missing)".into());
     }
-    Ok(target.join("wasm32-wasip2").join("release"))
+    Ok(())
 }
 
 /// The members that the guests' manifest lists, one a line.

@@ -88,7 +88,17 @@ pub struct RunArgs {
 #[derive(Clone, Debug, Args)]
 pub struct LeaderArgs {
     /// Work only while this host holds a Lease: of several hosts one works, the others stand by.
-    #[arg(long, env = "VMHOST_LEADER_ELECT", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        env = "VMHOST_LEADER_ELECT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        action = clap::ArgAction::Set,
+        value_parser = clap::builder::FalseyValueParser::new()
+    )]
     pub leader_elect: bool,
     /// The Lease's name. Hosts with the same one in the same namespace are one group: give hosts with other plugins another.
     #[arg(

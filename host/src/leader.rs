@@ -15,7 +15,7 @@
 //! What stays unfenced:
 //! - A request that is on the wire when the fence closes. It has to be answered within the time-out of writes (4 s), which is shorter than what lies between
 //!   the renew deadline and the end of the lease (5 s); with other flags a warning says so.
-//! - A process that is stopped, or a machine that is suspended, in the microseconds between the look at the fence and the sending, and goes on after the lease.
+//! - A process that is stopped between the look at the fence and the sending, and goes on after the lease: microseconds, or the handshake of a new connection.
 //!   Writes with a version or a `test` fail then; others land.
 //! - A machine whose monotonic clock stands still while it sleeps (a suspended laptop, a paused virtual machine): the fence sleeps too. So does client-go's.
 //! - A Lease that somebody deletes or edits by hand: its holder finds out with its next renewal.
@@ -52,9 +52,11 @@ struct Election {
 }
 
 /// Until when this host leads, and whether it is ending.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Standing {
     until: Option<Instant>,
+    /// Who holds the lease, as far as this host has seen; empty: nobody.
+    holder: Arc<str>,
     ending: bool,
     ended: Option<Ended>,
 }
@@ -100,7 +102,7 @@ impl Leadership {
         let standing = watch::Sender::new(Standing::default());
         let stop = CancellationToken::new();
         let stand = stand::Stand::new(
-            connection.clone(),
+            connection.clone().with_observer(metrics.clone()),
             settings,
             metrics,
             standing.clone(),
@@ -121,6 +123,12 @@ impl Leadership {
         self.election
             .as_ref()
             .is_none_or(|election| election.standing.borrow().leads())
+    }
+
+    /// The identity of the host that holds the lease, as far as this one has seen; none: there is no election, or nobody holds it.
+    pub fn holder(&self) -> Option<Arc<str>> {
+        let holder = self.election.as_ref()?.standing.borrow().holder.clone();
+        (!holder.is_empty()).then_some(holder)
     }
 
     /// Asked right before each write is sent: a process that was stopped past its lease finds the fence closed.
@@ -159,15 +167,13 @@ impl Leadership {
             return;
         };
         election.standing.send_modify(|standing| {
-            *standing = Standing {
-                until: None,
-                ending: true,
-                ended: Some(if give_back {
-                    Ended::GiveBack
-                } else {
-                    Ended::RunOut
-                }),
-            };
+            standing.until = None;
+            standing.ending = true;
+            standing.ended = Some(if give_back {
+                Ended::GiveBack
+            } else {
+                Ended::RunOut
+            });
         });
         election.stop.cancel();
         let task = election
@@ -179,7 +185,7 @@ impl Leadership {
             && tokio::time::timeout(GIVE_BACK, task).await.is_err()
         {
             tracing::warn!(
-                "the leader lease could not be given back within {GIVE_BACK:?}: it runs out"
+                "the election did not end within {GIVE_BACK:?}: a lease that this host holds runs out"
             );
         }
     }

@@ -323,6 +323,11 @@ impl Manager {
             .clone()
     }
 
+    /// Whether this host works and writes, or stands by.
+    pub fn leadership(&self) -> &Leadership {
+        &self.leadership
+    }
+
     /// What informs the stores.
     pub fn informers(&self) -> &Informers {
         &self.informers

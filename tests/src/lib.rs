@@ -24,6 +24,7 @@
 pub mod assets;
 pub mod bad;
 pub mod embedded;
+pub mod example;
 pub mod expect;
 pub mod guard;
 pub mod guests;

@@ -9,6 +9,7 @@ use crate::guests::{self, PolicyFile};
 use crate::host::{self, Host};
 use crate::server::TestServer;
 use crate::vm::Vms;
+use crate::wait::eventually;
 
 /// The annotation that holds the orders; the guest's own page has their form.
 const ORDERS: &str = "vmhost.test/turn";
@@ -21,7 +22,8 @@ pub struct Obey {
     pub vms: Vms,
     /// The host.
     pub host: Host,
-    _policy: PolicyFile,
+    /// The guest's file.
+    pub policy: PolicyFile,
 }
 
 impl Obey {
@@ -32,18 +34,44 @@ impl Obey {
 
     /// Starts a host for VMs that may be there already.
     pub async fn start_for(vms: Vms, kubeconfig: &Path) -> Result<Obey> {
-        let policy = PolicyFile::new("obey", &guests::read(guests::OBEY)?)?;
+        Obey::start_guest(vms, kubeconfig, "obey", guests::OBEY).await
+    }
+
+    /// [`Obey::start`] with the guest `watcher`: a controller for each way to be woken.
+    pub async fn watching(server: &TestServer, kubeconfig: &Path) -> Result<Obey> {
+        let vms = Vms::install(server).await?;
+        Obey::start_guest(vms, kubeconfig, "watcher", guests::WATCHER).await
+    }
+
+    async fn start_guest(vms: Vms, kubeconfig: &Path, name: &str, guest: &str) -> Result<Obey> {
+        let policy = PolicyFile::new(name, &guests::read(guest)?)?;
         let host = host::on(kubeconfig)?
             .namespace(vms.namespace())
             .plugin(policy.path())
             .args(["--log-format", "json"])
             .ready()
             .await?;
-        Ok(Obey {
-            vms,
-            host,
-            _policy: policy,
+        Ok(Obey { vms, host, policy })
+    }
+
+    /// A VM for one controller of the guest `watcher`, with these orders (null: none).
+    pub async fn case(&self, case: &str, name: &str, orders: Value) -> Result<()> {
+        let annotations = match orders {
+            Value::Null => json!({}),
+            orders => json!({ ORDERS: orders.to_string() }),
+        };
+        self.vms
+            .create_labelled(name, json!({ "case": case }), annotations, name)
+            .await
+    }
+
+    /// Turns of a VM so far, once there are at least so many.
+    pub async fn until_turns(&self, name: &str, least: usize) -> Result<Vec<Value>> {
+        eventually(&format!("{least} turns of {name}"), async || {
+            let turns = self.turns(name);
+            Ok((turns.len() >= least).then_some(turns))
         })
+        .await
     }
 
     /// A VM, `creating`, with these orders.
@@ -112,6 +140,11 @@ pub fn complete() -> Value {
 
 /// The JSON behind `TURN` in a line of the host's log, text or JSON.
 fn turn(line: &str) -> Option<Value> {
+    said(line, "TURN")
+}
+
+/// The JSON behind a word in a line of the host's log, text or JSON.
+pub fn said(line: &str, word: &str) -> Option<Value> {
     let unpacked = serde_json::from_str::<Value>(line).ok().and_then(|line| {
         // Under `message`, or under `fields` as tracing-subscriber nests them.
         let message = line
@@ -120,7 +153,7 @@ fn turn(line: &str) -> Option<Value> {
         Some(message.as_str()?.to_owned())
     });
     let message = unpacked.as_deref().unwrap_or(line);
-    let start = message.find("TURN {")? + "TURN ".len();
+    let start = message.find(&format!("{word} {{"))? + word.len() + 1;
     serde_json::Deserializer::from_str(&message[start..])
         .into_iter()
         .next()?

@@ -191,6 +191,22 @@ impl Vms {
         self.create_object(&object).await
     }
 
+    /// A VM, `creating`, with these labels, `case` being one of the guest `watcher`'s.
+    pub async fn create_labelled(
+        &self,
+        name: &str,
+        labels: Value,
+        annotations: Value,
+        image: &str,
+    ) -> Result<()> {
+        let mut object = self.template(name);
+        object.metadata.labels = Some(serde_json::from_value(labels).context("labels are texts")?);
+        let annotations = serde_json::from_value(annotations).context("annotations are texts")?;
+        object.metadata.annotations = Some(annotations);
+        object.data["spec"]["image"] = image.into();
+        self.create_object(&object).await
+    }
+
     fn template(&self, name: &str) -> DynamicObject {
         DynamicObject::new(name, &resource())
             .within(&self.namespace)

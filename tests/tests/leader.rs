@@ -9,7 +9,8 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;
-use vmhost_tests::guests::{self, Mode, PolicyFile, SECOND};
+use vmhost_tests::expect::GENERATION;
+use vmhost_tests::guests::{self, Mode, PolicyFile, SECOND, Way};
 use vmhost_tests::host::{self, Host};
 use vmhost_tests::proxy::{Proxy, Request};
 use vmhost_tests::real::PLAIN_USER;
@@ -38,7 +39,7 @@ struct Pair<'a> {
 struct Candidate {
     host: Host,
     proxy: Proxy,
-    _policy: PolicyFile,
+    policy: PolicyFile,
 }
 
 impl<'a> Pair<'a> {
@@ -55,7 +56,12 @@ impl<'a> Pair<'a> {
 
     /// Ready, which a standby is as well as the leader.
     async fn candidate(&self, number: u32, mode: Mode) -> Result<Candidate> {
-        let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(number, mode)?)?;
+        self.candidate_with(&guests::vm_stamp(number, mode)?, &[])
+            .await
+    }
+
+    async fn candidate_with(&self, policy: &[u8], flags: &[&str]) -> Result<Candidate> {
+        let policy = PolicyFile::new("policy", policy)?;
         let proxy = self.server.proxy().await?;
         let [lease, renew, retry] = self.durations;
         let host = host::on(proxy.kubeconfig())?
@@ -66,12 +72,13 @@ impl<'a> Pair<'a> {
             .args(["--leader-election-lease-duration", lease])
             .args(["--leader-election-renew-deadline", renew])
             .args(["--leader-election-retry-period", retry])
+            .args(flags)
             .ready()
             .await?;
         Ok(Candidate {
             host,
             proxy,
-            _policy: policy,
+            policy,
         })
     }
 
@@ -203,6 +210,12 @@ async fn one_works_and_hands_over_when_it_ends(server: &TestServer) -> Result<()
         "a standby has worked"
     );
 
+    // A standby's policy is swapped as a leader's.
+    let policy = guests::vm_stamp(3, Mode::Keep)?;
+    second.policy.swap(&policy, Way::Rename)?;
+    let plugin = [("plugin", "vm-stamp")];
+    second.host.until_metric(GENERATION, &plugin, 2.0).await?;
+
     // It ends with a write under way: that one is finished before the lease is given back.
     let hold = first.proxy.hold(writes);
     pair.vms.create(20..21, 0).await?;
@@ -212,6 +225,9 @@ async fn one_works_and_hands_over_when_it_ends(server: &TestServer) -> Result<()
     hold.release();
     let exit = first.host.wait_exit().await?;
     ensure!(exit.status.success(), "{:?}", exit.output);
+    let complains =
+        |line: &String| line.contains("ERROR") || line.contains("lost the leader lease");
+    ensure!(!exit.output.iter().any(complains), "{:?}", exit.output);
     let last = first.proxy.requests_where(writes).pop();
     let last = last.context("it has written")?;
     let given_back = first.proxy.requests_where(gives_back).pop();
@@ -220,7 +236,7 @@ async fn one_works_and_hands_over_when_it_ends(server: &TestServer) -> Result<()
     ensure!(given_back.json().pointer("/spec/leaseDurationSeconds") == Some(&Value::from(1)));
 
     second.leads().await?;
-    pair.finishes(2, 21..40).await?;
+    pair.finishes(3, 21..40).await?;
     let now = pair.lease().await?;
     ensure!(now.holder_identity != before.holder_identity);
     ensure!(
@@ -319,6 +335,37 @@ async fn a_leader_that_is_cut_off_steps_down_and_stays(server: &TestServer) -> R
     second.host.sigterm()?;
     second.host.wait_exit().await?;
     pair.finishes(1, 10..15).await?;
+    Ok(())
+}
+
+both_servers!(guests_that_spin_do_not_cost_the_lease);
+async fn guests_that_spin_do_not_cost_the_lease(server: &TestServer) -> Result<()> {
+    let pair = Pair::new(server, SHORT).await?;
+    let spin = guests::read(guests::SPIN)?;
+    let flags = ["--workers", "16", "--call-timeout", "10m"];
+    let leader = pair.candidate_with(&spin, &flags).await?;
+    leader.leads().await?;
+    pair.vms.create(0..16, 0).await?;
+    let active = "controller_runtime_active_workers";
+    leader.host.until_metric(active, &[], 16.0).await?;
+    // As many renewals as make two leases.
+    let mut last = pair.lease().await?;
+    for _ in 0..12 {
+        last = eventually("the lease is renewed", async || {
+            let now = pair.lease().await?;
+            Ok((now.renew_time != last.renew_time).then_some(now))
+        })
+        .await?;
+        ensure!(last.lease_transitions == Some(0), "{last:?}");
+    }
+    let metrics = leader.host.metrics().await?;
+    ensure!(
+        metrics.sum(active, &[]) == 16.0,
+        "the guests have stopped spinning"
+    );
+    ensure!(leader.says_it_leads().await?);
+    let lost = |line: &String| line.contains("lost the leader lease");
+    ensure!(!leader.host.output().iter().any(lost));
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
 use vmhost_cluster::{
-    ConnectOptions, Informers, NoInformerObserver, Subscription, WatchSpec, connect,
+    ConnectOptions, Informers, NoInformerObserver, Subscription, Wanted, WatchSpec, connect,
 };
 use vmhost_core::Gvk;
 use vmhost_tests::server::TestServer;
@@ -19,6 +19,7 @@ async fn informer(
     kubeconfig: std::path::PathBuf,
     kind: &str,
     namespace: &str,
+    wanted: &Wanted,
 ) -> Result<Subscription> {
     let options = ConnectOptions {
         kubeconfig: Some(kubeconfig),
@@ -28,6 +29,7 @@ async fn informer(
     let subscription = informers.subscribe(
         WatchSpec {
             namespace: Some(namespace.to_owned()),
+            wanted: wanted.clone(),
             ..WatchSpec::of(Gvk::new("", "v1", kind))
         },
         None,
@@ -41,18 +43,19 @@ async fn texts(
     server: &TestServer,
     kind: &str,
     name: &str,
+    wanted: &Wanted,
     create: impl AsyncFnOnce(kube::Client, &str) -> Result<()>,
 ) -> Result<[String; 3]> {
     let namespace = server.namespace("same-text").await?;
     // It is there before the object: a watch event brings it.
-    let watched = informer(server.kubeconfig(), kind, &namespace).await?;
+    let watched = informer(server.kubeconfig(), kind, &namespace, wanted).await?;
     create(server.client().await?, &namespace).await?;
     let key = format!("{namespace}/{name}");
     watched.wait_until(|store| store.get(&key).is_some()).await;
-    let streamed = informer(server.kubeconfig(), kind, &namespace).await?;
+    let streamed = informer(server.kubeconfig(), kind, &namespace, wanted).await?;
     let proxy = server.proxy().await?;
     proxy.deny_streaming_lists(422);
-    let listed = informer(proxy.kubeconfig().to_owned(), kind, &namespace).await?;
+    let listed = informer(proxy.kubeconfig().to_owned(), kind, &namespace, wanted).await?;
     ensure!(
         proxy
             .requests()
@@ -85,18 +88,46 @@ fn check([watched, streamed, listed]: [String; 3], kind: &str) -> Result<()> {
     Ok(())
 }
 
+async fn create_configmap(client: kube::Client, namespace: &str) -> Result<()> {
+    let object: ConfigMap = serde_json::from_value(json!({
+        "metadata": { "name": "x", "labels": { "b": "1", "a": "2" } },
+        "data": { "z": "quote \" slash \\ / unicode \u{e9} \u{1f600}", "a": "1e400" },
+    }))?;
+    let api: Api<ConfigMap> = Api::namespaced(client, namespace);
+    api.create(&PostParams::default(), &object).await?;
+    Ok(())
+}
+
 both_servers!(a_configmap_has_one_text);
 async fn a_configmap_has_one_text(server: &TestServer) -> Result<()> {
-    let create = async |client: kube::Client, namespace: &str| {
-        let object: ConfigMap = serde_json::from_value(json!({
-            "metadata": { "name": "x", "labels": { "b": "1", "a": "2" } },
-            "data": { "z": "quote \" slash \\ / unicode \u{e9} \u{1f600}", "a": "1e400" },
-        }))?;
-        let api: Api<ConfigMap> = Api::namespaced(client, namespace);
-        api.create(&PostParams::default(), &object).await?;
-        Ok(())
-    };
-    check(texts(server, "ConfigMap", "x", create).await?, "ConfigMap")
+    let texts = texts(server, "ConfigMap", "x", &Wanted::All, create_configmap).await?;
+    check(texts, "ConfigMap")
+}
+
+both_servers!(metadata_alone_has_one_text);
+async fn metadata_alone_has_one_text(server: &TestServer) -> Result<()> {
+    let wanted = Wanted::metadata();
+    let texts = texts(server, "ConfigMap", "x", &wanted, create_configmap).await?;
+    ensure!(!texts[0].contains("\"data\""), "{}", texts[0]);
+    // What the server leaves out, and what the store does, make the same text.
+    let path = format!(
+        "/api/v1/namespaces/{}/configmaps/x",
+        namespace_of(&texts[0])?
+    );
+    let request = http::Request::get(path).body(Vec::new())?;
+    let whole = server.client().await?.request_text(request).await?;
+    let whole: serde_json::Value = serde_json::from_str(&whole)?;
+    let kept: serde_json::Value = serde_json::from_str(&texts[0])?;
+    let mut metadata = whole["metadata"].clone();
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    ensure!(kept["metadata"] == metadata, "{kept}\n{metadata}");
+    check(texts, "ConfigMap")
+}
+
+fn namespace_of(text: &str) -> Result<String> {
+    Ok(vmhost_core::Metadata::parse(text)?.namespace.into_owned())
 }
 
 #[test]
@@ -111,6 +142,9 @@ fn a_pod_has_one_text() {
             api.create(&PostParams::default(), &object).await?;
             Ok(())
         };
-        check(texts(server, "Pod", "x", create).await?, "Pod")
+        check(
+            texts(server, "Pod", "x", &Wanted::All, create).await?,
+            "Pod",
+        )
     });
 }

@@ -13,6 +13,7 @@ use crate::connect::Connection;
 use crate::store::{Index, Store};
 use crate::text::{IngestError, Wanted};
 
+mod failure;
 mod follow;
 mod groups;
 mod hold;
@@ -20,6 +21,7 @@ mod lines;
 mod query;
 mod running;
 mod state;
+mod table;
 mod task;
 
 use groups::Inner;

@@ -125,6 +125,11 @@ impl Store {
             .collect()
     }
 
+    /// Does the cluster not serve the kind any more?
+    pub(crate) fn is_absent(&self) -> bool {
+        self.read().absent
+    }
+
     /// Which indexes it keeps.
     pub fn indexes(&self) -> BTreeSet<Index> {
         self.read().indexes.kept.list().iter().cloned().collect()

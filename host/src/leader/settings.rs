@@ -108,7 +108,10 @@ mod tests {
 
     #[test]
     fn the_defaults_are_client_gos() {
-        assert_eq!(settings(&[]).unwrap(), None);
+        for off in [&[][..], &["--leader-elect=false"]] {
+            assert_eq!(settings(off).unwrap(), None);
+        }
+        assert!(settings(&["--leader-elect=true"]).unwrap().is_some());
         let settings = settings(&["--leader-elect"]).unwrap().unwrap();
         assert_eq!((settings.id.as_str(), settings.namespace), ("vmhost", None));
         let seconds = Duration::from_secs;

@@ -28,7 +28,7 @@ pub(super) struct Stand {
     elector: Elector<Lease>,
     /// As it was last said: in the log, in the metric.
     leading: bool,
-    holder: String,
+    holder: Arc<str>,
     failure: Option<String>,
     slow: u64,
 }
@@ -56,7 +56,7 @@ impl Stand {
             standing,
             stop,
             leading: false,
-            holder: String::new(),
+            holder: Arc::default(),
             failure: None,
             slow: 0,
         }
@@ -83,6 +83,9 @@ impl Stand {
                 () = self.looking(tokio::time::sleep(pause)) => {}
             }
         }
+        // Nothing is lost: it is ending.
+        self.leading = false;
+        self.gauge(false);
         if self.standing.borrow().ended == Some(Ended::GiveBack)
             && let Some(first) = self.elector.give_back(Moment::now())
         {
@@ -91,7 +94,6 @@ impl Stand {
                 tracing::info!("gave the leader lease {} back", self.name());
             }
         }
-        self.gauge(false);
     }
 
     /// One try: a request, and those that follow from its answer.
@@ -160,9 +162,12 @@ impl Stand {
                 );
             }
         }
-        if self.elector.holder() != self.holder {
-            self.holder = self.elector.holder().to_owned();
-            if self.holder != self.identity && !self.holder.is_empty() {
+        if self.elector.holder() != &*self.holder {
+            self.holder = self.elector.holder().into();
+            let holder = self.holder.clone();
+            self.standing
+                .send_modify(|standing| standing.holder = holder);
+            if *self.holder != *self.identity && !self.holder.is_empty() {
                 tracing::info!("{} leads: it holds {}", self.holder, self.name());
             }
         }

@@ -8,9 +8,9 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::time::timeout;
 
+use super::failure::Failure;
 use super::lines::Lines;
 use super::query::{self, bookmark};
-use super::task::Failure;
 use super::{Cause, Notice, Phase, Shared};
 use crate::api::{Refused, chain};
 use crate::text::{self, IngestError};

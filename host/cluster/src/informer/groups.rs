@@ -7,7 +7,7 @@
 //!
 //! It must not know how a subscription moves (`hold` does). Under its lock no gate is waited for: a subscriber may give up its subscription from within a notice.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::runtime::Handle;
@@ -16,6 +16,7 @@ use vmhost_core::Gvk;
 
 use super::hold::{Hold, Moved};
 use super::running::{Closing, Running, Shared};
+use super::table::{Key, Table};
 use super::{InformerObserver, InformerState, Subscriber, WatchSpec, task};
 use crate::connect::Connection;
 use crate::store::Index;
@@ -27,33 +28,6 @@ pub(super) struct Inner {
     observer: Arc<dyn InformerObserver>,
     handle: Handle,
     table: Mutex<Table>,
-}
-
-#[derive(Default)]
-struct Table {
-    groups: HashMap<Key, Group>,
-    /// All that were started, and may have ended.
-    running: Vec<Weak<Running>>,
-    /// Kinds whose objects are in no namespace: for them a namespace that was asked for is left out.
-    cluster_scoped: HashSet<Gvk>,
-    next: u64,
-}
-
-/// What makes two subscriptions share a watch.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    kind: Gvk,
-    namespace: Option<String>,
-    label_selector: Option<String>,
-    field_selector: Option<String>,
-}
-
-/// Those who share a watch.
-#[derive(Default)]
-struct Group {
-    holds: Vec<Arc<Hold>>,
-    /// The informer that keeps what they want now. Some may still be on its predecessors.
-    target: Option<Arc<Running>>,
 }
 
 /// What a target needs before the next attempt to move to it.
@@ -276,53 +250,5 @@ impl Inner {
 
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Group {
-    fn aim_at(&mut self, target: &Arc<Running>) {
-        for hold in &self.holds {
-            hold.aim_at(target);
-        }
-        self.target = Some(target.clone());
-    }
-}
-
-impl Table {
-    fn key_of(&self, wish: &WatchSpec) -> Key {
-        // An empty selector selects all, as none does.
-        let some = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-        Key {
-            kind: wish.kind.clone(),
-            namespace: some(&wish.namespace).filter(|_| !self.cluster_scoped.contains(&wish.kind)),
-            label_selector: some(&wish.label_selector),
-            field_selector: some(&wish.field_selector),
-        }
-    }
-
-    /// Puts the subscriptions of a kind where they belong. Returns the groups that somebody left or came to.
-    fn regroup(&mut self, kind: &Gvk) -> HashSet<Key> {
-        let (mut affected, mut lost) = (HashSet::new(), Vec::new());
-        let keys: Vec<Key> = self.groups.keys().cloned().collect();
-        for key in keys.into_iter().filter(|key| key.kind == *kind) {
-            let Some(mut group) = self.groups.remove(&key) else {
-                continue;
-            };
-            let (stay, leave): (Vec<_>, Vec<_>) = std::mem::take(&mut group.holds)
-                .into_iter()
-                .partition(|hold| self.key_of(hold.wish()) == key);
-            if !leave.is_empty() {
-                affected.insert(key.clone());
-            }
-            lost.extend(leave);
-            group.holds = stay;
-            self.groups.insert(key, group);
-        }
-        for hold in lost {
-            let key = self.key_of(hold.wish());
-            affected.insert(key.clone());
-            self.groups.entry(key).or_default().holds.push(hold);
-        }
-        affected
     }
 }

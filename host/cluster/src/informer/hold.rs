@@ -141,7 +141,8 @@ impl Hold {
                 if !new.is_synced() {
                     return Moved::Unsynced;
                 }
-                if new.position() < old.position() {
+                // Where the kind has vanished, no version comes any more; and nothing is shown.
+                if new.position() < old.position() && !new.is_absent() {
                     return Moved::Behind(old.position());
                 }
             }

@@ -19,12 +19,12 @@ use http::{HeaderValue, Method, Request, header};
 use kube::client::Body;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::failure::Failure;
 use super::follow::{Follower, end_list, put, vanish};
 use super::groups::Inner;
-use super::lines::{LINE_MAX, TooLong};
 use super::query::{From, Page, accept_list, accept_watch, list_path, watch_path};
 use super::{Phase, Shared};
-use crate::api::{CallError, Refused, chain, request};
+use crate::api::{CallError, chain, request};
 use crate::backoff::Backoff;
 use crate::connect::Connection;
 use crate::discovery::{ClusterError, Resource};
@@ -65,55 +65,6 @@ enum State {
     List(Resource),
     /// Follow the cluster from the store's position on.
     Watch(Resource),
-}
-
-/// Why a list or watch did not come to its natural end.
-pub(super) enum Failure {
-    /// 404: the kind is no longer served.
-    NotServed,
-    /// The server has no streaming list.
-    NoStreaming(String),
-    /// 410: the version is too old.
-    Expired(String),
-    Call(CallError),
-    /// The server's words make no sense.
-    Nonsense(String),
-}
-
-impl std::convert::From<TooLong> for Failure {
-    fn from(TooLong: TooLong) -> Self {
-        Self::Nonsense(format!("a line is longer than {LINE_MAX} bytes"))
-    }
-}
-
-impl std::convert::From<CallError> for Failure {
-    fn from(error: CallError) -> Self {
-        match error {
-            CallError::Refused(refused) => Self::from(refused),
-            other => Self::Call(other),
-        }
-    }
-}
-
-impl std::convert::From<Refused> for Failure {
-    fn from(refused: Refused) -> Self {
-        let names = |word: &str| {
-            refused.message.contains(word)
-                || refused
-                    .causes
-                    .iter()
-                    .any(|cause| cause.field.contains(word))
-        };
-        match refused.code {
-            404 => Self::NotServed,
-            // Servers before 1.27 name the second, those without the feature gate the first.
-            400 | 422 if names("sendInitialEvents") || names("resourceVersionMatch") => {
-                Self::NoStreaming(refused.message)
-            }
-            _ if refused.is_expired() => Self::Expired(refused.message),
-            _ => Self::Call(CallError::Refused(refused)),
-        }
-    }
 }
 
 impl Task {

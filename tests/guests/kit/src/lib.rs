@@ -8,6 +8,8 @@ wit_bindgen::generate!({
     default_bindings_module: "kit",
 });
 
+pub mod orders;
+
 pub use exports::vmhost::plugin::controller::Guest;
 pub use vmhost::plugin::types::*;
 

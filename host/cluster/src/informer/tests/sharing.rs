@@ -1,8 +1,12 @@
 //! Who shares a watch, and what it is told while the watch is replaced by another one.
 
 use super::*;
+use crate::informer::hold::Moved;
+use crate::informer::running::Running;
 use crate::store::Query;
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+use tokio_util::sync::CancellationToken;
 use vmhost_core::FieldPath;
 
 /// An API server with objects: each watch lists them first, then gets what changes.
@@ -489,6 +493,37 @@ async fn a_subscription_may_be_given_up_within_a_notice() {
     server.until_open(1).await;
 }
 
+#[test]
+fn only_the_newest_aim_counts() {
+    let running = |id| {
+        Arc::new(Running {
+            shared: Shared::new(id, spec(), Arc::new(NoInformerObserver)),
+            stop: CancellationToken::new(),
+        })
+    };
+    let (first, second, third) = (running(1), running(2), running(3));
+    let hold = Hold::new(1, spec(), None, first.clone());
+    hold.aim_at(&second);
+    hold.aim_at(&third);
+    // Whoever still works for the second one comes too late.
+    assert_eq!(hold.move_to(&second), Moved::Done);
+    assert!(hold.is_on(&first));
+    assert_eq!(hold.move_to(&third), Moved::Done);
+    assert!(hold.is_on(&third));
+    let users = [&first, &second, &third].map(|running| running.shared.users.load(Relaxed));
+    assert_eq!(users, [0, 0, 1]);
+    // A store that has its list waits for the next one's.
+    third.shared.store.begin_list();
+    third.shared.store.end_list(5);
+    hold.aim_at(&first);
+    assert_eq!(hold.move_to(&first), Moved::Unsynced);
+    first.shared.store.end_list(4);
+    assert_eq!(hold.move_to(&first), Moved::Behind(5));
+    hold.give_up();
+    assert_eq!(hold.move_to(&first), Moved::Done);
+    assert!(!hold.is_on(&first) && !hold.is_on(&third));
+}
+
 /// Subscriptions come and go while objects change; whoever is there at the end has been told everything, in order.
 async fn churn(seed: u64, steps: usize) {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -540,7 +575,7 @@ async fn churn(seed: u64, steps: usize) {
     assert_eq!(informers.states()[0].subscribers, there.len());
     there.clear();
     server.until_open(0).await;
-    assert!(informers.states().is_empty());
+    until(|| informers.states().is_empty()).await;
 }
 
 #[tokio::test(start_paused = true)]

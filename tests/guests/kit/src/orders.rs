@@ -1,0 +1,180 @@
+//! A guest that does what its object says: the annotation `vmhost.test/turn` holds the outcome of its turns as JSON, `vmhost.test/deleting` that of turns for clean-up,
+//! so that a test needs no guest of its own for each effect. Every turn is logged as `TURN {...}`, with the object's whole text if it has the annotation
+//! `vmhost.test/echo`.
+//!
+//! ```json
+//! { "effects": [{ "merge": { "spec": { "status": "complete" } } },
+//!               { "json": [{ "op": "test", "path": "/spec/status", "value": "creating" }] },
+//!               { "apply": { "apiVersion": "v1", "kind": "ConfigMap" }, "force": true, "createIfAbsent": true, "subresource": "status" },
+//!               { "create": { "apiVersion": "v1", "kind": "ConfigMap" } },
+//!               { "delete": { "version": "v1", "kind": "ConfigMap", "name": "x" } },
+//!               { "event": { "reason": "Completed", "note": "done" } },
+//!               { "other": "teleport" }],
+//!   "next": "await-change" | "requeue" | { "requeue-after-ms": 5 } | { "retry": "why" } | { "fail": "why" } | "finalized",
+//!   "once": true }
+//! ```
+//! `merge`, `json` and `delete` concern that object unless a `key` beside them names another object. `once`: only on the first attempt,
+//! afterwards nothing is done. `$attempt` anywhere becomes the number of the attempt.
+
+use serde_json::{Value, json};
+
+use crate::vmhost::plugin::log::{Level, log};
+use crate::{
+    Apply, Create, Delete, Effect, Event, EventType, Gvk, Next, ObjectKey, Other, Outcome, Patch,
+    PatchType, Request,
+};
+
+/// One turn.
+pub fn obey(request: &Request) -> Outcome {
+    let object: Value = request
+        .object
+        .as_deref()
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    log(Level::Info, &format!("TURN {}", turn(request, &object)));
+    let annotation = if request.deleting {
+        "/metadata/annotations/vmhost.test~1deleting"
+    } else {
+        "/metadata/annotations/vmhost.test~1turn"
+    };
+    let orders = object.pointer(annotation).and_then(Value::as_str);
+    // So that an order can change something on every attempt.
+    let orders = orders.map(|text| text.replace("$attempt", &request.attempt.to_string()));
+    let orders: Value = match orders.as_deref().map(serde_json::from_str) {
+        Some(Ok(orders)) => orders,
+        Some(Err(error)) => return ends(Next::Fail(format!("vmhost.test/turn: {error}"))),
+        None => return crate::done(),
+    };
+    if orders["once"] == true && (request.attempt > 0 || request.last.is_some()) {
+        return crate::done();
+    }
+    let effects = orders["effects"].as_array().into_iter().flatten();
+    Outcome {
+        effects: effects.map(|order| effect(request, order)).collect(),
+        next: next(&orders["next"]),
+    }
+}
+
+fn turn(request: &Request, object: &Value) -> Value {
+    let last = request.last.as_ref();
+    json!({
+        "controller": request.controller,
+        "name": request.key.name,
+        "uid": object.pointer("/metadata/uid"),
+        "resourceVersion": object.pointer("/metadata/resourceVersion"),
+        "status": object.pointer("/spec/status"),
+        "text": echoed(request, object),
+        "gone": request.object.is_none(),
+        "attempt": request.attempt,
+        "deleting": request.deleting,
+        "previous": request.previous.as_deref().map(version),
+        "last": last.map(|last| json!({
+            "effect": last.effect, "code": last.code, "reason": last.reason, "message": last.message,
+        })),
+    })
+}
+
+/// The whole text that the host handed over, for VMs that ask for it.
+fn echoed<'a>(request: &'a Request, object: &Value) -> Option<&'a str> {
+    object.pointer("/metadata/annotations/vmhost.test~1echo")?;
+    request.object.as_deref()
+}
+
+fn ends(next: Next) -> Outcome {
+    Outcome {
+        effects: Vec::new(),
+        next,
+    }
+}
+
+fn next(order: &Value) -> Next {
+    let text = |name: &str| order[name].as_str().map(str::to_owned);
+    if order == "finalized" {
+        Next::Finalized
+    } else if order == "requeue" {
+        Next::Requeue
+    } else if let Some(after) = order["requeue-after-ms"].as_u64() {
+        Next::RequeueAfterMs(after as u32)
+    } else if let Some(why) = text("retry") {
+        Next::Retry(why)
+    } else if let Some(why) = text("fail") {
+        Next::Fail(why)
+    } else {
+        Next::AwaitChange
+    }
+}
+
+fn effect(request: &Request, order: &Value) -> Effect {
+    let text = |name: &str| order[name].as_str().map(str::to_owned);
+    let patch = |type_, body: &Value| {
+        Effect::Patch(Patch {
+            key: key(request, &order["key"]),
+            subresource: text("subresource"),
+            type_,
+            body: body.to_string(),
+            if_version: text("ifVersion"),
+        })
+    };
+    if order["merge"].is_object() {
+        patch(PatchType::Merge, &order["merge"])
+    } else if order["json"].is_array() {
+        patch(PatchType::Json, &order["json"])
+    } else if order["apply"].is_object() {
+        Effect::Apply(Apply {
+            object: order["apply"].to_string(),
+            subresource: text("subresource"),
+            force: order["force"] == true,
+            create_if_absent: order["createIfAbsent"] == true,
+            if_version: text("ifVersion"),
+        })
+    } else if order["create"].is_object() {
+        Effect::Create(Create {
+            object: order["create"].to_string(),
+        })
+    } else if order["delete"].is_object() {
+        let (uid, if_version) = (text("uid"), text("ifVersion"));
+        Effect::Delete(Delete {
+            key: key(request, &order["delete"]),
+            uid,
+            if_version,
+            propagation: None,
+        })
+    } else if order["event"].is_object() {
+        let text = |name: &str| order["event"][name].as_str().unwrap_or_default().to_owned();
+        Effect::Event(Event {
+            type_: EventType::Normal,
+            reason: text("reason"),
+            action: text("action"),
+            note: text("note"),
+            related: None,
+        })
+    } else {
+        Effect::Other(Other {
+            name: text("other").unwrap_or_else(|| order.to_string()),
+            body: "{}".into(),
+        })
+    }
+}
+
+/// The VM's own key, or the one that the order names, by default in the VM's namespace.
+fn key(request: &Request, order: &Value) -> ObjectKey {
+    let text = |name: &str| order[name].as_str().map(str::to_owned);
+    match text("kind") {
+        None => request.key.clone(),
+        Some(kind) => ObjectKey {
+            kind: Gvk {
+                group: text("group").unwrap_or_default(),
+                version: text("version").unwrap_or_default(),
+                kind,
+            },
+            namespace: text("namespace").or_else(|| request.key.namespace.clone()),
+            name: text("name").unwrap_or_default(),
+        },
+    }
+}
+
+/// `metadata.resourceVersion` of an object's text.
+fn version(text: &str) -> Value {
+    let object: Value = serde_json::from_str(text).unwrap_or_default();
+    object["metadata"]["resourceVersion"].clone()
+}

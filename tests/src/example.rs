@@ -1,0 +1,192 @@
+//! What the tests of the examples share: objects of any kind by their paths, manifests, and what plugins say in the host's log.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use kube::Client;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::host::{self, Host, HostCommand};
+use crate::server::TestServer;
+use crate::wait::eventually;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// A user with a JSON client: paths, objects, codes.
+pub struct User(Client);
+
+impl User {
+    /// One who may do everything.
+    pub async fn of(server: &TestServer) -> Result<User> {
+        Ok(User(server.client().await?))
+    }
+
+    /// One object, or a list; none if there is none.
+    pub async fn get(&self, path: &str) -> Result<Option<Value>> {
+        match self.send(Method::GET, path, "", &Value::Null).await? {
+            (404, _) => Ok(None),
+            (code, value) => ok(code, value, path).map(Some),
+        }
+    }
+
+    /// Creates an object in the collection of this path.
+    pub async fn create(&self, path: &str, object: &Value) -> Result<Value> {
+        let (code, value) = self
+            .send(Method::POST, path, "application/json", object)
+            .await?;
+        ok(code, value, path)
+    }
+
+    /// A JSON merge patch.
+    pub async fn merge(&self, path: &str, patch: Value) -> Result<Value> {
+        let media = "application/merge-patch+json";
+        let (code, value) = self.send(Method::PATCH, path, media, &patch).await?;
+        ok(code, value, path)
+    }
+
+    /// Deletes an object; one that is gone already is done.
+    pub async fn delete(&self, path: &str) -> Result<()> {
+        match self.send(Method::DELETE, path, "", &Value::Null).await? {
+            (404, _) => Ok(()),
+            (code, value) => ok(code, value, path).map(drop),
+        }
+    }
+
+    /// Waits until the object is as `wanted` says, and returns it.
+    pub async fn until(
+        &self,
+        path: &str,
+        what: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Result<Value> {
+        let mut last = None;
+        let waited = eventually(what, async || {
+            last = self.get(path).await?;
+            Ok(last.clone().filter(|object| wanted(object)))
+        });
+        let waited = waited.await;
+        waited.with_context(|| format!("{path} is {}", last.unwrap_or_default()))
+    }
+
+    /// Waits until there is no object there.
+    pub async fn until_gone(&self, path: &str) -> Result<()> {
+        eventually(&format!("{path} is gone"), async || {
+            Ok(self.get(path).await?.is_none().then_some(()))
+        })
+        .await
+    }
+
+    /// Waits for an Event of this reason about an object of this name, and returns it.
+    pub async fn until_event(&self, namespace: &str, name: &str, reason: &str) -> Result<Value> {
+        let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
+        eventually(&format!("an Event {reason} about {name}"), async || {
+            let events = self.get(&path).await?.unwrap_or_default();
+            let mut events = events["items"].as_array().into_iter().flatten();
+            let found = events
+                .find(|event| event["reason"] == reason && event["regarding"]["name"] == name);
+            Ok(found.cloned())
+        })
+        .await
+    }
+
+    /// Installs the CustomResourceDefinition of this file (from the root), unless it is there, and waits until its kind is served.
+    pub async fn install(&self, file: &str) -> Result<()> {
+        let [crd] = &manifests(file)?[..] else {
+            bail!("{file} holds one definition")
+        };
+        match self
+            .send(Method::POST, CRDS, "application/json", crd)
+            .await?
+        {
+            (409, _) => {}
+            (code, value) => drop(ok(code, value, CRDS)?),
+        }
+        let text = |pointer: &str| {
+            crd.pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let (group, version) = (text("/spec/group"), text("/spec/versions/0/name"));
+        let path = format!("/apis/{group}/{version}/{}", text("/spec/names/plural"));
+        self.until(&path, "its kind is served", |_| true)
+            .await
+            .map(drop)
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        media: &str,
+        body: &Value,
+    ) -> Result<(u16, Value)> {
+        let mut request = Request::builder().method(method).uri(path);
+        if !media.is_empty() {
+            request = request.header("content-type", media);
+        }
+        let body = match body {
+            Value::Null => Vec::new(),
+            body => serde_json::to_vec(body)?,
+        };
+        let request = request.body(body)?.map(kube::client::Body::from);
+        let response = self
+            .0
+            .send(request)
+            .await
+            .with_context(|| path.to_owned())?;
+        let code = response.status().as_u16();
+        let bytes = response.into_body().collect().await?.to_bytes();
+        let value = serde_json::from_slice(&bytes);
+        Ok((
+            code,
+            value.unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes))),
+        ))
+    }
+}
+
+fn ok(code: u16, value: Value, path: &str) -> Result<Value> {
+    match code {
+        200..=299 => Ok(value),
+        _ => bail!("{path}: {code} {value}"),
+    }
+}
+
+/// The objects of a manifest, by its path from the root.
+pub fn manifests(file: &str) -> Result<Vec<Value>> {
+    let path = Path::new(ROOT).join(file);
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let documents = serde_yaml_ng::Deserializer::from_str(&text);
+    let objects = documents.map(|document| Value::deserialize(document).context(file.to_owned()));
+    objects.collect()
+}
+
+/// A host whose plugins' lines can be read by [`said`].
+pub fn host(server: &TestServer) -> Result<HostCommand> {
+    Ok(host::on(&server.kubeconfig())?.args(["--log-format", "json"]))
+}
+
+/// What plugins have said, in order.
+pub fn said(host: &Host) -> Vec<String> {
+    let output = host.output();
+    output.iter().filter_map(|line| message(line)).collect()
+}
+
+/// Waits for a line of a plugin's that starts with this, and returns it.
+pub async fn until_said(host: &Host, start: &str) -> Result<String> {
+    let is_it = |line: &str| message(line).is_some_and(|message| message.starts_with(start));
+    let lines = host.wait_for_lines(1, is_it).await;
+    let lines = lines.with_context(|| format!("waiting for a plugin to say {start:?}"))?;
+    lines
+        .iter()
+        .find_map(|line| message(line))
+        .context("it is one")
+}
+
+fn message(line: &str) -> Option<String> {
+    let line: Value = serde_json::from_str(line).ok()?;
+    (line["target"] == "plugin").then(|| line["message"].as_str().map(Into::into))?
+}

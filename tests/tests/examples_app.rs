@@ -1,0 +1,278 @@
+//! The example `app`: a controller as kubebuilder makes them, through an App's whole life.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use vmhost_tests::both_servers;
+use vmhost_tests::example::{User, host, manifests};
+use vmhost_tests::guests::EXAMPLE_APP;
+use vmhost_tests::host::Host;
+use vmhost_tests::server::TestServer;
+
+const CRD: &str = "examples/app/manifests/crd.yaml";
+const REGISTRY: &str = "/api/v1/namespaces/default/configmaps/app-registry";
+const CONCURRENT: &str = "controller_runtime_max_concurrent_reconciles";
+
+/// A namespace with the example's controller.
+struct Cluster {
+    user: User,
+    namespace: String,
+    host: Host,
+}
+
+impl Cluster {
+    async fn start(server: &TestServer) -> Result<Cluster> {
+        let user = User::of(server).await?;
+        user.install(CRD).await?;
+        if user.get(REGISTRY).await?.is_none() {
+            let registry = manifests("examples/app/manifests/registry.yaml")?;
+            // Another test of this binary may be quicker.
+            let _ = user
+                .create("/api/v1/namespaces/default/configmaps", &registry[0])
+                .await;
+        }
+        let namespace = server.namespace("app").await?;
+        let host = host(server)?
+            .namespace(&namespace)
+            .plugin(EXAMPLE_APP)
+            .ready()
+            .await?;
+        Ok(Cluster {
+            user,
+            namespace,
+            host,
+        })
+    }
+
+    fn path(&self, collection: &str, name: &str) -> String {
+        let (api, plural) = collection.rsplit_once('/').unwrap_or_default();
+        format!("{api}/namespaces/{}/{plural}/{name}", self.namespace)
+    }
+
+    fn app(&self) -> String {
+        self.path("/apis/example.com/v1/apps", "web")
+    }
+
+    fn deployment(&self) -> String {
+        self.path("/apis/apps/v1/deployments", "web")
+    }
+
+    fn config_map(&self) -> String {
+        self.path("/api/v1/configmaps", "web")
+    }
+
+    async fn create(&self, collection: &str, object: &Value) -> Result<Value> {
+        let path = self.path(collection, "");
+        self.user.create(path.trim_end_matches('/'), object).await
+    }
+
+    async fn create_app(&self) -> Result<Value> {
+        let mut app = manifests("examples/app/manifests/web.yaml")?
+            .pop()
+            .context("it holds the App")?;
+        app["metadata"] = json!({ "name": "web" });
+        self.create("/apis/example.com/v1/apps", &app).await
+    }
+
+    async fn create_secret(&self) -> Result<Value> {
+        let secret = json!({ "apiVersion": "v1", "kind": "Secret",
+            "metadata": { "name": "web", "labels": { "example.com/app": "web" } }, "stringData": { "TOKEN": "one" } });
+        self.create("/api/v1/secrets", &secret).await
+    }
+
+    /// What the Deployment's controller would say; the servers of these tests have none.
+    async fn run_pods(&self, available: i64) -> Result<()> {
+        let deployment = self
+            .user
+            .get(&self.deployment())
+            .await?
+            .context("it is there")?;
+        let status = json!({ "status": {
+            "observedGeneration": deployment["metadata"]["generation"], "replicas": available,
+            "readyReplicas": available, "availableReplicas": available, "updatedReplicas": available } });
+        self.user
+            .merge(&format!("{}/status", self.deployment()), status)
+            .await
+            .map(drop)
+    }
+
+    /// Waits until a condition of the App has this status and reason, for its newest specification.
+    async fn until_condition(&self, type_: &str, status: &str, reason: &str) -> Result<Value> {
+        let what = format!("the App is {type_}={status}, {reason}");
+        let path = self.app();
+        let app = self.user.until(&path, &what, |app| {
+            condition(app, type_).is_some_and(|found| {
+                found["status"] == status
+                    && found["reason"] == reason
+                    && found["observedGeneration"] == app["metadata"]["generation"]
+            })
+        });
+        app.await
+    }
+
+    async fn registered(&self) -> Result<Option<Value>> {
+        let registry = self
+            .user
+            .get(REGISTRY)
+            .await?
+            .context("the registry is there")?;
+        Ok(registry["data"]
+            .get(format!("{}.web", self.namespace))
+            .cloned())
+    }
+}
+
+fn condition<'a>(app: &'a Value, type_: &str) -> Option<&'a Value> {
+    let conditions = app["status"]["conditions"].as_array()?;
+    conditions
+        .iter()
+        .find(|condition| condition["type"] == type_)
+}
+
+both_servers!(an_apps_whole_life);
+async fn an_apps_whole_life(server: &TestServer) -> Result<()> {
+    let cluster = Cluster::start(server).await?;
+    let (user, namespace) = (&cluster.user, &cluster.namespace);
+
+    // Without its Secret it is degraded, and nothing is made.
+    let app = cluster.create_app().await?;
+    let degraded = cluster
+        .until_condition("Degraded", "True", "SecretNotFound")
+        .await?;
+    ensure!(
+        degraded["metadata"]["finalizers"] == json!(["example.com/cleanup"]),
+        "{degraded}"
+    );
+    ensure!(degraded["status"]["observedGeneration"] == 1, "{degraded}");
+    ensure!(user.get(&cluster.deployment()).await?.is_none());
+    ensure!(cluster.registered().await?.is_none());
+
+    // The Secret wakes it, by its label.
+    cluster.create_secret().await?;
+    let progressing = cluster
+        .until_condition("Ready", "False", "Progressing")
+        .await?;
+    ensure!(condition(&progressing, "Degraded").is_some_and(|found| found["status"] == "False"));
+    let deployment = user
+        .get(&cluster.deployment())
+        .await?
+        .context("it is made")?;
+    for path in [
+        &cluster.deployment(),
+        &cluster.config_map(),
+        &cluster.path("/api/v1/services", "web"),
+    ] {
+        let child = user
+            .get(path)
+            .await?
+            .with_context(|| format!("{path} is made"))?;
+        let owner = &child["metadata"]["ownerReferences"][0];
+        ensure!(
+            owner["uid"] == app["metadata"]["uid"] && owner["controller"] == true,
+            "{child}"
+        );
+        ensure!(
+            owner["blockOwnerDeletion"] == true && owner["kind"] == "App",
+            "{child}"
+        );
+    }
+    ensure!(deployment["spec"]["replicas"] == 2, "{deployment}");
+    ensure!(cluster.registered().await?.as_ref() == Some(&app["metadata"]["uid"]));
+    let event = user.until_event(namespace, "web", "Created").await?;
+    ensure!(event["reportingController"] == "app-controller", "{event}");
+
+    // One of two pods is not enough; the status of the Deployment wakes its owner.
+    cluster.run_pods(1).await?;
+    let half = user
+        .until(&cluster.app(), "one replica is available", |app| {
+            app["status"]["availableReplicas"] == 1
+        })
+        .await?;
+    let since =
+        |app: &Value| condition(app, "Ready").map(|ready| ready["lastTransitionTime"].clone());
+    ensure!(
+        since(&half) == since(&progressing),
+        "not ready since then: {half}"
+    );
+    cluster.run_pods(2).await?;
+    cluster
+        .until_condition("Ready", "True", "Available")
+        .await?;
+    user.until_event(namespace, "web", "Ready").await?;
+
+    // What others do to its children is undone; what changes in the App and the Secret reaches them.
+    user.merge(
+        &cluster.config_map(),
+        json!({ "data": { "message": "by hand" } }),
+    )
+    .await?;
+    user.until(&cluster.config_map(), "the edit is undone", |map| {
+        map["data"]["message"] == "hello"
+    })
+    .await?;
+    user.delete(&cluster.path("/api/v1/services", "web"))
+        .await?;
+    user.until(
+        &cluster.path("/api/v1/services", "web"),
+        "it is made again",
+        |_| true,
+    )
+    .await?;
+    user.merge(&cluster.app(), json!({ "spec": { "message": "good day" } }))
+        .await?;
+    user.until(&cluster.config_map(), "the message follows", |map| {
+        map["data"]["message"] == "good day"
+    })
+    .await?;
+    let secret = user
+        .merge(
+            &cluster.path("/api/v1/secrets", "web"),
+            json!({ "stringData": { "TOKEN": "two" } }),
+        )
+        .await?;
+    let pointer = "/spec/template/metadata/annotations/example.com~1secret-version";
+    user.until(&cluster.deployment(), "the pods are rolled", |deployment| {
+        deployment.pointer(pointer) == secret.pointer("/metadata/resourceVersion")
+    })
+    .await?;
+
+    // It leaves the registry before it goes.
+    user.delete(&cluster.app()).await?;
+    user.until_gone(&cluster.app()).await?;
+    ensure!(
+        cluster.registered().await?.is_none(),
+        "its entry is left in the registry"
+    );
+    let metrics = cluster.host.metrics().await?;
+    ensure!(metrics.sum(CONCURRENT, &[("controller", "app/apps")]) == 10.0);
+    Ok(())
+}
+
+both_servers!(what_is_not_its_own_is_not_taken_over);
+async fn what_is_not_its_own_is_not_taken_over(server: &TestServer) -> Result<()> {
+    let cluster = Cluster::start(server).await?;
+    let foreign = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "web" }, "data": { "mine": "yes" } });
+    let foreign = cluster.create("/api/v1/configmaps", &foreign).await?;
+    cluster.create_secret().await?;
+    cluster.create_app().await?;
+    let degraded = cluster
+        .until_condition("Degraded", "True", "NameTaken")
+        .await?;
+    let message = condition(&degraded, "Degraded").map(|found| found["message"].clone());
+    ensure!(
+        message == Some(json!("ConfigMap web exists and is not this App's")),
+        "{degraded}"
+    );
+    let after = cluster.user.get(&cluster.config_map()).await?;
+    ensure!(
+        after.as_ref() == Some(&foreign),
+        "{foreign} became {after:?}"
+    );
+    ensure!(cluster.user.get(&cluster.deployment()).await?.is_none());
+
+    // Nothing tells when a foreign object goes, since it has no owner: RequeueAfter finds it.
+    cluster.user.delete(&cluster.config_map()).await?;
+    cluster
+        .until_condition("Ready", "False", "Progressing")
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! The life of a key: finalizers before the policy and after its clean-up, what a key looked like before, retries that end, keys that keep themselves busy.
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::ListParams;
+use serde_json::{Value, json};
+use vmhost_tests::both_servers;
+use vmhost_tests::guests::{self, Way};
+use vmhost_tests::obey::Obey;
+use vmhost_tests::server::TestServer;
+use vmhost_tests::vm::PLURAL;
+use vmhost_tests::wait::eventually;
+
+const FINALIZER: &str = "test.vmhost.dev/cleanup";
+
+async fn finalizers(obey: &Obey, name: &str) -> Result<Option<Vec<String>>> {
+    let vm = obey.vms.get(name).await?;
+    Ok(vm.map(|vm| {
+        let list = vm.object["metadata"]["finalizers"].as_array().cloned();
+        list.into_iter()
+            .flatten()
+            .filter_map(|one| one.as_str().map(str::to_owned))
+            .collect()
+    }))
+}
+
+both_servers!(the_policy_cleans_up_before_an_object_goes);
+async fn the_policy_cleans_up_before_an_object_goes(server: &TestServer) -> Result<()> {
+    let obey = Obey::watching(server, &server.kubeconfig()).await?;
+    let annotations = json!({
+        "vmhost.test/deleting": json!({ "next": { "retry": "not clean yet" } }).to_string(),
+    });
+    obey.vms
+        .create_labelled("tidy", json!({ "case": "cleanup" }), annotations, "")
+        .await?;
+    let first = obey.until_turn("tidy", "the first", |_| true).await?;
+    let vm = obey.vms.get("tidy").await?.context("it is there")?;
+    ensure!(
+        first["resourceVersion"] == vm.version.as_str(),
+        "the policy saw it without its finalizer: {first}"
+    );
+    ensure!(finalizers(&obey, "tidy").await? == Some(vec![FINALIZER.to_owned()]));
+    // Somebody else's finalizer comes first, and stays.
+    let both = json!({ "metadata": { "finalizers": ["other.example.com/x", FINALIZER] } });
+    obey.vms.merge("tidy", both).await?;
+    obey.vms.delete("tidy").await?;
+    obey.until_turn("tidy", "it fails to clean up", |turn| {
+        turn["deleting"] == true && turn["attempt"] == 2
+    })
+    .await?;
+    ensure!(
+        finalizers(&obey, "tidy").await?.is_some(),
+        "it waits for the policy"
+    );
+    let clean = json!({ "next": "finalized" }).to_string();
+    let annotations = json!({ "vmhost.test/deleting": clean });
+    let clean = json!({ "metadata": { "annotations": annotations } });
+    obey.vms.merge("tidy", clean).await?;
+    eventually("ours is off", async || {
+        let left = finalizers(&obey, "tidy").await?;
+        Ok((left == Some(vec!["other.example.com/x".to_owned()])).then_some(()))
+    })
+    .await?;
+    let turns = obey.turns("tidy").len();
+    let touched = json!({ "metadata": { "labels": { "touched": "yes" } } });
+    obey.vms.merge("tidy", touched).await?;
+    let gone = json!({ "metadata": { "finalizers": null } });
+    obey.vms.merge("tidy", gone).await?;
+    obey.until_turn("tidy", "it is gone", |turn| turn["gone"] == true)
+        .await?;
+    ensure!(
+        obey.turns("tidy").len() == turns + 1,
+        "the policy has cleaned up and saw it again: {:?}",
+        obey.turns("tidy")
+    );
+    Ok(())
+}
+
+both_servers!(an_object_that_is_being_deleted_gets_no_finalizer);
+async fn an_object_that_is_being_deleted_gets_no_finalizer(server: &TestServer) -> Result<()> {
+    let proxy = server.proxy().await?;
+    let obey = Obey::watching(server, proxy.kubeconfig()).await?;
+    // Without the label nobody sees it yet.
+    obey.vms.create_one("late", 0).await?;
+    let held = json!({ "metadata": { "finalizers": ["other.example.com/x"] } });
+    obey.vms.merge("late", held).await?;
+    obey.vms.delete("late").await?;
+    obey.vms
+        .merge(
+            "late",
+            json!({ "metadata": { "labels": { "case": "cleanup" } } }),
+        )
+        .await?;
+    obey.case("cleanup", "marker", Value::Null).await?;
+    obey.until_turn("marker", "made later", |_| true).await?;
+    ensure!(obey.turns("late").is_empty());
+    let writes =
+        proxy.requests_where(|request| request.writes(PLURAL) && request.path.contains("late"));
+    ensure!(writes.is_empty(), "{writes:?}");
+    obey.vms
+        .merge("late", json!({ "metadata": { "finalizers": null } }))
+        .await
+        .map(drop)
+}
+
+both_servers!(finalized_means_something_only_while_deleting);
+async fn finalized_means_something_only_while_deleting(server: &TestServer) -> Result<()> {
+    let obey = Obey::watching(server, &server.kubeconfig()).await?;
+    obey.case("cleanup", "eager", json!({ "next": "finalized" }))
+        .await?;
+    obey.host
+        .wait_for_line("`finalized`, but the request did not say `deleting`")
+        .await?;
+    ensure!(finalizers(&obey, "eager").await? == Some(vec![FINALIZER.to_owned()]));
+    // So that the namespace can go.
+    obey.vms.merge("eager", json!({ "metadata": { "annotations": { "vmhost.test/deleting": "{\"next\":\"finalized\"}" } } })).await?;
+    obey.vms.delete("eager").await
+}
+
+both_servers!(previous_tells_added_changed_and_deleted_apart);
+async fn previous_tells_added_changed_and_deleted_apart(server: &TestServer) -> Result<()> {
+    let obey = Obey::watching(server, &server.kubeconfig()).await?;
+    obey.case("history", "told", Value::Null).await?;
+    let added = obey.until_turn("told", "added", |_| true).await?;
+    ensure!(added["previous"].is_null(), "{added}");
+    // A turn that fails is not seen: the next one still compares with the last success.
+    let orders = json!({ "next": { "retry": "no" } }).to_string();
+    let failing = json!({ "metadata": { "annotations": { "vmhost.test/turn": orders } } });
+    obey.vms.merge("told", failing).await?;
+    let failed = obey
+        .until_turn("told", "fails again", |turn| turn["attempt"] == 2)
+        .await?;
+    ensure!(failed["previous"] == added["resourceVersion"], "{failed}");
+    let fine = json!({ "metadata": { "annotations": { "vmhost.test/turn": null } } });
+    let version = obey.vms.merge("told", fine).await?.version;
+    let changed = obey
+        .until_turn("told", "changed", |turn| {
+            turn["resourceVersion"] == version.as_str()
+        })
+        .await?;
+    ensure!(changed["previous"] == added["resourceVersion"], "{changed}");
+    // It survives a swap.
+    let swapped = guests::with_comment(&guests::read(guests::WATCHER)?, "again");
+    let before = obey.turns("told").len();
+    obey.policy.swap(&swapped, Way::Rename)?;
+    let after = obey.until_turns("told", before + 1).await?;
+    ensure!(after[before]["previous"] == version.as_str(), "{after:?}");
+    obey.vms.delete("told").await?;
+    let gone = obey
+        .until_turn("told", "gone", |turn| turn["gone"] == true)
+        .await?;
+    ensure!(
+        gone["previous"] == version.as_str(),
+        "the last known state: {gone}"
+    );
+    // And again from the start.
+    let before = obey.turns("told").len();
+    obey.case("history", "told", Value::Null).await?;
+    let again = obey.until_turns("told", before + 1).await?;
+    ensure!(
+        again[before]["previous"].is_null() && again[before]["gone"] == false,
+        "{again:?}"
+    );
+    Ok(())
+}
+
+both_servers!(a_key_is_given_up_after_its_last_retry_and_reported);
+async fn a_key_is_given_up_after_its_last_retry_and_reported(server: &TestServer) -> Result<()> {
+    let obey = Obey::watching(server, &server.kubeconfig()).await?;
+    obey.case(
+        "bounded",
+        "poor",
+        json!({ "next": { "retry": "never works" } }),
+    )
+    .await?;
+    obey.host.wait_for_line("given up after 2 retries").await?;
+    let labels = [("controller", "watcher/bounded")];
+    obey.host
+        .until_metric("vmhost_retries_exhausted_total", &labels, 1.0)
+        .await?;
+    ensure!(obey.turns("poor").len() == 3, "{:?}", obey.turns("poor"));
+    until_event(
+        server,
+        &obey,
+        "poor",
+        "ReconcileFailed",
+        "given up after 2 retries",
+    )
+    .await?;
+    // A change gives it another chance.
+    obey.reorder("poor", json!({})).await?;
+    let turns = obey.until_turns("poor", 4).await?;
+    ensure!(turns[3]["attempt"] == 0, "{turns:?}");
+    Ok(())
+}
+
+both_servers!(a_key_that_keeps_itself_busy_is_held);
+async fn a_key_that_keeps_itself_busy_is_held(server: &TestServer) -> Result<()> {
+    let obey = Obey::watching(server, &server.kubeconfig()).await?;
+    // Each turn asks to come back at once.
+    obey.case("hot", "hot", json!({ "next": { "requeue-after-ms": 1 } }))
+        .await?;
+    let labels = [("controller", "watcher/hot")];
+    obey.host
+        .until_metric("vmhost_hot_keys_total", &labels, 1.0)
+        .await?;
+    until_event(server, &obey, "hot", "HotLoop", "the key rests for 30s").await?;
+    // The others go on.
+    obey.case("hot", "cool", Value::Null).await?;
+    obey.until_turns("cool", 1).await?;
+    ensure!(
+        obey.turns("hot").len() < 125,
+        "{} turns",
+        obey.turns("hot").len()
+    );
+    Ok(())
+}
+
+async fn until_event(
+    server: &TestServer,
+    obey: &Obey,
+    name: &str,
+    reason: &str,
+    note: &str,
+) -> Result<()> {
+    let api: Api<Event> = Api::namespaced(server.client().await?, obey.vms.namespace());
+    eventually(&format!("an Event {reason} of {name}"), async || {
+        let list = api.list(&ListParams::default()).await?;
+        let found = list.items.iter().any(|event| {
+            event.regarding.as_ref().and_then(|of| of.name.as_deref()) == Some(name)
+                && event.reason.as_deref() == Some(reason)
+                && event
+                    .note
+                    .as_deref()
+                    .is_some_and(|text| text.contains(note))
+        });
+        Ok(found.then_some(()))
+    })
+    .await
+}
