@@ -142,6 +142,16 @@ until_is deployment taken '.spec.replicas == 3'
 until_event taker Synced
 events taker
 
+section "one name is taken, then another"
+for name in theirs-1 theirs-2; do k create deployment $name --image=other >/dev/null; done
+foo unlucky '{"deploymentName":"theirs-1","replicas":3}'
+until_event unlucky 'Resource "theirs-1"'
+edit foo unlucky '{"spec":{"deploymentName":"theirs-2"}}'
+until_event unlucky 'Resource "theirs-2"'
+status unlucky
+events unlucky
+for name in theirs-1 theirs-2; do is deployment $name '.spec.replicas == 1 and .metadata.ownerReferences == null'; done
+
 section "a Foo without a deploymentName"
 foo nameless '{"replicas":1}'
 foo empty '{"deploymentName":"","replicas":1}'

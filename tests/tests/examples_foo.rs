@@ -79,6 +79,16 @@ impl Sample {
         self.user.until(&path, &what, shows).await
     }
 
+    /// A Deployment that no Foo made.
+    async fn foreign(&self, name: &str) -> Result<Value> {
+        let labels = json!({ "app": "other" });
+        let containers = json!([{ "name": "other", "image": "other" }]);
+        let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": name }, "spec": {
+            "replicas": 2, "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": { "containers": containers } } } });
+        self.user.create(&self.deployment(""), &deployment).await
+    }
+
     /// What the Deployment controller would do.
     async fn make_available(&self, deployment: &str, available: i32) -> Result<()> {
         let path = self.deployment(&format!("/{deployment}/status"));
@@ -235,16 +245,17 @@ async fn a_deployment_that_is_deleted_is_made_again(server: &TestServer) -> Resu
 both_servers!(a_deployment_of_another_owner_is_not_taken);
 async fn a_deployment_of_another_owner_is_not_taken(server: &TestServer) -> Result<()> {
     let sample = Sample::start(server).await?;
-    let labels = json!({ "app": "other" });
-    let other = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "taken" }, "spec": {
-        "replicas": 2, "selector": { "matchLabels": labels },
-        "template": { "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "other", "image": "other" }] } } } });
-    let before = sample.user.create(&sample.deployment(""), &other).await?;
+    let before = sample.foreign("taken").await?;
     let spec = json!({ "deploymentName": "taken", "replicas": 3 });
     sample.create("taker", spec).await?;
     let event = sample.event("taker", "ErrResourceExists").await?;
     let message = r#"Resource "taken" already exists and is not managed by Foo"#;
     is_event(&event, "Warning", message)?;
+    let related = &event["related"];
+    ensure!(
+        related["kind"] == "Deployment" && related["name"] == "taken",
+        "{event}"
+    );
     sample
         .host
         .wait_for_line(&message.replace('"', "\\\""))
@@ -259,6 +270,38 @@ async fn a_deployment_of_another_owner_is_not_taken(server: &TestServer) -> Resu
     sample.user.delete(&sample.deployment("/taken")).await?;
     sample.until_replicas("taken", 3).await?;
     sample.event("taker", "Synced").await.map(drop)
+}
+
+both_servers!(each_taken_name_has_an_event_of_its_own);
+async fn each_taken_name_has_an_event_of_its_own(server: &TestServer) -> Result<()> {
+    let sample = Sample::start(server).await?;
+    for name in ["one", "two"] {
+        sample.foreign(name).await?;
+    }
+    sample
+        .create("taker", json!({ "deploymentName": "one" }))
+        .await?;
+    sample.event("taker", "ErrResourceExists").await?;
+    let two = json!({ "spec": { "deploymentName": "two" } });
+    sample.user.merge(&sample.foo("/taker"), two).await?;
+    let path = format!(
+        "/apis/events.k8s.io/v1/namespaces/{}/events",
+        sample.namespace
+    );
+    let both = |events: &Value| {
+        let events = events["items"].as_array().into_iter().flatten();
+        let notes: Vec<_> = events.filter_map(|event| event["note"].as_str()).collect();
+        ["one", "two"].iter().all(|name| {
+            notes
+                .iter()
+                .any(|note| note.contains(&format!("Resource {name:?}")))
+        })
+    };
+    sample
+        .user
+        .until(&path, "there is an Event about each", both)
+        .await
+        .map(drop)
 }
 
 both_servers!(a_foo_without_a_name_is_reported_once);

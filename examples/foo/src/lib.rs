@@ -55,6 +55,13 @@ struct DeploymentStatus {
     available_replicas: i32,
 }
 
+impl Deployment {
+    /// The API server's default is 1.
+    fn replicas(&self) -> i32 {
+        self.spec.replicas.unwrap_or(1)
+    }
+}
+
 struct SampleController;
 
 impl Policy for SampleController {
@@ -90,22 +97,14 @@ impl Policy for SampleController {
         }
         let namespace = request.key.namespace.as_deref();
         let deployment = Cluster::get::<Deployment>(&DEPLOYMENT, namespace, name)?;
+        let key = ObjectKey::of(&DEPLOYMENT, namespace, name);
         let done = match &deployment {
             None => done.with(Create::new(&wanted(&foo))?),
             Some(found) if !found.metadata.is_controlled_by(&foo.metadata) => {
-                let message = format!("Resource {name:?} already exists and is not managed by Foo");
-                return Ok(
-                    Outcome::retry(&message).with(Event::warning("ErrResourceExists", message))
-                );
+                return Ok(taken(&key));
             }
-            // The API server's default is 1.
-            Some(Deployment { spec, metadata, .. })
-                if foo
-                    .spec
-                    .replicas
-                    .is_some_and(|wanted| wanted != spec.replicas.unwrap_or(1)) =>
-            {
-                done.with(overwrite(namespace, metadata, wanted(&foo)))
+            Some(found) if foo.spec.replicas.is_some_and(|n| n != found.replicas()) => {
+                done.with(overwrite(&key, &found.metadata.uid, wanted(&foo)))
             }
             Some(_) => done,
         };
@@ -148,11 +147,21 @@ fn wanted(foo: &Foo) -> Value {
     deployment
 }
 
+/// The name belongs to a Deployment that the Foo does not control.
+fn taken(deployment: &ObjectKey) -> Outcome {
+    let message = format!(
+        "Resource {:?} already exists and is not managed by Foo",
+        deployment.name
+    );
+    // A recorder counts Events that are about the same objects as one, whatever they say: the Deployment tells them apart.
+    let event = Event::warning("ErrResourceExists", &message).related(deployment);
+    Outcome::retry(message).with(event)
+}
+
 /// Upstream compares the replicas only, and then writes the whole Deployment: what else was edited by hand goes with them.
-fn overwrite(namespace: Option<&str>, found: &ObjectMeta, mut wanted: Value) -> JsonPatch {
-    let key = ObjectKey::of(&DEPLOYMENT, namespace, &found.name);
-    Patch::json(&key)
-        .test("/metadata/uid", found.uid.as_str())
+fn overwrite(deployment: &ObjectKey, uid: &str, mut wanted: Value) -> JsonPatch {
+    Patch::json(deployment)
+        .test("/metadata/uid", uid)
         .add("/metadata/labels", json!({}))
         .add("/metadata/annotations", json!({}))
         .replace(

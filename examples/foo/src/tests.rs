@@ -196,6 +196,8 @@ fn a_deployment_of_another_owner_is_not_taken() {
         (event.reason.as_str(), event.note.as_str()),
         ("ErrResourceExists", message)
     );
+    let related = event.related.as_ref().map(|key| key.name.as_str());
+    assert_eq!(related, Some("nginx"));
     assert_eq!(outcome.next, Next::Retry(message.into()));
 }
 
