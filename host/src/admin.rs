@@ -1,18 +1,24 @@
-//! Probes and metrics over HTTP. It looks and never changes anything.
+//! Probes, metrics and the state over HTTP. It looks and never changes anything.
 
-use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Weak};
 
 use anyhow::{Context, Result};
-use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Json, Router};
 
 use crate::manager::Manager;
 use crate::telemetry::Metrics;
+
+pub mod health;
+pub mod snapshot;
+pub mod state;
+
+/// Where the state is served, on the metrics' address.
+pub const STATE_PATH: &str = "/debug/state";
 
 /// Listeners that are bound before anything else starts, so that a taken port is told at once.
 pub struct Admin {
@@ -32,19 +38,18 @@ impl Admin {
     /// Serves until the process ends. The probes answer from now on; they are ready when the manager is.
     pub fn serve(self, metrics: Arc<Metrics>, manager: Weak<Manager>) -> Result<()> {
         if let Some(listener) = self.metrics {
-            spawn(
-                listener,
-                Router::new()
-                    .route("/metrics", get(render))
-                    .with_state(metrics),
-            )?;
+            let router = Router::new()
+                .route("/metrics", get(render))
+                .with_state(metrics)
+                .merge(
+                    Router::new()
+                        .route(STATE_PATH, get(debug_state))
+                        .with_state(manager.clone()),
+                );
+            spawn(listener, router)?;
         }
         if let Some(listener) = self.probes {
-            let router = Router::new()
-                .route("/healthz", get(async || "ok"))
-                .route("/readyz", get(ready))
-                .with_state(manager);
-            spawn(listener, router)?;
+            spawn(listener, health::router(manager))?;
         }
         Ok(())
     }
@@ -86,21 +91,9 @@ async fn render(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {
     )
 }
 
-/// 500 with a line for each thing that is not ready, as controller-runtime's.
-async fn ready(State(manager): State<Weak<Manager>>) -> impl IntoResponse {
-    let Some(manager) = manager.upgrade() else {
-        return (
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "[-]shutting down\n".to_owned(),
-        );
-    };
-    let waiting = manager.not_ready();
-    if waiting.is_empty() {
-        return (StatusCode::OK, "ok".to_owned());
+async fn debug_state(State(manager): State<Weak<Manager>>) -> Response {
+    match manager.upgrade() {
+        Some(manager) => Json(snapshot::state(&manager)).into_response(),
+        None => (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response(),
     }
-    let mut text = String::new();
-    for what in waiting {
-        let _ = writeln!(text, "[-]{what}");
-    }
-    (StatusCode::INTERNAL_SERVER_ERROR, text)
 }

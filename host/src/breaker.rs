@@ -70,6 +70,13 @@ impl Breaker {
         Some(state.pause)
     }
 
+    /// Failed calls in a row, and how long calls have to wait. Changes nothing.
+    pub fn status(&self) -> (u32, Option<Duration>) {
+        let state = self.lock();
+        let until = state.until.map(|until| until - Instant::now());
+        (state.failures, until)
+    }
+
     /// A new generation starts with a clean slate.
     pub fn reset(&self) {
         *self.lock() = State::default();

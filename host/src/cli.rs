@@ -31,6 +31,12 @@ pub enum Command {
     Build(BuildArgs),
     /// Show a component's size, digest, contract, imports, controllers, kinds and permissions.
     Inspect(InspectArgs),
+    /// Show what a running vmhost is doing: plugins, controllers, stores, failing keys.
+    Status(StatusArgs),
+    /// Print the RBAC that a plugin needs, and no more, as YAML for `kubectl apply -f -`.
+    Rbac(RbacArgs),
+    /// List the objects that carry a plugin's finalizers; with --remove take these off, so that nothing is stranded when the plugin goes.
+    Finalizers(FinalizersArgs),
 }
 
 /// `vmhost --plugin plugins/vm.wasm`.
@@ -54,7 +60,7 @@ pub struct RunArgs {
     /// What both ways of running have.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Where metrics are served; 0: nowhere.
+    /// Where /metrics and /debug/state are served; 0: nowhere.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -146,7 +152,7 @@ pub struct DevArgs {
     /// What both ways of running have.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Where metrics are served; 0: nowhere.
+    /// Where /metrics and /debug/state are served; 0: nowhere.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -291,6 +297,85 @@ pub struct InspectArgs {
     /// How the result is printed.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
+}
+
+/// `vmhost status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Where the host serves its metrics (--metrics-bind-address).
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub address: String,
+    /// How the result is printed.
+    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "text")]
+    pub output: OutputFormat,
+}
+
+/// `vmhost rbac plugins/vm.wasm`.
+#[derive(Debug, Args)]
+pub struct RbacArgs {
+    /// A component.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Roles only: what none can grant is an error that names the field.
+    #[arg(long, conflicts_with = "cluster_role")]
+    pub role: bool,
+    /// A ClusterRole for all that is not limited to namespaces. This is the default.
+    #[arg(long)]
+    pub cluster_role: bool,
+    /// Whom it is granted to: the service account that vmhost runs as.
+    #[arg(long, value_name = "NAMESPACE/NAME", default_value = "default/vmhost")]
+    pub service_account: String,
+    /// The namespaces that vmhost will be run with (--namespace): Roles in these. May be repeated; none: all.
+    #[arg(
+        long = "namespace",
+        short = 'n',
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    pub namespaces: Vec<String>,
+    /// vmhost will be run with --leader-elect.
+    #[arg(long)]
+    pub leader_elect: bool,
+    /// The Lease's name, as it will be run with.
+    #[arg(long, value_name = "NAME", default_value = "vmhost")]
+    pub leader_election_id: String,
+    /// The Lease's namespace, as it will be run with; none: the service account's.
+    #[arg(long, value_name = "NAME")]
+    pub leader_election_namespace: Option<String>,
+    /// vmhost will be run with --install-crds.
+    #[arg(long)]
+    pub install_crds: bool,
+    /// A kubeconfig of a cluster that knows the kinds' plurals; none: they are those of the plugin's own definitions, of Kubernetes, or guessed as Kubernetes does.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig, likewise.
+    #[arg(long)]
+    pub context: Option<String>,
+}
+
+/// `vmhost finalizers plugins/vm.wasm`.
+#[derive(Debug, Args)]
+pub struct FinalizersArgs {
+    /// A component.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Take them off. Stop vmhost first, or it puts them on again. What they stand for is not cleaned up.
+    #[arg(long)]
+    pub remove: bool,
+    /// Only in this namespace. May be repeated; none: all.
+    #[arg(
+        long = "namespace",
+        short = 'n',
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    pub namespaces: Vec<String>,
+    /// A kubeconfig; none: in-cluster configuration, then $KUBECONFIG, then ~/.kube/config.
+    #[arg(long, value_name = "FILE", env = "VMHOST_KUBECONFIG")]
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig; none: its current one.
+    #[arg(long, env = "VMHOST_CONTEXT")]
+    pub context: Option<String>,
 }
 
 /// How a command prints its result.

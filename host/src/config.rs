@@ -58,9 +58,7 @@ impl Config {
                 args.call_timeout
             );
         }
-        if let Some(bad) = args.namespaces.iter().find(|name| !is_namespace(name)) {
-            bail!("--namespace {bad:?} is not the name of a namespace");
-        }
+        check_namespaces(&args.namespaces)?;
         Ok(Self {
             namespaces: args.namespaces.clone(),
             workers: args.workers,
@@ -162,6 +160,14 @@ fn settings(given: &[String]) -> Result<HashMap<String, Settings>> {
             .insert(name.to_owned(), value.to_owned());
     }
     Ok(settings)
+}
+
+/// Checks the values of `--namespace`.
+pub fn check_namespaces(names: &[String]) -> Result<()> {
+    match names.iter().find(|name| !is_namespace(name)) {
+        Some(bad) => bail!("--namespace {bad:?} is not the name of a namespace"),
+        None => Ok(()),
+    }
 }
 
 /// Is it an RFC 1123 label?

@@ -168,6 +168,17 @@ impl Controller {
         }
     }
 
+    /// How many keys are remembered, and some of them, in no order.
+    pub fn some_failing(&self, limit: usize) -> (usize, Vec<(ObjectName, Failing)>) {
+        let failing = self.lock();
+        let some = failing.iter().take(limit);
+        (
+            failing.len(),
+            some.map(|(key, failing)| (key.clone(), failing.clone()))
+                .collect(),
+        )
+    }
+
     /// The key's turn was a success, or it is gone.
     pub fn forget(&self, key: &ObjectName) {
         let mut failing = self.lock();

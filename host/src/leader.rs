@@ -118,6 +118,11 @@ impl Leadership {
         })
     }
 
+    /// Is there an election at all?
+    pub fn is_elected(&self) -> bool {
+        self.election.is_some()
+    }
+
     /// Does this host lead at this moment?
     pub fn is_leading(&self) -> bool {
         self.election

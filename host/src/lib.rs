@@ -28,8 +28,10 @@
 //! | [`leader`] | of several hosts, one works: who may take keys and write, and until when |
 //! | [`breaker`] | leaving a policy in peace whose calls all fail |
 //! | [`reload`], [`watch_files`] | new bytes to a new generation; when a file is whole |
-//! | [`admin`], [`telemetry`], [`log`] | probes and metrics |
+//! | [`admin`], [`telemetry`], [`log`] | probes, metrics and the state |
 //! | [`build`], [`dev`], [`narrate`], [`inspect`] | the commands of a plugin's author |
+//! | [`permissions`] | what a plugin needs of the API server, and what of it is missing |
+//! | [`status`], [`rbac`], [`finalizers`], [`table`] | the commands of who runs it |
 //!
 //! What is absent: a write outside [`writes`]; an object, or an event's type, in the queue; a key in two workers; a guest on the runtime that watches; a call that
 //! starts on an older generation after a newer one was announced; anything but a counter, a log line and a status after a reload that failed.
@@ -44,6 +46,7 @@ pub mod controller;
 pub mod decide;
 pub mod dev;
 pub mod finalizer;
+pub mod finalizers;
 pub mod hot;
 pub mod inspect;
 pub mod leader;
@@ -53,7 +56,9 @@ pub mod manager;
 pub mod mapper;
 pub mod narrate;
 pub mod own_writes;
+pub mod permissions;
 pub mod previous;
+pub mod rbac;
 pub mod registry;
 pub mod reload;
 pub mod resources;
@@ -61,6 +66,8 @@ pub mod run;
 pub mod settle;
 pub mod setup;
 pub mod sources;
+pub mod status;
+pub mod table;
 pub mod telemetry;
 pub mod triggers;
 pub mod verdict;

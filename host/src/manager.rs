@@ -53,7 +53,8 @@ pub struct Manager {
     informers: Informers,
     settler: Arc<Settler>,
     live: Arc<Live>,
-    connection: Connection,
+    /// The cluster.
+    pub connection: Connection,
     leadership: Arc<Leadership>,
     slots: Mutex<Vec<Arc<Slot>>>,
     workers: TaskTracker,
@@ -184,9 +185,8 @@ impl Manager {
         self.sample_at_scrape(&slot);
         for wired in slot.current().controllers.values() {
             wired.sources.open();
-            if wired.controller.is_timer() {
-                wired.controller.queue.add_low_all(wired.sources.keys());
-            }
+            // Timers, and what a store that another plugin had filled before told while nobody listened.
+            wired.controller.queue.add_low_all(wired.sources.keys());
             self.start_workers(&slot, wired.clone(), None);
         }
         Ok(slot)
@@ -291,28 +291,9 @@ impl Manager {
         });
     }
 
-    /// What is not ready yet; empty: all stores are synced and all workers run.
-    pub fn not_ready(&self) -> Vec<String> {
-        let mut waiting = Vec::new();
-        if self.slots().is_empty() {
-            waiting.push("no plugin is loaded yet".to_owned());
-        }
-        if self.stopping.load(Ordering::SeqCst) {
-            waiting.push("shutting down".to_owned());
-        }
-        for slot in self.slots() {
-            for wired in slot.current().controllers.values() {
-                if !wired.sources.is_synced() {
-                    waiting.push(format!("{}: stores are not synced", wired.controller.label));
-                } else if !wired.controller.has_started() {
-                    waiting.push(format!(
-                        "{}: workers are not running",
-                        wired.controller.label
-                    ));
-                }
-            }
-        }
-        waiting
+    /// Has a shutdown begun?
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
     }
 
     /// All plugins.

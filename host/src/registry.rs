@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::Notify;
 use vmhost_core::{Description, Grants};
 use vmhost_engine::Plugin;
 
 use crate::breaker::Breaker;
 use crate::controller::Controller;
+use crate::reload::LastReload;
 use crate::sources::Sources;
 
 /// What a call sees from get to settle: code, description and stores belong together.
@@ -73,6 +74,8 @@ pub struct Slot {
     pub grants: Grants,
     /// Opens when all of its calls fail.
     pub breaker: Breaker,
+    /// How the last change of its file ended.
+    pub last_reload: ArcSwapOption<LastReload>,
     current: ArcSwap<Generation>,
     last_number: AtomicU64,
 }
@@ -85,6 +88,7 @@ impl Slot {
             name: description.name.clone(),
             grants: Grants::of(description),
             breaker: Breaker::default(),
+            last_reload: ArcSwapOption::empty(),
             last_number: AtomicU64::new(first.number),
             current: ArcSwap::from_pointee(first),
         }

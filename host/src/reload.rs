@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
 use vmhost_core::Grants;
 use vmhost_engine::Code;
 
 use crate::manager::Manager;
+use crate::permissions;
 use crate::registry::{Generation, Slot, Starts, Wired};
 use crate::watch_files::FileWatch;
 
@@ -39,6 +41,29 @@ pub struct Swapped {
     pub pause: Duration,
     /// Keys that were put back.
     pub keys: usize,
+}
+
+/// How the last change of a plugin's file ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastReload {
+    /// `swapped`, `unchanged` or `failed`, as the metric `vmhost_reloads_total` counts them.
+    pub result: String,
+    /// When, in UTC: `2026-01-31T12:00:00Z`.
+    pub at: String,
+    /// What was swapped, or why not.
+    pub about: String,
+}
+
+impl LastReload {
+    fn now(result: &str, about: String) -> Option<Arc<Self>> {
+        let at = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second());
+        Some(Arc::new(Self {
+            result: result.to_owned(),
+            at: at.map(|at| at.to_string()).unwrap_or_default(),
+            about,
+        }))
+    }
 }
 
 /// `swapped vm: generation 2 (build 1.9s, compile 44ms, check 1.2ms, pause 800ns, keys put back: 501)`.
@@ -88,6 +113,8 @@ pub fn report(manager: &Manager, slot: &Slot, what: &str, error: &anyhow::Error)
         .reloads
         .with_label_values(&[slot.name.as_str(), "failed"])
         .inc();
+    slot.last_reload
+        .store(LastReload::now("failed", format!("{error:#}")));
     let number = slot.current().number;
     tracing::error!(
         plugin = slot.name,
@@ -113,6 +140,9 @@ pub async fn reload(
         .reloads
         .with_label_values(&[slot.name.as_str(), result])
         .inc();
+    let about = swapped.as_ref().map(ToString::to_string);
+    slot.last_reload
+        .store(LastReload::now(result, about.unwrap_or_default()));
     if let Some(swapped) = swapped {
         // The announcement: no call starts on an older generation after this line.
         tracing::info!(
@@ -154,6 +184,13 @@ async fn swap(
             wider.0.join(", ")
         );
     }
+    permissions::check::at_swap(
+        &manager.connection,
+        present.description(),
+        &description,
+        &permissions::Options::of(&manager.loader.config),
+    )
+    .await?;
     manager.set_up(&description).await?;
     let controllers = manager.wire(&description, Some(&present));
     ready(&controllers, &present).await?;

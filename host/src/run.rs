@@ -12,12 +12,12 @@ use vmhost_cluster::{ConnectOptions, connect};
 use vmhost_engine::Plugin;
 
 use crate::admin::Admin;
-use crate::cli::{Cli, Command, DevArgs, InspectArgs, LogFormat, RunArgs};
+use crate::cli::{Cli, Command, DevArgs, LogFormat, RunArgs};
 use crate::config::{Config, listen_address};
 use crate::leader::{self, Leadership};
 use crate::manager::{Loader, Manager};
 use crate::telemetry::Metrics;
-use crate::{build, dev, inspect, log, reload};
+use crate::{build, dev, finalizers, inspect, log, permissions, rbac, reload, status};
 
 /// Threads for watches, probes and writes. Two: parsing a list on one must not hold up a probe.
 const IO_THREADS: usize = 2;
@@ -53,7 +53,7 @@ fn start(cli: Cli) -> Result<()> {
     let (format, filter) = match &cli.command {
         None => (cli.run.common.log_format, cli.run.common.log.as_str()),
         Some(Command::Dev(args)) => (args.common.log_format, args.common.log.as_str()),
-        Some(Command::Build(_) | Command::Inspect(_)) => (LogFormat::Text, "warn"),
+        Some(_) => (LogFormat::Text, "warn"),
     };
     log::start(format, filter)?;
     let io = runtime("vmhost-io", IO_THREADS)?;
@@ -66,7 +66,12 @@ fn start(cli: Cli) -> Result<()> {
             None => run(cli.run, &guests).await,
             Some(Command::Dev(args)) => develop(args, &guests).await,
             Some(Command::Build(args)) => build::command(&args).await,
-            Some(Command::Inspect(args)) => inspect_file(args, &guests).await,
+            Some(Command::Inspect(args)) => {
+                inspect::command(&looking(&guests)?, &args.file, args.output).await
+            }
+            Some(Command::Rbac(args)) => rbac::command(&looking(&guests)?, &args).await,
+            Some(Command::Finalizers(args)) => finalizers::command(&looking(&guests)?, &args).await,
+            Some(Command::Status(args)) => status::command(&args).await,
         }
     });
     // A guest that spins does not hold up the exit.
@@ -85,14 +90,9 @@ fn runtime(name: &str, threads: usize) -> Result<Runtime> {
         .context("cannot start threads")
 }
 
-async fn inspect_file(args: InspectArgs, guests: &Runtime) -> Result<()> {
-    let config = Config::inspecting();
-    inspect::command(
-        &Loader::new(config, guests.handle().clone())?,
-        &args.file,
-        args.output,
-    )
-    .await
+/// For commands that load a component and run none of its controllers.
+fn looking(guests: &Runtime) -> Result<Loader> {
+    Loader::new(Config::inspecting(), guests.handle().clone())
 }
 
 async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
@@ -155,6 +155,14 @@ async fn start_manager(
         context: args.context,
     };
     let connection = connect(&options).await?;
+    let mut options = permissions::Options::of(&loader.config);
+    options.lease = election.as_ref().map(|settings| permissions::Lease {
+        namespace: settings
+            .namespace
+            .clone()
+            .unwrap_or_else(|| connection.default_namespace().to_owned()),
+        name: settings.id.clone(),
+    });
     let version = connection.check().await?;
     tracing::info!(
         "connected to {}, Kubernetes {}",
@@ -170,6 +178,11 @@ async fn start_manager(
     let manager = Manager::led(loader, connection, metrics.clone(), leadership);
     admin.serve(metrics, Arc::downgrade(&manager))?;
     for (file, plugin, bytes) in plugins {
+        tokio::spawn(permissions::check::at_start(
+            manager.connection.clone(),
+            plugin.description().clone(),
+            options.clone(),
+        ));
         let slot = manager
             .add(plugin)
             .await

@@ -129,7 +129,8 @@ fn finalized(turn: &Turn, next: &Next) -> Result<Option<Effect>, &'static str> {
     }
 }
 
-fn warn(settler: &Settler, turn: &Turn, reason: &str, note: String) {
+/// Tells people, in an Event about the turn's object.
+pub fn warn(settler: &Settler, turn: &Turn, reason: &str, note: String) {
     let event = Event {
         kind: EventType::Warning,
         reason: reason.into(),

@@ -11,7 +11,7 @@ use crate::controller::Controller;
 use crate::finalizer::{self, Phase};
 use crate::leader::Leadership;
 use crate::registry::{Generation, Slot, Starting};
-use crate::settle::{Settler, leave, prepare, settle};
+use crate::settle::{Settler, leave, prepare, settle, warn};
 use crate::sources::Sources;
 
 /// One turn of one key: what it saw, and who saw it.
@@ -145,7 +145,7 @@ impl Turn {
         match finalizer::phase(finalizer, &controller.kind, self.object.as_ref()) {
             Phase::Call { deleting } => {
                 self.deleting = deleting;
-                let outcome = self.call(slot, starting).await;
+                let outcome = self.call(slot, settler, starting).await;
                 settle(settler, Arc::new(self), outcome).await;
             }
             Phase::Add(effect) => prepare(settler, Arc::new(self), effect).await,
@@ -153,7 +153,12 @@ impl Turn {
         }
     }
 
-    async fn call(&self, slot: &Slot, starting: Starting) -> Result<Outcome, CallError> {
+    async fn call(
+        &self,
+        slot: &Slot,
+        settler: &Settler,
+        starting: Starting,
+    ) -> Result<Outcome, CallError> {
         let failing = self.controller.failing(&self.key);
         let request = Request {
             controller: &self.controller.name,
@@ -178,11 +183,10 @@ impl Turn {
             Err(CallError::Busy(_)) => {}
             Err(_) => {
                 if let Some(pause) = slot.breaker.failure() {
-                    tracing::error!(
-                        plugin = slot.name,
-                        "all calls of the plugin fail: it is paused for {pause:?}"
-                    );
+                    let note = format!("all calls of the plugin fail: it is paused for {pause:?}");
+                    tracing::error!(plugin = slot.name, "{note}");
                     self.controller.metrics.breaker_opened();
+                    warn(settler, self, "PluginPaused", note);
                 }
             }
         }

@@ -138,6 +138,35 @@ async fn a_failing_key_backs_off_though_it_writes_before_it_fails(
     Ok(())
 }
 
+both_servers!(a_failing_key_backs_off_though_it_writes_what_it_watches);
+async fn a_failing_key_backs_off_though_it_writes_what_it_watches(
+    server: &TestServer,
+) -> Result<()> {
+    let proxy = server.proxy().await?;
+    let obey = Obey::watching(server, proxy.kubeconfig()).await?;
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": "named", "namespace": obey.vms.namespace() },
+        "data": { "attempt": "$attempt" },
+    });
+    let key = json!({ "version": "v1", "kind": "ConfigMap", "name": "absent" });
+    // The ConfigMap of the VM's name wakes it, and it writes that one on every attempt.
+    let orders = json!({ "effects": [
+        { "apply": object, "force": true, "createIfAbsent": true },
+        { "merge": { "data": { "a": "b" } }, "key": key },
+    ] });
+    obey.case("named", "named", orders).await?;
+    obey.until_turn("named", "the tenth attempt", |turn| turn["attempt"] == 9)
+        .await?;
+    let turns = obey.turns("named").len();
+    ensure!(
+        turns <= 12,
+        "{turns} turns for ten attempts: its own writes woke it"
+    );
+    Ok(())
+}
+
 both_servers!(the_guest_decides_what_comes_next);
 async fn the_guest_decides_what_comes_next(server: &TestServer) -> Result<()> {
     let obey = Obey::start(server, &server.kubeconfig()).await?;

@@ -1,0 +1,293 @@
+//! `vmhost finalizers`: which objects a plugin still holds, and letting them go when the plugin is no more. Without it, whoever removes a plugin leaves objects
+//! behind that nobody can delete.
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde::Deserialize;
+use vmhost_cluster::{
+    ClusterError, ConnectOptions, Connection, LiveQuery, Resource, Target, WriteError, connect,
+};
+use vmhost_core::{Description, Object, ObjectName, PatchType};
+
+use crate::cli::FinalizersArgs;
+use crate::config::check_namespaces;
+use crate::manager::Loader;
+use crate::run::print;
+use crate::table::table;
+
+/// Objects in a page of a list.
+const PAGE: u32 = 500;
+
+/// Tries of one object that somebody else keeps changing, and of a list whose position gets too old.
+const TRIES: usize = 5;
+
+/// A finalizer that a controller of the plugin puts on objects.
+struct Ours<'a> {
+    finalizer: &'a str,
+    resource: Resource,
+    manager: String,
+}
+
+/// An object that carries it.
+struct Held {
+    name: ObjectName,
+    deleting: bool,
+}
+
+/// The part of an object that this is about.
+#[derive(Deserialize)]
+struct Head {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    resource_version: String,
+    #[serde(default)]
+    finalizers: Option<Vec<String>>,
+    #[serde(default)]
+    deletion_timestamp: Option<String>,
+}
+
+/// Lists the objects that carry the plugin's finalizers, and with `--remove` takes these off.
+pub async fn command(loader: &Loader, args: &FinalizersArgs) -> Result<()> {
+    check_namespaces(&args.namespaces)?;
+    let (plugin, _) = loader.load_file(&args.file).await?;
+    let description = plugin.description();
+    let name = &description.name;
+    let options = ConnectOptions {
+        kubeconfig: args.kubeconfig.clone(),
+        context: args.context.clone(),
+    };
+    if !description
+        .controllers
+        .iter()
+        .any(|controller| controller.finalizer.is_some())
+    {
+        print(&format!("the plugin {name} declares no finalizer"));
+        return Ok(());
+    }
+    let connection = connect(&options).await?;
+    let mut rows = Vec::new();
+    let mut failed = 0;
+    for ours in ours(&connection, description).await? {
+        for held in held(&connection, &ours, &args.namespaces).await? {
+            let mut result = String::new();
+            if args.remove {
+                result = match remove(&connection, &ours, &held.name).await {
+                    Ok(()) => "removed".to_owned(),
+                    Err(error) => {
+                        failed += 1;
+                        format!("failed: {error:#}")
+                    }
+                };
+            }
+            rows.push([
+                ours.resource.kind.to_string(),
+                held.name.to_string(),
+                ours.finalizer.to_owned(),
+                if held.deleting { "yes" } else { "no" }.to_owned(),
+                result,
+            ]);
+        }
+    }
+    show(name, args.remove, &rows);
+    if failed > 0 {
+        bail!("{failed} of {} finalizers could not be removed", rows.len());
+    }
+    Ok(())
+}
+
+fn show(plugin: &str, removed: bool, rows: &[[String; 5]]) {
+    if !rows.is_empty() {
+        let text = if removed {
+            table(["KIND", "NAME", "FINALIZER", "DELETING", "RESULT"], rows)
+        } else {
+            let rows: Vec<[String; 4]> = rows
+                .iter()
+                .map(|[kind, name, finalizer, deleting, _]| {
+                    [kind, name, finalizer, deleting].map(Clone::clone)
+                })
+                .collect();
+            table(["KIND", "NAME", "FINALIZER", "DELETING"], &rows)
+        };
+        print(&text);
+    }
+    print(&match rows.len() {
+        0 => format!("no object carries a finalizer of the plugin {plugin}"),
+        1 => format!("1 object carried a finalizer of the plugin {plugin}"),
+        many => format!("{many} objects carried finalizers of the plugin {plugin}"),
+    });
+}
+
+/// The plugin's finalizers whose kinds the cluster serves; a kind that is not served has no objects.
+async fn ours<'a>(connection: &Connection, description: &'a Description) -> Result<Vec<Ours<'a>>> {
+    let mut ours = Vec::new();
+    for controller in &description.controllers {
+        let (Some(finalizer), Some(primary)) = (&controller.finalizer, &controller.primary) else {
+            continue;
+        };
+        let kind = primary.gvk();
+        let resource = connection
+            .resolve(&kind)
+            .await
+            .with_context(|| format!("cannot look up {kind}"))?;
+        match resource {
+            Some(resource) => ours.push(Ours {
+                finalizer,
+                resource,
+                manager: description.field_manager(&controller.name),
+            }),
+            None => print(&format!(
+                "the cluster does not serve {kind}: it has no objects"
+            )),
+        }
+    }
+    Ok(ours)
+}
+
+/// All objects that carry it, in these namespaces (none: all), with and without the plugin's selectors: a label may have changed since.
+async fn held(
+    connection: &Connection,
+    ours: &Ours<'_>,
+    namespaces: &[String],
+) -> Result<Vec<Held>> {
+    let mut found = Vec::new();
+    if namespaces.is_empty() || !ours.resource.namespaced {
+        found.extend(held_in(connection, ours, None).await?);
+    } else {
+        for namespace in namespaces {
+            found.extend(held_in(connection, ours, Some(namespace)).await?);
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+async fn held_in(
+    connection: &Connection,
+    ours: &Ours<'_>,
+    namespace: Option<&str>,
+) -> Result<Vec<Held>> {
+    let kind = &ours.resource.kind;
+    let mut tries = 0;
+    let (mut found, mut next): (Vec<Held>, Option<String>) = (Vec::new(), None);
+    loop {
+        let query = LiveQuery {
+            namespace,
+            limit: Some(PAGE),
+            next: next.as_deref(),
+            ..LiveQuery::default()
+        };
+        match connection.list_live(&ours.resource, &query).await {
+            Ok(page) => {
+                for object in &page.objects {
+                    found.extend(carries(object, ours.finalizer)?);
+                }
+                next = page.next;
+                if next.is_none() {
+                    return Ok(found);
+                }
+            }
+            // The list took longer than the server keeps its position: from the start.
+            Err(ClusterError::Refused { code: 410, .. }) if tries < TRIES => {
+                tries += 1;
+                next = None;
+                found.clear();
+            }
+            Err(error) => return Err(error).with_context(|| format!("cannot list {kind}")),
+        }
+    }
+}
+
+fn carries(object: &Object, finalizer: &str) -> Result<Option<Held>> {
+    let head = head(object)?;
+    let carried = head
+        .finalizers
+        .iter()
+        .flatten()
+        .any(|other| other == finalizer);
+    Ok(carried.then(|| Held {
+        name: object.name.clone(),
+        deleting: head.deletion_timestamp.is_some(),
+    }))
+}
+
+fn head(object: &Object) -> Result<Metadata> {
+    let head: Head = serde_json::from_str(&object.text)
+        .with_context(|| format!("{}: its metadata is not valid", object.name))?;
+    Ok(head.metadata)
+}
+
+/// Takes one entry off one object, whatever else changes meanwhile: each try is of the version that it has read.
+async fn remove(connection: &Connection, ours: &Ours<'_>, name: &ObjectName) -> Result<()> {
+    let target = Target {
+        resource: &ours.resource,
+        namespace: name.namespace(),
+        name: Some(name.name()),
+        subresource: None,
+    };
+    let mut last = None;
+    for _ in 0..TRIES {
+        // Gone: somebody else removed the last one.
+        let Some(object) = connection.get(&target).await? else {
+            return Ok(());
+        };
+        let Some(patch) = removal(&head(&object)?, ours.finalizer) else {
+            return Ok(());
+        };
+        match connection
+            .patch(&target, PatchType::Json, patch, &ours.manager)
+            .await
+        {
+            Ok(_) => return Ok(()),
+            // Gone, or not the version that was read any more; a 422 may also be the object's own fault, and comes again.
+            Err(
+                error @ WriteError::Status {
+                    code: 404 | 409 | 422,
+                    ..
+                },
+            ) => last = Some(error),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let last = last.map_or_else(String::new, |error| format!(": {error}"));
+    Err(anyhow!("tried {TRIES} times{last}"))
+}
+
+/// The JSON patch that takes the entry off this version and no other; none: it is not there.
+fn removal(head: &Metadata, finalizer: &str) -> Option<String> {
+    let at = head
+        .finalizers
+        .iter()
+        .flatten()
+        .position(|other| other == finalizer)?;
+    let path = format!("/metadata/finalizers/{at}");
+    let patch = serde_json::json!([
+        { "op": "test", "path": "/metadata/resourceVersion", "value": head.resource_version },
+        { "op": "test", "path": path, "value": finalizer },
+        { "op": "remove", "path": path },
+    ]);
+    Some(patch.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_own_entry_of_the_seen_version_is_removed() {
+        let head = |finalizers: &str| -> Metadata {
+            serde_json::from_str(&format!(
+                r#"{{"resourceVersion":"7","finalizers":{finalizers}}}"#
+            ))
+            .unwrap()
+        };
+        assert_eq!(
+            removal(&head(r#"["a.b/c","x.y/z"]"#), "x.y/z").unwrap(),
+            r#"[{"op":"test","path":"/metadata/resourceVersion","value":"7"},{"op":"test","path":"/metadata/finalizers/1","value":"x.y/z"},{"op":"remove","path":"/metadata/finalizers/1"}]"#
+        );
+        assert_eq!(removal(&head("null"), "x.y/z"), None);
+        assert_eq!(removal(&head(r#"["a.b/c"]"#), "x.y/z"), None);
+    }
+}

@@ -1,0 +1,112 @@
+use super::*;
+
+const PLUGIN: &str = r#"{
+  "apiVersion": "vmhost/v1", "name": "app",
+  "controllers": [
+    { "name": "apps", "finalizer": "example.com/app",
+      "primary": { "group": "example.com", "version": "v1", "kind": "App" },
+      "owns": [{ "group": "apps", "version": "v1", "kind": "Deployment" }],
+      "watches": [{ "version": "v1", "kind": "Secret", "map": { "label": "app" } }],
+      "reads": [{ "version": "v1", "kind": "Node", "live": true }] },
+    { "name": "tick", "timer": { "everyMs": 1000 },
+      "reads": [{ "version": "v1", "kind": "Secret" }] }
+  ],
+  "permissions": [
+    { "group": "apps", "version": "v1", "kind": "Deployment", "verbs": ["create", "patch"] },
+    { "group": "example.com", "version": "v1", "kind": "App", "verbs": ["patch"], "subresources": ["status"] },
+    { "version": "v1", "kind": "ConfigMap", "verbs": ["delete"], "namespaces": ["a", "b"] }
+  ],
+  "setup": { "customResourceDefinitions": [
+    { "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": "apps.example.com" },
+      "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "apps", "kind": "App" } } }
+  ] }
+}"#;
+
+pub(crate) fn app() -> Description {
+    Description::parse(PLUGIN).unwrap()
+}
+
+fn lines(needs: &[Need]) -> Vec<String> {
+    let line = |need: &Need| {
+        let mut line = format!("{} {}", need.verb, need.kind.kind);
+        for part in [&need.subresource, &need.name].into_iter().flatten() {
+            line.push('/');
+            line.push_str(part);
+        }
+        if let Scope::Only(namespaces) = &need.scope {
+            line.push_str(" in ");
+            line.push_str(&namespaces.join(","));
+        }
+        format!("{line}: {}", need.why)
+    };
+    needs.iter().map(line).collect()
+}
+
+#[test]
+fn a_description_says_what_is_needed() {
+    let options = Options {
+        lease: Some(Lease {
+            namespace: "system".into(),
+            name: "vmhost".into(),
+        }),
+        install_crds: true,
+        ..Options::default()
+    };
+    assert_eq!(
+        lines(&needs(&app(), &options)),
+        [
+            "get App: controllers[0].primary",
+            "list App: controllers[0].primary",
+            "watch App: controllers[0].primary",
+            "get Deployment: controllers[0].owns[0]",
+            "list Deployment: controllers[0].owns[0]",
+            "watch Deployment: controllers[0].owns[0]",
+            "get Secret: controllers[0].watches[0]",
+            "list Secret: controllers[0].watches[0]",
+            "watch Secret: controllers[0].watches[0]",
+            "get Node: controllers[0].reads[0]",
+            "list Node: controllers[0].reads[0]",
+            "patch App: controllers[0].finalizer",
+            "create Deployment: permissions[0]",
+            "patch Deployment: permissions[0]",
+            "patch App/status: permissions[1]",
+            "get ConfigMap in a,b: permissions[2]",
+            "delete ConfigMap in a,b: permissions[2]",
+            "create Event: events",
+            "patch Event: events",
+            "create CustomResourceDefinition: setup.customResourceDefinitions[0]",
+            "get CustomResourceDefinition/apps.example.com: setup.customResourceDefinitions[0]",
+            "patch CustomResourceDefinition/apps.example.com: setup.customResourceDefinitions[0]",
+            "create Lease in system: --leader-elect",
+            "get Lease/vmhost in system: --leader-elect",
+            "update Lease/vmhost in system: --leader-elect",
+        ]
+    );
+    assert_eq!(
+        lines(&owner_needs(&app(), &options)),
+        ["update App/finalizers: controllers[0].owns"]
+    );
+}
+
+#[test]
+fn namespaces_of_the_host_narrow_what_has_none_of_its_own() {
+    let options = Options {
+        namespaces: vec!["x".into()],
+        ..Options::default()
+    };
+    let lines = lines(&needs(&app(), &options));
+    for line in [
+        "watch App in x: controllers[0].primary",
+        "patch Deployment in x: permissions[0]",
+        "delete ConfigMap in a,b: permissions[2]",
+        "create Event in x: events",
+    ] {
+        assert!(
+            lines.iter().any(|other| other == line),
+            "{line}: {lines:#?}"
+        );
+    }
+    assert!(!lines.iter().any(|line| line.contains("Lease")
+        || line.contains("CustomResourceDefinition")
+        || line.contains("finalizers")));
+}

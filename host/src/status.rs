@@ -1,0 +1,275 @@
+//! `vmhost status`: asks a running host for its state, and prints it. It knows the document and nothing of what makes it.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+use crate::admin::STATE_PATH;
+use crate::admin::state::{ControllerState, HostState, PluginState, StoreState};
+use crate::cli::{OutputFormat, StatusArgs};
+use crate::run::print;
+use crate::table::table;
+
+/// How long the host may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest document that is read. 64 plugins of 64 controllers with 100 failing keys of 512 bytes would be 200 MiB; none comes near.
+const LONGEST: usize = 256 << 20;
+
+/// Reads the state of the host at an address and prints it.
+pub async fn command(args: &StatusArgs) -> Result<()> {
+    let address = address(&args.address);
+    let text = tokio::time::timeout(TIMEOUT, fetch(&address))
+        .await
+        .unwrap_or_else(|_| {
+            Err(anyhow!(
+                "{address} (--address) did not answer within {TIMEOUT:?}"
+            ))
+        })?;
+    let state: HostState = serde_json::from_slice(&text).map_err(|error| {
+        not_vmhost(&address, &format!("its {STATE_PATH} is not valid: {error}"))
+    })?;
+    match args.output {
+        OutputFormat::Json => print(&serde_json::to_string_pretty(&state)?),
+        OutputFormat::Text => print(&shown(&state, &address)),
+    }
+    Ok(())
+}
+
+/// `:8080` is this machine, as the flag that it is copied from has it.
+fn address(given: &str) -> String {
+    match given.strip_prefix(':') {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => given.to_owned(),
+    }
+}
+
+async fn fetch(address: &str) -> Result<Vec<u8>> {
+    let stream = TcpStream::connect(address).await.with_context(|| {
+        format!("nothing answers at {address} (--address); is vmhost running, with its metrics there (--metrics-bind-address)?")
+    })?;
+    let other = |error: hyper::Error| not_vmhost(address, &error.to_string());
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(other)?;
+    let connection = tokio::spawn(connection);
+    let request = Request::get(STATE_PATH)
+        .header(header::HOST, address)
+        .body(Body::empty())
+        .with_context(|| format!("{address:?} is not an address such as 127.0.0.1:8080"))?;
+    let answer = sender.send_request(request).await.map_err(other)?;
+    let status = answer.status();
+    let body = to_bytes(Body::new(answer.into_body()), LONGEST)
+        .await
+        .map_err(|error| not_vmhost(address, &error.to_string()))?;
+    connection.abort();
+    match status {
+        StatusCode::OK => Ok(body.to_vec()),
+        StatusCode::SERVICE_UNAVAILABLE => bail!("the vmhost at {address} is shutting down"),
+        other => Err(not_vmhost(address, &format!("GET {STATE_PATH}: {other}"))),
+    }
+}
+
+fn not_vmhost(address: &str, why: &str) -> anyhow::Error {
+    anyhow!("what listens at {address} (--address) does not answer as vmhost does: {why}")
+}
+
+fn shown(state: &HostState, address: &str) -> String {
+    let stopping = if state.stopping {
+        ", shutting down"
+    } else {
+        ""
+    };
+    let leader = match state.leader.as_str() {
+        "alone" => String::new(),
+        other => format!(", {other}"),
+    };
+    let mut parts = vec![format!(
+        "vmhost {}, process {}, at {address}{leader}{stopping}",
+        state.version, state.pid
+    )];
+    parts.push(plugins(&state.plugins));
+    parts.push(controllers(&state.plugins));
+    parts.push(stores(&state.stores));
+    parts.push(failing(&state.plugins));
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n\n")
+}
+
+fn plugins(plugins: &[PluginState]) -> String {
+    let row = |plugin: &PluginState| {
+        let breaker = match plugin.breaker.open {
+            true => format!("open, {} ms", plugin.breaker.pause_ms),
+            false => "closed".to_owned(),
+        };
+        let reload = plugin
+            .reload
+            .as_ref()
+            .map(|last| format!("{} {}", last.result, last.at));
+        let instances = &plugin.instances;
+        [
+            plugin.name.clone(),
+            plugin.version.clone(),
+            plugin.generation.to_string(),
+            // As `docker images` cuts it: enough to tell two builds apart.
+            plugin.digest.chars().take("sha256:".len() + 12).collect(),
+            plugin.code.clone(),
+            format!("{} ({} idle)", instances.live, instances.idle),
+            breaker,
+            reload.unwrap_or_default(),
+        ]
+    };
+    let heads = [
+        "PLUGIN",
+        "VERSION",
+        "GENERATION",
+        "DIGEST",
+        "CODE",
+        "INSTANCES",
+        "BREAKER",
+        "LAST RELOAD",
+    ];
+    table(heads, &plugins.iter().map(row).collect::<Vec<_>>())
+}
+
+/// Each controller with the name that it has in logs and metrics.
+fn labelled(plugins: &[PluginState]) -> impl Iterator<Item = (String, &ControllerState)> {
+    plugins.iter().flat_map(|plugin| {
+        let label = |name: &str| format!("{}/{name}", plugin.name);
+        plugin
+            .controllers
+            .iter()
+            .map(move |controller| (label(&controller.name), controller))
+    })
+}
+
+fn controllers(plugins: &[PluginState]) -> String {
+    let rows: Vec<_> = labelled(plugins)
+        .map(|(label, controller)| {
+            let queue = &controller.queue;
+            let workers = match controller.started {
+                true => controller.workers.to_string(),
+                false => format!("{} (waiting)", controller.workers),
+            };
+            [
+                label,
+                controller.kind.clone(),
+                workers,
+                queue.processing.to_string(),
+                queue.high.to_string(),
+                queue.low.to_string(),
+                queue.delayed.to_string(),
+                controller.back_offs.to_string(),
+                controller.held.to_string(),
+                controller.failing.total.to_string(),
+            ]
+        })
+        .collect();
+    let heads = [
+        "CONTROLLER",
+        "KIND",
+        "WORKERS",
+        "PROCESSING",
+        "HIGH",
+        "LOW",
+        "DELAYED",
+        "BACK-OFFS",
+        "HELD",
+        "FAILING",
+    ];
+    table(heads, &rows)
+}
+
+fn stores(stores: &[StoreState]) -> String {
+    let row = |store: &StoreState| {
+        let selector: Vec<&str> = [&store.label_selector, &store.field_selector]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        [
+            store.kind.clone(),
+            store.namespace.clone().unwrap_or_else(|| "*".to_owned()),
+            selector.join("; "),
+            store.phase.clone(),
+            store.objects.to_string(),
+            bytes(store.bytes),
+            store.relists.to_string(),
+            store.skipped.to_string(),
+            store.failures.to_string(),
+            store.subscribers.to_string(),
+        ]
+    };
+    let heads = [
+        "STORE",
+        "NAMESPACE",
+        "SELECTOR",
+        "PHASE",
+        "OBJECTS",
+        "SIZE",
+        "RELISTS",
+        "SKIPPED",
+        "FAILURES",
+        "SUBSCRIBERS",
+    ];
+    table(heads, &stores.iter().map(row).collect::<Vec<_>>())
+}
+
+fn failing(plugins: &[PluginState]) -> String {
+    let rows: Vec<_> = labelled(plugins)
+        .flat_map(|(label, controller)| {
+            controller.failing.keys.iter().map(move |key| {
+                [
+                    label.clone(),
+                    key.key.clone(),
+                    key.attempt.to_string(),
+                    key.last.clone().unwrap_or_default(),
+                ]
+            })
+        })
+        .collect();
+    table(["CONTROLLER", "FAILING KEY", "ATTEMPT", "REFUSED"], &rows)
+}
+
+/// `1.5Mi`, as Kubernetes' quantities, rounded.
+fn bytes(bytes: usize) -> String {
+    let mut size = bytes as f64;
+    for unit in ["", "Ki", "Mi", "Gi"] {
+        if size < 1024.0 {
+            return match unit {
+                "" => format!("{bytes}"),
+                unit => format!("{size:.1}{unit}"),
+            };
+        }
+        size /= 1024.0;
+    }
+    format!("{size:.1}Ti")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_short() {
+        for (size, text) in [
+            (0, "0"),
+            (1023, "1023"),
+            (1536, "1.5Ki"),
+            (3 << 20, "3.0Mi"),
+            (5 << 40, "5.0Ti"),
+        ] {
+            assert_eq!(bytes(size), text);
+        }
+    }
+
+    #[test]
+    fn an_address_may_leave_the_host_out() {
+        assert_eq!(address(":8080"), "127.0.0.1:8080");
+        assert_eq!(address("vmhost.x:1"), "vmhost.x:1");
+    }
+}

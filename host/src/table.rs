@@ -1,0 +1,52 @@
+//! Tables for people, in kubectl's way: upper-case heads, columns as wide as their widest cell, three spaces between them.
+
+/// What stands in an empty cell.
+const NONE: &str = "<none>";
+
+/// Rows under heads. No rows: an empty text. Ends without a line break.
+pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let shown = |cell: &String| match cell.as_str() {
+        "" => NONE.to_owned(),
+        text => vmhost_core::one_line(text).into_owned(),
+    };
+    let mut lines = vec![heads.map(ToOwned::to_owned)];
+    lines.extend(rows.iter().map(|row| row.each_ref().map(shown)));
+    let mut widths = [0; N];
+    for line in &lines {
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let lines: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            let cells = line.iter().zip(widths);
+            let text: String = cells
+                .map(|(cell, width)| format!("{cell:<width$}   "))
+                .collect();
+            text.trim_end().to_owned()
+        })
+        .collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned() {
+        let rows = [
+            ["a".to_owned(), "bcd".to_owned()],
+            ["long\nname".to_owned(), String::new()],
+        ];
+        assert_eq!(
+            table(["NAME", "X"], &rows),
+            "NAME        X\na           bcd\nlong name   <none>"
+        );
+        assert_eq!(table(["NAME"], &[]), "");
+    }
+}

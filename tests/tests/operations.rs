@@ -1,0 +1,272 @@
+//! What an operator looks at: probes that name each check, the state of a running host, `vmhost status`.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use vmhost::admin::state::{HostState, PluginState, StoreState};
+use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
+use vmhost_tests::host::{self, Host};
+use vmhost_tests::obey::{Obey, complete};
+use vmhost_tests::server::TestServer;
+use vmhost_tests::vm::Vms;
+use vmhost_tests::wait::eventually;
+use vmhost_tests::{both_servers, net, run};
+
+const CONTROLLER: &str = "vm-stamp/vms";
+const KIND: &str = "VirtualMachine.v1.cloud.waibizi.com";
+
+fn policy() -> Result<PolicyFile> {
+    PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)
+}
+
+async fn state(host: &Host) -> Result<HostState> {
+    let (code, text) = net::get(host.metrics_addr(), "/debug/state").await?;
+    ensure!(code == 200, "/debug/state answers {code}: {text}");
+    serde_json::from_str(&text).with_context(|| format!("reading {text}"))
+}
+
+/// The state, once it is as wanted.
+async fn until_state(
+    host: &Host,
+    what: &str,
+    wanted: impl Fn(&HostState) -> bool,
+) -> Result<HostState> {
+    eventually(what, async || {
+        let state = state(host).await?;
+        match wanted(&state) {
+            true => Ok(Some(state)),
+            false => anyhow::bail!("it is {state:?}"),
+        }
+    })
+    .await
+}
+
+fn plugin(state: &HostState) -> &PluginState {
+    &state.plugins[0]
+}
+
+fn store(state: &HostState) -> Option<&StoreState> {
+    state.stores.iter().find(|store| store.kind == KIND)
+}
+
+both_servers!(probes_name_what_is_missing, own);
+async fn probes_name_what_is_missing(server: &TestServer) -> Result<()> {
+    let policy = policy()?;
+    let host = host::on(&server.kubeconfig())?
+        .plugin(policy.path())
+        .spawn()?;
+    let failed = format!(
+        "[-]{CONTROLLER} failed: kind {KIND} is not served by the cluster yet: waiting for its CRD\n"
+    );
+    let (code, text) = eventually("the line says what is missing", async || {
+        let (code, text) = host.probe("/readyz").await?;
+        ensure!(text.contains(&failed), "it is {text}");
+        Ok(Some((code, text)))
+    })
+    .await?;
+    ensure!(code == 500, "{code}: {text}");
+    ensure!(
+        text == format!("[+]ping ok\n[+]plugins ok\n[+]shutdown ok\n{failed}readyz check failed\n"),
+        "{text}"
+    );
+    let alone = format!("/readyz/{CONTROLLER}");
+    let without = format!("/readyz?verbose&exclude={CONTROLLER}");
+    for (path, code, text) in [
+        ("/healthz", 200, "ok"),
+        (
+            "/healthz?verbose",
+            200,
+            "[+]ping ok\nhealthz check passed\n",
+        ),
+        ("/readyz/ping", 200, "ok"),
+        ("/readyz/nothing", 404, "404 page not found\n"),
+    ] {
+        ensure!(
+            host.probe(path).await? == (code, text.to_owned()),
+            "{path}: {:?}",
+            host.probe(path).await?
+        );
+    }
+    let (code, text) = host.probe(&alone).await?;
+    ensure!(
+        code == 500 && text.contains("waiting for its CRD"),
+        "{code}: {text}"
+    );
+    let (code, text) = host.probe(&without).await?;
+    let excluded = format!("[+]{CONTROLLER} excluded: ok\nreadyz check passed\n");
+    ensure!(code == 200 && text.ends_with(&excluded), "{code}: {text}");
+    let waiting = state(&host).await?;
+    ensure!(
+        store(&waiting).is_some_and(|store| store.phase == "waitingForKind" && !store.synced),
+        "{waiting:?}"
+    );
+    ensure!(!plugin(&waiting).controllers[0].started, "{waiting:?}");
+
+    Vms::install(server).await?;
+    host.until_ready().await?;
+    let (_, text) = host.probe("/readyz?verbose").await?;
+    ensure!(
+        text == format!(
+            "[+]ping ok\n[+]plugins ok\n[+]shutdown ok\n[+]{CONTROLLER} ok\nreadyz check passed\n"
+        ),
+        "{text}"
+    );
+    ensure!(host.probe(&alone).await? == (200, "ok".to_owned()));
+    Ok(())
+}
+
+both_servers!(the_state_shows_plugins_queues_and_stores);
+async fn the_state_shows_plugins_queues_and_stores(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    vms.create(0..5, 0).await?;
+    let host = host::on(&server.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    vms.until_complete(5).await?;
+    let first = until_state(&host, "the queue is at rest", |state| {
+        let queue = &plugin(state).controllers[0].queue;
+        queue.high + queue.low + queue.delayed + queue.processing == 0
+            && store(state).is_some_and(|store| store.objects == 5)
+    })
+    .await?;
+    ensure!(first.pid == host.id() && !first.stopping, "{first:?}");
+    let shown = plugin(&first);
+    ensure!(
+        shown.name == "vm-stamp" && shown.generation == 1,
+        "{shown:?}"
+    );
+    ensure!(shown.reload.is_none() && !shown.breaker.open, "{shown:?}");
+    ensure!(
+        shown.instances.live >= 1 && shown.instances.created >= 1,
+        "{shown:?}"
+    );
+    let controller = &shown.controllers[0];
+    ensure!(
+        controller.kind == KIND && controller.started && controller.workers == 4,
+        "{controller:?}"
+    );
+    let kept = store(&first).context("the store is there")?;
+    ensure!(
+        kept.namespace.as_deref() == Some(vms.namespace())
+            && kept.synced
+            && kept.phase == "watching"
+            && kept.bytes > 0
+            && kept.subscribers == 1,
+        "{kept:?}"
+    );
+
+    policy.swap(&guests::vm_stamp(2, Mode::Keep)?, Way::Rename)?;
+    let swapped = until_state(&host, "the swap is shown", |state| {
+        let reload = plugin(state).reload.as_ref();
+        reload.is_some_and(|last| last.result == "swapped")
+    })
+    .await?;
+    ensure!(plugin(&swapped).generation == 2, "{swapped:?}");
+    ensure!(plugin(&swapped).digest != shown.digest);
+    policy.swap(b"no component", Way::Rename)?;
+    let refused = until_state(&host, "the refusal is shown", |state| {
+        let reload = plugin(state).reload.as_ref();
+        reload.is_some_and(|last| last.result == "failed" && !last.about.is_empty())
+    })
+    .await?;
+    ensure!(plugin(&refused).generation == 2, "{refused:?}");
+
+    status_prints_it(&host, &vms).await
+}
+
+async fn status_prints_it(host: &Host, vms: &Vms) -> Result<()> {
+    let address = host.metrics_addr().to_string();
+    let status = async |more: &[&str]| {
+        let command = host::bare()?.args(["status", "--address", &address]);
+        command.args(more).run().await
+    };
+    let exit = status(&[]).await?;
+    ensure!(exit.status.success(), "{:?}", exit.output);
+    let row = |words: &[&str]| {
+        exit.stdout.iter().any(|line| {
+            let cells: Vec<&str> = line.split_whitespace().collect();
+            cells.starts_with(words)
+        })
+    };
+    ensure!(row(&["vmhost"]), "{:?}", exit.stdout);
+    ensure!(
+        row(&["PLUGIN", "VERSION", "GENERATION"]),
+        "{:?}",
+        exit.stdout
+    );
+    ensure!(row(&[CONTROLLER, KIND, "4", "0"]), "{:?}", exit.stdout);
+    ensure!(
+        row(&[KIND, vms.namespace(), "<none>", "watching", "5"]),
+        "{:?}",
+        exit.stdout
+    );
+    let exit = status(&["-o", "json"]).await?;
+    let printed: HostState = serde_json::from_str(&exit.stdout.join("\n"))?;
+    ensure!(printed.pid == host.id(), "{printed:?}");
+    Ok(())
+}
+
+both_servers!(failing_keys_are_named);
+async fn failing_keys_are_named(server: &TestServer) -> Result<()> {
+    let obey = Obey::start(server, &server.kubeconfig()).await?;
+    obey.order("bad", json!({ "next": { "fail": "never" } }))
+        .await?;
+    obey.order("good", json!({ "effects": [complete()] }))
+        .await?;
+    let vms = |state: &HostState| {
+        let mut all = plugin(state).controllers.iter();
+        all.find(|controller| controller.name == "vms").cloned()
+    };
+    let shown = until_state(&obey.host, "the failing key is shown", |state| {
+        vms(state).is_some_and(|controller| controller.failing.total == 1)
+    })
+    .await?;
+    let controller = vms(&shown).context("the controller is there")?;
+    let key = &controller.failing.keys[0];
+    ensure!(
+        key.key == format!("{}/bad", obey.vms.namespace()) && key.attempt >= 1,
+        "{key:?}"
+    );
+    ensure!(
+        controller.back_offs == 1 && controller.queue.delayed == 1,
+        "{controller:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn status_of_nothing_is_one_line() {
+    run::alone("status_of_nothing_is_one_line", async || {
+        let [port] = net::free_ports()?;
+        let address = net::loopback(port).to_string();
+        let exit = host::bare()?
+            .args(["status", "--address", &address])
+            .run()
+            .await?;
+        exit.expect_error(&["error:", &address, "nothing answers", "refused"])?;
+        ensure!(exit.output.len() == 1, "{:?}", exit.output);
+        Ok(())
+    });
+}
+
+both_servers!(status_of_another_program_is_one_line);
+async fn status_of_another_program_is_one_line(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    let host = host::on(&server.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    // The probes speak HTTP but know no state.
+    let address = host.probes_addr().to_string();
+    let exit = host::bare()?
+        .args(["status", "--address", &address])
+        .run()
+        .await?;
+    exit.expect_error(&["error:", &address, "does not answer as vmhost does", "404"])?;
+    ensure!(exit.output.len() == 1, "{:?}", exit.output);
+    Ok(())
+}
