@@ -1,5 +1,7 @@
 //! The example `foo`, upstream's sample-controller: what a user of Foos sees. `tests/compare/sample-controller.sh` shows the same of upstream's.
 
+#![allow(clippy::disallowed_names, reason = "a Foo is what the kind is called")]
+
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;

@@ -2,6 +2,8 @@
 //!
 //! It does what upstream's `syncHandler` does, in the same order; the README says where the two differ.
 
+#![allow(clippy::disallowed_names, reason = "a Foo is what the kind is called")]
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 use vmhost_plugin::meta::{ObjectMeta, OwnerReference};
