@@ -10,7 +10,6 @@ use vmhost_tests::guests::EXAMPLE_FOO;
 use vmhost_tests::host::Host;
 use vmhost_tests::server::TestServer;
 
-const CRD: &str = "examples/foo/manifests/crd.yaml";
 const EXAMPLE: &str = "examples/foo/manifests/example-foo.yaml";
 const API_VERSION: &str = "samplecontroller.k8s.io/v1alpha1";
 const MISSING: &str = "spec.deploymentName is missing";
@@ -25,7 +24,7 @@ struct Sample {
 impl Sample {
     async fn start(server: &TestServer) -> Result<Sample> {
         let user = User::of(server).await?;
-        user.install(CRD).await?;
+        user.install_definitions_of("foo").await?;
         let namespace = server.namespace("foo").await?;
         let host = example::host(server)?
             .namespace(&namespace)
