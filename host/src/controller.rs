@@ -222,12 +222,19 @@ impl Controller {
         }
     }
 
+    /// Keys that another controller has to look at in its stead: what its queue knows, and what it has not told the end of.
+    pub fn unfinished(&self) -> Vec<ObjectName> {
+        let mut keys = self.queue.keys();
+        keys.extend(self.lock().keys().cloned());
+        keys.extend(self.previous.keys());
+        keys
+    }
+
     /// A swap: every key gets its chance, in the low lane, and nobody backs off for what the old code did. How many keys.
     pub fn renew(&self, keys: Vec<ObjectName>) -> usize {
         let count = keys.len();
         self.lock().clear();
         self.hot.clear();
-        self.mapper.retry();
         self.queue.clear_back_offs();
         self.queue.add_low_all(keys);
         count
@@ -249,6 +256,21 @@ impl Controller {
             Origin::Own => self.queue.add_unless_backing_off(key.clone()),
             Origin::Foreign if is_fresh(cause) => self.queue.add(key.clone()),
             Origin::Foreign => self.queue.add_low(key.clone()),
+        }
+    }
+
+    /// Events of its watches, of which one or more concern a key, and nobody knows which. Only if all are the key's own writes its back-off stays.
+    pub fn wake_by_one_of(&self, key: &ObjectName, events: &[(u16, u64)]) {
+        let mut own = false;
+        for &(source, version) in events {
+            match self.own_writes.origin(key, source, version) {
+                Origin::Held => {}
+                Origin::Own => own = true,
+                Origin::Foreign => return self.queue.add(key.clone()),
+            }
+        }
+        if own {
+            self.queue.add_unless_backing_off(key.clone());
         }
     }
 

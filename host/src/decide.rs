@@ -61,6 +61,7 @@ pub fn call_failed(controller: &Controller, key: &ObjectName, error: &CallError)
 
 /// The host has prepared the object: the policy's turn comes now.
 pub fn again(controller: &Controller, key: &ObjectName) -> Decided {
+    controller.requeued(key);
     controller.queue.add(key.clone());
     TurnResult::Requeue.into()
 }
@@ -72,10 +73,9 @@ pub fn by_clock(controller: &Controller, key: &ObjectName) {
     }
 }
 
-/// The key is too busy with itself: how long it rests, as a sentence for people.
-pub fn hold(controller: &Controller, key: &ObjectName) -> String {
+/// A key is too busy with itself: how long it rests, as a sentence for people. Whatever wakes it meanwhile waits that long.
+pub fn hold(controller: &Controller) -> String {
     controller.metrics.wakes.hot.inc();
-    controller.queue.add_after(key.clone(), HOLD);
     let note = format!(
         "{TURNS} turns within a minute each wrote something or came back at once: the key rests for {HOLD:?}"
     );

@@ -5,6 +5,8 @@
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio_util::task::AbortOnDropHandle;
 use vmhost_cluster::{LiveQuery, Target, WriteError};
 use vmhost_core::{Gvk, ListQuery, LiveRead, ObjectName, Page, ReadError, Snapshot};
 
@@ -12,11 +14,18 @@ use crate::resources::{Resources, refused};
 use crate::telemetry::Metrics;
 use crate::verdict::chain;
 
+/// Objects of a page, at most: what a policy asks for beyond comes with the next one.
+const PAGE: usize = 500;
+
+/// Live reads of all policies that are under way at once, at most: each may hold a page.
+const AT_ONCE: usize = 32;
+
 /// Sends live reads.
 pub struct Live {
     resources: Arc<Resources>,
     io: Handle,
     metrics: Arc<Metrics>,
+    room: Arc<Semaphore>,
 }
 
 impl Live {
@@ -26,6 +35,7 @@ impl Live {
             resources,
             io: Handle::current(),
             metrics,
+            room: Arc::new(Semaphore::new(AT_ONCE)),
         })
     }
 
@@ -58,7 +68,7 @@ impl Live {
                 namespace: query.namespace.as_deref(),
                 label_selector: query.label_selector.as_deref(),
                 field_selector: None,
-                limit: u32::try_from(query.limit).ok(),
+                limit: Some(query.limit.min(PAGE) as u32),
                 next: query.after.as_deref(),
             };
             let page = live
@@ -84,7 +94,12 @@ impl Live {
             .live_reads
             .with_label_values(&[verb, &kind.to_string()])
             .inc();
-        let reading = self.io.spawn(read);
+        let room = self.room.clone();
+        // Whoever stops waiting (a deadline) stops the read.
+        let reading = AbortOnDropHandle::new(self.io.spawn(async move {
+            let _room = room.acquire().await;
+            read.await
+        }));
         Box::pin(async move {
             match reading.await {
                 Ok(Ok(value)) => Ok(value),

@@ -31,6 +31,9 @@ use crate::telemetry::Metrics;
 use crate::worker;
 use crate::writes::Writer;
 
+/// How often somebody who waits for stores looks whether they are still wanted.
+const STILL_WANTED: Duration = Duration::from_secs(5);
+
 /// How long the last Events may take at a shutdown.
 const FLUSH: Duration = Duration::from_secs(2);
 
@@ -186,8 +189,11 @@ impl Manager {
         for wired in slot.current().controllers.values() {
             wired.sources.open();
             // Timers, and what a store that another plugin had filled before told while nobody listened.
-            wired.controller.queue.add_low_all(wired.sources.keys());
-            self.start_workers(&slot, wired.clone(), None);
+            wired
+                .controller
+                .queue
+                .add_low_all(wired.sources.first_names());
+            self.start_workers(&slot, wired.clone());
         }
         Ok(slot)
     }
@@ -254,41 +260,53 @@ impl Manager {
         description.controllers.iter().map(wire).collect()
     }
 
-    /// Starts a controller's workers once these stores are ready, unless others were ready before. A controller that is replaced has to be done first: its last
-    /// keys may be this one's first.
-    pub fn start_workers(
-        self: &Arc<Self>,
-        slot: &Arc<Slot>,
-        wired: Wired,
-        replaced: Option<Arc<Controller>>,
-    ) {
+    /// Starts a controller's workers once its stores are ready, unless a swap has brought it others by then: those have been started for.
+    pub fn start_workers(self: &Arc<Self>, slot: &Arc<Slot>, wired: Wired) {
         let (manager, slot) = (self.clone(), slot.clone());
         tokio::spawn(async move {
-            wired.sources.synced().await;
-            if let Some(replaced) = replaced {
-                replaced.queue.drained().await;
+            while tokio::time::timeout(STILL_WANTED, wired.sources.synced())
+                .await
+                .is_err()
+            {
+                if !slot.current().has(&wired) {
+                    return;
+                }
             }
-            let controller = wired.controller;
-            if manager.stopping.load(Ordering::SeqCst) || !controller.start() {
+            // Single flight: what went before has to be done first.
+            slot.retired_have_ended(&wired.controller.name).await;
+            if manager.is_stopping() || !slot.current().has(&wired) || !wired.controller.start() {
                 return;
             }
-            tracing::info!(
-                controller = controller.label,
-                workers = controller.workers,
-                "starting workers"
-            );
-            for _ in 0..controller.workers {
-                let worker = supervise(
+            manager.spawn_workers(&slot, &wired.controller);
+        });
+    }
+
+    fn spawn_workers(&self, slot: &Arc<Slot>, controller: &Arc<Controller>) {
+        tracing::info!(
+            controller = controller.label,
+            workers = controller.workers,
+            "starting workers"
+        );
+        let guests = &self.loader.guests;
+        for _ in 0..controller.workers {
+            let (slot, controller) = (slot.clone(), controller.clone());
+            let (settler, leadership) = (self.settler.clone(), self.leadership.clone());
+            let label = controller.label.clone();
+            let work = move || {
+                worker::run(
                     slot.clone(),
                     controller.clone(),
-                    manager.settler.clone(),
-                    manager.leadership.clone(),
-                );
-                manager.workers.spawn_on(worker, &manager.loader.guests);
-            }
-            let mapper = mapper::run(slot, controller, manager.leadership.clone());
-            manager.workers.spawn_on(mapper, &manager.loader.guests);
-        });
+                    settler.clone(),
+                    leadership.clone(),
+                )
+            };
+            self.workers.spawn_on(supervise(label, work), guests);
+        }
+        let (slot, controller) = (slot.clone(), controller.clone());
+        let leadership = self.leadership.clone();
+        let label = controller.label.clone();
+        let map = move || mapper::run(slot.clone(), controller.clone(), leadership.clone());
+        self.workers.spawn_on(supervise(label, map), guests);
     }
 
     /// Has a shutdown begun?
@@ -314,7 +332,8 @@ impl Manager {
         &self.informers
     }
 
-    /// No new keys; calls and writes in flight end; then the leader lease is given back, and the last Events are written. The informers end with the process. False: it took longer than it may.
+    /// No new keys; calls and writes in flight end; then the leader lease is given back, the last Events are written, and the
+    /// informers end. False: it took longer than it may.
     pub async fn shut_down(&self) -> bool {
         self.stopping.store(true, Ordering::SeqCst);
         for slot in self.slots() {
@@ -330,6 +349,11 @@ impl Manager {
                 .is_ok();
         self.leadership.end(drained).await;
         self.settler.recorder.flush(FLUSH).await;
+        // Nobody holds their stores any more.
+        self.slots
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
         drained
     }
 
@@ -382,25 +406,16 @@ impl Manager {
 }
 
 /// A worker that should panic is started again. Its key was put back.
-async fn supervise(
-    slot: Arc<Slot>,
-    controller: Arc<Controller>,
-    settler: Arc<Settler>,
-    leadership: Arc<Leadership>,
-) {
-    while let Err(error) = tokio::spawn(worker::run(
-        slot.clone(),
-        controller.clone(),
-        settler.clone(),
-        leadership.clone(),
-    ))
-    .await
-    {
+async fn supervise<F>(label: String, work: impl Fn() -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    while let Err(error) = tokio::spawn(work()).await {
         if error.is_cancelled() {
             return;
         }
         tracing::error!(
-            controller = controller.label,
+            controller = label,
             "a worker ended unexpectedly and is started again: {error}"
         );
     }
@@ -413,9 +428,14 @@ fn shared_finalizer<'a>(one: &'a Description, other: &Description) -> Option<&'a
             && other
                 .controllers
                 .iter()
-                .any(|b| a.finalizer == b.finalizer && a.kind() == b.kind())
+                .any(|b| a.finalizer == b.finalizer && is_same_kind(&a.kind(), &b.kind()))
     };
     one.controllers.iter().find(same)?.finalizer.as_deref()
+}
+
+/// Another version of a kind shows the same objects.
+fn is_same_kind(a: &Gvk, b: &Gvk) -> bool {
+    a.group == b.group && a.kind == b.kind
 }
 
 /// Says once what an informer waits for, and counts.

@@ -1,7 +1,8 @@
 //! Changes that the policy itself maps to keys: kept until a call of its `map-changes` has succeeded, whatever traps, errors and swaps come in between.
 //!
-//! Changes of one object stay in their order, and none of the states in between is left out: each may have named another key. What becomes too much is dropped in
-//! exchange for a look at every key, which is always right.
+//! Changes of one object stay in their order, and none of the states in between is left out: each may have named another key. A call that fails is tried with fewer
+//! changes, down to one, so that one object which cannot be mapped holds up no other: it goes to the end of the line. What becomes too much, or cannot be mapped at all, is
+//! dropped in exchange for a look at every key, which is always right.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,21 +11,29 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 use vmhost_core::{Change, MapRequest, ObjectName, Snapshot};
+use vmhost_engine::CallError;
 
 use crate::controller::Controller;
 use crate::leader::Leadership;
 use crate::registry::Slot;
+use crate::sources::Sources;
 
 /// Changes of one call; the contract says so.
 const BATCH: usize = 500;
+/// Text of one call, in bytes: a fraction of what an instance may hold.
+const BATCH_BYTES: usize = 8 << 20;
 /// Objects whose changes wait, at most.
 const OBJECTS: usize = 50_000;
 /// States of one object that wait, at most.
 const STATES: usize = 32;
+/// Failures in a row of one object by itself, after which every key is looked at in its stead.
+const TRIES: u32 = 10;
 /// First wait after a failure; it doubles.
 const FIRST: Duration = Duration::from_millis(5);
 /// Longest wait after a failure.
 const LONGEST: Duration = Duration::from_secs(60);
+/// How often a standby's mapper looks whether it is still wanted.
+const STANDBY_STEP: Duration = Duration::from_secs(10);
 
 /// A watched object: the number of its watch, and its name.
 pub type Watched = (u16, ObjectName);
@@ -37,39 +46,73 @@ pub struct Mapper {
     bell: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     order: VecDeque<Watched>,
-    waiting: FxHashMap<Watched, States>,
+    waiting: FxHashMap<Watched, Waiting>,
     /// Changes were dropped: all keys have to be looked at.
     overflow: bool,
+    /// Objects of a call: all that fit, and half of them after each failure.
+    most: usize,
     failures: u32,
     closed: bool,
 }
 
-/// The states of one object, the oldest first; the first is the one before the first change.
-type States = Vec<Option<Snapshot>>;
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            order: VecDeque::new(),
+            waiting: FxHashMap::default(),
+            overflow: false,
+            most: BATCH,
+            failures: 0,
+            closed: false,
+        }
+    }
+}
+
+/// What waits of one object.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Its states, the oldest first; the first is the one before the first change.
+    states: Vec<Option<Snapshot>>,
+    /// Calls with this object alone that failed.
+    tries: u32,
+}
+
+impl Waiting {
+    fn bytes(&self) -> usize {
+        let text = |object: &Snapshot| object.text.len();
+        // Each state but the first and the last is told twice.
+        2 * self.states.iter().flatten().map(text).sum::<usize>()
+    }
+}
 
 /// What is mapped at once.
 #[derive(Debug, Default)]
-struct Batch {
-    objects: Vec<(Watched, States)>,
-    overflow: bool,
-}
+struct Batch(Vec<(Watched, Waiting)>);
 
 impl Batch {
     fn changes(&self) -> Vec<Change> {
-        let of = |states: &States| -> Vec<Change> {
+        let of = |(_, waiting): &(Watched, Waiting)| -> Vec<Change> {
             let pair = |pair: &[Option<Snapshot>]| Change {
                 old: pair[0].clone(),
                 new: pair[1].clone(),
             };
-            states.windows(2).map(pair).collect()
+            waiting.states.windows(2).map(pair).collect()
         };
-        self.objects
-            .iter()
-            .flat_map(|(_, states)| of(states))
-            .collect()
+        self.0.iter().flat_map(of).collect()
+    }
+
+    /// Which watches brought which versions; a deletion's is not known.
+    fn versions(&self) -> Vec<(u16, u64)> {
+        let of = |((source, _), waiting): &(Watched, Waiting)| -> Vec<(u16, u64)> {
+            let version =
+                |state: &Option<Snapshot>| state.as_ref().map_or(u64::MAX, |state| state.version);
+            let states = waiting.states.iter().skip(1);
+            states.map(|state| (*source, version(state))).collect()
+        };
+        self.0.iter().flat_map(of).collect()
     }
 }
 
@@ -90,46 +133,68 @@ impl Mapper {
         self.len() == 0
     }
 
-    /// A swap: what failed is tried again at once.
-    pub fn retry(&self) {
-        self.lock().failures = 0;
+    /// A swap: what failed is tried again at once. `moved`: the numbers of the watches mean others now; the swap looks at every key anyway.
+    pub fn renew(&self, moved: bool) {
+        let mut state = self.lock();
+        state.failures = 0;
+        state.most = BATCH;
+        if moved {
+            state.order.clear();
+            state.waiting.clear();
+        }
+        drop(state);
         self.bell.notify_one();
     }
 
     /// The controller ends.
     pub fn close(&self) {
-        self.lock().closed = true;
+        let mut state = self.lock();
+        state.drop_all();
+        state.closed = true;
+        drop(state);
         self.bell.notify_one();
     }
 
-    /// What is to be mapped now; none: it was closed.
-    async fn next(&self) -> Option<Batch> {
+    fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// Were changes dropped since the last time?
+    fn overflowed(&self) -> bool {
+        std::mem::take(&mut self.lock().overflow)
+    }
+
+    /// Resolves when there is something to do, after the back-off of the last failure. False: it was closed.
+    async fn ready(&self) -> bool {
+        let mut waited = false;
         loop {
-            let failures = {
-                let mut state = self.lock();
+            let wait = {
+                let state = self.lock();
                 if state.closed {
-                    return None;
+                    return false;
                 }
-                if state.failures == 0 && (state.overflow || !state.order.is_empty()) {
-                    return Some(state.take());
+                if (state.overflow || !state.order.is_empty()) && (state.failures == 0 || waited) {
+                    return true;
                 }
-                state.failures
+                match state.failures {
+                    0 => None,
+                    failures => {
+                        Some(LONGEST.min(FIRST * 2_u32.saturating_pow(failures.min(20) - 1)))
+                    }
+                }
             };
-            if failures == 0 {
-                self.bell.notified().await;
-            } else {
-                // A bell shortens the wait only if it was a swap's.
-                let wait = LONGEST.min(FIRST * 2_u32.saturating_pow(failures.min(20) - 1));
-                let _ = tokio::time::timeout(wait, self.retried()).await;
-                let mut state = self.lock();
-                if !state.closed {
-                    return Some(state.take());
+            match wait {
+                None => self.bell.notified().await,
+                // A bell shortens the wait only if it was a swap's, or the end's.
+                Some(wait) => {
+                    let _ = tokio::time::timeout(wait, self.renewed()).await;
+                    waited = true;
                 }
             }
         }
     }
 
-    async fn retried(&self) {
+    async fn renewed(&self) {
         loop {
             self.bell.notified().await;
             let state = self.lock();
@@ -139,28 +204,19 @@ impl Mapper {
         }
     }
 
-    /// The call has failed: the same changes come again, before what came later.
-    fn put_back(&self, batch: Batch) {
-        let mut state = self.lock();
-        state.failures = state.failures.saturating_add(1);
-        state.overflow |= batch.overflow;
-        for (object, mut states) in batch.objects.into_iter().rev() {
-            match state.waiting.get_mut(&object) {
-                Some(later) => {
-                    // The first of the later ones is the last of these.
-                    states.extend(later.drain(1..));
-                    *later = states;
-                }
-                None => {
-                    state.waiting.insert(object.clone(), states);
-                    state.order.push_front(object);
-                }
-            }
-        }
+    fn take(&self) -> Batch {
+        self.lock().take()
     }
 
     fn succeeded(&self) {
-        self.lock().failures = 0;
+        let mut state = self.lock();
+        state.failures = 0;
+        state.most = (state.most * 2).min(BATCH);
+    }
+
+    /// The call has failed: the same changes come again, in smaller calls.
+    fn put_back(&self, batch: Batch) {
+        self.lock().put_back(batch);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -170,12 +226,16 @@ impl Mapper {
 
 impl State {
     fn push(&mut self, object: Watched, change: Change) {
+        if self.closed {
+            return;
+        }
         let objects = self.waiting.len();
         match self.waiting.get_mut(&object) {
-            Some(states) if states.len() <= STATES => states.push(change.new),
+            Some(waiting) if waiting.states.len() <= STATES => waiting.states.push(change.new),
             None if objects < OBJECTS => {
                 self.order.push_back(object.clone());
-                self.waiting.insert(object, vec![change.old, change.new]);
+                let states = vec![change.old, change.new];
+                self.waiting.insert(object, Waiting { states, tries: 0 });
             }
             _ => self.drop_all(),
         }
@@ -188,45 +248,92 @@ impl State {
     }
 
     fn take(&mut self) -> Batch {
-        let mut batch = Batch {
-            overflow: std::mem::take(&mut self.overflow),
-            ..Batch::default()
-        };
-        let mut changes = 0;
-        while let Some(object) = self.order.front() {
-            let states = self.waiting.get(object).map_or(0, Vec::len);
-            changes += states.saturating_sub(1);
-            if changes > BATCH && !batch.objects.is_empty() {
+        let mut batch = Batch::default();
+        let (mut changes, mut bytes) = (0, 0);
+        while let Some(next) = self.order.front()
+            && batch.0.len() < self.most
+        {
+            let Some(waiting) = self.waiting.get(next) else {
+                self.order.pop_front();
+                continue;
+            };
+            changes += waiting.states.len().saturating_sub(1);
+            bytes += waiting.bytes();
+            if (changes > BATCH || bytes > BATCH_BYTES) && !batch.0.is_empty() {
                 break;
             }
-            let Some(object) = self.order.pop_front() else {
-                break;
-            };
-            if let Some(states) = self.waiting.remove(&object) {
-                batch.objects.push((object, states));
+            if let Some(object) = self.order.pop_front()
+                && let Some(waiting) = self.waiting.remove(&object)
+            {
+                batch.0.push((object, waiting));
             }
         }
         batch
+    }
+
+    fn put_back(&mut self, batch: Batch) {
+        if self.closed {
+            return;
+        }
+        self.failures = self.failures.saturating_add(1);
+        let alone = batch.0.len() == 1;
+        self.most = (batch.0.len() / 2).max(1);
+        for (object, mut waiting) in batch.0.into_iter().rev() {
+            if alone {
+                waiting.tries += 1;
+            }
+            if waiting.tries >= TRIES || waiting.states.len() > STATES + 1 {
+                self.overflow = true;
+                self.failures = 0;
+                continue;
+            }
+            if let Some(later) = self.waiting.get_mut(&object) {
+                // The first of the later ones is the last of these.
+                waiting.states.extend(later.states.drain(1..));
+                *later = waiting;
+                continue;
+            }
+            if alone {
+                self.order.push_back(object.clone());
+                // The others need not wait for this one.
+                self.failures = if self.order.len() > 1 {
+                    0
+                } else {
+                    waiting.tries
+                };
+            } else {
+                self.order.push_front(object.clone());
+            }
+            self.waiting.insert(object, waiting);
+        }
     }
 }
 
 /// Maps changes until the controller ends, while this host leads.
 pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<Leadership>) {
-    while let Some(batch) = controller.mapper.next().await {
-        leadership.leads().await;
+    while controller.mapper.ready().await {
+        if !leadership.is_leading() {
+            // The changes wait where they are bounded, and not with this task.
+            let _ = tokio::time::timeout(STANDBY_STEP, leadership.leads()).await;
+            if controller.mapper.is_closed() {
+                return;
+            }
+            continue;
+        }
         // As for a turn: no call starts on an older generation after a newer one was announced.
         let starting = slot.begin();
         let generation = starting.generation.clone();
         let Some(sources) = generation.sources(&controller).cloned() else {
             return;
         };
-        if batch.overflow {
+        if controller.mapper.overflowed() {
             tracing::warn!(
                 controller = controller.label,
-                "too many changes wait to be mapped: every key is looked at instead"
+                "changes that wait to be mapped were dropped: every key is looked at instead"
             );
-            controller.queue.add_low_all(sources.keys());
+            controller.queue.add_low_all(sources.names());
         }
+        let batch = controller.mapper.take();
         let changes = batch.changes();
         if changes.is_empty() {
             continue;
@@ -239,33 +346,44 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<L
             .plugin
             .map_changes(&request, sources.clone(), || drop(starting))
             .await;
-        let problem = match mapped {
+        match mapped {
             Ok(Ok(names)) => {
-                // What the store does not hold is no key: its own event wakes it when it comes.
-                for name in names
-                    .into_iter()
-                    .filter(|name| sources.snapshot(name).is_some())
-                {
-                    controller.queue.add(name);
-                }
+                slot.breaker.success();
                 controller.mapper.succeeded();
                 controller.metrics.wakes.mapped("success");
-                continue;
+                wake(&controller, &sources, &batch.versions(), &names);
             }
-            Ok(Err(message)) => vmhost_core::cut(&message, 1024).to_owned(),
+            Ok(Err(message)) => {
+                failed(&controller, batch, vmhost_core::cut(&message, 1024));
+            }
             Err(error) => {
                 controller.metrics.call_error(&error);
-                error.to_string()
+                if !matches!(error, CallError::Busy(_)) && slot.breaker.failure().is_some() {
+                    controller.metrics.breaker_opened();
+                }
+                failed(&controller, batch, &error.to_string());
             }
-        };
-        controller.metrics.wakes.mapped("error");
-        tracing::error!(
-            controller = controller.label,
-            "cannot map {} changes to keys, will be tried again: {problem}",
-            changes.len()
-        );
-        controller.mapper.put_back(batch);
+        }
     }
+}
+
+/// What the store does not hold is no key: its own event wakes it when it comes. The store's own name is queued, not the policy's.
+fn wake(controller: &Controller, sources: &Sources, versions: &[(u16, u64)], names: &[ObjectName]) {
+    for object in names.iter().filter_map(|name| sources.snapshot(name)) {
+        controller.wake_by_one_of(&object.name, versions);
+    }
+}
+
+fn failed(controller: &Controller, batch: Batch, problem: &str) {
+    controller.metrics.wakes.mapped("error");
+    let first = batch.0.first().map(|((_, name), _)| name.to_string());
+    tracing::error!(
+        controller = controller.label,
+        "cannot map the changes of {} objects to keys, {} the first of them; will be tried again, fewer at once: {problem}",
+        batch.0.len(),
+        first.unwrap_or_default(),
+    );
+    controller.mapper.put_back(batch);
 }
 
 #[cfg(test)]
@@ -307,46 +425,85 @@ mod tests {
             .collect()
     }
 
+    async fn next(mapper: &Mapper) -> Batch {
+        assert!(mapper.ready().await);
+        mapper.take()
+    }
+
     #[tokio::test(start_paused = true)]
     async fn changes_of_an_object_stay_together_and_in_order_also_after_a_failure() {
         let mapper = Mapper::default();
         push(&mapper, "x", 0, 1);
         push(&mapper, "y", 5, 6);
         push(&mapper, "x", 1, 2);
-        let batch = mapper.next().await.unwrap();
+        let batch = next(&mapper).await;
         assert_eq!(versions(&batch), [(0, 1), (1, 2), (5, 6)]);
         push(&mapper, "x", 2, 0);
         push(&mapper, "z", 0, 9);
         mapper.put_back(batch);
         let start = tokio::time::Instant::now();
-        let batch = mapper.next().await.unwrap();
+        let batch = next(&mapper).await;
         assert_eq!(start.elapsed(), FIRST);
-        assert_eq!(versions(&batch).len(), 5);
+        assert_eq!(versions(&batch).len(), 1, "half of two");
+        mapper.succeeded();
+        let mut all = versions(&batch);
+        while !mapper.is_empty() {
+            all.extend(versions(&next(&mapper).await));
+        }
+        assert_eq!(all.len(), 5);
         assert!(
-            versions(&batch).ends_with(&[(0, 9)]),
-            "what came later comes later"
+            all.windows(3).any(|part| part == [(0, 1), (1, 2), (2, 0)]),
+            "{all:?}"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_cannot_be_mapped_holds_up_no_other() {
+        let mapper = Mapper::default();
+        for name in ["a", "bad", "c", "d"] {
+            push(&mapper, name, 0, 1);
+        }
+        let mut mapped = Vec::new();
+        let start = tokio::time::Instant::now();
+        while mapped.len() < 3 {
+            let batch = next(&mapper).await;
+            if batch.0.iter().any(|((_, name), _)| name.name() == "bad") {
+                mapper.put_back(batch);
+            } else {
+                mapped.extend(batch.0);
+                mapper.succeeded();
+            }
+        }
         assert!(
-            versions(&batch)
-                .windows(3)
-                .any(|all| all == [(0, 1), (1, 2), (2, 0)])
+            start.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            start.elapsed()
         );
+        assert!(!mapper.overflowed());
+        // And in the end every key is looked at in its stead.
+        while !mapper.is_empty() {
+            let batch = next(&mapper).await;
+            mapper.put_back(batch);
+        }
+        assert!(mapper.overflowed());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_swap_tries_again_at_once() {
         let mapper = Mapper::default();
         push(&mapper, "x", 0, 1);
-        for _ in 0..10 {
-            let batch = mapper.next().await.unwrap();
+        for _ in 1..TRIES {
+            let batch = next(&mapper).await;
             mapper.put_back(batch);
         }
-        mapper.retry();
+        mapper.renew(false);
         let start = tokio::time::Instant::now();
-        assert!(mapper.next().await.is_some());
+        assert!(mapper.ready().await);
         assert_eq!(start.elapsed(), Duration::ZERO);
         mapper.close();
-        assert!(mapper.next().await.is_none());
+        assert!(!mapper.ready().await);
+        push(&mapper, "y", 0, 1);
+        assert!(mapper.is_empty(), "nobody will ask for it");
     }
 
     #[tokio::test(start_paused = true)]
@@ -356,19 +513,34 @@ mod tests {
             push(&mapper, "x", version, version + 1);
         }
         push(&mapper, "y", 0, 1);
-        let batch = mapper.next().await.unwrap();
-        assert!(batch.overflow);
-        assert_eq!(versions(&batch), [(0, 1)]);
+        assert_eq!(versions(&next(&mapper).await), [(0, 1)]);
+        assert!(mapper.overflowed());
+        assert!(!mapper.overflowed(), "once");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_gets_no_more_than_the_contract_says() {
+    async fn a_call_gets_no_more_than_it_can_hold() {
         let mapper = Mapper::default();
         for number in 0..BATCH + 10 {
             push(&mapper, &number.to_string(), 0, 1);
         }
-        assert_eq!(mapper.next().await.unwrap().changes().len(), BATCH);
-        assert_eq!(mapper.next().await.unwrap().changes().len(), 10);
-        assert!(mapper.is_empty());
+        assert_eq!(next(&mapper).await.changes().len(), BATCH);
+        assert_eq!(next(&mapper).await.changes().len(), 10);
+        for number in 0..10 {
+            let large = Arc::new(Object {
+                name: ObjectName::new(Some("a"), "x"),
+                uid: "u".into(),
+                version: 1,
+                text: "x".repeat(1 << 20).into(),
+            });
+            mapper.push(
+                id(&number.to_string()),
+                Change {
+                    old: None,
+                    new: Some(large),
+                },
+            );
+        }
+        assert_eq!(next(&mapper).await.changes().len(), 4);
     }
 }

@@ -3,8 +3,10 @@
 //! It watches like any client, beside the controllers, and knows nothing of them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustc_hash::FxBuildHasher;
 use serde_json::Value;
 use vmhost_cluster::{Cause, Informers, Notice, Subscriber, Subscription, WatchSpec};
 use vmhost_core::{Gvk, ObjectName};
@@ -117,6 +119,21 @@ fn leaves(object: &Value) -> Leaves {
     found
 }
 
+/// Does a field of this name hold what nobody should read over somebody's shoulder?
+fn is_secret(path: &str) -> bool {
+    let name = path.rsplit('.').next().unwrap_or_default().to_lowercase();
+    [
+        "password",
+        "passwd",
+        "token",
+        "secretkey",
+        "apikey",
+        "privatekey",
+    ]
+    .iter()
+    .any(|secret| name.contains(secret))
+}
+
 fn collect(path: String, value: &Value, found: &mut Leaves) {
     match value {
         Value::Object(fields) => fields
@@ -126,6 +143,11 @@ fn collect(path: String, value: &Value, found: &mut Leaves) {
             .iter()
             .enumerate()
             .for_each(|(index, value)| collect(format!("{path}[{index}]"), value, found)),
+        Value::String(text) if is_secret(&path) => {
+            // That it has changed may be seen, what it is not.
+            let digest = FxBuildHasher.hash_one(text);
+            found.insert(path, format!("(hidden {:04x})", digest as u16));
+        }
         Value::String(text) => {
             found.insert(path, text.chars().take(VALUE).collect());
         }
@@ -153,5 +175,9 @@ mod tests {
             ]
         );
         assert_eq!(appeared(&before), ["created, spec.status: creating"]);
+        let before = leaves(&json!({"spec": {"password": "hunter2", "dbToken": "a"}}));
+        let now = leaves(&json!({"spec": {"password": "hunter3", "dbToken": "a"}}));
+        let said = changes(&before, &now);
+        assert!(said.len() == 1 && !said[0].contains("hunter"), "{said:?}");
     }
 }

@@ -84,6 +84,14 @@ impl OwnWrites {
         if own { Origin::Own } else { Origin::Foreign }
     }
 
+    /// The key is gone: events of what its turns wrote elsewhere are nobody's.
+    pub fn forget(&self, key: &ObjectName) {
+        let mut turns = self.lock();
+        if !turns.is_empty() {
+            turns.remove(key);
+        }
+    }
+
     /// The turn has ended: what came meanwhile?
     pub fn end(&self, key: &ObjectName) -> Came {
         let mut turns = self.lock();

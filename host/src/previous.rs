@@ -27,6 +27,11 @@ impl Previous {
         };
     }
 
+    /// The keys.
+    pub fn keys(&self) -> Vec<ObjectName> {
+        self.lock().keys().cloned().collect()
+    }
+
     /// Of how many keys.
     pub fn len(&self) -> usize {
         self.lock().len()

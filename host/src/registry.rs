@@ -1,8 +1,8 @@
 //! Generations of a plugin. The present one is replaced in one step, and whoever took it keeps it to the end of its turn.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::Notify;
@@ -78,6 +78,8 @@ pub struct Slot {
     pub last_reload: ArcSwapOption<LastReload>,
     current: ArcSwap<Generation>,
     last_number: AtomicU64,
+    /// Controllers that a swap has replaced or dropped, until their last turns have ended.
+    retired: Mutex<Vec<Arc<Controller>>>,
 }
 
 impl Slot {
@@ -91,7 +93,37 @@ impl Slot {
             last_reload: ArcSwapOption::empty(),
             last_number: AtomicU64::new(first.number),
             current: ArcSwap::from_pointee(first),
+            retired: Mutex::default(),
         }
+    }
+
+    /// A swap has replaced or dropped this controller: it gets no new keys.
+    pub fn retire(&self, controller: &Arc<Controller>) {
+        controller.shut_down();
+        let mut retired = self.retired();
+        retired.retain(|other| other.queue.stats().processing > 0);
+        retired.push(controller.clone());
+    }
+
+    /// Resolves when no turn of a retired controller of this name runs any more: their last keys may be its successor's first.
+    pub async fn retired_have_ended(&self, name: &str) {
+        loop {
+            let next = self
+                .retired()
+                .iter()
+                .find(|other| other.name == name)
+                .cloned();
+            let Some(controller) = next else {
+                return;
+            };
+            controller.queue.drained().await;
+            self.retired()
+                .retain(|other| !Arc::ptr_eq(other, &controller));
+        }
+    }
+
+    fn retired(&self) -> MutexGuard<'_, Vec<Arc<Controller>>> {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The generation of a turn whose call is about to start. Until the guard drops, a swap that replaces this generation is not announced.
@@ -131,6 +163,12 @@ impl Generation {
             }
             none.await;
         }
+    }
+
+    /// Are these its controller of the name, and that one's stores?
+    pub fn has(&self, wired: &Wired) -> bool {
+        self.sources(&wired.controller)
+            .is_some_and(|sources| Arc::ptr_eq(sources, &wired.sources))
     }
 
     /// The stores of a controller; none: this generation has no such controller, or another one of that name.

@@ -251,42 +251,59 @@ async fn ready(controllers: &HashMap<String, Wired>, present: &Generation) -> Re
 
 /// All keys get their chance with the new code; controllers that are new start, and those that are no more stop.
 fn renew(manager: &Arc<Manager>, slot: &Arc<Slot>, before: &Generation, now: &Generation) -> usize {
+    let mut left = HashMap::new();
     for (name, old) in &before.controllers {
         if now.sources(&old.controller).is_none() {
             tracing::info!(
                 controller = name,
                 "the controller is not part of the plugin any more, or another one"
             );
-            old.controller.shut_down();
+            // What the old queue still knows, its successor has to look at: an object that is gone is in no store.
+            left.insert(name, old.controller.unfinished());
+            slot.retire(&old.controller);
         }
+        warn_of_finalizer(old, now.controllers.get(name));
     }
     let mut keys = 0;
     for (name, wired) in &now.controllers {
         let old = before.controllers.get(name);
-        let mut names = wired.sources.keys();
+        let mut names = wired.sources.names();
         if let Some(old) = old
-            && !Arc::ptr_eq(&old.sources, &wired.sources)
+            && old.controller.kind == wired.controller.kind
         {
-            // Its own notices tell no more: what only it still shows is gone by now, and is to be told.
-            old.sources.close();
-            if old.controller.kind == wired.controller.kind {
-                names.extend(old.sources.keys());
-                names.sort_unstable();
-                names.dedup();
+            names.extend(left.remove(name).into_iter().flatten());
+            if !Arc::ptr_eq(&old.sources, &wired.sources) {
+                // What only the old stores show is gone by now, and is to be told; then they tell no more.
+                names.extend(old.sources.names());
+                old.sources.close();
+                wired.controller.mapper.renew(true);
             }
+            names.sort_unstable();
+            names.dedup();
+        } else if let Some(old) = old {
+            old.sources.close();
         }
+        wired.controller.mapper.renew(false);
         keys += wired.controller.renew(names);
         // A controller that still waits for its old stores may be the better for new ones.
         if !wired.controller.has_started() {
-            let replaced = old.filter(|old| !Arc::ptr_eq(&old.controller, &wired.controller));
-            manager.start_workers(
-                slot,
-                wired.clone(),
-                replaced.map(|old| old.controller.clone()),
-            );
+            manager.start_workers(slot, wired.clone());
         }
     }
     keys
+}
+
+/// Who takes off a finalizer that the new version does not put on any more?
+fn warn_of_finalizer(old: &Wired, now: Option<&Wired>) {
+    let finalizer = |wired: &Wired| wired.sources.description().finalizer.clone();
+    if let Some(was) = finalizer(old)
+        && now.and_then(finalizer).as_ref() != Some(&was)
+    {
+        tracing::warn!(
+            controller = old.controller.label,
+            "the new version does not take {was} off: objects that carry it cannot go. Run `vmhost finalizers FILE --remove` with the old version"
+        );
+    }
 }
 
 /// Compiles the generation's bytes well, in the background, one at a time in the process; the newest wins.

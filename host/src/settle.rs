@@ -82,6 +82,7 @@ fn finish(settler: &Settler, turn: &Turn, decided: Decided, busy: bool) {
     if done || (dropped && turn.object.is_none()) {
         if turn.object.is_none() {
             controller.applied.forget(key);
+            controller.own_writes.forget(key);
         }
         if turn.sources.description().previous {
             controller.previous.record(key, turn.object.as_ref());
@@ -93,8 +94,8 @@ fn finish(settler: &Settler, turn: &Turn, decided: Decided, busy: bool) {
     if let Some(note) = decided.report {
         warn(settler, turn, "ReconcileFailed", note);
     }
-    if busy && controller.hot.is_hot(key) {
-        warn(settler, turn, "HotLoop", decide::hold(controller, key));
+    if busy && !controller.is_timer() && controller.hot.is_hot(key) {
+        warn(settler, turn, "HotLoop", decide::hold(controller));
     }
 }
 
@@ -105,11 +106,13 @@ pub async fn prepare(settler: &Arc<Settler>, turn: Arc<Turn>, effect: Effect) {
         let _held = Held::new(controller, key);
         let carried = carry_out(settler, &turn, Vec::new(), Some(effect)).await;
         match carried.stop {
-            None => decide::again(controller, key),
+            None if carried.wrote => decide::again(controller, key),
+            // Somebody takes it off as fast as it comes on.
+            None => decide::follow(controller, key, Next::Requeue),
             Some(stop) => decide::refused(controller, key, stop),
         }
     };
-    finish(settler, &turn, decided, false);
+    finish(settler, &turn, decided, true);
 }
 
 /// A turn in which nothing is to be done: the object is being deleted, and waits for others.

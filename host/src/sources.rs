@@ -90,6 +90,7 @@ impl Sources {
                 gate: self.gate.clone(),
                 source: self.watches.len() as u16,
                 predicate: predicate.clone(),
+                slow: Default::default(),
                 target,
                 controller: controller.clone(),
             })
@@ -158,27 +159,48 @@ impl Sources {
             .find_map(|subscription| subscription.store().get(name.as_str()))
     }
 
-    /// All keys of the controller that a new object's predicates would let through.
-    pub fn keys(&self) -> Vec<ObjectName> {
-        let mut keys: Vec<ObjectName> = self.timer.iter().cloned().collect();
-        let Some(primary) = self.primary() else {
-            return keys;
-        };
-        for subscription in &*primary.subscriptions {
-            match &primary.predicate {
-                None => keys.extend(subscription.store().names()),
-                Some(predicate) => subscription.store().for_each(|object| {
-                    if predicate.wakes(None, Some(&object.text)).wakes() {
-                        keys.push(object.name.clone());
-                    }
-                }),
+    /// All keys of the controller.
+    pub fn names(&self) -> Vec<ObjectName> {
+        let mut names: Vec<ObjectName> = self.timer.iter().cloned().collect();
+        for subscription in self.primaries() {
+            names.extend(subscription.store().names());
+        }
+        // The namespaces of a cluster-scoped kind share one store.
+        if self.primaries().len() > 1 {
+            names.sort_unstable();
+            names.dedup();
+        }
+        names
+    }
+
+    /// The keys to begin with: those that a new object's predicates let through. All of them if other kinds wake keys too, since what these told before the
+    /// primary's list was there found nobody.
+    pub fn first_names(&self) -> Vec<ObjectName> {
+        let predicate = self.primary().and_then(|watch| watch.predicate.as_ref());
+        let alone = self
+            .watches
+            .iter()
+            .all(|watch| matches!(watch.role, Role::Primary | Role::Read));
+        match predicate {
+            Some(predicate) if alone => {
+                let mut names = Vec::new();
+                for subscription in self.primaries() {
+                    // Outside of the store's lock: an expression takes its time.
+                    let mut objects = Vec::new();
+                    subscription
+                        .store()
+                        .for_each(|object| objects.push(object.clone()));
+                    objects.retain(|object| predicate.wakes(None, Some(&object.text)).wakes());
+                    names.extend(objects.into_iter().map(|object| object.name.clone()));
+                }
+                names
             }
+            _ => self.names(),
         }
-        if primary.subscriptions.len() > 1 {
-            keys.sort_unstable();
-            keys.dedup();
-        }
-        keys
+    }
+
+    fn primaries(&self) -> &[Subscription] {
+        self.primary().map_or(&[], |watch| &watch.subscriptions)
     }
 
     /// The numbers of the watches that would see a write of this kind, and so wake keys by it.
@@ -375,13 +397,21 @@ impl Sources {
     /// The watch that answers a query, and the index and value that it asks for.
     fn indexed<'q>(&self, query: &'q ListQuery) -> Result<(&Watch, Lookup<'q>), ReadError> {
         let name = query.index.as_ref().map(|index| index.name.as_str());
-        let watch = self.watch_of(&query.kind, name).ok_or_else(|| {
-            ReadError::Invalid(format!(
-                "the description declares no index {:?} for {}",
-                name.unwrap_or_default(),
-                query.kind
-            ))
-        })?;
+        // A kind that owns its own is kept by owner where it is watched, not where it is the primary.
+        let by_owner = self
+            .watches
+            .iter()
+            .find(|watch| watch.kind == query.kind && watch.role != Role::Primary)
+            .filter(|_| query.owner.is_some());
+        let watch = by_owner
+            .or_else(|| self.watch_of(&query.kind, name))
+            .ok_or_else(|| {
+                ReadError::Invalid(format!(
+                    "the description declares no index {:?} for {}",
+                    name.unwrap_or_default(),
+                    query.kind
+                ))
+            })?;
         match (&query.index, &query.owner) {
             (Some(_), Some(_)) => Err(ReadError::Invalid(
                 "a query by index and by owner: ask for one of them".into(),

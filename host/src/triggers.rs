@@ -3,7 +3,8 @@
 //! Runs on the informers' tasks, so it never waits. What the policy itself maps is handed to [`crate::mapper`]. It must not know what becomes of a key that is woken.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashSet;
 use vmhost_cluster::{Cause, Index, Notice, Query, Subscriber, Subscription};
@@ -43,6 +44,11 @@ pub enum Target {
     Guest,
 }
 
+/// A decision that took longer than this was slow.
+const SLOW: Duration = Duration::from_millis(10);
+/// After so many slow decisions a predicate is asked no more: it would hold up the watches of others.
+const SLOW_MOST: u32 = 20;
+
 /// The subscriber of one watched kind.
 pub struct Trigger {
     /// Closed: nothing happens.
@@ -51,6 +57,8 @@ pub struct Trigger {
     pub source: u16,
     /// What has to hold.
     pub predicate: Option<Arc<Predicate>>,
+    /// How many of its decisions were slow.
+    pub slow: AtomicU32,
     /// Whom it wakes.
     pub target: Target,
     /// Whose keys they are.
@@ -70,9 +78,20 @@ impl Trigger {
         let Some(predicate) = &self.predicate else {
             return true;
         };
+        if self.slow.load(Ordering::Relaxed) >= SLOW_MOST {
+            return true;
+        }
         let old = notice.old.map(|object| &*object.text);
         let new = notice.new.map(|object| &*object.text);
-        match predicate.wakes(old, new) {
+        let started = Instant::now();
+        let wakes = predicate.wakes(old, new);
+        if started.elapsed() > SLOW && self.slow.fetch_add(1, Ordering::Relaxed) + 1 == SLOW_MOST {
+            tracing::warn!(
+                controller = self.controller.label,
+                "{SLOW_MOST} decisions of a predicate took longer than {SLOW:?} each: from now on every change wakes"
+            );
+        }
+        match wakes {
             Wakes::Yes => true,
             Wakes::No => {
                 self.controller.metrics.wakes.filtered.inc();
@@ -136,7 +155,6 @@ fn named(
 
 fn indexed(index: &Index, name: &ObjectName, primaries: &Subscriptions) -> Vec<ObjectName> {
     let query = Query {
-        namespace: name.namespace(),
         index: Some((index, name.name())),
         ..Query::default()
     };
@@ -144,9 +162,14 @@ fn indexed(index: &Index, name: &ObjectName, primaries: &Subscriptions) -> Vec<O
         // The subscription asked for the index, so the store keeps it.
         primary.store().page(&query).ok()
     });
+    // In the object's namespace, or in none: a primary without a namespace may name objects anywhere.
     found
         .flat_map(|(objects, _)| objects)
         .map(|object| object.name.clone())
+        .filter(|primary| {
+            let namespace = primary.namespace();
+            name.namespace().is_none() || namespace.is_none() || namespace == name.namespace()
+        })
         .collect()
 }
 

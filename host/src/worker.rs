@@ -56,15 +56,15 @@ pub async fn run(
         let Some(sources) = generation.sources(&controller).cloned() else {
             return;
         };
+        if let Some(rest) = controller.hot.pause(lease.key()) {
+            controller.queue.add_after(lease.key().clone(), rest);
+            continue;
+        }
         if let Some(pause) = slot.breaker.pause() {
             drop(starting);
             // Waited out here, in steps that a shutdown can end: a key that goes round the queue instead would keep the thread busy.
             tokio::time::sleep(pause.min(PAUSE_STEP)).await;
             controller.queue.add_low(lease.key().clone());
-            continue;
-        }
-        if let Some(rest) = controller.hot.pause(lease.key()) {
-            controller.queue.add_after(lease.key().clone(), rest);
             continue;
         }
         let turn = Turn::new(generation, &controller, sources, lease.key().clone());
@@ -148,7 +148,11 @@ impl Turn {
                 let outcome = self.call(slot, settler, starting).await;
                 settle(settler, Arc::new(self), outcome).await;
             }
-            Phase::Add(effect) => prepare(settler, Arc::new(self), effect).await,
+            Phase::Add(effect) => {
+                // No call starts here: a swap need not wait for this write.
+                drop(starting);
+                prepare(settler, Arc::new(self), effect).await;
+            }
             Phase::Leave => leave(&self),
         }
     }
@@ -181,6 +185,8 @@ impl Turn {
             Ok(_) => slot.breaker.success(),
             // A full pool is the host's affair.
             Err(CallError::Busy(_)) => {}
+            // What the old code does says nothing about the new.
+            Err(_) if !Arc::ptr_eq(&self.generation, &slot.current()) => {}
             Err(_) => {
                 if let Some(pause) = slot.breaker.failure() {
                     let note = format!("all calls of the plugin fail: it is paused for {pause:?}");

@@ -239,3 +239,38 @@ async fn until_event(
     })
     .await
 }
+
+both_servers!(a_new_version_gives_up_what_it_applies_no_more);
+async fn a_new_version_gives_up_what_it_applies_no_more(server: &TestServer) -> Result<()> {
+    let obey = Obey::watching(server, &server.kubeconfig()).await?;
+    let applies = |labels: Value| {
+        let object = json!({
+            "apiVersion": "cloud.waibizi.com/v1",
+            "kind": "VirtualMachine",
+            "metadata": { "name": "labelled", "namespace": obey.vms.namespace(), "labels": labels },
+        });
+        json!({ "effects": [{ "apply": object, "force": true }] })
+    };
+    let until = async |what: &str, gone: bool| {
+        obey.vms
+            .until_one("labelled", what, |vm| {
+                let labels = &vm.object["metadata"]["labels"];
+                labels["one"] == "1"
+                    && labels.get("two").is_none() == gone
+                    && labels["case"] == "owner"
+            })
+            .await
+    };
+    let both = applies(json!({ "one": "1", "two": "2" }));
+    obey.case("owner", "labelled", both).await?;
+    until("version 1 applies two labels", false).await?;
+    let swapped = guests::with_comment(&guests::read(guests::WATCHER)?, "version 2");
+    obey.policy.swap(&swapped, Way::Rename)?;
+    obey.host
+        .wait_for_line("swapped watcher: generation 2")
+        .await?;
+    obey.reorder("labelled", applies(json!({ "one": "1" })))
+        .await?;
+    until("version 2 applies one of them, and the other goes", true).await?;
+    Ok(())
+}

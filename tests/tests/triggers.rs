@@ -151,24 +151,37 @@ async fn each_mapping_finds_its_keys(server: &TestServer) -> Result<()> {
     Ok(())
 }
 
-both_servers!(what_the_guest_could_not_map_comes_again);
-async fn what_the_guest_could_not_map_comes_again(server: &TestServer) -> Result<()> {
+both_servers!(what_the_guest_cannot_map_holds_up_nothing_and_comes_again);
+async fn what_the_guest_cannot_map_holds_up_nothing_and_comes_again(
+    server: &TestServer,
+) -> Result<()> {
     let w = Watching::start(server).await?;
-    w.obey.case("guest", "mapped", Value::Null).await?;
-    w.obey.until_turns("mapped", 1).await?;
+    for name in ["other", "mapped"] {
+        w.obey.case("guest", name, Value::Null).await?;
+        w.obey.until_turns(name, 1).await?;
+    }
     let labels = json!({ "labels": { "vmhost.test/guest": "yes" } });
     for problem in ["trap", "not today"] {
         let data = json!({ "vm": "mapped", "problem": problem });
-        w.config_map("told", labels.clone(), data).await?;
-        w.obey
-            .host
-            .until_metric("vmhost_map_calls_total", &[("result", "error")], 2.0)
-            .await?;
-        // The changes that failed are told with this one; each of them still says the problem, so the map can only succeed for a new object.
-        w.config_maps
-            .delete("told", &DeleteParams::default())
+        w.config_map(&problem.replace(' ', "-"), labels.clone(), data)
             .await?;
     }
+    let failed = [("result", "error")];
+    w.obey
+        .host
+        .until_metric("vmhost_map_calls_total", &failed, 4.0)
+        .await?;
+    // Others are mapped meanwhile.
+    let before = w.obey.turns("mapped").len();
+    let fine = json!({ "vm": "other" });
+    w.wakes("other", async || w.config_map("fine", labels, fine).await)
+        .await?;
+    // What can never be mapped becomes a look at every key, in the end.
+    w.obey
+        .host
+        .wait_for_line("every key is looked at instead")
+        .await?;
+    w.obey.until_turns("mapped", before + 1).await?;
     Ok(())
 }
 

@@ -2,15 +2,14 @@
 //!
 //! Until an operator writes grants of his own, what the first generation declared is the grant.
 
-use crate::description::{Description, Permission, Verb};
+use crate::description::{Description, Permission, Verb, Watched};
 use crate::effect::{Effect, Target};
-use crate::key::Gvk;
 
 /// The permissions and kinds that a plugin was granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grants {
     permissions: Vec<Permission>,
-    kinds: Vec<Gvk>,
+    watched: Vec<Watched>,
     claims: Vec<String>,
 }
 
@@ -32,7 +31,7 @@ impl Grants {
     pub fn of(description: &Description) -> Self {
         Self {
             permissions: description.permissions.clone(),
-            kinds: watched_kinds(description),
+            watched: watched_kinds(description),
             claims: claims(description),
         }
     }
@@ -41,8 +40,8 @@ impl Grants {
     pub fn check_description(&self, description: &Description) -> Result<(), Wider> {
         let mut wider: Vec<String> = watched_kinds(description)
             .into_iter()
-            .filter(|kind| !self.kinds.contains(kind))
-            .map(|kind| format!("watch {kind}"))
+            .filter(|wanted| !self.watched.iter().any(|granted| shows(granted, wanted)))
+            .map(|wanted| format!("watch {}", seen(&wanted)))
             .collect();
         wider.extend(
             claims(description)
@@ -148,12 +147,34 @@ impl Permission {
     }
 }
 
-fn watched_kinds(description: &Description) -> Vec<Gvk> {
+fn watched_kinds(description: &Description) -> Vec<Watched> {
     description
         .controllers
         .iter()
-        .flat_map(|controller| controller.kinds().map(|(_, watched)| watched.gvk()))
+        .flat_map(|controller| controller.kinds().map(|(_, watched)| watched.clone()))
         .collect()
+}
+
+/// Does whoever may watch the one see all that the other shows? Which fields of an object are kept is a question of memory, not of rights.
+fn shows(granted: &Watched, wanted: &Watched) -> bool {
+    let within =
+        |granted: &Option<String>, wanted: &Option<String>| granted.is_none() || granted == wanted;
+    granted.gvk() == wanted.gvk()
+        && within(&granted.label_selector, &wanted.label_selector)
+        && within(&granted.field_selector, &wanted.field_selector)
+        && (!granted.metadata_only || wanted.metadata_only)
+}
+
+fn seen(watched: &Watched) -> String {
+    let mut text = watched.gvk().to_string();
+    let selectors = [&watched.label_selector, &watched.field_selector];
+    for selector in selectors.into_iter().flatten() {
+        text.push_str(&format!(" ({selector})"));
+    }
+    if watched.metadata_only {
+        text.push_str(" (metadata only)");
+    }
+    text
 }
 
 /// What it wants of the cluster besides watches and permissions, in a person's words.
@@ -186,7 +207,7 @@ fn asked(verb: Verb, target: &Target) -> String {
 mod tests {
     use super::*;
     use crate::effect::{Apply, Patch, PatchType};
-    use crate::key::{ObjectKey, ObjectName};
+    use crate::key::{Gvk, ObjectKey, ObjectName};
 
     fn description(permissions: &str) -> Description {
         Description::parse(&format!(
@@ -277,6 +298,17 @@ mod tests {
         assert_eq!(
             Grants::of(&narrow).check_description(&other).unwrap_err().0,
             ["watch Secret.v1"]
+        );
+        let mut metadata = other.clone();
+        metadata.controllers[0].reads[0].metadata_only = true;
+        assert!(Grants::of(&other).check_description(&metadata).is_ok());
+        assert_eq!(
+            Grants::of(&metadata)
+                .check_description(&other)
+                .unwrap_err()
+                .0,
+            ["watch Secret.v1"],
+            "more of each object"
         );
         other.controllers[0].reads.clear();
         other.controllers[0].finalizer = Some("example.com/x".into());

@@ -244,7 +244,7 @@ fn pooling() -> PoolingAllocationConfig {
 }
 
 /// Instances of the process: more than the 1,024 workers that one controller may have. The largest guest that was seen has 14 core instances, a usual one 3.
-const SLOTS: u32 = 2048;
+pub(crate) const SLOTS: u32 = 2048;
 
 fn check_header(bytes: &[u8], limit: u64) -> Result<(), LoadError> {
     const COMPONENT: [u8; 4] = [0x0d, 0, 1, 0];

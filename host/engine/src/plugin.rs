@@ -10,6 +10,12 @@ use crate::engine::{Code, Engine, Image};
 use crate::error::{CallError, LoadError};
 use crate::instance::Instance;
 
+/// Instances of one plugin at once: a quarter of all slots, so that no plugin takes those of the others.
+const INSTANCES: usize = crate::engine::SLOTS as usize / 4;
+
+/// Idle instances that are kept for the next calls.
+const IDLE: usize = 64;
+
 /// What the operator set for a plugin.
 pub type Settings = HashMap<String, String>;
 
@@ -169,11 +175,19 @@ impl Plugin {
                 &self.current.read().unwrap_or_else(PoisonError::into_inner),
             )
         {
-            pool.lock().push(counted);
+            let mut idle = pool.lock();
+            if idle.len() < IDLE {
+                idle.push(counted);
+            }
         }
     }
 
     async fn fresh(&self, pool: &Pool) -> Result<Counted, CallError> {
+        if self.live.load(Ordering::Relaxed) >= INSTANCES {
+            return Err(CallError::Busy(format!(
+                "the plugin has {INSTANCES} instances already"
+            )));
+        }
         let instance = Instance::new(
             &self.engine,
             &pool.image.pre,

@@ -162,6 +162,16 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
         }
     }
 
+    /// Every key that the queue knows: queued, delayed, running, or with failures. Done in batches: one that comes or goes meanwhile may be missed.
+    pub fn keys(&self) -> Vec<K> {
+        let mut keys = Vec::new();
+        let mut from = Some(0);
+        while let Some(at) = from {
+            from = self.shared.with(|state| state.keys(at, &mut keys));
+        }
+        keys
+    }
+
     /// Waits for a key. `None` once the queue is shut down and has nothing more to hand out. Cancel-safe: a dropped future
     /// takes no key and loses no wake-up. Must be polled in a tokio runtime with time enabled.
     pub async fn get(&self) -> Option<Lease<K>> {

@@ -161,6 +161,17 @@ impl<K: Eq> State<K> {
             .map_or(0, |at| self.slots[at].failures)
     }
 
+    /// The keys in a batch of slots; returns where the next batch begins.
+    pub(crate) fn keys(&self, from: u32, into: &mut Vec<K>) -> Option<u32>
+    where
+        K: Clone,
+    {
+        let to = from.saturating_add(CLEAR_BATCH).min(self.slots.end());
+        let live = (from..to).filter(|&at| self.slots.is_live(at));
+        into.extend(live.filter_map(|at| self.slots[at].key.clone()));
+        (to < self.slots.end()).then_some(to)
+    }
+
     /// Drops failures and back-offs in a batch of slots; returns where the next batch begins.
     pub(crate) fn clear_back_offs(&mut self, from: u32) -> Option<u32> {
         let to = from.saturating_add(CLEAR_BATCH).min(self.slots.end());

@@ -16,6 +16,15 @@ use crate::selector::LabelSelector;
 /// Controllers of a plugin, and kinds that one of them names in one place: each is a queue or a watch of the host's.
 const MANY: usize = 64;
 
+/// Permissions of a plugin, and namespaces of one.
+const PERMISSIONS: usize = 256;
+
+/// Definitions that a plugin carries.
+const DEFINITIONS: usize = 32;
+
+/// Wanted fields of one kind.
+const FIELDS: usize = 256;
+
 /// Indexes of one kind.
 const INDEXES: usize = 16;
 
@@ -38,6 +47,12 @@ impl Description {
             let at = format!("controllers[{index}]");
             controller.check(&at)?;
             self.check_among(&at, controller, &self.controllers[..index])?;
+        }
+        if self.permissions.len() > PERMISSIONS {
+            return Err(field("permissions", "at most 256"));
+        }
+        if self.definitions().len() > DEFINITIONS {
+            return Err(field("setup.customResourceDefinitions", "at most 32"));
         }
         for (index, permission) in self.permissions.iter().enumerate() {
             permission.check(&format!("permissions[{index}]"))?;
@@ -68,7 +83,8 @@ impl Description {
         let same = before.iter().find(|other| {
             controller.finalizer.is_some()
                 && other.finalizer == controller.finalizer
-                && other.kind() == controller.kind()
+                && (other.kind().group, other.kind().kind)
+                    == (controller.kind().group, controller.kind().kind)
         });
         match same {
             None => Ok(()),
@@ -293,6 +309,13 @@ impl Watched {
                 "with metadataOnly there are none",
             ));
         }
+        if self
+            .wanted_fields
+            .as_ref()
+            .is_some_and(|fields| fields.len() > FIELDS)
+        {
+            return Err(field(&format!("{at}.wantedFields"), "at most 256"));
+        }
         for (index, path) in self.wanted_fields.iter().flatten().enumerate() {
             if path.is_empty() || path.split('.').any(str::is_empty) {
                 return Err(field(
@@ -341,6 +364,9 @@ impl Permission {
                 &format!("{at}.verbs"),
                 "at least one of create, patch, delete",
             ));
+        }
+        if self.namespaces.len() > PERMISSIONS || self.subresources.len() > INDEXES {
+            return Err(field(at, "at most 256 namespaces and 16 subresources"));
         }
         let plain = |name: &String| {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')

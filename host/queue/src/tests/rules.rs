@@ -398,3 +398,36 @@ async fn metrics_are_those_of_client_go() {
         Some(("a", ms(1)))
     );
 }
+
+/// Whoever takes a queue's place asks it for all that it has not seen the end of.
+#[tokio::test(start_paused = true)]
+async fn keys_are_all_that_it_knows() {
+    let queue = Queue::new(Config::default());
+    queue.add("running");
+    let lease = queue.get().await;
+    for key in ["queued", "done"] {
+        queue.add(key);
+    }
+    queue.add_low("low");
+    queue.add_after("delayed", Duration::from_secs(5));
+    queue.add_rate_limited("failed");
+    let mut keys = queue.keys();
+    keys.sort_unstable();
+    assert_eq!(
+        keys,
+        ["delayed", "done", "failed", "low", "queued", "running"]
+    );
+    drop(lease);
+    for _ in 0..3 {
+        drop(queue.get().await);
+    }
+    let mut keys = queue.keys();
+    keys.sort_unstable();
+    assert_eq!(keys, ["delayed", "failed"]);
+    let many: Vec<u32> = (0..1000).collect();
+    let large = Queue::new(Config::default());
+    large.add_low_all(many.iter().copied());
+    let mut keys = large.keys();
+    keys.sort_unstable();
+    assert_eq!(keys, many);
+}
