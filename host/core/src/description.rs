@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::key::Gvk;
 
 mod check;
+mod check_watched;
 mod watched;
 
 pub use watched::{Role, Watched};

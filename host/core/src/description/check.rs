@@ -6,12 +6,8 @@ use super::{
     API_VERSION, ControllerDescription, Description, DescriptionError, Permission, Retry, Role,
     Timer, Watched,
 };
-use crate::field_path::FieldPath;
 use crate::key::Gvk;
-use crate::mapping::{MapBy, Mapping};
 use crate::object::ObjectHead;
-use crate::predicate::Predicate;
-use crate::selector::LabelSelector;
 
 /// Controllers of a plugin, and kinds that one of them names in one place: each is a queue or a watch of the host's.
 const MANY: usize = 64;
@@ -22,11 +18,8 @@ const PERMISSIONS: usize = 256;
 /// Definitions that a plugin carries.
 const DEFINITIONS: usize = 32;
 
-/// Wanted fields of one kind.
-const FIELDS: usize = 256;
-
 /// Indexes of one kind.
-const INDEXES: usize = 16;
+pub(super) const INDEXES: usize = 16;
 
 /// Longest name: the field manager `vmhost/<plugin>/<controller>` may have 128 characters.
 const NAME_MAX: usize = 50;
@@ -240,122 +233,6 @@ impl Retry {
     }
 }
 
-impl Watched {
-    fn check(
-        &self,
-        at: &str,
-        role: Role,
-        primary: Option<&Watched>,
-    ) -> Result<(), DescriptionError> {
-        check_gvk(at, &self.gvk())?;
-        self.check_place(at, role)?;
-        if let Some(selector) = &self.label_selector {
-            LabelSelector::parse(selector)
-                .map_err(|reason| field(&format!("{at}.labelSelector"), &reason))?;
-        }
-        if let Some(selector) = &self.field_selector {
-            check_field_selector(selector)
-                .map_err(|reason| field(&format!("{at}.fieldSelector"), &reason))?;
-        }
-        self.check_fields(at)?;
-        if let Some(predicates) = &self.predicates {
-            Predicate::compile(predicates).map_err(|error| {
-                field(&format!("{at}.predicates.{}", error.field), &error.reason)
-            })?;
-        }
-        self.check_map(at, primary)
-    }
-
-    /// What makes no sense where it stands.
-    fn check_place(&self, at: &str, role: Role) -> Result<(), DescriptionError> {
-        if self.map.is_some() && role != Role::Watched {
-            return Err(field(
-                &format!("{at}.map"),
-                "only the kinds in watches are mapped",
-            ));
-        }
-        if self.map.is_none() && role == Role::Watched {
-            return Err(field(
-                &format!("{at}.map"),
-                "it is missing: whom does a change wake? (in reads it would wake nobody)",
-            ));
-        }
-        if self.live && role != Role::Read {
-            return Err(field(&format!("{at}.live"), "only for kinds in reads"));
-        }
-        if self.predicates.is_some() && role == Role::Read {
-            return Err(field(
-                &format!("{at}.predicates"),
-                "the kinds in reads wake nobody",
-            ));
-        }
-        let kept = !self.indexes.is_empty()
-            || self.metadata_only
-            || self.wanted_fields.is_some()
-            || self.is_selective();
-        if self.live && kept {
-            return Err(field(
-                &format!("{at}.live"),
-                "nothing of a kind is kept that is only read live: leave selectors, fields and indexes out",
-            ));
-        }
-        Ok(())
-    }
-
-    fn check_fields(&self, at: &str) -> Result<(), DescriptionError> {
-        if self.metadata_only && self.wanted_fields.is_some() {
-            return Err(field(
-                &format!("{at}.wantedFields"),
-                "with metadataOnly there are none",
-            ));
-        }
-        if self
-            .wanted_fields
-            .as_ref()
-            .is_some_and(|fields| fields.len() > FIELDS)
-        {
-            return Err(field(&format!("{at}.wantedFields"), "at most 256"));
-        }
-        for (index, path) in self.wanted_fields.iter().flatten().enumerate() {
-            if path.is_empty() || path.split('.').any(str::is_empty) {
-                return Err(field(
-                    &format!("{at}.wantedFields[{index}]"),
-                    &format!("{path:?} is not a dotted path such as `spec.status`"),
-                ));
-            }
-        }
-        if self.indexes.len() > INDEXES {
-            return Err(field(&format!("{at}.indexes"), "at most 16"));
-        }
-        for (name, path) in &self.indexes {
-            let at = format!("{at}.indexes.{name}");
-            check_name(&at, name)?;
-            FieldPath::parse(path).map_err(|error| field(&at, &error.to_string()))?;
-            if self.metadata_only && !path.starts_with("metadata") {
-                return Err(field(&at, "with metadataOnly there is metadata only"));
-            }
-        }
-        Ok(())
-    }
-
-    fn check_map(&self, at: &str, primary: Option<&Watched>) -> Result<(), DescriptionError> {
-        let (Some(map), Some(kind)) = (&self.map, primary.map(Watched::gvk)) else {
-            return Ok(());
-        };
-        Mapping::compile(map, &kind).map_err(|error| field(&format!("{at}.map"), &error.reason))?;
-        let MapBy::Index(name) = map else {
-            return Ok(());
-        };
-        if primary.is_some_and(|primary| primary.indexes.contains_key(name)) {
-            return Ok(());
-        }
-        Err(field(
-            &format!("{at}.map.index"),
-            &format!("the primary kind has no index {name:?}"),
-        ))
-    }
-}
-
 impl Permission {
     fn check(&self, at: &str) -> Result<(), DescriptionError> {
         check_gvk(at, &self.gvk())?;
@@ -434,14 +311,14 @@ fn check_definition(definition: &serde_json::Value) -> Result<(), String> {
     }
 }
 
-fn field(field: &str, reason: &str) -> DescriptionError {
+pub(super) fn field(field: &str, reason: &str) -> DescriptionError {
     DescriptionError::Field {
         field: field.into(),
         reason: reason.into(),
     }
 }
 
-fn check_name(at: &str, name: &str) -> Result<(), DescriptionError> {
+pub(super) fn check_name(at: &str, name: &str) -> Result<(), DescriptionError> {
     let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let sound = !name.is_empty()
         && name.len() <= NAME_MAX
@@ -457,7 +334,7 @@ fn check_name(at: &str, name: &str) -> Result<(), DescriptionError> {
     ))
 }
 
-fn check_gvk(at: &str, kind: &Gvk) -> Result<(), DescriptionError> {
+pub(super) fn check_gvk(at: &str, kind: &Gvk) -> Result<(), DescriptionError> {
     let version = kind.version.starts_with('v')
         && kind.version[1..].starts_with(|c: char| c.is_ascii_digit());
     if !version
@@ -502,7 +379,7 @@ fn check_gvk(at: &str, kind: &Gvk) -> Result<(), DescriptionError> {
 }
 
 /// `path=value`, `path==value` or `path!=value`, joined by commas. Which paths a kind allows only the API server knows.
-fn check_field_selector(selector: &str) -> Result<(), String> {
+pub(super) fn check_field_selector(selector: &str) -> Result<(), String> {
     for part in selector.split(',') {
         let path = part
             .split_once("!=")

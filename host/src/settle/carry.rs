@@ -1,0 +1,364 @@
+//! A turn's effects, carried out: checked all together, written in their order, and waited for until the stores show them.
+//!
+//! It must not know what becomes of the key.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vmhost_cluster::Written;
+use vmhost_core::{Effect, ObjectKey, ObjectName, Refusal};
+
+use super::{Settler, record};
+use crate::decide::Stop;
+use crate::verdict::{Verdict, judge, refusal};
+use crate::worker::Turn;
+use crate::writes::Guard;
+
+/// How long a key waits for its own writes to show up in the stores. Longer than any healthy watch lags; bounded, so that a cut watch never blocks a key for good.
+const OWN_WRITES: Duration = Duration::from_secs(5);
+
+/// Effects of one turn. More belong into several turns: a worker is held while they are written.
+const EFFECTS: usize = 1000;
+
+/// What became of a turn's effects.
+#[derive(Default)]
+pub(super) struct Carried {
+    /// What ended the turn early, if something did.
+    pub(super) stop: Option<Stop>,
+    /// Did an object change by them?
+    pub(super) wrote: bool,
+}
+
+impl From<Stop> for Carried {
+    fn from(stop: Stop) -> Self {
+        Self {
+            stop: Some(stop),
+            wrote: false,
+        }
+    }
+}
+
+/// Checks all effects, then carries them out, and behind them the host's own one.
+pub(super) async fn carry_out(
+    settler: &Arc<Settler>,
+    turn: &Arc<Turn>,
+    mut effects: Vec<Effect>,
+    own: Option<Effect>,
+) -> Carried {
+    if let Err(denied) = turn.generation.grants.check_effects(&effects) {
+        let index = denied.effect as usize;
+        return refused_here(index, &effects[index], "NotGranted", denied.reason).into();
+    }
+    if effects.len() > EFFECTS {
+        let reason = format!(
+            "{} effects are more than the {EFFECTS} of one turn",
+            effects.len()
+        );
+        return refused_here(EFFECTS, &effects[EFFECTS], "TooManyEffects", reason).into();
+    }
+    for (index, effect) in effects.iter().enumerate() {
+        if let Err(reason) = check_name(effect, turn) {
+            return refused_here(index, effect, "BadRequest", reason.into()).into();
+        }
+    }
+    effects.extend(own);
+    let io = settler.io.spawn({
+        let (settler, turn) = (settler.clone(), turn.clone());
+        let span = tracing::Span::current();
+        tracing::Instrument::instrument(
+            async move { write_all(&settler, &turn, &effects).await },
+            span,
+        )
+    });
+    io.await.unwrap_or_else(|error| {
+        let refusal = Refusal {
+            effect: 0,
+            code: 0,
+            reason: "InternalError".into(),
+            message: error.to_string(),
+        };
+        let stop = Stop {
+            verdict: Verdict::Retry(Duration::ZERO),
+            refusal,
+            what: "carry out the effects".into(),
+        };
+        stop.into()
+    })
+}
+
+fn refused_here(index: usize, effect: &Effect, reason: &str, message: String) -> Stop {
+    let code = if reason == "BadRequest" { 400 } else { 403 };
+    // The text may quote what the guest returned.
+    let message = vmhost_core::cut(&message, 1024).to_owned();
+    let refusal = Refusal {
+        effect: index as u32,
+        code,
+        reason: reason.into(),
+        message,
+    };
+    Stop {
+        verdict: Verdict::Terminal,
+        refusal,
+        what: format!("{} (effect {index})", effect.verb()),
+    }
+}
+
+fn check_name(effect: &Effect, turn: &Turn) -> Result<(), &'static str> {
+    let Ok(Some(target)) = effect.target() else {
+        return Ok(());
+    };
+    match (&target.name, effect) {
+        (Some(_), _) => Ok(()),
+        (None, Effect::Create(_))
+            if turn
+                .sources
+                .store_of(&target.kind, target.namespace.as_deref())
+                .is_some() =>
+        {
+            Ok(())
+        }
+        (None, Effect::Create(_)) => Err(
+            "metadata.name is missing, and generateName is only taken for a kind that the controller watches: a lost answer would make a second object",
+        ),
+        (None, _) => Err("it names no object"),
+    }
+}
+
+async fn write_all(settler: &Settler, turn: &Turn, effects: &[Effect]) -> Carried {
+    let mut writes = Writes::default();
+    let mut stop = None;
+    for (index, effect) in effects.iter().enumerate() {
+        if let Effect::Event(event) = effect {
+            record(settler, turn, event);
+            continue;
+        }
+        let Some(key) = written_key(effect) else {
+            continue;
+        };
+        stop = writes.one(settler, turn, index, effect, key).await;
+        if stop.is_some() {
+            break;
+        }
+    }
+    let wrote = writes.changed;
+    if tokio::time::timeout(OWN_WRITES, writes.seen(turn))
+        .await
+        .is_err()
+    {
+        turn.controller.metrics.own_write_timeouts.inc();
+        tracing::warn!("this turn's writes did not show up in the store within {OWN_WRITES:?}");
+    }
+    Carried { stop, wrote }
+}
+
+fn written_key(effect: &Effect) -> Option<ObjectKey> {
+    let target = effect.target().ok().flatten()?;
+    let name = ObjectName::new(
+        target.namespace.as_deref(),
+        target.name.as_deref().unwrap_or_default(),
+    );
+    Some(ObjectKey {
+        kind: target.kind,
+        name,
+    })
+}
+
+/// What a turn has written so far.
+#[derive(Default)]
+struct Writes {
+    versions: HashMap<ObjectKey, u64>,
+    deleted: Vec<(ObjectKey, Option<String>)>,
+    /// Did an object change?
+    changed: bool,
+    /// An object that exists already, and that the store has to show before the next turn.
+    awaited: Option<ObjectKey>,
+}
+
+impl Writes {
+    async fn one(
+        &mut self,
+        settler: &Settler,
+        turn: &Turn,
+        index: usize,
+        effect: &Effect,
+        key: ObjectKey,
+    ) -> Option<Stop> {
+        let controller = &turn.controller;
+        // Another version of the same kind names the same object.
+        let primary = key.kind.group == controller.kind.group
+            && key.kind.kind == controller.kind.kind
+            && key.name == turn.key;
+        let verb = effect.verb();
+        if primary && turn.object.is_none() && !matches!(effect, Effect::Create(_)) {
+            // An effect never brings the turn's own object back. What else is to be done goes on: its children may have to be deleted.
+            controller.metrics.effect(verb, "gone");
+            return None;
+        }
+        if let Effect::Apply(apply) = effect
+            && let Some(stored) = turn
+                .sources
+                .store_of(&key.kind, key.name.namespace())
+                .and_then(|store| store.get(key.name.as_str()))
+            && controller
+                .applied
+                .is_repeated(&key, apply, (&stored.uid, stored.version))
+        {
+            controller.metrics.skipped_applies.inc();
+            return None;
+        }
+        let before = self.version_before(turn, &key, primary);
+        let guard = Guard {
+            uid: turn
+                .object
+                .as_ref()
+                .filter(|_| primary)
+                .map(|object| &*object.uid),
+            written: self.versions.get(&key).copied(),
+        };
+        match settler
+            .writer
+            .carry_out(effect, &key, guard, &controller.field_manager)
+            .await
+        {
+            Ok(written) => {
+                controller.metrics.effect(verb, "ok");
+                self.note(turn, effect, key, before, &written);
+                None
+            }
+            Err(error) => {
+                if error.maybe_applied() {
+                    self.look_up(settler, turn, effect, &key).await;
+                }
+                let verdict = judge(effect, primary, &error);
+                controller.metrics.effect(verb, result_label(&verdict));
+                if verdict == Verdict::Exists {
+                    self.awaited = Some(key.clone());
+                }
+                let what = format!("{verb} {key}");
+                (verdict != Verdict::Done).then(|| Stop {
+                    verdict,
+                    refusal: refusal(index, &error),
+                    what,
+                })
+            }
+        }
+    }
+
+    /// The version that the turn knows of an object, before it writes it.
+    fn version_before(&self, turn: &Turn, key: &ObjectKey, primary: bool) -> Option<u64> {
+        if let Some(version) = self.versions.get(key) {
+            return Some(*version);
+        }
+        if primary {
+            return turn.object.as_ref().map(|object| object.version);
+        }
+        let store = turn.sources.store_of(&key.kind, key.name.namespace())?;
+        Some(store.get(key.name.as_str())?.version)
+    }
+
+    fn note(
+        &mut self,
+        turn: &Turn,
+        effect: &Effect,
+        mut key: ObjectKey,
+        before: Option<u64>,
+        written: &Written,
+    ) {
+        for warning in &written.warnings {
+            tracing::warn!(
+                "the API server warns about {} {key}: {warning}",
+                effect.verb()
+            );
+        }
+        if key.name.name().is_empty() {
+            key.name = ObjectName::new(key.name.namespace(), &written.name);
+        }
+        if let Effect::Apply(apply) = effect {
+            turn.controller.applied.record(&key, apply, written);
+        }
+        if written.gone {
+            self.changed = true;
+            self.deleted
+                .push((key, Some(written.uid.clone()).filter(|uid| !uid.is_empty())));
+        } else if written.version > 0 {
+            // A write that changed nothing makes no event.
+            if before.is_none_or(|before| before < written.version) {
+                self.changed = true;
+                own_write(turn, &key, written.version);
+            }
+            self.versions.insert(key, written.version);
+        }
+    }
+
+    /// The answer was lost: only a live read tells what became of the write.
+    async fn look_up(&mut self, settler: &Settler, turn: &Turn, effect: &Effect, key: &ObjectKey) {
+        if let Ok(Some(object)) = settler.writer.read(effect, key).await {
+            own_write(turn, key, object.version);
+            self.versions.insert(key.clone(), object.version);
+        }
+    }
+
+    /// Resolves when the stores show all this, as far as they hold such objects.
+    async fn seen(self, turn: &Turn) {
+        for (key, version) in self.versions {
+            let Some(watch) = turn
+                .sources
+                .subscription_of(&key.kind, key.name.namespace())
+            else {
+                continue;
+            };
+            // What a selector leaves out never comes.
+            if turn.sources.is_selective(&key.kind)
+                && watch.store().get(key.name.as_str()).is_none()
+            {
+                continue;
+            }
+            watch.caught_up(version).await;
+        }
+        for (key, uid) in self.deleted {
+            let Some(watch) = turn
+                .sources
+                .subscription_of(&key.kind, key.name.namespace())
+            else {
+                continue;
+            };
+            let is_it = |found: &str| uid.as_deref().is_none_or(|uid| uid == found);
+            watch
+                .wait_until(|store| {
+                    store
+                        .get(key.name.as_str())
+                        .is_none_or(|object| !is_it(&object.uid))
+                })
+                .await;
+        }
+        if let Some(key) = self.awaited
+            && !turn.sources.is_selective(&key.kind)
+            && let Some(watch) = turn
+                .sources
+                .subscription_of(&key.kind, key.name.namespace())
+        {
+            watch
+                .wait_until(|store| store.get(key.name.as_str()).is_some())
+                .await;
+        }
+    }
+}
+
+/// Events of this version, from whichever watch, are the turn's own.
+fn own_write(turn: &Turn, key: &ObjectKey, version: u64) {
+    for source in turn.sources.sources_of(&key.kind) {
+        turn.controller.own_writes.wrote(&turn.key, source, version);
+    }
+}
+
+fn result_label(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Done | Verdict::Gone | Verdict::Ended => "gone",
+        Verdict::Conflict => "conflict",
+        Verdict::Exists => "exists",
+        Verdict::NotLeading => "not_leading",
+        Verdict::Retry(_) | Verdict::Unauthorized => "retry",
+        Verdict::Terminal => "refused",
+    }
+}
