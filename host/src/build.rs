@@ -88,6 +88,7 @@ pub async fn component_of(path: &Path) -> Result<PathBuf> {
 /// Builds. The compiler's own messages go to this process's stderr.
 pub async fn build(folder: &Path, out: &Path) -> Result<Built> {
     let started = Instant::now();
+    let folder = &folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let manifest = folder.join("Cargo.toml");
     if !manifest.is_file() {
         bail!(
@@ -95,31 +96,29 @@ pub async fn build(folder: &Path, out: &Path) -> Result<Built> {
             folder.display()
         );
     }
-    let mut command =
-        tokio::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args([
-        "build",
-        "--release",
-        "--lib",
-        "--target",
-        TARGET,
-        "--message-format",
-        "json-render-diagnostics",
-        "--quiet",
-    ]);
-    command.arg("--manifest-path").arg(&manifest);
+    let mut artifact = compile(folder, &manifest).await?;
+    if artifact.fresh && !artifact.is_of(&manifest) {
+        artifact.clean(&manifest).await?;
+        artifact = compile(folder, &manifest).await?;
+    }
+    // Only for the next build to look at.
+    let _ = std::fs::write(artifact.owner(), manifest.as_os_str().as_encoded_bytes());
+    let size =
+        install(&artifact.file, out).with_context(|| format!("cannot write {}", out.display()))?;
+    Ok(Built {
+        path: out.to_owned(),
+        size,
+        took: started.elapsed(),
+    })
+}
+
+/// Runs cargo.
+async fn compile(folder: &Path, manifest: &Path) -> Result<Artifact> {
+    let mut command = cargo("build", manifest);
+    command.args(["--lib", "--message-format", "json-render-diagnostics"]);
     for setting in PROFILE {
         command.args(["--config", setting]);
     }
-    // What cargo set for the host's own build must not reach the guest's.
-    command
-        .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .env_remove("RUSTFLAGS");
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .kill_on_drop(true);
     let output = command
         .spawn()
         .context("cannot run cargo: install Rust by rustup to build plugins")?
@@ -131,30 +130,96 @@ pub async fn build(folder: &Path, out: &Path) -> Result<Built> {
             folder.display()
         );
     }
-    let artifact = artifact(&output.stdout, &manifest).with_context(|| {
+    Artifact::of(&output.stdout, manifest).with_context(|| {
         format!(
             "{} built no component: its Cargo.toml needs crate-type = [\"cdylib\"] under [lib]",
             folder.display()
         )
-    })?;
-    let size =
-        install(&artifact, out).with_context(|| format!("cannot write {}", out.display()))?;
-    Ok(Built {
-        path: out.to_owned(),
-        size,
-        took: started.elapsed(),
     })
 }
 
-/// The component that cargo names for this manifest.
-fn artifact(messages: &[u8], manifest: &Path) -> Option<PathBuf> {
-    #[derive(Deserialize)]
-    struct Message {
-        reason: String,
-        manifest_path: Option<PathBuf>,
-        #[serde(default)]
-        filenames: Vec<PathBuf>,
+fn cargo(command: &str, manifest: &Path) -> tokio::process::Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut cargo = tokio::process::Command::new(program);
+    cargo.args([command, "--release", "--target", TARGET, "--quiet"]);
+    cargo.arg("--manifest-path").arg(manifest);
+    // What cargo set for the host's own build must not reach the guest's.
+    cargo
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env_remove("RUSTFLAGS");
+    cargo
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .kill_on_drop(true);
+    cargo
+}
+
+/// A component as cargo left it.
+///
+/// Its file is called after the crate alone. Two workspaces that share a target folder, with a crate of the same name in each, overwrite each other's, and cargo
+/// still calls both of them fresh: so it is written down beside the file whose it is.
+struct Artifact {
+    file: PathBuf,
+    package: String,
+    /// Cargo had nothing to do.
+    fresh: bool,
+}
+
+impl Artifact {
+    fn owner(&self) -> PathBuf {
+        self.file.with_extension("wasm.owner")
     }
+
+    /// As far as anybody has written down.
+    fn is_of(&self, manifest: &Path) -> bool {
+        std::fs::read(self.owner())
+            .is_ok_and(|owner| owner == manifest.as_os_str().as_encoded_bytes())
+    }
+
+    /// Makes cargo build it again.
+    async fn clean(&self, manifest: &Path) -> Result<()> {
+        let mut command = cargo("clean", manifest);
+        command.args(["--package", &self.package]);
+        let cleaned = command.spawn()?.wait_with_output().await?;
+        if !cleaned.status.success() {
+            bail!(
+                "cargo cannot clean {}; its messages are above",
+                self.package
+            );
+        }
+        Ok(())
+    }
+
+    /// The component that cargo names for this manifest.
+    fn of(messages: &[u8], manifest: &Path) -> Option<Self> {
+        let artifact = artifact(messages, manifest)?;
+        let is_component = |file: &PathBuf| {
+            file.extension()
+                .is_some_and(|extension| extension == "wasm")
+        };
+        Some(Self {
+            file: artifact.filenames.into_iter().find(is_component)?,
+            package: artifact.package_id,
+            fresh: artifact.fresh,
+        })
+    }
+}
+
+/// A line of cargo's.
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    #[serde(default)]
+    package_id: String,
+    manifest_path: Option<PathBuf>,
+    #[serde(default)]
+    filenames: Vec<PathBuf>,
+    #[serde(default)]
+    fresh: bool,
+}
+
+fn artifact(messages: &[u8], manifest: &Path) -> Option<Message> {
     let manifest = manifest.canonicalize().ok()?;
     messages
         .split(|&byte| byte == b'\n')
@@ -166,10 +231,12 @@ fn artifact(messages: &[u8], manifest: &Path) -> Option<PathBuf> {
                 .as_deref()
                 .is_some_and(|path| path.canonicalize().ok().as_deref() == Some(&manifest))
         })
-        .flat_map(|message| message.filenames)
-        .find(|file| {
-            file.extension()
-                .is_some_and(|extension| extension == "wasm")
+        .find(|message| {
+            let mut files = message.filenames.iter();
+            files.any(|file| {
+                file.extension()
+                    .is_some_and(|extension| extension == "wasm")
+            })
         })
 }
 
