@@ -24,8 +24,8 @@
 //! | [`triggers`], [`mapper`] | whom a change wakes: predicates and mappings; those that the policy makes itself |
 //! | [`live`], [`resources`] | reads past the stores; which resource serves a kind |
 //! | [`finalizer`], [`previous`], [`hot`] | clean-up before an object goes; what a key looked like last; keys that keep themselves busy |
-//! | [`leader`], [`setup`] | which host works; what has to be in the cluster before it starts |
 //! | [`leader`] | of several hosts, one works: who may take keys and write, and until when |
+//! | [`setup`] | what has to be in the cluster before a plugin's controllers start |
 //! | [`breaker`] | leaving a policy in peace whose calls all fail |
 //! | [`reload`], [`watch_files`] | new bytes to a new generation; when a file is whole |
 //! | [`admin`], [`telemetry`], [`log`] | probes, metrics and the state |
@@ -33,7 +33,7 @@
 //! | [`permissions`] | what a plugin needs of the API server, and what of it is missing |
 //! | [`status`], [`rbac`], [`finalizers`], [`table`] | the commands of who runs it |
 //!
-//! What is absent: a write outside [`writes`]; an object, or an event's type, in the queue; a key in two workers; a guest on the runtime that watches; a call that
+//! What is absent: a write of a turn's outside [`writes`], and one that does not ask [`leader`] first; an object, or an event's type, in the queue; a key in two workers; a guest on the runtime that watches; a call that
 //! starts on an older generation after a newer one was announced; anything but a counter, a log line and a status after a reload that failed.
 
 pub mod admin;

@@ -3,11 +3,12 @@
 //! ```text
 //! connect -> Connection --resolve--> Resource
 //!                |  \--list+watch--> informer --text--> store --(then)--> Subscriber::notice
-//!                \--apply, patch, create, delete, get; Recorder (events); apply_manifest
+//!                \--apply, patch, create, delete, get, list_live; Recorder (events); apply_manifest
+//!                \--access_review, install_crd, leases
 //! ```
 //!
-//! It is the only owner of `kube`, of which it uses the client and the kubeconfig loader. An object's metadata is all that is ever parsed: the rest stays
-//! the API server's text (`text`), held once (`store`).
+//! It is the only owner of `kube`, of which it uses the client and the kubeconfig loader. Of an object only the metadata and the fields that an
+//! index names are ever read: the rest stays the API server's text (`text`), held once (`store`).
 //!
 //! It must not know plugins, wasm, queues, or what a write is for: it repeats no write, decides nothing from an answer, and never calls a policy.
 //! Its only currency with the others is `vmhost-core`.
