@@ -160,6 +160,7 @@ async fn what_the_guest_cannot_map_holds_up_nothing_and_comes_again(
         w.obey.case("guest", name, Value::Null).await?;
         w.obey.until_turns(name, 1).await?;
     }
+    let before = w.obey.turns("mapped").len();
     let labels = json!({ "labels": { "vmhost.test/guest": "yes" } });
     for problem in ["trap", "not today"] {
         let data = json!({ "vm": "mapped", "problem": problem });
@@ -172,7 +173,6 @@ async fn what_the_guest_cannot_map_holds_up_nothing_and_comes_again(
         .until_metric("vmhost_map_calls_total", &failed, 4.0)
         .await?;
     // Others are mapped meanwhile.
-    let before = w.obey.turns("mapped").len();
     let fine = json!({ "vm": "other" });
     w.wakes("other", async || w.config_map("fine", labels, fine).await)
         .await?;
