@@ -5,7 +5,6 @@
 //! dropped in exchange for a look at every key, which is always right.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use vmhost_core::{MapRequest, ObjectName};
 use vmhost_engine::CallError;
@@ -14,14 +13,12 @@ use crate::controller::Controller;
 use crate::leader::Leadership;
 use crate::registry::Slot;
 use crate::sources::Sources;
+use crate::worker::STANDBY_STEP;
 
 mod pending;
 
 use pending::Batch;
 pub use pending::{Mapper, Watched};
-
-/// How often a standby's mapper looks whether it is still wanted.
-const STANDBY_STEP: Duration = Duration::from_secs(10);
 
 /// Maps changes until the controller ends, while this host leads.
 pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<Leadership>) {

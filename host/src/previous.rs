@@ -32,16 +32,6 @@ impl Previous {
         self.lock().keys().cloned().collect()
     }
 
-    /// Of how many keys.
-    pub fn len(&self) -> usize {
-        self.lock().len()
-    }
-
-    /// Of none?
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     fn lock(&self) -> MutexGuard<'_, FxHashMap<ObjectName, Snapshot>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -37,8 +37,8 @@ pub struct Turn {
 /// Longest sleep of a worker whose plugin's circuit breaker is open.
 const PAUSE_STEP: Duration = Duration::from_millis(100);
 
-/// How often a standby's worker looks whether it is still wanted.
-const STANDBY_STEP: Duration = Duration::from_secs(10);
+/// How often a standby's tasks look whether they are still wanted.
+pub const STANDBY_STEP: Duration = Duration::from_secs(10);
 
 /// Works on keys until the queue is shut down, or until the controller is not part of the plugin any more.
 pub async fn run(
