@@ -28,7 +28,7 @@ pub struct Controller {
     /// Its name in the description.
     pub name: String,
     /// Its name in logs and metrics.
-    pub label: String,
+    pub label: Arc<str>,
     /// The kind whose objects are its keys.
     pub kind: Gvk,
     /// The name under which it owns fields: `vmhost/<plugin>/<controller>`.
@@ -110,7 +110,7 @@ impl Controller {
         metrics.max_concurrent.set(i64::from(settings.workers));
         Arc::new(Self {
             name: description.name.clone(),
-            label: controller_label(&plugin.name, &description.name),
+            label: controller_label(&plugin.name, &description.name).into(),
             kind: settings.kind.clone(),
             field_manager: plugin.field_manager(&description.name),
             workers: settings.workers,

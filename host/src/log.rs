@@ -5,6 +5,11 @@ use tracing_subscriber::EnvFilter;
 
 use crate::cli::LogFormat;
 
+mod line;
+mod reconcile;
+
+pub use reconcile::Reconcile;
+
 /// Sets the log up, once for the process.
 pub fn start(format: LogFormat, filter: &str) -> Result<()> {
     let filter = EnvFilter::try_new(filter).with_context(|| {
@@ -17,14 +22,12 @@ pub fn start(format: LogFormat, filter: &str) -> Result<()> {
         LogFormat::Text => {
             let colours = std::io::IsTerminal::is_terminal(&std::io::stderr())
                 && std::env::var_os("NO_COLOR").is_none();
-            builder.with_ansi(colours).with_target(true).try_init()
+            builder
+                .with_ansi(colours)
+                .event_format(line::Text)
+                .try_init()
         }
-        LogFormat::Json => builder
-            .json()
-            .flatten_event(true)
-            .with_current_span(true)
-            .with_span_list(false)
-            .try_init(),
+        LogFormat::Json => builder.event_format(line::Json).try_init(),
     }
     // Another subscriber is there already only in tests, which keep theirs.
     .ok();

@@ -2,13 +2,13 @@
 //!
 //! Two runtimes: watches, probes and writes on one, guests on the other, so that guests that spin on every core cannot hold up a watch.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 use vmhost_cluster::{
@@ -28,6 +28,7 @@ use crate::settle::Settler;
 use crate::setup;
 use crate::sources::Sources;
 use crate::telemetry::Metrics;
+use crate::watch_files::Hub;
 use crate::worker;
 use crate::writes::Writer;
 
@@ -45,6 +46,8 @@ pub struct Loader {
     pub config: Config,
     /// The runtime that guests run on.
     pub guests: Handle,
+    /// Tells when a plugin's file changes.
+    pub files: Arc<Hub>,
 }
 
 /// Runs plugins against one cluster.
@@ -80,6 +83,7 @@ impl Loader {
             engine,
             config,
             guests,
+            files: Hub::new(),
         })
     }
 
@@ -227,7 +231,7 @@ impl Manager {
         &self,
         description: &Description,
         present: Option<&Generation>,
-    ) -> HashMap<String, Wired> {
+    ) -> FxHashMap<String, Wired> {
         let config = &self.loader.config;
         let wire = |wanted: &ControllerDescription| {
             let present = present.and_then(|generation| generation.controllers.get(&wanted.name));
@@ -283,7 +287,7 @@ impl Manager {
 
     fn spawn_workers(&self, slot: &Arc<Slot>, controller: &Arc<Controller>) {
         tracing::info!(
-            controller = controller.label,
+            controller = &*controller.label,
             workers = controller.workers,
             "starting workers"
         );
@@ -406,7 +410,7 @@ impl Manager {
 }
 
 /// A worker that should panic is started again. Its key was put back.
-async fn supervise<F>(label: String, work: impl Fn() -> F)
+async fn supervise<F>(label: Arc<str>, work: impl Fn() -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -415,7 +419,7 @@ where
             return;
         }
         tracing::error!(
-            controller = label,
+            controller = &*label,
             "a worker ended unexpectedly and is started again: {error}"
         );
     }

@@ -39,7 +39,7 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<L
         };
         if controller.mapper.overflowed() {
             tracing::warn!(
-                controller = controller.label,
+                controller = &*controller.label,
                 "changes that wait to be mapped were dropped: every key is looked at instead"
             );
             controller.queue.add_low_all(sources.names());
@@ -89,7 +89,7 @@ fn failed(controller: &Controller, batch: Batch, problem: &str) {
     controller.metrics.wakes.mapped("error");
     let (count, first) = batch.objects();
     tracing::error!(
-        controller = controller.label,
+        controller = &*controller.label,
         "cannot map the changes of {} objects to keys, {} the first of them; will be tried again, fewer at once: {problem}",
         count,
         first.map_or("", ObjectName::as_str),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use vmhost_core::Grants;
 use vmhost_engine::Code;
@@ -87,7 +88,8 @@ impl std::fmt::Display for Swapped {
 
 /// Watches a plugin's file and swaps when its content changes. Ends never; a reload that fails leaves all as it is.
 pub async fn follow(manager: Arc<Manager>, slot: Arc<Slot>, path: PathBuf, bytes: Vec<u8>) {
-    let mut watch = FileWatch::new(&path, &bytes, manager.loader.config.limits.component);
+    let limit = manager.loader.config.limits.component;
+    let mut watch = FileWatch::new(&manager.loader.files, &path, &bytes, limit);
     optimise_later(&manager, &slot, bytes);
     let mut content = watch.changed().await;
     loop {
@@ -231,7 +233,7 @@ async fn swap(
 }
 
 /// Waits for stores that are new. Those that the present generation reads too are as ready as they were.
-async fn ready(controllers: &HashMap<String, Wired>, present: &Generation) -> Result<()> {
+async fn ready(controllers: &FxHashMap<String, Wired>, present: &Generation) -> Result<()> {
     let is_old = |sources| {
         present
             .controllers
@@ -300,7 +302,7 @@ fn warn_of_finalizer(old: &Wired, now: Option<&Wired>) {
         && now.and_then(finalizer).as_ref() != Some(&was)
     {
         tracing::warn!(
-            controller = old.controller.label,
+            controller = &*old.controller.label,
             "the new version does not take {was} off: objects that carry it cannot go. Run `vmhost finalizers FILE --remove` with the old version"
         );
     }

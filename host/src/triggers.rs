@@ -87,7 +87,7 @@ impl Trigger {
         let wakes = predicate.wakes(old, new);
         if started.elapsed() > SLOW && self.slow.fetch_add(1, Ordering::Relaxed) + 1 == SLOW_MOST {
             tracing::warn!(
-                controller = self.controller.label,
+                controller = &*self.controller.label,
                 "{SLOW_MOST} decisions of a predicate took longer than {SLOW:?} each: from now on every change wakes"
             );
         }
@@ -100,7 +100,7 @@ impl Trigger {
             Wakes::Error(reason) => {
                 self.controller.metrics.wakes.predicate_errors.inc();
                 tracing::debug!(
-                    controller = self.controller.label,
+                    controller = &*self.controller.label,
                     object = %notice.name,
                     "a predicate cannot be decided, so the change wakes: {reason}"
                 );

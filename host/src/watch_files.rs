@@ -8,29 +8,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
-use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 use sha2::{Digest, Sha256};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
+
+mod folder;
+mod hub;
+
+pub use folder::FolderWatch;
+pub use hub::Hub;
+
+use hub::Place;
 
 /// Silence after which a burst of events is over.
 const QUIET: Duration = Duration::from_millis(40);
+/// The same when the last of them said that the file is whole: who opens it again all the same is seen, and read once more.
+const WHOLE: Duration = Duration::from_millis(2);
 /// How long a writer that has not closed the file may pause. Behind it the file is read all the same: the event of the close can be missing on some file systems.
 const WRITING: Duration = Duration::from_secs(10);
 /// How often the file is looked at without an event: for file systems that send none.
 const POLL: Duration = Duration::from_secs(5);
-/// Events that may wait. More are dropped: each only says "look".
-const EVENTS: usize = 64;
 
 /// Watches one file, wherever its links point.
 pub struct FileWatch {
     path: PathBuf,
     /// Bytes behind which it is not read.
     limit: u64,
-    /// None where files cannot be watched: then it is only looked at now and then.
-    watcher: Option<RecommendedWatcher>,
-    folders: Vec<PathBuf>,
+    hub: Arc<Hub>,
+    place: Place,
     signs: Arc<Signs>,
     /// A sign has come, and the file was not read since.
     pending: bool,
@@ -41,18 +45,11 @@ pub struct FileWatch {
 }
 
 /// What the events have said. Nothing is lost, however many come.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Signs {
     writing: AtomicBool,
+    whole: AtomicBool,
     look: Notify,
-}
-
-/// Watches a folder of source.
-pub struct FolderWatch {
-    folder: PathBuf,
-    _watcher: RecommendedWatcher,
-    events: mpsc::Receiver<Sign>,
-    last: [u8; 32],
 }
 
 /// What an event says about the file.
@@ -70,37 +67,21 @@ type Stamp = (u64, std::time::SystemTime, u64);
 
 impl FileWatch {
     /// Watches a file whose present content is known. Content of more than `limit` bytes is never read.
-    pub fn new(path: &Path, known: &[u8], limit: u64) -> Self {
+    pub fn new(hub: &Arc<Hub>, path: &Path, known: &[u8], limit: u64) -> Self {
         let signs = Arc::new(Signs::default());
-        let watcher = notify::recommended_watcher({
-            let (signs, file) = (signs.clone(), path.to_owned());
-            move |event: notify::Result<Event>| {
-                if let Ok(event) = event {
-                    signs.note(sign(&event, &file));
-                }
-            }
-        });
-        let watcher = watcher
-            .inspect_err(|error| {
-                tracing::warn!(
-                    "{} is only looked at every {POLL:?}: {error}",
-                    path.display()
-                )
-            })
-            .ok();
-        let mut watch = Self {
+        let place = Place::of(path);
+        hub.watch(&place, &signs);
+        Self {
             path: path.to_owned(),
             limit,
-            watcher,
-            folders: Vec::new(),
+            hub: hub.clone(),
+            place,
             signs,
             pending: false,
             last: Some(digest(known)),
             // Unknown: the first poll reads the file, which may have changed before it was watched.
             stamp: None,
-        };
-        watch.follow_links();
-        watch
+        }
     }
 
     /// Resolves with the next content that differs from the last one. Cancel safe.
@@ -136,9 +117,14 @@ impl FileWatch {
             self.pending = looked.is_ok() || stamp(&self.path) != self.stamp;
         }
         loop {
-            let writing = self.signs.writing.load(Ordering::Acquire);
             let before = stamp(&self.path);
-            let wait = if writing { WRITING } else { QUIET };
+            let wait = if self.signs.writing.load(Ordering::Acquire) {
+                WRITING
+            } else if self.signs.whole.swap(false, Ordering::AcqRel) {
+                WHOLE
+            } else {
+                QUIET
+            };
             let quiet = tokio::time::timeout(wait, self.signs.look.notified())
                 .await
                 .is_err();
@@ -149,70 +135,35 @@ impl FileWatch {
         }
     }
 
-    /// Watches the folders of the file and of what its links point to. A folder that cannot be watched is looked at now and then.
+    /// Watches the folders of the file and of what its links point to, again: a folder that was removed and made again has lost its watch.
     fn follow_links(&mut self) {
-        let Some(watcher) = &mut self.watcher else {
-            return;
-        };
-        let mut folders: Vec<PathBuf> = Vec::new();
-        for path in std::iter::once(self.path.clone()).chain(std::fs::canonicalize(&self.path)) {
-            let folder = path
-                .parent()
-                .filter(|parent| !parent.as_os_str().is_empty())
-                .unwrap_or(Path::new("."));
-            if !folders.iter().any(|known| known == folder) {
-                folders.push(folder.to_owned());
-            }
-        }
-        for folder in &folders {
-            // Again each time: a folder that was removed and made again has lost its watch.
-            if let Err(error) = watcher.watch(folder, RecursiveMode::NonRecursive) {
-                tracing::debug!("cannot watch {}: {error}", folder.display());
-            }
-        }
-        for gone in self
-            .folders
-            .iter()
-            .filter(|folder| !folders.contains(folder))
-        {
-            let _ = watcher.unwatch(gone);
-        }
-        self.folders = folders;
+        let place = Place::of(&self.path);
+        self.hub.watch(&place, &self.signs);
+        let before = std::mem::replace(&mut self.place, place);
+        self.hub.leave(&before, &self.place, &self.signs);
+    }
+}
+
+impl Drop for FileWatch {
+    fn drop(&mut self) {
+        self.hub.leave(&self.place, &Place::default(), &self.signs);
     }
 }
 
 impl Signs {
     fn note(&self, sign: Sign) {
         match sign {
-            Sign::Writing => self.writing.store(true, Ordering::Release),
-            Sign::Closed => self.writing.store(false, Ordering::Release),
+            Sign::Writing => {
+                self.whole.store(false, Ordering::Release);
+                self.writing.store(true, Ordering::Release);
+            }
+            Sign::Closed => {
+                self.writing.store(false, Ordering::Release);
+                self.whole.store(true, Ordering::Release);
+            }
             Sign::Look => {}
         }
         self.look.notify_one();
-    }
-}
-
-fn sign(event: &Event, file: &Path) -> Sign {
-    // The file may be a link to a file of another name, which is the one that is written.
-    let target = std::fs::canonicalize(file).ok();
-    let names = [
-        file.file_name(),
-        target.as_deref().and_then(Path::file_name),
-    ];
-    if !event
-        .paths
-        .iter()
-        .any(|path| names.contains(&path.file_name()))
-    {
-        return Sign::Look;
-    }
-    match event.kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write))
-        | EventKind::Modify(ModifyKind::Name(_)) => Sign::Closed,
-        EventKind::Modify(ModifyKind::Data(_)) => Sign::Writing,
-        // A new link is whole; a new file is about to be written.
-        EventKind::Create(_) if !file.is_symlink() => Sign::Writing,
-        _ => Sign::Look,
     }
 }
 
@@ -224,86 +175,6 @@ fn stamp(path: &Path) -> Option<Stamp> {
 
 fn digest(content: &[u8]) -> [u8; 32] {
     Sha256::digest(content).into()
-}
-
-impl FolderWatch {
-    /// Watches a folder and all below it.
-    pub fn new(folder: &Path) -> Result<Self> {
-        let (sender, events) = mpsc::channel(EVENTS);
-        let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            if event.is_ok_and(|event| {
-                !matches!(
-                    event.kind,
-                    EventKind::Access(AccessKind::Open(_) | AccessKind::Read)
-                )
-            }) {
-                let _ = sender.try_send(Sign::Look);
-            }
-        })
-        .context("cannot watch files")?;
-        watcher
-            .watch(folder, RecursiveMode::Recursive)
-            .with_context(|| format!("cannot watch {}", folder.display()))?;
-        Ok(Self {
-            folder: folder.to_owned(),
-            _watcher: watcher,
-            events,
-            last: folder_digest(folder),
-        })
-    }
-
-    /// What is watched.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// Resolves when a source file has other content than before. Cancel safe.
-    pub async fn changed(&mut self) {
-        loop {
-            if self.events.recv().await.is_none() {
-                std::future::pending::<()>().await;
-            }
-            while let Ok(Some(_)) = tokio::time::timeout(2 * QUIET, self.events.recv()).await {}
-            let digest = folder_digest(&self.folder);
-            if digest != self.last {
-                self.last = digest;
-                return;
-            }
-        }
-    }
-}
-
-/// Names and contents of all source files: not of what tools leave behind (`target`, hidden files, components).
-fn folder_digest(folder: &Path) -> [u8; 32] {
-    let mut hasher = Sha256::new();
-    let mut pending = vec![folder.to_owned()];
-    while let Some(folder) = pending.pop() {
-        let Ok(entries) = std::fs::read_dir(&folder) else {
-            continue;
-        };
-        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        paths.sort();
-        for path in paths {
-            let name = path
-                .file_name()
-                .and_then(|name| name.to_str())
-                .unwrap_or_default();
-            if name.starts_with('.')
-                || name.ends_with('~')
-                || name == "target"
-                || name.ends_with(".wasm")
-            {
-                continue;
-            }
-            if path.is_dir() {
-                pending.push(path);
-            } else if let Ok(content) = std::fs::read(&path) {
-                hasher.update(name.as_bytes());
-                hasher.update(Sha256::digest(&content));
-            }
-        }
-    }
-    hasher.finalize().into()
 }
 
 #[cfg(test)]
@@ -323,7 +194,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p.wasm");
         fs::write(&path, "one").unwrap();
-        let mut watch = FileWatch::new(&path, b"one", 1000);
+        let mut watch = FileWatch::new(&Hub::new(), &path, b"one", 1000);
 
         // In place, in two halves: the first is not seen.
         let mut file = fs::File::create(&path).unwrap();
@@ -357,22 +228,9 @@ mod tests {
         }
         std::os::unix::fs::symlink("..v1", at("..data")).unwrap();
         std::os::unix::fs::symlink("..data/p.wasm", at("p.wasm")).unwrap();
-        let mut watch = FileWatch::new(&at("p.wasm"), b"one", 1000);
+        let mut watch = FileWatch::new(&Hub::new(), &at("p.wasm"), b"one", 1000);
         std::os::unix::fs::symlink("..v2", at("..data_tmp")).unwrap();
         fs::rename(at("..data_tmp"), at("..data")).unwrap();
         assert_eq!(next(&mut watch).await, b"two");
-    }
-
-    #[test]
-    fn what_tools_leave_behind_is_no_source() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("lib.rs"), "a").unwrap();
-        let before = folder_digest(folder.path());
-        fs::create_dir(folder.path().join("target")).unwrap();
-        fs::write(folder.path().join("target/x"), "b").unwrap();
-        fs::write(folder.path().join(".lib.rs.swp"), "c").unwrap();
-        assert_eq!(folder_digest(folder.path()), before);
-        fs::write(folder.path().join("lib.rs"), "d").unwrap();
-        assert_ne!(folder_digest(folder.path()), before);
     }
 }

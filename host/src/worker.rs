@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::Instrument;
 use vmhost_core::{ObjectName, Outcome, Request, Snapshot};
 use vmhost_engine::CallError;
 
 use crate::controller::Controller;
 use crate::finalizer::{self, Phase};
 use crate::leader::Leadership;
+use crate::log::Reconcile;
 use crate::registry::{Generation, Slot, Starting};
 use crate::settle::{Settler, leave, prepare, settle, warn};
 use crate::sources::Sources;
@@ -24,6 +24,8 @@ pub struct Turn {
     pub sources: Arc<Sources>,
     /// The key.
     pub key: ObjectName,
+    /// What log lines say of it.
+    pub reconcile: Arc<Reconcile>,
     /// The snapshot; none: gone.
     pub object: Option<Snapshot>,
     /// What the last successful turn saw, if the controller asks for that.
@@ -68,9 +70,9 @@ pub async fn run(
             continue;
         }
         let turn = Turn::new(generation, &controller, sources, lease.key().clone());
-        let span = turn.span();
+        let reconcile = turn.reconcile.clone();
         let mut unsettled = Unsettled(Some((&controller, lease.key())));
-        turn.run(&slot, &settler, starting).instrument(span).await;
+        reconcile.scope(turn.run(&slot, &settler, starting)).await;
         unsettled.0 = None;
         // done: the lease drops.
     }
@@ -126,7 +128,9 @@ impl Turn {
             .then(|| controller.previous.get(&key))
             .flatten();
         let replaced = matches!((&previous, &object), (Some(old), Some(new)) if old.uid != new.uid);
+        let number = generation.number;
         Self {
+            reconcile: Reconcile::new(controller.label.clone(), number, key.clone()),
             generation,
             controller: controller.clone(),
             sources,
@@ -197,19 +201,6 @@ impl Turn {
             }
         }
         called
-    }
-
-    /// controller-runtime's log keys, on lines of every level.
-    fn span(&self) -> tracing::Span {
-        tracing::error_span!(
-            "reconcile",
-            controller = self.controller.label,
-            generation = self.generation.number,
-            object = %self.key,
-            namespace = self.key.namespace().unwrap_or_default(),
-            name = self.key.name(),
-            reconcileID = %uuid::Uuid::new_v4(),
-        )
     }
 }
 

@@ -82,7 +82,7 @@ fn ready(manager: &Weak<Manager>) -> Vec<Check> {
         .iter()
         .flat_map(|slot| {
             let generation = slot.current();
-            let check = |wired: &Wired| (wired.controller.label.clone(), works(wired));
+            let check = |wired: &Wired| (wired.controller.label.to_string(), works(wired));
             generation
                 .controllers
                 .values()

@@ -65,11 +65,8 @@ pub(super) async fn carry_out(
     effects.extend(own);
     let io = settler.io.spawn({
         let (settler, turn) = (settler.clone(), turn.clone());
-        let span = tracing::Span::current();
-        tracing::Instrument::instrument(
-            async move { write_all(&settler, &turn, &effects).await },
-            span,
-        )
+        let reconcile = turn.reconcile.clone();
+        reconcile.scope(async move { write_all(&settler, &turn, &effects).await })
     });
     io.await.unwrap_or_else(|error| {
         let refusal = Refusal {

@@ -1,0 +1,82 @@
+//! From new bytes on disk to the new policy, with 20,000 keys under load: `cargo bench -p vmhost-tests --bench swap`.
+//!
+//! The load is every key once more as soon as all had their turn, on two guest threads. A swap writes another version of the component in the plugin's place and
+//! ends when it is announced. Calls are compared with those of as many turns without a swap.
+
+#![allow(clippy::print_stdout, reason = "a benchmark's result")]
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use tokio::runtime::Builder;
+use vmhost::reload;
+use vmhost_tests::guests::{self, Way};
+use vmhost_tests::in_process::InProcess;
+use vmhost_tests::turns::Turns;
+
+const MACHINES: usize = 20_000;
+const SWAPS: usize = 10;
+
+fn main() -> Result<()> {
+    let guests = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let here = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    here.block_on(swaps(guests.handle().clone()))
+}
+
+async fn swaps(guests: tokio::runtime::Handle) -> Result<()> {
+    let server = InProcess::new(MACHINES, "complete", 512);
+    let turns = std::sync::Arc::new(Turns::start(server, guests).await?);
+    let bytes = guests::read(guests::EXAMPLE_VM)?;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("vm.wasm");
+    std::fs::write(&file, &bytes)?;
+    let slot = turns.slot();
+    tokio::spawn(reload::follow(
+        turns.manager().clone(),
+        slot.clone(),
+        file.clone(),
+        bytes.clone(),
+    ));
+    let load = tokio::spawn({
+        let turns = turns.clone();
+        async move {
+            loop {
+                turns.wake_all();
+                turns.wait_quietly().await;
+            }
+        }
+    });
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let quiet = turns
+        .calls_since(&turns.calls(), Duration::from_secs(3))
+        .await;
+    println!(
+        "calls without a swap: p50 {:.0?}, p99 {:.0?}",
+        quiet.0, quiet.1
+    );
+    for number in 0..SWAPS {
+        let before = turns.calls();
+        let last = slot.last_reload.load_full();
+        let next = guests::with_comment(&bytes, &format!("swap {number}"));
+        let start = Instant::now();
+        guests::install(&file, &next, Way::Rename)?;
+        let (live, about) = loop {
+            let now = slot.last_reload.load_full();
+            if now.as_ref().map(std::sync::Arc::as_ptr) != last.as_ref().map(std::sync::Arc::as_ptr)
+            {
+                break (start.elapsed(), now.context("no reload")?.about.clone());
+            }
+            tokio::time::sleep(Duration::from_micros(100)).await;
+        };
+        let (p50, p99) = turns.calls_since(&before, Duration::from_millis(500)).await;
+        println!("{live:.1?} from rename to live; calls p50 {p50:.0?}, p99 {p99:.0?}; {about}");
+    }
+    load.abort();
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! The hot path by itself: a manager with the VM policy, on a server in this process. What the benchmarks and the instruction counts measure.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::runtime::Handle;
+use vmhost::config::Config;
+use vmhost::controller::Controller;
+use vmhost::manager::{Loader, Manager};
+use vmhost::registry::{Slot, Wired};
+use vmhost::telemetry::Metrics;
+use vmhost_cluster::Connection;
+
+use crate::guests;
+use crate::in_process::InProcess;
+
+/// A controller that works, and its server.
+pub struct Turns {
+    server: InProcess,
+    wired: Wired,
+    slot: Arc<Slot>,
+    manager: Arc<Manager>,
+}
+
+/// How many calls took at most so long: seconds and a count of all up to it.
+pub type Calls = Vec<(f64, f64)>;
+
+impl Turns {
+    /// Starts on this runtime, with guests on that one, and waits until all machines were looked at.
+    pub async fn start(server: InProcess, guests: Handle) -> Result<Self> {
+        let loader = Arc::new(Loader::new(Config::inspecting(), guests)?);
+        let bytes = guests::read(guests::EXAMPLE_VM)?;
+        let (plugin, _) = loader.load(&bytes).await?;
+        let best = loader
+            .engine
+            .optimise(&bytes, loader.config.limits.component)?;
+        plugin.install(best);
+        let connection = Connection::from_client(server.client(), "in this process");
+        let manager = Manager::new(loader, connection, Metrics::new()?);
+        let slot = manager.add(plugin).await?;
+        let wired = slot.current().controllers.values().next().cloned();
+        let turns = Self {
+            server,
+            wired: wired.context("the policy has no controller")?,
+            slot,
+            manager,
+        };
+        turns.wired.sources.synced().await;
+        turns.until_done().await;
+        Ok(turns)
+    }
+
+    /// Wakes every key. How many.
+    pub fn wake_all(&self) -> usize {
+        self.controller().renew(self.wired.sources.names())
+    }
+
+    /// Wakes every key, and waits until each has had its turn.
+    pub async fn look_at_all(&self) {
+        self.wake_all();
+        self.until_done().await;
+    }
+
+    /// Until all is done on other threads, without taking much of theirs.
+    pub async fn wait_quietly(&self) {
+        while self.is_busy() {
+            tokio::time::sleep(Duration::from_micros(200)).await;
+        }
+    }
+
+    /// Every machine is to be made once more: a change of each, a turn, a write, and the change that the write makes.
+    pub async fn make_all(&self) {
+        let before = self.server.patches();
+        self.server.set_all("creating");
+        while self.server.patches() < before + self.len() {
+            tokio::task::yield_now().await;
+        }
+        self.until_done().await;
+    }
+
+    /// How many keys.
+    pub fn len(&self) -> usize {
+        self.wired.sources.names().len()
+    }
+
+    /// None at all?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The controller.
+    pub fn controller(&self) -> &Controller {
+        &self.wired.controller
+    }
+
+    /// The plugin.
+    pub fn slot(&self) -> &Arc<Slot> {
+        &self.slot
+    }
+
+    /// The manager.
+    pub fn manager(&self) -> &Arc<Manager> {
+        &self.manager
+    }
+
+    /// The calls so far, as the metric counts them.
+    pub fn calls(&self) -> Calls {
+        let text = String::from_utf8(self.manager.metrics.render()).unwrap_or_default();
+        let buckets = text
+            .lines()
+            .filter(|line| line.starts_with("vmhost_call_duration_seconds_bucket"));
+        let read = |line: &str| {
+            let (_, bound) = line.split_once("le=\"")?;
+            let (bound, rest) = bound.split_once('"')?;
+            let count = rest.rsplit(' ').next()?;
+            Some((bound.parse().unwrap_or(f64::INFINITY), count.parse().ok()?))
+        };
+        buckets.filter_map(read).collect()
+    }
+
+    /// Waits, and says what half of the calls since `before` took at most, and all but one in a hundred: interpolated in the metric's buckets.
+    pub async fn calls_since(&self, before: &Calls, wait: Duration) -> (Duration, Duration) {
+        tokio::time::sleep(wait).await;
+        let now = self.calls();
+        let counts = now.iter().zip(before);
+        let calls: Calls = counts
+            .map(|(now, before)| (now.0, now.1 - before.1))
+            .collect();
+        (quantile(&calls, 0.5), quantile(&calls, 0.99))
+    }
+
+    /// Ends it.
+    pub async fn stop(self) {
+        self.manager.shut_down().await;
+    }
+
+    /// Until the queue has nothing, and no worker either.
+    async fn until_done(&self) {
+        while self.is_busy() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        let queue = &self.controller().queue;
+        !queue.is_empty() || queue.stats().processing > 0
+    }
+}
+
+/// As Prometheus' `histogram_quantile`.
+fn quantile(calls: &Calls, part: f64) -> Duration {
+    let all = calls.last().map_or(0.0, |last| last.1);
+    let wanted = all * part;
+    let (mut low, mut below) = (0.0, 0.0);
+    for &(high, upto) in calls {
+        if upto >= wanted {
+            let inside = if upto > below {
+                (wanted - below) / (upto - below)
+            } else {
+                1.0
+            };
+            return Duration::try_from_secs_f64(low + (high - low) * inside)
+                .unwrap_or(Duration::MAX);
+        }
+        (low, below) = (high, upto);
+    }
+    Duration::MAX
+}
