@@ -125,7 +125,8 @@ impl Turn {
             .previous
             .then(|| controller.previous.get(&key))
             .flatten();
-        let replaced = matches!((&previous, &object), (Some(old), Some(new)) if old.uid != new.uid);
+        let replaced =
+            matches!((&previous, &object), (Some(old), Some(new)) if old.uid() != new.uid());
         Self {
             generation,
             controller: controller.clone(),
