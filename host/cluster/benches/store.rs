@@ -71,7 +71,7 @@ fn list(c: &mut Criterion) {
             });
         });
         let mut feed = Feed::new(objects::spec(wanted), Some(Arc::new(Keep)));
-        let mut relist = |feed: &mut Feed| {
+        let relist = |feed: &mut Feed| {
             feed.begin_list();
             assert!(feed.page(&page));
             feed.end_list(7);

@@ -108,7 +108,8 @@ impl ObjectName {
 
 impl PartialEq for ObjectName {
     fn eq(&self, other: &Self) -> bool {
-        self.0.text == other.0.text
+        // Keys of one object are most often the same allocation.
+        Arc::ptr_eq(&self.0, &other.0) || self.0.text == other.0.text
     }
 }
 impl Eq for ObjectName {}
