@@ -74,18 +74,14 @@ fn patch(kind: &Gvk, object: &Snapshot, operations: &serde_json::Value) -> Effec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use vmhost_core::{Object, ObjectName};
 
     const OURS: &str = "example.com/x";
 
     fn object(metadata: &str) -> Snapshot {
-        Arc::new(Object {
-            name: ObjectName::new(Some("a"), "x"),
-            uid: "u".into(),
-            version: 7,
-            text: format!(r#"{{"metadata":{{{metadata}}}}}"#).into(),
-        })
+        let name = ObjectName::new(Some("a"), "x");
+        let text = format!(r#"{{"metadata":{{{metadata}}}}}"#);
+        Object::with_text(name, "u", 7, &text)
     }
 
     fn look(metadata: &str) -> Phase {

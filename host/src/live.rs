@@ -51,7 +51,7 @@ impl Live {
                 subresource: None,
             };
             let found = live.resources.connection().get(&target).await?;
-            Ok(found.map(Arc::new))
+            Ok(found)
         })
     }
 
@@ -78,7 +78,7 @@ impl Live {
                 .await
                 .map_err(refused)?;
             Ok(Page {
-                objects: page.objects.into_iter().map(Arc::new).collect(),
+                objects: page.objects,
                 next: page.next,
             })
         })

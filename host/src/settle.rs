@@ -174,7 +174,7 @@ fn record(settler: &Settler, turn: &Turn, event: &Event) {
         regarding: ObjectRef {
             kind: controller.kind.clone(),
             name: turn.key.clone(),
-            uid: turn.object.as_ref().map(|object| object.uid.to_string()),
+            uid: turn.object.as_ref().map(|object| object.uid().to_owned()),
             version: turn.object.as_ref().map(|object| object.version),
         },
         related: related.map(|key| ObjectRef {

@@ -81,8 +81,8 @@ impl Trigger {
         if self.slow.load(Ordering::Relaxed) >= SLOW_MOST {
             return true;
         }
-        let old = notice.old.map(|object| &*object.text);
-        let new = notice.new.map(|object| &*object.text);
+        let old = notice.old.map(|object| &object.text);
+        let new = notice.new.map(|object| &object.text);
         let started = Instant::now();
         let wakes = predicate.wakes(old, new);
         if started.elapsed() > SLOW && self.slow.fetch_add(1, Ordering::Relaxed) + 1 == SLOW_MOST {

@@ -127,7 +127,8 @@ impl Turn {
             .previous
             .then(|| controller.previous.get(&key))
             .flatten();
-        let replaced = matches!((&previous, &object), (Some(old), Some(new)) if old.uid != new.uid);
+        let replaced =
+            matches!((&previous, &object), (Some(old), Some(new)) if old.uid() != new.uid());
         let number = generation.number;
         Self {
             reconcile: Reconcile::new(controller.label.clone(), number, key.clone()),

@@ -164,7 +164,7 @@ impl Writer {
                     ),
                 ));
             };
-            uid = Some(&object.uid);
+            uid = Some(object.uid());
         }
         let body = apply_body(apply, uid, guard.written)?;
         self.fenced()?

@@ -62,17 +62,11 @@ async fn load(engine: &Engine, bytes: &[u8], code: Code) -> Result<Plugin> {
 async fn call(plugin: &Plugin) -> Result<Outcome, CallError> {
     let text = r#"{"apiVersion":"cloud.waibizi.com/v1","kind":"VirtualMachine","metadata":{"name":"x","namespace":"n"},"spec":{"status":"creating"}}"#;
     let name = ObjectName::new(Some("n"), "x");
-    let object = Object {
-        name: name.clone(),
-        uid: "u".into(),
-        version: 1,
-        text: text.into(),
-    };
     let request = Request {
         controller: "vms",
         kind: &Gvk::new("cloud.waibizi.com", "v1", "VirtualMachine"),
         name: &name,
-        object: Some(Arc::new(object)),
+        object: Some(Object::with_text(name.clone(), "u", 1, text)),
         previous: None,
         deleting: false,
         attempt: 0,

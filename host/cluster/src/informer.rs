@@ -14,16 +14,20 @@ use crate::store::{Index, Store};
 use crate::text::{IngestError, Wanted};
 
 mod failure;
+mod feed;
 mod follow;
 mod groups;
 mod hold;
 mod lines;
+mod page;
 mod query;
 mod running;
 mod state;
 mod table;
 mod task;
 
+#[doc(hidden)]
+pub use feed::Feed;
 use groups::Inner;
 use hold::Hold;
 pub(crate) use running::Shared;
@@ -104,7 +108,7 @@ impl<'a> Notice<'a> {
             name: &new.name,
             cause,
             version: new.version,
-            uid: &new.uid,
+            uid: new.uid(),
             old,
             new: Some(new),
         }
@@ -116,7 +120,7 @@ impl<'a> Notice<'a> {
             name: &old.name,
             cause: Cause::Deleted,
             version,
-            uid: &old.uid,
+            uid: old.uid(),
             old: Some(old),
             new: None,
         }

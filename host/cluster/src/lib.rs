@@ -39,6 +39,8 @@ pub use connect::{
 pub use crd::{CrdError, Installed, PLUGIN_VERSION, crd_name};
 pub use discovery::{ClusterError, Resource};
 pub use events::{EventObserver, NoEventObserver, ObjectRef, RecordedEvent, Recorder};
+#[doc(hidden)]
+pub use informer::Feed;
 pub use informer::{
     Cause, InformerObserver, InformerState, Informers, NoInformerObserver, Notice, Phase,
     Subscriber, Subscription, WatchSpec,
@@ -47,5 +49,5 @@ pub use lease::{Lease, LeaseRecord};
 pub use live::{LivePage, LiveQuery};
 pub use manifest::{ManifestError, Manifested};
 pub use store::{Index, NotIndexed, Query, Store};
-pub use text::{IngestError, Wanted};
+pub use text::{BadJson, IngestError, Wanted};
 pub use write::{DeleteOptions, StatusCause, Target, WRITE_TIMEOUT, WriteError, Written};

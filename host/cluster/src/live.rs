@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use vmhost_core::Object;
+use vmhost_core::Snapshot;
 
 use crate::api::{chain, query};
 use crate::connect::Connection;
@@ -35,7 +35,7 @@ pub struct LiveQuery<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct LivePage {
     /// Their text is as a store holds it: with `apiVersion` and `kind`, without `managedFields`.
-    pub objects: Vec<Object>,
+    pub objects: Vec<Snapshot>,
     /// For the next page; none: this was the last one.
     pub next: Option<String>,
 }
@@ -139,7 +139,7 @@ mod tests {
         };
         let first = connection.list_live(&resource, &wanted).await.unwrap();
         assert_eq!(
-            &*first.objects[0].text,
+            &first.objects[0].text,
             r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"8"},"spec":{"x":1.0}}"#
         );
         wanted.next = first.next.as_deref();

@@ -4,7 +4,8 @@
 //! whole, and `position` says what it is complete up to.
 //! It must not know how its contents come (the informer is its only writer) nor who is told about a change.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use tokio::sync::{oneshot, watch};
@@ -12,15 +13,19 @@ use vmhost_core::{ObjectName, Snapshot};
 
 mod index;
 mod page;
+mod table;
 mod write;
 
 use index::{Held, Indexes};
 pub use index::{Index, NotIndexed};
 pub use page::Query;
+use table::Table;
+pub(crate) use write::Shows;
 
-/// What a store counts for an object besides its text: map entry (64), `Arc` and `Object` (72), name and uid (about 80), and its place in the order (40), which
-/// is what paging and asking by namespace cost.
-const OVERHEAD: usize = 256;
+/// What a store counts for an object besides its text: what stands before the text, and the allocator's part (72); the name (48); an entry of the table, of which
+/// a third is spare (66); its place in the order, half of it spare (34), which is what paging and asking by namespace cost. `cargo bench --bench memory` says
+/// what it is in fact.
+const OVERHEAD: usize = 220;
 
 /// Snapshots by name.
 #[derive(Debug)]
@@ -34,7 +39,7 @@ pub struct Store {
 
 #[derive(Debug, Default)]
 struct State {
-    objects: HashMap<ObjectName, Entry>,
+    objects: Table,
     /// All names by namespace and name.
     order: BTreeSet<ObjectName>,
     indexes: Indexes,
@@ -56,11 +61,13 @@ impl State {
     }
 }
 
+/// One object. Its name is the snapshot's.
 #[derive(Debug)]
 struct Entry {
     snapshot: Snapshot,
-    list: u32,
     held: Held,
+    /// The last list that showed it. Only the informer writes it, and readers do not look at it.
+    list: AtomicU32,
 }
 
 #[derive(Debug, Default)]
@@ -104,14 +111,19 @@ impl Store {
 
     /// All names, in no order.
     pub fn names(&self) -> Vec<ObjectName> {
-        self.read().objects.keys().cloned().collect()
+        let state = self.read();
+        let names = state
+            .objects
+            .iter()
+            .map(|entry| entry.snapshot.name.clone());
+        names.collect()
     }
 
     /// Visits all objects, in no order. The store is locked meanwhile: be quick, and do not come back to it.
     pub fn for_each(&self, mut visit: impl FnMut(&Snapshot)) {
         self.read()
             .objects
-            .values()
+            .iter()
             .for_each(|entry| visit(&entry.snapshot));
     }
 
@@ -120,7 +132,7 @@ impl Store {
         let state = self.read();
         state
             .objects
-            .values()
+            .iter()
             .map(|entry| entry.snapshot.clone())
             .collect()
     }

@@ -1,24 +1,27 @@
-//! From the API server's text to the store's text, never through a tree.
+//! From the API server's text to the store's text, in one pass and never through a tree.
 //!
 //! It owns three splices: `metadata.managedFields` out, what nobody wants out, `kind` and `apiVersion` in where a list leaves them out or says
-//! `PartialObjectMetadata` in their place. All other bytes stay as they came, the spellings of numbers and strings included. It must not know stores or watches.
+//! `PartialObjectMetadata` in their place. All other bytes stay as they came, the spellings of numbers and strings included. What JSON is, `scan` knows. It must
+//! not know stores or watches.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
-use vmhost_core::{Gvk, Object, ObjectName};
+use vmhost_core::{Gvk, Object, ObjectName, Snapshot};
 
+mod scan;
 mod wanted;
+pub use scan::BadJson;
+use scan::Member;
+pub(crate) use scan::Scanner;
 pub use wanted::Wanted;
+use wanted::{Below, below};
 
 /// Why an object cannot be kept. It is the fault of the server or of what stands before it; the others are not affected.
 #[derive(Debug, thiserror::Error)]
 pub enum IngestError {
     /// Not valid JSON, or a member of the metadata has another type than it should.
     #[error("an object is not valid JSON")]
-    Json(#[from] serde_json::Error),
+    Json(#[from] BadJson),
     /// Not valid UTF-8.
     #[error("an object is not valid UTF-8")]
     Utf8(#[from] std::str::Utf8Error),
@@ -40,283 +43,340 @@ pub enum IngestError {
     },
 }
 
-/// What stands as `kind` in the answer to a request for metadata only.
+/// What stands as `kind` in the answer to a request for metadata only; its `apiVersion` begins so.
 const PARTIAL: &str = "\"PartialObjectMetadata\"";
+const PARTIAL_GROUP: &str = "\"meta.k8s.io/";
+
+/// How the objects of one kind are read: made once, for all of them.
+#[derive(Debug)]
+pub(crate) struct Ingest {
+    /// `"kind":"Pod",` and `"apiVersion":"v1",`.
+    kind: String,
+    api_version: String,
+    both: String,
+    /// None: everything.
+    wanted: Option<Vec<String>>,
+}
 
 /// What names an object and its version.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct Head<'a> {
     pub name: ObjectName,
-    pub uid: Box<str>,
+    pub uid: Cow<'a, str>,
     pub version: u64,
 }
 
-/// Makes the store's object out of the server's text. One allocation for the text, of its exact length.
-pub(crate) fn ingest(raw: &str, kind: &Gvk, wanted: &Wanted) -> Result<Object, IngestError> {
-    let members = Members::parse(raw)?;
-    let metadata = members.get("metadata").unwrap_or("{}");
-    let metadata_members = Members::parse(metadata)?;
-    let head = read_head(&metadata_members)?;
+/// An object that was read: what is kept of its text is known, and not put together yet.
+#[derive(Debug)]
+pub(crate) struct Incoming<'a> {
+    pub head: Head<'a>,
+    /// The whole text.
+    text: &'a str,
+    /// Up to and with the opening brace.
+    open: (usize, usize),
+    /// What is missing behind it.
+    splice: &'a str,
+    kept: Kept,
+}
 
-    // An answer to a request for metadata only: the real kind comes in its place.
-    let partial = members.get("kind") == Some(PARTIAL);
-    let type_meta = match (
-        !partial && members.get("kind").is_some(),
-        !partial && members.get("apiVersion").is_some(),
-    ) {
-        (true, true) => String::new(),
-        (false, false) => format!(
-            "\"kind\":\"{}\",\"apiVersion\":\"{}\"",
-            kind.kind,
-            kind.api_version()
-        ),
-        (false, true) => format!("\"kind\":\"{}\"", kind.kind),
-        (true, false) => format!("\"apiVersion\":\"{}\"", kind.api_version()),
-    };
-    let mut pieces = Pieces::default();
-    let tree = wanted.tree();
-    let mut inside = pieces.open(members.before);
-    if !type_meta.is_empty() {
-        pieces.first(&mut inside, &type_meta);
-    }
-    for member in &members.list {
-        match &*member.key {
-            "metadata" => {
-                pieces.member_key(&mut inside, member);
-                cut_managed_fields(&metadata_members, &mut pieces);
-            }
-            "apiVersion" | "kind" if partial => {}
-            "apiVersion" | "kind" => pieces.member(&mut inside, member),
-            key => match tree.as_ref().map(|tree| tree.below(key)) {
-                None | Some(wanted::Below::All) => pieces.member(&mut inside, member),
-                Some(wanted::Below::Nothing) => {}
-                Some(wanted::Below::Some(tree)) => {
-                    pieces.member_key(&mut inside, member);
-                    prune(member.value, &tree, &mut pieces)?;
-                }
+/// How reading an object ends.
+pub(crate) type Read<'a> = Result<Incoming<'a>, IngestError>;
+
+/// What is kept of a text, in order; pieces that touch are one.
+#[derive(Debug)]
+struct Kept(Vec<(usize, usize)>);
+
+/// What of the metadata names the object.
+#[derive(Default)]
+struct Names<'a> {
+    namespace: Cow<'a, str>,
+    name: Cow<'a, str>,
+    uid: Cow<'a, str>,
+    version: Cow<'a, str>,
+    /// Sound JSON that makes no sense here.
+    odd: Option<BadJson>,
+}
+
+impl Ingest {
+    /// For objects of this kind.
+    pub(crate) fn new(kind: &Gvk, wanted: &Wanted) -> Self {
+        let api_version = format!("\"apiVersion\":\"{}\",", kind.api_version());
+        let kind = format!("\"kind\":\"{}\",", kind.kind);
+        Self {
+            both: format!("{kind}{api_version}"),
+            kind,
+            api_version,
+            wanted: match wanted {
+                Wanted::All => None,
+                Wanted::Fields(paths) => Some(paths.iter().cloned().collect()),
             },
         }
     }
-    pieces.push(members.after);
-    Ok(Object {
-        name: head.name,
-        uid: head.uid,
-        version: head.version,
-        text: pieces.join(),
-    })
+
+    /// Reads a text that is one object and nothing else.
+    pub(crate) fn object<'a>(&'a self, text: &'a str) -> Read<'a> {
+        let mut scanner = Scanner::new(text);
+        let read = self.next(text, &mut scanner)?;
+        scanner.end()?;
+        read
+    }
+
+    /// Reads the value at the scanner's place in this text. The outer error: it is no JSON, and nobody knows where it ends. The inner one: it cannot be kept, and the
+    /// scanner is behind it.
+    pub(crate) fn next<'a>(
+        &'a self,
+        text: &'a str,
+        scanner: &mut Scanner<'a>,
+    ) -> Result<Read<'a>, BadJson> {
+        let mut names = Names::default();
+        let mut kept = Kept(Vec::with_capacity(8));
+        let (mut has_kind, mut has_version, mut has_metadata) = (false, false, false);
+        if scanner.peek() != Some(b'{') {
+            let odd = scanner.expected("an object");
+            scanner.skip()?;
+            return Ok(odd.map_err(IngestError::Json));
+        }
+        let start = scanner.at();
+        scanner.open_object()?;
+        let open = (start, scanner.at());
+        let (mut first, mut any, mut behind) = (true, false, scanner.at());
+        while let Some(member) = scanner.member(first)? {
+            first = false;
+            match &*names.key(&member) {
+                "metadata" if has_metadata => scanner.skip()?,
+                "metadata" => {
+                    has_metadata = true;
+                    kept.up_to(&member, scanner.at(), &mut any);
+                    metadata(scanner, &mut names, &mut kept)?;
+                }
+                "kind" => {
+                    if scanner.value()? != PARTIAL {
+                        has_kind = true;
+                        kept.up_to(&member, scanner.at(), &mut any);
+                    }
+                }
+                "apiVersion" => {
+                    if !scanner.value()?.starts_with(PARTIAL_GROUP) {
+                        has_version = true;
+                        kept.up_to(&member, scanner.at(), &mut any);
+                    }
+                }
+                key => match self.wanted.as_deref().map(|paths| below(paths, key)) {
+                    None | Some(Below::All) => {
+                        scanner.skip()?;
+                        kept.up_to(&member, scanner.at(), &mut any);
+                    }
+                    Some(Below::Nothing) => scanner.skip()?,
+                    Some(Below::Some(paths)) => {
+                        kept.up_to(&member, scanner.at(), &mut any);
+                        prune(scanner, &paths, &mut kept, &mut names)?;
+                    }
+                },
+            }
+            behind = scanner.at();
+        }
+        kept.add(behind, scanner.at());
+        let splice = match (has_kind, has_version) {
+            (true, true) => "",
+            (false, false) => &self.both,
+            (false, true) => &self.kind,
+            (true, false) => &self.api_version,
+        };
+        Ok(names.head().map(|head| Incoming {
+            head,
+            text,
+            open,
+            splice,
+            kept,
+        }))
+    }
+}
+
+impl Incoming<'_> {
+    /// Puts the object together under this name, which is its own: the same for all its versions takes less room. One allocation of the exact length.
+    pub(crate) fn build(&self, name: ObjectName) -> Snapshot {
+        let Head { uid, version, .. } = &self.head;
+        let piece = |(start, end): (usize, usize)| &self.text[start..end];
+        let pieces = [piece(self.open), self.splice].into_iter();
+        let pieces = pieces.chain(self.kept.0.iter().map(|range| piece(*range)));
+        Object::of_pieces(name, uid, *version, pieces)
+    }
+}
+
+/// Makes the store's object out of the server's text.
+pub(crate) fn ingest(text: &str, kind: &Gvk, wanted: &Wanted) -> Result<Snapshot, IngestError> {
+    let ingest = Ingest::new(kind, wanted);
+    let incoming = ingest.object(text)?;
+    Ok(incoming.build(incoming.head.name.clone()))
 }
 
 /// Reads only what names the object: enough for a deletion.
-pub(crate) fn head(raw: &str) -> Result<Head, IngestError> {
-    let members = Members::parse(raw)?;
-    read_head(&Members::parse(members.get("metadata").unwrap_or("{}"))?)
-}
-
-fn read_head(metadata: &Members<'_>) -> Result<Head, IngestError> {
-    let text = |key: &str| -> Result<Cow<'_, str>, serde_json::Error> {
-        let Some(value) = metadata.get(key).filter(|value| *value != "null") else {
-            return Ok(Cow::Borrowed(""));
-        };
-        Ok(serde_json::from_str::<Text<'_>>(value)?.0)
-    };
-    let (namespace, name, uid, version) = (
-        text("namespace")?,
-        text("name")?,
-        text("uid")?,
-        text("resourceVersion")?,
-    );
-    let shown = || {
-        if namespace.is_empty() {
-            name.to_string()
+pub(crate) fn head(text: &str) -> Result<Head<'_>, IngestError> {
+    let (mut names, mut first) = (Names::default(), true);
+    let mut scanner = Scanner::new(text);
+    let (mut kept, mut has_metadata) = (Kept(Vec::new()), false);
+    scanner.open_object()?;
+    while let Some(member) = scanner.member(first)? {
+        first = false;
+        if !has_metadata && member.key.says("metadata") {
+            has_metadata = true;
+            metadata(&mut scanner, &mut names, &mut kept)?;
         } else {
-            format!("{namespace}/{name}")
-        }
-    };
-    for (value, field) in [
-        (&name, "name"),
-        (&uid, "uid"),
-        (&version, "resourceVersion"),
-    ] {
-        if value.is_empty() {
-            return Err(IngestError::Missing {
-                name: shown(),
-                field,
-            });
+            scanner.skip()?;
         }
     }
-    let number = version.parse().map_err(|_| IngestError::Version {
-        name: shown(),
-        version: version.to_string(),
-    })?;
-    Ok(Head {
-        name: ObjectName::new(Some(&namespace), &name),
-        uid: (&*uid).into(),
-        version: number,
-    })
+    scanner.end()?;
+    names.head()
 }
 
-fn cut_managed_fields<'a>(metadata: &Members<'a>, pieces: &mut Pieces<'a>) {
-    let mut inside = pieces.open(metadata.before);
-    for member in metadata
-        .list
-        .iter()
-        .filter(|member| member.key != "managedFields")
-    {
-        pieces.member(&mut inside, member);
+/// Reads the metadata at the scanner's place, and keeps it without its managedFields.
+fn metadata<'a>(
+    scanner: &mut Scanner<'a>,
+    names: &mut Names<'a>,
+    kept: &mut Kept,
+) -> Result<(), BadJson> {
+    let from = scanner.at();
+    if scanner.peek() != Some(b'{') {
+        names.odd = scanner.expected::<()>("an object").err();
+        scanner.skip()?;
+        kept.add(from, scanner.at());
+        return Ok(());
     }
-    pieces.push(metadata.after);
+    scanner.open_object()?;
+    kept.add(from, scanner.at());
+    let (mut first, mut any, mut behind) = (true, false, scanner.at());
+    while let Some(member) = scanner.member(first)? {
+        first = false;
+        let key = names.key(&member);
+        match &*key {
+            "name" | "namespace" | "uid" | "resourceVersion" => names.read(&key, scanner)?,
+            _ => scanner.skip()?,
+        }
+        behind = scanner.at();
+        if key != "managedFields" {
+            kept.up_to(&member, behind, &mut any);
+        }
+    }
+    kept.add(behind, scanner.at());
+    Ok(())
 }
 
 /// Keeps of an object's members what is wanted. What is no object (an array, a string) is kept whole.
 fn prune<'a>(
-    value: &'a str,
-    tree: &wanted::Tree<'_>,
-    pieces: &mut Pieces<'a>,
-) -> Result<(), IngestError> {
-    if !value.starts_with('{') {
-        pieces.push(value);
+    scanner: &mut Scanner<'a>,
+    paths: &[&str],
+    kept: &mut Kept,
+    names: &mut Names<'a>,
+) -> Result<(), BadJson> {
+    let from = scanner.at();
+    if scanner.peek() != Some(b'{') {
+        scanner.skip()?;
+        kept.add(from, scanner.at());
         return Ok(());
     }
-    let members = Members::parse(value)?;
-    let mut inside = pieces.open(members.before);
-    for member in &members.list {
-        match tree.below(&member.key) {
-            wanted::Below::All => pieces.member(&mut inside, member),
-            wanted::Below::Nothing => {}
-            wanted::Below::Some(tree) => {
-                pieces.member_key(&mut inside, member);
-                prune(member.value, &tree, pieces)?;
+    scanner.open_object()?;
+    kept.add(from, scanner.at());
+    let (mut first, mut any, mut behind) = (true, false, scanner.at());
+    while let Some(member) = scanner.member(first)? {
+        first = false;
+        match below(paths, &names.key(&member)) {
+            Below::All => {
+                scanner.skip()?;
+                kept.up_to(&member, scanner.at(), &mut any);
+            }
+            Below::Nothing => scanner.skip()?,
+            Below::Some(paths) => {
+                kept.up_to(&member, scanner.at(), &mut any);
+                prune(scanner, &paths, kept, names)?;
             }
         }
+        behind = scanner.at();
     }
-    pieces.push(members.after);
+    kept.add(behind, scanner.at());
     Ok(())
 }
 
-/// A JSON string, borrowed where it has no escapes.
-#[derive(serde::Deserialize)]
-pub(crate) struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
-
-/// The members of a JSON object, with the text between them.
-struct Members<'a> {
-    /// Up to and with the opening brace.
-    before: &'a str,
-    list: Vec<Member<'a>>,
-    /// From behind the last value.
-    after: &'a str,
-}
-
-struct Member<'a> {
-    key: Cow<'a, str>,
-    /// What stands before the value: comma, key, colon, space.
-    lead: &'a str,
-    value: &'a str,
-}
-
-impl<'a> Members<'a> {
-    fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
-        let entries: Entries<'a> = serde_json::from_str(text)?;
-        // serde_json has seen a valid object: it begins with a brace behind white space.
-        let open = text.find('{').map_or(0, |at| at + 1);
-        let mut end = open;
-        let mut list = Vec::with_capacity(entries.0.len());
-        for (key, raw) in entries.0 {
-            let value = raw.get();
-            // Borrowed from `text`, so the difference of the addresses is the offset.
-            let start = value.as_ptr() as usize - text.as_ptr() as usize;
-            list.push(Member {
-                key,
-                lead: &text[end..start],
-                value,
-            });
-            end = start + value.len();
+impl Kept {
+    fn add(&mut self, from: usize, to: usize) {
+        match self.0.last_mut() {
+            Some(last) if last.1 == from => last.1 = to,
+            _ => self.0.push((from, to)),
         }
-        Ok(Self {
-            before: &text[..open],
-            list,
-            after: &text[end..],
+    }
+
+    /// A member up to here. `any`: the first one of its object that is kept has no comma.
+    fn up_to(&mut self, member: &Member<'_>, to: usize, any: &mut bool) {
+        let from = if *any { member.start } else { member.bare };
+        self.add(from, to);
+        *any = true;
+    }
+}
+
+impl<'a> Names<'a> {
+    /// A member's key; one that cannot be read makes the object odd.
+    fn key(&mut self, member: &Member<'a>) -> Cow<'a, str> {
+        member.key.read().unwrap_or_else(|odd| {
+            self.odd = Some(odd);
+            Cow::Borrowed("")
         })
     }
 
-    fn get(&self, key: &str) -> Option<&'a str> {
-        self.list
-            .iter()
-            .find(|member| member.key == key)
-            .map(|member| member.value)
-    }
-}
-
-struct Entries<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Entries<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ObjectVisitor;
-        impl<'de> Visitor<'de> for ObjectVisitor {
-            type Value = Entries<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut list = Vec::with_capacity(8);
-                while let Some((Text(key), value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
-                    list.push((key, value));
-                }
-                Ok(Entries(list))
-            }
+    /// Reads the value of one of the members that name the object. The first of several counts.
+    fn read(&mut self, key: &str, scanner: &mut Scanner<'a>) -> Result<(), BadJson> {
+        let odd = scanner.expected::<()>("a string").err();
+        let value = if scanner.peek() == Some(b'"') {
+            scanner.string()?.read()
+        } else {
+            let null = scanner.value()? == "null";
+            odd.filter(|_| !null).map_or(Ok(Cow::Borrowed("")), Err)
+        };
+        let place = match key {
+            "name" => &mut self.name,
+            "namespace" => &mut self.namespace,
+            "uid" => &mut self.uid,
+            _ => &mut self.version,
+        };
+        match value {
+            Ok(value) if place.is_empty() => *place = value,
+            Ok(_) => {}
+            Err(odd) => self.odd = Some(odd),
         }
-        deserializer.deserialize_map(ObjectVisitor)
+        Ok(())
     }
-}
 
-/// The parts of a text that are kept, in order.
-#[derive(Default)]
-struct Pieces<'a>(Vec<&'a str>);
-
-/// Has this object a member yet?
-struct Inside {
-    empty: bool,
-}
-
-impl<'a> Pieces<'a> {
-    fn push(&mut self, piece: &'a str) {
-        if !piece.is_empty() {
-            self.0.push(piece);
+    fn shown(&self) -> String {
+        if self.namespace.is_empty() {
+            self.name.to_string()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
         }
     }
 
-    fn open(&mut self, before: &'a str) -> Inside {
-        self.push(before);
-        Inside { empty: true }
-    }
-
-    /// Adds members that are not in the text, as its first ones.
-    fn first(&mut self, inside: &mut Inside, members: &'a str) {
-        self.push(members);
-        inside.empty = false;
-    }
-
-    /// Everything before the value. A comma is added or taken away as the place among those that are kept needs it.
-    fn member_key(&mut self, inside: &mut Inside, member: &Member<'a>) {
-        let bare = member.lead.trim_start();
-        match (bare.starts_with(','), inside.empty) {
-            (true, true) => self.push(&bare[1..]),
-            (false, false) => {
-                self.push(",");
-                self.push(member.lead);
-            }
-            _ => self.push(member.lead),
+    fn head(self) -> Result<Head<'a>, IngestError> {
+        if let Some(odd) = self.odd {
+            return Err(odd.into());
         }
-        inside.empty = false;
-    }
-
-    fn member(&mut self, inside: &mut Inside, member: &Member<'a>) {
-        self.member_key(inside, member);
-        self.push(member.value);
-    }
-
-    fn join(&self) -> Box<str> {
-        // `concat` allocates the exact length, so that boxing moves nothing.
-        self.0.concat().into_boxed_str()
+        for (value, field) in [
+            (&self.name, "name"),
+            (&self.uid, "uid"),
+            (&self.version, "resourceVersion"),
+        ] {
+            if value.is_empty() {
+                return Err(IngestError::Missing {
+                    name: self.shown(),
+                    field,
+                });
+            }
+        }
+        let version = self.version.parse().map_err(|_| IngestError::Version {
+            name: self.shown(),
+            version: self.version.to_string(),
+        })?;
+        Ok(Head {
+            name: ObjectName::new(Some(&self.namespace), &self.name),
+            uid: self.uid,
+            version,
+        })
     }
 }
 

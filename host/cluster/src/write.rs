@@ -10,7 +10,7 @@ use http::header::WARNING;
 use http::{HeaderMap, Method};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use vmhost_core::{Object, PatchType, Propagation};
+use vmhost_core::{PatchType, Propagation, Snapshot};
 
 use crate::api::{BoxError, CallError, query, request};
 use crate::connect::Connection;
@@ -255,7 +255,7 @@ impl Connection {
     }
 
     /// Reads an object from the server itself, not from a store. None: there is none (404).
-    pub async fn get(&self, target: &Target<'_>) -> Result<Option<Object>, WriteError> {
+    pub async fn get(&self, target: &Target<'_>) -> Result<Option<Snapshot>, WriteError> {
         let body = match self.fetch(&path(target)?, self.write_timeout()).await {
             Ok(body) => body,
             Err(CallError::Refused(refused)) if refused.code == 404 => return Ok(None),

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::tailed::Tailed;
+
 /// Group, version and kind. The core group is the empty string.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,56 +64,58 @@ impl fmt::Display for Gvk {
 ///
 /// One shared allocation, `namespace/name` as client-go writes it, so that a clone is one atomic increment and hashing reads one string.
 #[derive(Clone)]
-pub struct ObjectName {
-    text: Arc<str>,
-    /// Length of the namespace; 0 means cluster-scoped and no slash in `text`.
-    namespace_len: u32,
-}
+pub struct ObjectName(Arc<Tailed<NamespaceLen>>);
+
+/// 0: cluster-scoped, and no slash in the text.
+struct NamespaceLen(u32);
 
 impl ObjectName {
     /// Names an object; `None` for a cluster-scoped kind. An empty namespace counts as none.
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
         match namespace {
-            Some(namespace) if !namespace.is_empty() => Self {
-                text: format!("{namespace}/{name}").into(),
-                namespace_len: namespace.len() as u32,
-            },
-            _ => Self {
-                text: name.into(),
-                namespace_len: 0,
-            },
+            Some(namespace) if !namespace.is_empty() => {
+                let head = NamespaceLen(namespace.len() as u32);
+                let len = namespace.len() + 1 + name.len();
+                Self(Tailed::new(head, len, [namespace, "/", name]))
+            }
+            _ => Self(Tailed::new(NamespaceLen(0), name.len(), [name])),
         }
+    }
+
+    fn namespace_len(&self) -> usize {
+        self.0.0 as usize
     }
 
     /// The namespace; none for a cluster-scoped kind.
     pub fn namespace(&self) -> Option<&str> {
-        (self.namespace_len > 0).then(|| &self.text[..self.namespace_len as usize])
+        let len = self.namespace_len();
+        (len > 0).then(|| &self.0.text[..len])
     }
 
     /// The name within the namespace.
     pub fn name(&self) -> &str {
-        if self.namespace_len > 0 {
-            &self.text[self.namespace_len as usize + 1..]
-        } else {
-            &self.text
+        match self.namespace_len() {
+            0 => &self.0.text,
+            len => &self.0.text[len + 1..],
         }
     }
 
     /// `namespace/name`, or the name alone.
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 }
 
 impl PartialEq for ObjectName {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        // Keys of one object are most often the same allocation.
+        Arc::ptr_eq(&self.0, &other.0) || self.0.text == other.0.text
     }
 }
 impl Eq for ObjectName {}
 impl Hash for ObjectName {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.text.hash(state);
+        self.0.text.hash(state);
     }
 }
 impl PartialOrd for ObjectName {
@@ -126,17 +130,17 @@ impl Ord for ObjectName {
 }
 impl Borrow<str> for ObjectName {
     fn borrow(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 }
 impl fmt::Display for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.0.text)
     }
 }
 impl fmt::Debug for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.0.text)
     }
 }
 

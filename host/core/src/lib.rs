@@ -16,6 +16,7 @@ pub mod predicate;
 pub mod read;
 pub mod request;
 pub mod selector;
+pub mod tailed;
 pub mod text;
 
 pub use description::{
@@ -31,7 +32,7 @@ pub use key::{Gvk, ObjectKey, ObjectName};
 pub use limits::Limits;
 pub use mapping::{MapBy, Mapping, MappingError, Scope};
 pub use metadata::{Metadata, OwnerReference, Pairs};
-pub use object::{Object, ObjectHead, Snapshot};
+pub use object::{Known, Object, ObjectHead, Snapshot};
 pub use predicate::{Changed, Predicate, PredicateDescription, PredicateError, Wakes};
 pub use read::{IndexMatch, ListQuery, LiveRead, ObjectReader, Page, ReadError};
 pub use request::{Change, MapRequest, Refusal, Request};

@@ -5,22 +5,77 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::key::{Gvk, ObjectKey, ObjectName};
+use crate::tailed::Tailed;
 
-/// An object as the store holds it. The text is never parsed to a tree on its way to a policy.
+/// An object as the store holds it, in one allocation. Its `text` is the API server's JSON, less `metadata.managedFields`, with `apiVersion` and `kind`, pruned
+/// to what the store's users want. It is never parsed to a tree on its way to a policy.
+pub type Object = Tailed<Known>;
+
+/// What the host knows of an object without looking into its text.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Object {
+pub struct Known {
     /// Namespace and name.
     pub name: ObjectName,
-    /// `metadata.uid`.
-    pub uid: Box<str>,
     /// `metadata.resourceVersion` as a number (KEP-5504: versions of one kind compare as integers).
     pub version: u64,
-    /// The API server's JSON, less `metadata.managedFields`, with `apiVersion` and `kind`, pruned to what the store's users want.
-    pub text: Box<str>,
+    uid: Uid,
+}
+
+/// Where an object's uid stands.
+#[derive(Debug, PartialEq, Eq)]
+enum Uid {
+    /// In its text.
+    At { start: u32, len: u32 },
+    /// It is spelt otherwise there, or not there at all.
+    Apart(Box<str>),
 }
 
 /// What a worker gives to a policy: shared with the store, not copied.
 pub type Snapshot = Arc<Object>;
+
+impl Object {
+    /// An object with this text.
+    pub fn with_text(name: ObjectName, uid: &str, version: u64, text: &str) -> Snapshot {
+        Self::of_pieces(name, uid, version, [text])
+    }
+
+    /// An object whose text are these pieces in a row. If `uid` is a part of one of them (the same memory, that is), it takes no room of its own.
+    pub fn of_pieces<'p, P>(name: ObjectName, uid: &str, version: u64, pieces: P) -> Snapshot
+    where
+        P: IntoIterator<Item = &'p str, IntoIter: Clone>,
+    {
+        let pieces = pieces.into_iter();
+        let (mut len, mut at) = (0, None);
+        let first = uid.as_ptr() as usize;
+        for piece in pieces.clone() {
+            let start = piece.as_ptr() as usize;
+            if start <= first && first + uid.len() <= start + piece.len() {
+                at = Some(len + (first - start));
+            }
+            len += piece.len();
+        }
+        let inside =
+            at.and_then(|at| Some((u32::try_from(at).ok()?, u32::try_from(uid.len()).ok()?)));
+        let uid = match inside {
+            Some((start, len)) => Uid::At { start, len },
+            None => Uid::Apart(uid.into()),
+        };
+        Self::new(Known { name, version, uid }, len, pieces)
+    }
+
+    /// `metadata.uid`.
+    pub fn uid(&self) -> &str {
+        match &self.uid {
+            Uid::At { start, len } => {
+                let start = *start as usize;
+                self.text
+                    .get(start..start + *len as usize)
+                    .unwrap_or_default()
+            }
+            Uid::Apart(uid) => uid,
+        }
+    }
+}
 
 /// The part of an object that names it: read from text that a policy or a file gave.
 #[derive(Debug, Deserialize)]
@@ -80,5 +135,32 @@ impl ObjectHead {
             kind: self.gvk(),
             name: ObjectName::new(self.metadata.namespace.as_deref(), name),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uid_is_found_in_the_text_or_kept_apart() {
+        let name = ObjectName::new(Some("n"), "a");
+        let raw = r#"{"x":1,"uid":"u-17"}"#;
+        let uid = &raw[14..18];
+        let object = Object::of_pieces(name.clone(), uid, 3, [&raw[..1], &raw[7..]]);
+        assert_eq!((object.uid(), &object.text), ("u-17", r#"{"uid":"u-17"}"#));
+        assert_eq!((object.uid.clone_at(), object.version), (Some(8), 3));
+        let apart = Object::with_text(name, "u-17", 3, raw);
+        assert_eq!((apart.uid(), apart.uid.clone_at()), ("u-17", None));
+        assert_eq!(size_of::<Known>(), 40);
+    }
+
+    impl Uid {
+        fn clone_at(&self) -> Option<u32> {
+            match self {
+                Self::At { start, .. } => Some(*start),
+                Self::Apart(_) => None,
+            }
+        }
     }
 }

@@ -306,16 +306,11 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use vmhost_core::Object;
 
     fn object(version: u64) -> Option<Snapshot> {
-        Some(Arc::new(Object {
-            name: ObjectName::new(Some("a"), "x"),
-            uid: "u".into(),
-            version,
-            text: "{}".into(),
-        }))
+        let name = ObjectName::new(Some("a"), "x");
+        Some(Object::with_text(name, "u", version, "{}"))
     }
 
     fn id(name: &str) -> Watched {
@@ -445,12 +440,8 @@ mod tests {
         assert_eq!(next(&mapper).await.changes().len(), BATCH);
         assert_eq!(next(&mapper).await.changes().len(), 10);
         for number in 0..10 {
-            let large = Arc::new(Object {
-                name: ObjectName::new(Some("a"), "x"),
-                uid: "u".into(),
-                version: 1,
-                text: "x".repeat(1 << 20).into(),
-            });
+            let name = ObjectName::new(Some("a"), "x");
+            let large = Object::with_text(name, "u", 1, &"x".repeat(1 << 20));
             mapper.push(
                 id(&number.to_string()),
                 Change {

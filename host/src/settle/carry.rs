@@ -199,7 +199,7 @@ impl Writes {
                 .and_then(|store| store.get(key.name.as_str()))
             && controller
                 .applied
-                .is_repeated(&key, apply, (&stored.uid, stored.version))
+                .is_repeated(&key, apply, (stored.uid(), stored.version))
         {
             controller.metrics.skipped_applies.inc();
             return None;
@@ -210,7 +210,7 @@ impl Writes {
                 .object
                 .as_ref()
                 .filter(|_| primary)
-                .map(|object| &*object.uid),
+                .map(|object| object.uid()),
             written: self.versions.get(&key).copied(),
         };
         match settler
@@ -325,7 +325,7 @@ impl Writes {
                 .wait_until(|store| {
                     store
                         .get(key.name.as_str())
-                        .is_none_or(|object| !is_it(&object.uid))
+                        .is_none_or(|object| !is_it(object.uid()))
                 })
                 .await;
         }

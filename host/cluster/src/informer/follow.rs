@@ -13,7 +13,8 @@ use super::lines::Lines;
 use super::query::{self, bookmark};
 use super::{Cause, Notice, Phase, Shared};
 use crate::api::{Refused, chain};
-use crate::text::{self, IngestError};
+use crate::store::Shows;
+use crate::text::{self, IngestError, Read};
 
 /// How long a streaming list may be silent; a server that knows it sends objects, or its end, at once.
 const LIST_SILENCE: Duration = Duration::from_secs(60);
@@ -56,7 +57,7 @@ impl Follower<'_> {
         }
     }
 
-    fn line(&mut self, line: &[u8]) -> Result<(), Failure> {
+    pub(super) fn line(&mut self, line: &[u8]) -> Result<(), Failure> {
         if self.refused.is_some() {
             return Ok(());
         }
@@ -73,7 +74,9 @@ impl Follower<'_> {
             }
         };
         match &*kind {
-            "ADDED" | "MODIFIED" => put(self.shared, object, self.listing),
+            "ADDED" | "MODIFIED" => {
+                put(self.shared, self.shared.ingest.object(object), self.listing);
+            }
             "DELETED" => self.deleted(object),
             "BOOKMARK" => return self.bookmark(object),
             "ERROR" => self.refused = Some(Refused::from_event(object)),
@@ -117,18 +120,24 @@ impl Follower<'_> {
     }
 }
 
-/// Puts an object of a list or an event into the store, then tells. The gate is held.
-pub(super) fn put(shared: &Shared, raw: &str, listing: bool) {
-    let object = match text::ingest(raw, &shared.spec.kind, &shared.spec.wanted) {
-        Ok(object) => object,
+/// Puts an object of a list or an event into the store, then tells. The gate is held. What the store shows already takes no room and wakes nobody.
+pub(super) fn put(shared: &Shared, read: Read<'_>, listing: bool) {
+    let incoming = match read {
+        Ok(incoming) => incoming,
         Err(error) => return skip(shared, &error),
     };
-    let cause = match (listing, shared.store.is_synced()) {
+    let (store, moves) = (&shared.store, !listing);
+    let name = match store.shows(&incoming.head, moves) {
+        Shows::This => return,
+        Shows::Another(name) => name,
+        Shows::Nothing => incoming.head.name.clone(),
+    };
+    let cause = match (listing, listing && store.is_synced()) {
         (false, _) => Cause::Changed,
         (true, false) => Cause::Initial,
         (true, true) => Cause::Relisted,
     };
-    if let Some(upserted) = shared.store.upsert(object, !listing) {
+    if let Some(upserted) = store.upsert(incoming.build(name), moves) {
         shared.notify(Notice::shown(cause, upserted.old.as_ref(), &upserted.new));
     }
 }

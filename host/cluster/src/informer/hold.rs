@@ -204,8 +204,9 @@ fn tell_difference(subscriber: &dyn Subscriber, old: &Store, new: &Store) {
         .collect();
     for snapshot in &new.snapshots() {
         let known = before.remove(&snapshot.name);
-        let same = known
-            .is_some_and(|known| known.uid == snapshot.uid && known.version == snapshot.version);
+        let same = known.is_some_and(|known| {
+            known.uid() == snapshot.uid() && known.version == snapshot.version
+        });
         if !same {
             subscriber.notice(Notice::shown(cause, known, snapshot));
         }

@@ -24,7 +24,7 @@ impl Lines {
         mut each: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut rest = piece;
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        while let Some(end) = memchr::memchr(b'\n', rest) {
             let line = &rest[..end];
             if self.partial.is_empty() {
                 call(line, &mut each)?;

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::WatchSpec;
 use crate::api::query;
 use crate::discovery::Resource;
+use crate::text::{BadJson, Scanner};
 
 /// Objects in a page, as client-go.
 const PAGE: &str = "500";
@@ -103,17 +103,8 @@ fn path<'a>(
     resource.path(spec.namespace.as_deref(), None, None) + &query(&pairs)
 }
 
-/// One line of a watch. The object is not looked into.
-#[derive(Deserialize)]
-pub(super) struct Event<'a> {
-    #[serde(borrow, rename = "type")]
-    pub kind: Cow<'a, str>,
-    #[serde(borrow)]
-    pub object: &'a RawValue,
-}
-
 /// Type and object of a line. A line as Kubernetes writes it is cut apart without being parsed: whoever reads the object finds out whether it is sound.
-pub(super) fn event(line: &str) -> Result<(Cow<'_, str>, &str), serde_json::Error> {
+pub(super) fn event(line: &str) -> Result<(Cow<'_, str>, &str), BadJson> {
     if let Some(rest) = line.strip_prefix("{\"type\":\"")
         && let Some((kind, rest)) = rest.split_once('"')
         && let Some(object) = rest
@@ -128,8 +119,24 @@ pub(super) fn event(line: &str) -> Result<(Cow<'_, str>, &str), serde_json::Erro
     {
         return Ok((Cow::Borrowed(kind), object));
     }
-    let event: Event<'_> = serde_json::from_str(line)?;
-    Ok((event.kind, event.object.get()))
+    let mut scanner = Scanner::new(line);
+    scanner.open_object()?;
+    let (mut kind, mut object, mut first) = (None, None, true);
+    while let Some(member) = scanner.member(first)? {
+        first = false;
+        if member.key.says("type") {
+            kind = Some(scanner.string()?.read()?);
+        } else if member.key.says("object") {
+            object = Some(scanner.value()?);
+        } else {
+            scanner.skip()?;
+        }
+    }
+    scanner.end()?;
+    match kind.zip(object) {
+        Some(event) => Ok(event),
+        None => scanner.expected("type and object"),
+    }
 }
 
 /// What a bookmark says.
@@ -159,23 +166,6 @@ pub(super) fn bookmark(object: &str) -> Result<Bookmark, serde_json::Error> {
         version: metadata.resource_version.parse().ok(),
         ends_list,
     })
-}
-
-/// A page of a list. The items are not looked into.
-#[derive(Deserialize)]
-pub(super) struct Page<'a> {
-    pub metadata: PageMetadata,
-    #[serde(borrow, default)]
-    pub items: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct PageMetadata {
-    #[serde(default)]
-    pub resource_version: String,
-    #[serde(default, rename = "continue")]
-    pub next: Option<String>,
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{InformerObserver, Notice, Subscriber, WatchSpec, state};
 use crate::store::Store;
+use crate::text::Ingest;
 
 /// An informer. Its end is the task's.
 pub(super) struct Running {
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     /// What is watched, with what all who share it want; the indexes are the store's.
     pub(super) spec: WatchSpec,
     pub(super) store: Arc<Store>,
+    /// How its objects are read.
+    pub(super) ingest: Ingest,
     pub(super) observer: Arc<dyn InformerObserver>,
     /// Held from a change of the store until all are told, so that who comes or goes meanwhile misses nothing and is told nothing twice. No other lock is waited
     /// for under it but those that nobody holds for long.
@@ -44,6 +47,7 @@ impl Shared {
     pub(super) fn new(id: u64, spec: WatchSpec, observer: Arc<dyn InformerObserver>) -> Arc<Self> {
         Arc::new(Self {
             id,
+            ingest: Ingest::new(&spec.kind, &spec.wanted),
             spec,
             store: Arc::default(),
             observer,

@@ -16,18 +16,21 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, header};
+use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::failure::Failure;
 use super::follow::{Follower, end_list, put, vanish};
 use super::groups::Inner;
-use super::query::{From, Page, accept_list, accept_watch, list_path, watch_path};
+use super::page::{Page, PageMetadata};
+use super::query::{From, accept_list, accept_watch, list_path, watch_path};
 use super::{Phase, Shared};
 use crate::api::{CallError, chain, request};
 use crate::backoff::Backoff;
 use crate::connect::Connection;
 use crate::discovery::{ClusterError, Resource};
+use crate::text::Read;
 
 /// How long the server may keep a watch: drawn from 5 to 10 minutes, as client-go, so that not all end at once.
 const WATCH_SECONDS: std::ops::RangeInclusive<u64> = 300..=600;
@@ -291,9 +294,9 @@ impl Task {
         shared.store.begin_list();
         loop {
             let path = list_path(&shared.spec, resource, next.as_deref(), whole);
-            let request = get(&path, accept_list(&shared.spec))?;
-            let answer = self.connection.call(request, PAGE_TIMEOUT).await;
-            let body = match answer.map(|(_, body)| body).map_err(Failure::from) {
+            let page = timeout(PAGE_TIMEOUT, self.read_page(&path)).await;
+            let page = page.unwrap_or_else(|_| Err(CallError::Timeout(PAGE_TIMEOUT).into()));
+            let page = match page {
                 // The pages are too old to go on: all in one, as client-go.
                 Err(Failure::Expired(_)) if next.is_some() && !whole => {
                     (next, whole) = (None, true);
@@ -302,26 +305,36 @@ impl Task {
                 }
                 other => other?,
             };
-            shared.enter(Phase::Listing);
-            let text =
-                std::str::from_utf8(&body).map_err(|error| Failure::Nonsense(error.to_string()))?;
-            let page: Page<'_> = serde_json::from_str(text)
-                .map_err(|error| Failure::Nonsense(format!("a list is not valid: {error}")))?;
-            let _gate = shared.gate();
-            for item in page.items.unwrap_or_default() {
-                put(&shared, item.get(), true);
-            }
-            next = page.metadata.next.filter(|next| !next.is_empty());
+            next = page.next.filter(|next| !next.is_empty());
             if next.is_none() {
-                let version = page.metadata.resource_version;
+                let version = page.resource_version;
                 let version = version.parse().map_err(|_| {
                     Failure::Nonsense(format!("a list has the version {version:?}"))
                 })?;
+                let _gate = shared.gate();
                 end_list(&shared, version);
                 self.fruitless = 0;
                 return Ok(());
             }
         }
+    }
+
+    /// Reads one page into the store, as it comes.
+    async fn read_page(&self, path: &str) -> Result<PageMetadata, Failure> {
+        let shared = &*self.shared;
+        let request = get(path, accept_list(&shared.spec))?;
+        let mut body = self.connection.open(request).await?.into_body();
+        shared.enter(Phase::Listing);
+        let (mut page, put) = (Page::default(), |read: Read<'_>| put(shared, read, true));
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| CallError::Network(error.into()))?;
+            if let Ok(piece) = frame.into_data() {
+                let _gate = shared.gate();
+                page.push(&piece, &shared.ingest, put)?;
+            }
+        }
+        let _gate = shared.gate();
+        page.end(&shared.ingest, put)
     }
 }
 

@@ -569,7 +569,7 @@ struct Both(mpsc::UnboundedSender<Sides>);
 
 impl Subscriber for Both {
     fn notice(&self, notice: Notice<'_>) {
-        let side = |side: Option<&Snapshot>| side.map(|it| (it.uid.to_string(), it.version));
+        let side = |side: Option<&Snapshot>| side.map(|it| (it.uid().to_owned(), it.version));
         let sides = (notice.cause, side(notice.old), side(notice.new));
         self.0.send(sides).unwrap();
     }
@@ -634,7 +634,7 @@ async fn metadata_alone_is_asked_for_and_kept_under_the_real_kind() {
         };
         let world = World::with(Fake::script(answers), wanted);
         world.until(|store| store.is_synced()).await;
-        let text = world.store().get("n/a").unwrap().text.clone();
+        let text = world.store().get("n/a").unwrap().text.to_owned();
         let head = vmhost_core::ObjectHead::parse(&text).unwrap();
         assert_eq!(head.gvk(), spec().kind, "{text}");
         assert!(!text.contains("spec"), "{text}");
@@ -666,7 +666,7 @@ async fn pruned_stores_hold_what_is_wanted() {
         },
     );
     world.until(|store| store.is_synced()).await;
-    let text = world.store().get("n/a").unwrap().text.clone();
+    let text = world.store().get("n/a").unwrap().text.to_owned();
     assert!(
         !text.contains("spec") && text.contains("\"kind\":\"Vm\""),
         "{text}"

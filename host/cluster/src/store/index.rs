@@ -13,8 +13,8 @@ use vmhost_core::{FieldPath, Fields, ObjectName};
 /// What is counted for a value besides its text: map entry (48), two counts and the first name's allocation (48).
 pub(super) const VALUE: usize = 96;
 
-/// What is counted for each object under a value: its name in the value's list (24, half of it spare), the value in the object's own list (24).
-pub(super) const POSTING: usize = 60;
+/// What is counted for each object under a value: its name in the value's list (16, half of it spare), the value in the object's own list (24).
+pub(super) const POSTING: usize = 48;
 
 /// So many names of one value are kept in a plain sorted list; more in a tree, which costs ten times as much for a single name.
 const FEW: usize = 64;

@@ -10,14 +10,9 @@ fn indexes(list: &[Index]) -> BTreeSet<Index> {
     list.iter().cloned().collect()
 }
 
-fn object(name: &str, version: u64, body: &str) -> Object {
+fn object(name: &str, version: u64, body: &str) -> Snapshot {
     let (namespace, name) = name.split_once('/').unwrap();
-    Object {
-        name: ObjectName::new(Some(namespace), name),
-        uid: "u".into(),
-        version,
-        text: body.into(),
-    }
+    Object::with_text(ObjectName::new(Some(namespace), name), "u", version, body)
 }
 
 /// An object with these owners, this node, and these volumes.

@@ -98,7 +98,7 @@ impl Store {
         let found = names
             .take_while(inside)
             .take(limit)
-            .filter_map(|name| state.objects.get(name))
+            .filter_map(|name| state.objects.get(name.as_str()))
             .map(|entry| entry.snapshot.clone());
         Ok(found.collect())
     }

@@ -3,15 +3,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use vmhost_core::{LabelSelector, Object};
 
-fn object(name: &str, uid: &str, version: u64) -> Object {
+fn object(name: &str, uid: &str, version: u64) -> Snapshot {
     let (namespace, name) = name.split_once('/').unwrap();
     let labels = format!(r#"{{"metadata":{{"labels":{{"v":"{version}"}}}}}}"#);
-    Object {
-        name: ObjectName::new(Some(namespace), name),
-        uid: uid.into(),
+    Object::with_text(
+        ObjectName::new(Some(namespace), name),
+        uid,
         version,
-        text: labels.into(),
-    }
+        &labels,
+    )
 }
 
 /// What the store should do, said as simply as possible.
@@ -126,7 +126,7 @@ fn random_operations_end_as_the_twin_does() {
         store.for_each(|snapshot| {
             bytes += OVERHEAD + snapshot.text.len();
             let (uid, version) = &twin.objects[snapshot.name.as_str()];
-            assert_eq!((&*snapshot.uid, snapshot.version), (uid.as_str(), *version));
+            assert_eq!((snapshot.uid(), snapshot.version), (uid.as_str(), *version));
         });
         assert_eq!(store.bytes(), bytes);
     }

@@ -1,12 +1,24 @@
 //! The write side of a store. Only the informer calls it, from one task; indexes come and go from elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLockWriteGuard};
 
 use vmhost_core::{Object, ObjectName, Snapshot};
 
 use super::index::{Found, Held, Index, Indexes, Kept};
 use super::{Entry, OVERHEAD, State, Store};
+use crate::text::Head;
+
+/// What a store shows under a name.
+#[derive(Debug)]
+pub(crate) enum Shows {
+    Nothing,
+    /// This object in this version, or in a later one.
+    This,
+    /// An earlier version, or an object of another uid. Its successor takes over the name's allocation.
+    Another(ObjectName),
+}
 
 /// What an upsert did.
 #[derive(Debug)]
@@ -51,15 +63,38 @@ impl Store {
         for wake in woken.into_values() {
             let _ = wake.send(());
         }
-        self.changes
-            .send_modify(|count| *count = count.wrapping_add(1));
+        // Who subscribes from here on looks at the state afterwards.
+        if self.changes.receiver_count() > 0 {
+            self.changes
+                .send_modify(|count| *count = count.wrapping_add(1));
+        }
         result
+    }
+
+    /// What is there before an object is put together. What it shows already is marked as listed, and an event moves the position all the same.
+    pub(crate) fn shows(&self, head: &Head<'_>, moves: bool) -> Shows {
+        let position = {
+            let state = self.read();
+            let Some(entry) = state.objects.get(head.name.as_str()) else {
+                return Shows::Nothing;
+            };
+            let present = &entry.snapshot;
+            if present.uid() != head.uid || present.version < head.version {
+                return Shows::Another(present.name.clone());
+            }
+            // There is one informer, so that no list begins or ends meanwhile.
+            entry.list.store(state.list, Ordering::Relaxed);
+            state.position
+        };
+        if moves && position < head.version {
+            self.set_position(head.version);
+        }
+        Shows::This
     }
 
     /// Puts an object in; what changed, if the store shows something else now. A lower version of the same uid never replaces a higher one.
     /// `moves`: an event of a watch, which is complete up to it; an item of a list is not.
-    pub(crate) fn upsert(&self, object: Object, moves: bool) -> Option<Upserted> {
-        let new = Arc::new(object);
+    pub(crate) fn upsert(&self, new: Snapshot, moves: bool) -> Option<Upserted> {
         // The text is read outside of the lock.
         let kept = self.read().indexes.kept.clone();
         let mut values = kept.values(&new.text);
@@ -89,8 +124,8 @@ impl Store {
             if moves {
                 state.position = state.position.max(version);
             }
-            let doomed = state.objects.get(name).is_some_and(|entry| {
-                &*entry.snapshot.uid == uid && entry.snapshot.version <= version
+            let doomed = state.objects.get(name.as_str()).is_some_and(|entry| {
+                entry.snapshot.uid() == uid && entry.snapshot.version <= version
             });
             doomed.then(|| state.take(name)).flatten()
         })
@@ -108,7 +143,8 @@ impl Store {
     pub(crate) fn end_list(&self, version: u64) -> Vec<Snapshot> {
         self.change(|state| {
             let list = state.list;
-            let gone = state.objects.values().filter(|entry| entry.list != list);
+            let old = |entry: &&Entry| entry.list.load(Ordering::Relaxed) != list;
+            let gone = state.objects.iter().filter(old);
             let gone: Vec<ObjectName> = gone.map(|entry| entry.snapshot.name.clone()).collect();
             let removed = gone.iter().filter_map(|name| state.take(name)).collect();
             state.position = state.position.max(version);
@@ -121,7 +157,11 @@ impl Store {
     pub(crate) fn vanish(&self) -> Vec<Snapshot> {
         self.change(|state| {
             state.absent = true;
-            let names: Vec<ObjectName> = state.objects.keys().cloned().collect();
+            let names = state
+                .objects
+                .iter()
+                .map(|entry| entry.snapshot.name.clone());
+            let names: Vec<ObjectName> = names.collect();
             names.iter().filter_map(|name| state.take(name)).collect()
         })
     }
@@ -155,13 +195,13 @@ impl Store {
                 ..
             } = state;
             *present = Indexes::new(kept.clone());
-            for (name, entry) in objects {
-                entry.held = Held::default();
-                match values.get(&Arc::as_ptr(&entry.snapshot)) {
-                    Some(values) => present.replace(name, &mut entry.held, values),
+            for Entry { snapshot, held, .. } in objects.iter_mut() {
+                *held = Held::default();
+                match values.get(&Arc::as_ptr(snapshot)) {
+                    Some(values) => present.replace(&snapshot.name, held, values),
                     None => {
-                        let values = kept.values(&entry.snapshot.text);
-                        present.replace(name, &mut entry.held, &values);
+                        let values = kept.values(&snapshot.text);
+                        present.replace(&snapshot.name, held, &values);
                     }
                 }
             }
@@ -172,10 +212,10 @@ impl Store {
 impl State {
     /// None: it shows this or something newer already. Otherwise what it showed before.
     fn put(&mut self, new: &Snapshot, values: &Found<'_>) -> Option<Option<Snapshot>> {
-        if let Some(entry) = self.objects.get_mut(&new.name) {
-            entry.list = self.list;
+        if let Some(entry) = self.objects.get_mut(new.name.as_str()) {
+            *entry.list.get_mut() = self.list;
             let present = &entry.snapshot;
-            if present.uid == new.uid && present.version >= new.version {
+            if present.uid() == new.uid() && present.version >= new.version {
                 return None;
             }
             self.bytes = self.bytes - present.text.len() + new.text.len();
@@ -188,15 +228,15 @@ impl State {
         self.order.insert(new.name.clone());
         let entry = Entry {
             snapshot: new.clone(),
-            list: self.list,
+            list: AtomicU32::new(self.list),
             held,
         };
-        self.objects.insert(new.name.clone(), entry);
+        self.objects.insert(entry);
         Some(None)
     }
 
     fn take(&mut self, name: &ObjectName) -> Option<Snapshot> {
-        let entry = self.objects.remove(name)?;
+        let entry = self.objects.remove(name.as_str())?;
         self.order.remove(name);
         self.indexes.remove(name, &entry.held);
         self.bytes -= OVERHEAD + entry.snapshot.text.len();

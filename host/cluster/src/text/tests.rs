@@ -6,9 +6,9 @@ fn kept(raw: &str, kind: &Gvk, paths: Option<&str>) -> String {
     assert!(
         serde_json::from_str::<serde_json::Value>(&object.text).is_ok() || raw.contains("1e400"),
         "{}",
-        object.text
+        &object.text
     );
-    object.text.into()
+    object.text.to_owned()
 }
 
 fn vm() -> Gvk {
@@ -35,15 +35,15 @@ fn the_head_is_read() {
     let raw = r#"{"apiVersion":"cloud.waibizi.com/v1","kind":"VirtualMachine","metadata":{"name":"a\u002db","uid":"u-1","resourceVersion":"18446744073709551615","namespace":"ns"}}"#;
     let object = ingest(raw, &vm(), &Wanted::All).unwrap();
     assert_eq!(
-        (object.name.as_str(), &*object.uid, object.version),
+        (object.name.as_str(), object.uid(), object.version),
         ("ns/a-b", "u-1", u64::MAX)
     );
-    assert_eq!(&*object.text, raw);
+    assert_eq!(&object.text, raw);
     assert_eq!(
         head(raw).unwrap(),
         Head {
-            name: object.name,
-            uid: object.uid,
+            name: object.name.clone(),
+            uid: object.uid().into(),
             version: object.version
         }
     );
@@ -150,13 +150,59 @@ fn what_cannot_be_kept_is_named() {
 }
 
 #[test]
-fn one_allocation_of_the_exact_length() {
-    let raw =
-        r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"1","managedFields":[]},"spec":{}}"#;
-    let mut pieces = Pieces::default();
-    pieces.push(raw);
-    let text = pieces.0.concat();
-    assert_eq!(text.capacity(), text.len());
+fn what_is_kept_is_in_as_few_pieces_as_can_be() {
+    let raw = r#"{"apiVersion":"v1","kind":"K","metadata":{"managedFields":[],"name":"a","uid":"u","resourceVersion":"1"},"spec":{},"status":1}"#;
+    let ingest = Ingest::new(&vm(), &Wanted::All);
+    let incoming = ingest.object(raw).unwrap();
+    assert_eq!(incoming.kept.0.len(), 2);
+    let object = incoming.build(incoming.head.name.clone());
+    assert_eq!(object.uid(), "u");
+    let at = object.text.as_ptr() as usize..object.text.as_ptr() as usize + object.text.len();
+    assert!(
+        at.contains(&(object.uid().as_ptr() as usize)),
+        "no room of its own"
+    );
+}
+
+#[test]
+fn odd_json_is_one_text_to_host_and_guest() {
+    // Of two, the host reads the first, so that the second must not be there.
+    let twice = r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"1"},"metadata":{"name":"b"},"spec":{}}"#;
+    assert_eq!(
+        kept(twice, &Gvk::new("", "v1", "K"), None),
+        r#"{"kind":"K","apiVersion":"v1","metadata":{"name":"a","uid":"u","resourceVersion":"1"},"spec":{}}"#
+    );
+    for (raw, expect) in [
+        (
+            r#" {"metadata" : {"na\u006de":"a","uid":"u\u002d1","resourceVersion":"1" , "managed\u0046ields":{}} } "#,
+            r#"{"kind":"K","apiVersion":"v1","metadata" : {"na\u006de":"a","uid":"u\u002d1","resourceVersion":"1"} }"#,
+        ),
+        (
+            r#"{"kind":"K","apiVersion":"v1","metadata":{"managedFields":[] ,"name":"a","uid":"u","resourceVersion":"1"} , "s\u0070ec" : {"x":1 ,"y":2} }"#,
+            r#"{"kind":"K","apiVersion":"v1","metadata":{"name":"a","uid":"u","resourceVersion":"1"} , "s\u0070ec" : {"y":2} }"#,
+        ),
+    ] {
+        assert_eq!(kept(raw, &Gvk::new("", "v1", "K"), Some("spec.y")), expect);
+    }
+    let escaped = r#"{"metadata":{"name":"a","uid":"u\u002d1","resourceVersion":"1"}}"#;
+    assert_eq!(ingest(escaped, &vm(), &Wanted::All).unwrap().uid(), "u-1");
+    for raw in [
+        r#"{"metadata":{"name":"a","uid":"\ud800","resourceVersion":"1"}}"#,
+        r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"1","\ud800":1}}"#,
+        r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"1"},"\ud800":1}"#,
+        r#"{"metadata":{"name":"a","uid":"u","resourceVersion":1}}"#,
+    ] {
+        assert!(
+            matches!(ingest(raw, &vm(), &Wanted::All), Err(IngestError::Json(_))),
+            "{raw}"
+        );
+        // It is sound JSON all the same: whoever reads a list goes on behind it.
+        let ingest = Ingest::new(&vm(), &Wanted::All);
+        let text = format!("{raw} 1");
+        let mut scanner = Scanner::new(&text);
+        assert!(ingest.next(&text, &mut scanner).unwrap().is_err());
+        assert_eq!(scanner.value().unwrap(), "1");
+    }
 }
 
 #[test]

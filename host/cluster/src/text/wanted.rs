@@ -13,14 +13,12 @@ pub enum Wanted {
     Fields(BTreeSet<String>),
 }
 
-/// The paths below one member.
-pub(super) struct Tree<'a>(Vec<&'a str>);
-
-/// What a tree says of a member.
+/// What is wanted of a member.
 pub(super) enum Below<'a> {
     All,
     Nothing,
-    Some(Tree<'a>),
+    /// These paths below it.
+    Some(Vec<&'a str>),
 }
 
 impl Wanted {
@@ -65,13 +63,6 @@ impl Wanted {
             }),
         }
     }
-
-    pub(super) fn tree(&self) -> Option<Tree<'_>> {
-        match self {
-            Self::All => None,
-            Self::Fields(paths) => Some(Tree(paths.iter().map(String::as_str).collect())),
-        }
-    }
 }
 
 /// `all`, `metadata`, or the paths.
@@ -103,21 +94,20 @@ fn is_at_or_below(path: &str, ancestor: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-impl<'a> Tree<'a> {
-    pub(super) fn below(&self, member: &str) -> Below<'a> {
-        let mut deeper = Vec::new();
-        for path in &self.0 {
-            match path.strip_prefix(member) {
-                Some("") => return Below::All,
-                Some(rest) => deeper.extend(rest.strip_prefix('.')),
-                None => {}
-            }
+/// What these paths want of a member.
+pub(super) fn below<'a>(paths: &'a [impl AsRef<str>], member: &str) -> Below<'a> {
+    let mut deeper = Vec::new();
+    for path in paths {
+        match path.as_ref().strip_prefix(member) {
+            Some("") => return Below::All,
+            Some(rest) => deeper.extend(rest.strip_prefix('.')),
+            None => {}
         }
-        if deeper.is_empty() {
-            Below::Nothing
-        } else {
-            Below::Some(Tree(deeper))
-        }
+    }
+    if deeper.is_empty() {
+        Below::Nothing
+    } else {
+        Below::Some(deeper)
     }
 }
 

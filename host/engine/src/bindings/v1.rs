@@ -48,8 +48,8 @@ pub(crate) async fn reconcile(
             namespace: request.name.namespace(),
             name: request.name.name(),
         },
-        object: request.object.as_ref().map(|object| &*object.text),
-        previous: request.previous.as_ref().map(|object| &*object.text),
+        object: request.object.as_ref().map(|object| &object.text),
+        previous: request.previous.as_ref().map(|object| &object.text),
         deleting: request.deleting,
         attempt: request.attempt,
         last,
@@ -68,7 +68,7 @@ pub(crate) async fn map(
     request: &MapRequest<'_>,
 ) -> wasmtime::Result<Result<Vec<ObjectName>, String>> {
     fn text(object: &Option<core::Snapshot>) -> Option<&str> {
-        object.as_ref().map(|object| &*object.text)
+        object.as_ref().map(|object| &object.text)
     }
     let changes: Vec<types::Change<'_>> = request
         .changes
