@@ -239,6 +239,14 @@ pub struct CommonArgs {
     /// Where compiled components are kept: a folder that only this user can write to; 0: nowhere. None: the user's cache folder.
     #[arg(long, value_name = "FOLDER", env = "VMHOST_CACHE")]
     pub cache: Option<PathBuf>,
+    /// After how long without a call a plugin is unloaded, until it is called again: 5m, 1h; 0s: never.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "VMHOST_IDLE_UNLOAD",
+        default_value = "5m"
+    )]
+    pub idle_unload: String,
     /// How log lines look.
     #[arg(
         long,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use vmhost_core::Limits;
-use vmhost_engine::Settings;
+use vmhost_engine::{Compiler, Settings};
 
 use crate::cli::CommonArgs;
 
@@ -27,6 +27,10 @@ pub struct Config {
     pub settings: HashMap<String, Settings>,
     /// Folder of compiled images; none: nowhere.
     pub cache: Option<PathBuf>,
+    /// Where components are compiled: in a child process only if this one's program can be one.
+    pub compiler: Compiler,
+    /// After how long without a call a plugin is unloaded; none: never.
+    pub idle_unload: Option<Duration>,
     /// How long a shutdown may take.
     pub shutdown_timeout: Duration,
     /// Watch the plugins' files?
@@ -65,6 +69,9 @@ impl Config {
             limits,
             settings: settings(&args.settings)?,
             cache: cache_folder(args.cache.as_deref()),
+            compiler: Compiler::Here,
+            idle_unload: Some(duration("--idle-unload", &args.idle_unload)?)
+                .filter(|after| !after.is_zero()),
             shutdown_timeout: duration("--shutdown-timeout", &args.shutdown_timeout)?,
             reload,
             allow_wider,
@@ -80,6 +87,8 @@ impl Config {
             limits: Limits::default(),
             settings: HashMap::new(),
             cache: None,
+            compiler: Compiler::Here,
+            idle_unload: None,
             shutdown_timeout: Duration::ZERO,
             reload: false,
             allow_wider: false,

@@ -147,7 +147,7 @@ impl Session {
         let bytes = tokio::fs::read(&built.path)
             .await
             .with_context(|| built.path.display().to_string())?;
-        reload::reload(&self.manager, &self.slot, &bytes, Some(built.took)).await
+        reload::reload(&self.manager, &self.slot, bytes, Some(built.took)).await
     }
 }
 

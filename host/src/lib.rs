@@ -27,6 +27,7 @@
 //! | [`leader`] | of several hosts, one works: who may take keys and write, and until when |
 //! | [`setup`] | what has to be in the cluster before a plugin's controllers start |
 //! | [`breaker`] | leaving a policy in peace whose calls all fail |
+//! | [`idle`] | taking the code of plugins that nobody calls out of memory |
 //! | [`reload`], [`watch_files`] | new bytes to a new generation; when a file is whole |
 //! | [`admin`], [`telemetry`], [`log`] | probes, metrics and the state |
 //! | [`build`], [`dev`], [`narrate`], [`inspect`] | the commands of a plugin's author |
@@ -48,6 +49,7 @@ pub mod dev;
 pub mod finalizer;
 pub mod finalizers;
 pub mod hot;
+pub mod idle;
 pub mod inspect;
 pub mod leader;
 pub mod live;

@@ -72,6 +72,7 @@ impl Loader {
     pub fn new(config: Config, guests: Handle) -> Result<Self> {
         let (engine, problem) = Engine::new(&EngineConfig {
             cache: config.cache.clone(),
+            compiler: config.compiler.clone(),
         })?;
         if let Some(problem) = problem {
             tracing::warn!(
@@ -116,11 +117,10 @@ impl Loader {
     pub async fn load(&self, bytes: &[u8]) -> Result<(Plugin, Duration)> {
         let limits = self.config.limits.clone();
         let started = std::time::Instant::now();
-        let image = tokio::task::spawn_blocking({
-            let (engine, bytes, limit) = (self.engine.clone(), bytes.to_vec(), limits.component);
-            move || engine.compile(&bytes, limit)
-        })
-        .await??;
+        let image = self
+            .engine
+            .compile(bytes.to_vec(), limits.component)
+            .await?;
         let compiled = started.elapsed();
         let engine = self.engine.clone();
         let settings = self.config.settings.clone();

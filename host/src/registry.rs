@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
+use tokio::task::AbortHandle;
 use vmhost_core::{Description, Grants};
 use vmhost_engine::Plugin;
 
@@ -80,6 +81,7 @@ pub struct Slot {
     last_number: AtomicU64,
     /// Controllers that a swap has replaced or dropped, until their last turns have ended.
     retired: Mutex<Vec<Arc<Controller>>>,
+    optimising: Mutex<Option<AbortHandle>>,
 }
 
 impl Slot {
@@ -94,6 +96,7 @@ impl Slot {
             last_number: AtomicU64::new(first.number),
             current: ArcSwap::from_pointee(first),
             retired: Mutex::default(),
+            optimising: Mutex::default(),
         }
     }
 
@@ -119,6 +122,17 @@ impl Slot {
             controller.queue.drained().await;
             self.retired()
                 .retain(|other| !Arc::ptr_eq(other, &controller));
+        }
+    }
+
+    /// Who compiles the newest generation well. Whoever does the same for an older one stops.
+    pub fn optimising(&self, task: Option<AbortHandle>) {
+        let mut newest = self
+            .optimising
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(older) = std::mem::replace(&mut *newest, task) {
+            older.abort();
         }
     }
 

@@ -5,14 +5,14 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use vmhost_core::Grants;
-use vmhost_engine::Code;
+use vmhost_engine::{Code, Engine, Plugin};
 
 use crate::manager::Manager;
 use crate::permissions;
@@ -91,18 +91,29 @@ pub async fn follow(manager: Arc<Manager>, slot: Arc<Slot>, path: PathBuf, bytes
     let limit = manager.loader.config.limits.component;
     let mut watch = FileWatch::new(&manager.loader.files, &path, &bytes, limit);
     optimise_later(&manager, &slot, bytes);
-    let mut content = watch.changed().await;
+    let mut newer = None;
     loop {
-        match reload(&manager, &slot, &content, None).await {
-            Ok(()) => content = watch.changed().await,
-            Err(error) => {
-                // What comes within the grace makes the failure the sight of half a file.
-                if let Ok(newer) = tokio::time::timeout(GRACE, watch.changed()).await {
-                    content = newer;
-                    continue;
-                }
-                report(&manager, &slot, &path.display().to_string(), &error);
-                content = watch.changed().await;
+        let content = match newer.take() {
+            Some(content) => content,
+            None => watch.changed().await,
+        };
+        let loaded = tokio::select! {
+            loaded = manager.loader.load(&content) => loaded,
+            // What is being compiled is old already.
+            content = watch.changed() => {
+                newer = Some(content);
+                continue;
+            }
+        };
+        let reloaded = match loaded {
+            Ok(loaded) => swap_to(&manager, &slot, loaded, content, None).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = reloaded {
+            // What comes within the grace makes the failure the sight of half a file.
+            match tokio::time::timeout(GRACE, watch.changed()).await {
+                Ok(content) => newer = Some(content),
+                Err(_) => report(&manager, &slot, &path.display().to_string(), &error),
             }
         }
     }
@@ -128,10 +139,22 @@ pub fn report(manager: &Manager, slot: &Slot, what: &str, error: &anyhow::Error)
 pub async fn reload(
     manager: &Arc<Manager>,
     slot: &Arc<Slot>,
-    bytes: &[u8],
+    bytes: Vec<u8>,
     build: Option<Duration>,
 ) -> Result<()> {
-    let swapped = swap(manager, slot, bytes, build).await?;
+    let loaded = manager.loader.load(&bytes).await?;
+    swap_to(manager, slot, loaded, bytes, build).await
+}
+
+/// Swaps to what was made of these bytes. `loaded`: with how long it took.
+async fn swap_to(
+    manager: &Arc<Manager>,
+    slot: &Arc<Slot>,
+    loaded: (Plugin, Duration),
+    bytes: Vec<u8>,
+    build: Option<Duration>,
+) -> Result<()> {
+    let swapped = swap(manager, slot, loaded, build).await?;
     let result = if swapped.is_some() {
         "swapped"
     } else {
@@ -153,7 +176,7 @@ pub async fn reload(
             keys = swapped.keys,
             "{swapped}"
         );
-        optimise_later(manager, slot, bytes.to_vec());
+        optimise_later(manager, slot, bytes);
     }
     Ok(())
 }
@@ -161,10 +184,9 @@ pub async fn reload(
 async fn swap(
     manager: &Arc<Manager>,
     slot: &Arc<Slot>,
-    bytes: &[u8],
+    (plugin, compile): (Plugin, Duration),
     build: Option<Duration>,
 ) -> Result<Option<Swapped>> {
-    let (plugin, compile) = manager.loader.load(bytes).await?;
     let present = slot.current();
     if plugin.digest() == present.plugin.digest() {
         return Ok(None);
@@ -310,44 +332,51 @@ fn warn_of_finalizer(old: &Wired, now: Option<&Wired>) {
 
 /// Compiles the generation's bytes well, in the background, one at a time in the process; the newest wins.
 pub fn optimise_later(manager: &Arc<Manager>, slot: &Arc<Slot>, bytes: Vec<u8>) {
-    static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
     let generation = slot.current();
     if generation.plugin.code() == Code::Optimised {
+        slot.optimising(None);
         return;
     }
-    let (slot, generation, engine) = (
-        Arc::downgrade(slot),
-        Arc::downgrade(&generation),
+    let (engine, limit) = (
         manager.loader.engine.clone(),
+        manager.loader.config.limits.component,
     );
-    let limit = manager.loader.config.limits.component;
-    tokio::spawn(async move {
-        let _turn = ONE_AT_A_TIME.lock().await;
-        // Compare before the work, and again before it is installed.
-        let current = || {
-            slot.upgrade()
-                .zip(generation.upgrade())
-                .filter(|(slot, generation)| Arc::ptr_eq(&slot.current(), generation))
-        };
-        if current().is_none() {
-            return;
-        }
-        let compiled = tokio::task::spawn_blocking(move || engine.optimise(&bytes, limit)).await;
-        match (compiled, current()) {
-            (Ok(Ok(image)), Some((slot, generation))) => {
-                generation.plugin.install(image);
-                tracing::debug!(
-                    plugin = slot.name,
-                    generation = generation.number,
-                    "optimised code installed"
-                );
-            }
-            (Ok(Err(error)), Some((slot, _))) => tracing::warn!(
+    let made_for = (Arc::downgrade(slot), Arc::downgrade(&generation));
+    let task = tokio::spawn(optimise(made_for, engine, bytes, limit));
+    slot.optimising(Some(task.abort_handle()));
+}
+
+async fn optimise(
+    (slot, generation): (Weak<Slot>, Weak<Generation>),
+    engine: Engine,
+    bytes: Vec<u8>,
+    limit: u64,
+) {
+    static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    let _turn = ONE_AT_A_TIME.lock().await;
+    // Compare before the work, and again before it is installed.
+    let current = || {
+        slot.upgrade()
+            .zip(generation.upgrade())
+            .filter(|(slot, generation)| Arc::ptr_eq(&slot.current(), generation))
+    };
+    if current().is_none() {
+        return;
+    }
+    let compiled = engine.optimise(bytes, limit).await;
+    match (compiled, current()) {
+        (Ok(image), Some((slot, generation))) => {
+            generation.plugin.install(image);
+            tracing::debug!(
                 plugin = slot.name,
-                "the plugin stays on baseline code: {error}"
-            ),
-            (Err(error), _) => tracing::warn!("compiling ended unexpectedly: {error}"),
-            (_, None) => {}
+                generation = generation.number,
+                "optimised code installed"
+            );
         }
-    });
+        (Err(error), Some((slot, _))) => tracing::warn!(
+            plugin = slot.name,
+            "the plugin stays on baseline code: {error}"
+        ),
+        (_, None) => {}
+    }
 }

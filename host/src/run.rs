@@ -9,7 +9,7 @@ use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use vmhost_cluster::{ConnectOptions, connect};
-use vmhost_engine::Plugin;
+use vmhost_engine::{Compiler, Plugin};
 
 use crate::admin::Admin;
 use crate::cli::{Cli, Command, DevArgs, LogFormat, RunArgs};
@@ -17,7 +17,7 @@ use crate::config::{Config, listen_address};
 use crate::leader::{self, Leadership};
 use crate::manager::{Loader, Manager};
 use crate::telemetry::Metrics;
-use crate::{build, dev, finalizers, inspect, log, permissions, rbac, reload, status};
+use crate::{build, dev, finalizers, idle, inspect, log, permissions, rbac, reload, status};
 
 /// Threads for watches, probes and writes. Two: parsing a list on one must not hold up a probe.
 const IO_THREADS: usize = 2;
@@ -27,6 +27,9 @@ const EVENT_INTERVAL: u32 = 8;
 
 /// The `vmhost` command.
 pub fn main() -> ExitCode {
+    if let Some(exit) = vmhost_engine::as_child(std::env::args_os()) {
+        return exit;
+    }
     match start(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -98,6 +101,7 @@ fn looking(guests: &Runtime) -> Result<Loader> {
 async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
     let config = Config {
         install_crds: args.install_crds,
+        compiler: Compiler::child(),
         ..Config::new(&args.common, !args.no_reload, args.allow_wider)?
     };
     let election = leader::Settings::of(&args.leader)?;
@@ -140,6 +144,9 @@ async fn start_manager(
             );
         }
         tracing::info!(plugin = name, "loaded {}", file.display());
+        if plugins.len() >= idle::WARM && loader.config.idle_unload.is_some() {
+            plugin.rest(std::time::Instant::now());
+        }
         plugins.push((file, plugin, bytes));
     }
     for name in loader.config.settings.keys() {
@@ -177,6 +184,7 @@ async fn start_manager(
     };
     let manager = Manager::led(loader, connection, metrics.clone(), leadership);
     admin.serve(metrics, Arc::downgrade(&manager))?;
+    idle::start(&manager);
     for (file, plugin, bytes) in plugins {
         tokio::spawn(permissions::check::at_start(
             manager.connection.clone(),
@@ -199,6 +207,7 @@ async fn start_manager(
 async fn develop(args: Box<DevArgs>, guests: &Runtime) -> Result<()> {
     let config = Config {
         install_crds: true,
+        compiler: Compiler::child(),
         ..Config::new(&args.common, true, true)?
     };
     let admin = Admin::bind(

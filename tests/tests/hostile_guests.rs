@@ -53,8 +53,8 @@ fn engine() -> Result<Engine> {
 async fn load(engine: &Engine, bytes: &[u8], code: Code) -> Result<Plugin> {
     let limit = limits().component;
     let image: Image = match code {
-        Code::Baseline => engine.compile(bytes, limit)?,
-        Code::Optimised => engine.optimise(bytes, limit)?,
+        Code::Baseline => engine.compile(bytes.to_vec(), limit).await?,
+        Code::Optimised => engine.optimise(bytes.to_vec(), limit).await?,
     };
     Ok(Plugin::load(engine, image, limits(), &HashMap::new()).await?)
 }

@@ -13,7 +13,9 @@ use vmhost_tests::run;
 
 async fn generation(engine: &Engine, number: u64) -> Result<Generation> {
     let bytes = guests::vm_stamp(number as u32, Mode::Keep)?;
-    let image = engine.compile(&bytes, Limits::default().component)?;
+    let image = engine
+        .compile(bytes, Limits::default().component)
+        .await?;
     let plugin = Plugin::load(engine, image, Limits::default(), &HashMap::new()).await?;
     Ok(Generation {
         number,
@@ -86,12 +88,16 @@ fn better_code_of_other_bytes_is_not_installed() {
         let slot = Slot::new(generation(&engine, 1).await?);
         let current = slot.current();
         let plugin = &current.plugin;
-        let other = engine.optimise(&guests::vm_stamp(2, Mode::Keep)?, limit)?;
+        let other = engine
+            .optimise(guests::vm_stamp(2, Mode::Keep)?, limit)
+            .await?;
         ensure!(
             !plugin.install(other),
             "an image that was compiled for a generation that is over"
         );
-        let same = engine.optimise(&guests::vm_stamp(1, Mode::Keep)?, limit)?;
+        let same = engine
+            .optimise(guests::vm_stamp(1, Mode::Keep)?, limit)
+            .await?;
         ensure!(plugin.install(same));
         ensure!(plugin.code() == vmhost_engine::Code::Optimised);
         Ok(())

@@ -1,26 +1,30 @@
-//! The process-wide engines and linkers: how bytes become a linked image.
+//! The process-wide engines: how bytes become a linked image.
 //!
 //! Two wasmtime engines with the same linker: Winch compiles new bytes fast, Cranelift compiles them well, later and in the background. A `Store` belongs
-//! to one engine, so an image carries which.
+//! to one engine, so an image carries which. The first of them is only there while one of its images is.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use wasmtime::component::{Component, HasSelf, Linker};
-use wasmtime::{Config, Enabled, InstanceAllocationStrategy, PoolingAllocationConfig, Strategy};
+use wasmtime::component::Component;
 
 use crate::bindings::v1;
-use crate::cache::{Cache, CacheError};
+use crate::cache::{Blank, Cache, CacheError, Stored};
+use crate::compiler::{Compiler, Failure, warn_of_no_child};
 use crate::epoch::Ticker;
 use crate::error::LoadError;
 use crate::state::HostState;
+use crate::tier::{Tier, chain};
 
 /// How the engine is set up.
 #[derive(Clone, Debug, Default)]
 pub struct EngineConfig {
     /// Where compiled images are kept; none: nowhere.
     pub cache: Option<PathBuf>,
+    /// Where components are compiled.
+    pub compiler: Compiler,
 }
 
 /// Why there is no engine.
@@ -39,15 +43,11 @@ pub enum EngineError {
 pub struct Engine(Arc<Inner>);
 
 struct Inner {
-    baseline: Tier,
-    optimised: Tier,
+    baseline: Mutex<Weak<Tier>>,
+    optimised: Arc<Tier>,
+    compiler: Compiler,
     cache: Option<Cache>,
     ticker: Ticker,
-}
-
-struct Tier {
-    engine: wasmtime::Engine,
-    linker: Linker<HostState>,
 }
 
 /// How an image was compiled.
@@ -68,23 +68,32 @@ pub struct Image {
     pub size: usize,
     /// How it was compiled.
     pub code: Code,
+    /// Where it can be mapped from again.
+    pub(crate) stored: Option<Arc<Stored>>,
+    /// Its engine's linker, for the next image.
+    _tier: Arc<Tier>,
+}
+
+/// A component's bytes and their name.
+struct Source {
+    bytes: Bytes,
+    digest: String,
 }
 
 impl Engine {
     /// Sets the engines up. The error beside them says why the cache folder is not used, if it is not.
     pub fn new(config: &EngineConfig) -> Result<(Self, Option<CacheError>), EngineError> {
-        let baseline = Tier::new(Strategy::Winch)?;
-        let optimised = Tier::new(Strategy::Cranelift)?;
-        let ticker = Ticker::start(vec![baseline.engine.weak(), optimised.engine.weak()])
-            .map_err(EngineError::Ticker)?;
+        let optimised = Arc::new(Tier::new(Code::Optimised)?);
+        let ticker = Ticker::start(optimised.engine.weak()).map_err(EngineError::Ticker)?;
         let (cache, problem) = match config.cache.as_deref().map(Cache::open).transpose() {
             Ok(cache) => (cache, None),
             Err(problem) => (None, Some(problem)),
         };
         Ok((
             Self(Arc::new(Inner {
-                baseline,
+                baseline: Mutex::default(),
                 optimised,
+                compiler: config.compiler.clone(),
                 cache,
                 ticker,
             })),
@@ -92,120 +101,200 @@ impl Engine {
         ))
     }
 
-    /// Makes an image as fast as it can: from the cache, else with Winch. Blocks for milliseconds to seconds: call it off the runtime's threads.
-    pub fn compile(&self, bytes: &[u8], limit: u64) -> Result<Image, LoadError> {
-        check_header(bytes, limit)?;
-        let digest = digest(bytes);
-        if let Some(component) = self.cached(&digest) {
-            return self
-                .0
-                .optimised
-                .link(component, digest, bytes.len(), Code::Optimised);
+    /// Makes an image as fast as it can: from the cache, else with Winch. Must be called in a tokio runtime, whose threads it does not hold up.
+    pub async fn compile(&self, bytes: impl Into<Bytes>, limit: u64) -> Result<Image, LoadError> {
+        let (source, cached) = self.look_up(bytes.into(), limit).await?;
+        if let Some(image) = cached {
+            return Ok(image);
         }
-        match Component::new(&self.0.baseline.engine, bytes) {
-            Ok(component) => self
-                .0
-                .baseline
-                .link(component, digest, bytes.len(), Code::Baseline),
+        match self.make(&source, Code::Baseline).await {
             // Winch lacks some of WebAssembly; Cranelift says what is wrong if it is not that.
-            Err(_) => self.optimise(bytes, limit),
+            Err(LoadError::Invalid(_) | LoadError::Compiler(_)) => {
+                self.make(&source, Code::Optimised).await
+            }
+            made => made,
         }
     }
 
-    /// Makes the best image, and stores it. Blocks for up to seconds: call it off the runtime's threads.
-    pub fn optimise(&self, bytes: &[u8], limit: u64) -> Result<Image, LoadError> {
-        check_header(bytes, limit)?;
-        let digest = digest(bytes);
-        let tier = &self.0.optimised;
-        let component = match self.cached(&digest) {
-            Some(component) => component,
-            None => {
-                let component = Component::new(&tier.engine, bytes).map_err(invalid)?;
-                self.store(&digest, &component);
-                component
-            }
-        };
-        tier.link(component, digest, bytes.len(), Code::Optimised)
+    /// Makes the best image, and stores it. As [`Engine::compile`], and takes up to seconds. Whoever drops the future ends the compilation, if a child does it.
+    pub async fn optimise(&self, bytes: impl Into<Bytes>, limit: u64) -> Result<Image, LoadError> {
+        let (source, cached) = self.look_up(bytes.into(), limit).await?;
+        match cached {
+            Some(image) => Ok(image),
+            None => self.make(&source, Code::Optimised).await,
+        }
     }
 
     pub(crate) fn ticker(&self) -> &Ticker {
         &self.0.ticker
     }
 
-    fn cached(&self, digest: &str) -> Option<Component> {
-        let engine = &self.0.optimised.engine;
-        let path = self.0.cache.as_ref()?.path(digest, engine);
-        if !path.exists() {
-            return None;
-        }
-        #[allow(
-            unsafe_code,
-            reason = "the file was written by this user's vmhost: `Cache::open` refuses folders that others can write to"
-        )]
-        let loaded = unsafe { Component::deserialize_file(engine, &path) };
-        loaded.inspect_err(|error| tracing::warn!(file = %path.display(), "cached image ignored: {}", error.root_cause())).ok()
+    /// Checks and names the bytes, and looks for their image in the cache.
+    async fn look_up(
+        &self,
+        bytes: Bytes,
+        limit: u64,
+    ) -> Result<(Source, Option<Image>), LoadError> {
+        check_header(&bytes, limit)?;
+        let engine = self.clone();
+        off_the_runtime(move || {
+            let digest = hex::encode(Sha256::digest(&bytes));
+            let source = Source { bytes, digest };
+            let cached = engine.cached(&source).transpose()?;
+            Ok((source, cached))
+        })
+        .await?
     }
 
-    fn store(&self, digest: &str, component: &Component) {
-        let Some(cache) = &self.0.cache else { return };
-        let path = cache.path(digest, &self.0.optimised.engine);
-        let stored = component.serialize().map_err(|error| error.to_string());
-        if let Err(error) = stored.and_then(|image| {
-            cache
-                .store(&path, &image)
-                .map_err(|error| error.to_string())
-        }) {
-            tracing::warn!("the compiled image is not cached: {error}");
+    fn cached(&self, source: &Source) -> Option<Result<Image, LoadError>> {
+        let Inner { cache, optimised, .. } = &*self.0;
+        let stored = cache.as_ref()?.find(&source.digest, &optimised.engine)?;
+        let loaded = optimised.load(&stored);
+        let component = loaded
+            .inspect_err(|error| {
+                let digest = &source.digest;
+                tracing::warn!("cached image of {digest} ignored: {}", error.root_cause());
+            })
+            .ok()?;
+        Some(Image::link(optimised, component, source, Some(stored)))
+    }
+
+    /// Compiles.
+    async fn make(&self, source: &Source, code: Code) -> Result<Image, LoadError> {
+        let tier = self.tier(code)?;
+        if let Compiler::Child(child) = &self.0.compiler {
+            let blank = self.blank(code)?;
+            match compile_into(child, code, source, blank).await {
+                Ok(blank) => return self.finish(tier, source, blank),
+                Err(Failure::Start(error)) => warn_of_no_child(&error),
+                Err(Failure::Refused(reason)) => return Err(LoadError::Invalid(reason)),
+                Err(Failure::Broke(reason)) => return Err(LoadError::Compiler(reason)),
+                Err(Failure::Unwritten(reason)) => {
+                    tracing::warn!("the compiled image is not cached: {reason}");
+                    let blank = Blank::in_memory().map_err(no_room)?;
+                    let blank = compile_into(child, code, source, blank).await;
+                    return self.finish(tier, source, blank.map_err(broken)?);
+                }
+            }
         }
+        let (engine, bytes) = (tier.engine.clone(), source.bytes.clone());
+        let image = off_the_runtime(move || engine.precompile_component(&bytes))
+            .await?
+            .map_err(|error| LoadError::Invalid(error.root_cause().to_string()))?;
+        if self.keeps(code)
+            && let Ok(blank) = self.blank(code)
+            && blank.write(&image).is_ok()
+        {
+            return self.finish(tier, source, blank);
+        }
+        let component = tier.load_bytes(&image).map_err(not_loaded)?;
+        Image::link(&tier, component, source, None)
+    }
+
+    /// Maps a written image, and keeps it if its code is the best.
+    fn finish(&self, tier: Arc<Tier>, source: &Source, blank: Blank) -> Result<Image, LoadError> {
+        let stored = match &self.0.cache {
+            Some(cache) if self.keeps(tier.code) => cache
+                .keep(blank, &source.digest, &tier.engine)
+                .map_err(no_room)?,
+            _ => blank.into_stored(),
+        };
+        let component = tier.load(&stored).map_err(not_loaded)?;
+        Image::link(&tier, component, source, Some(stored))
+    }
+
+    fn keeps(&self, code: Code) -> bool {
+        code == Code::Optimised && self.0.cache.is_some()
+    }
+
+    fn blank(&self, code: Code) -> Result<Blank, LoadError> {
+        if let Some(cache) = self.0.cache.as_ref().filter(|_| self.keeps(code)) {
+            match cache.blank() {
+                Ok(blank) => return Ok(blank),
+                Err(error) => tracing::warn!("the compiled image is not cached: {error}"),
+            }
+        }
+        Blank::in_memory().map_err(no_room)
+    }
+
+    /// Maps an image again.
+    pub(crate) async fn map(
+        &self,
+        stored: Arc<Stored>,
+        code: Code,
+        digest: String,
+        size: usize,
+    ) -> Result<Image, LoadError> {
+        let tier = self.tier(code)?;
+        off_the_runtime(move || {
+            let component = tier.load(&stored).map_err(not_loaded)?;
+            Image::linked(&tier, component, digest, size, Some(stored))
+        })
+        .await?
+    }
+
+    fn tier(&self, code: Code) -> Result<Arc<Tier>, LoadError> {
+        if code == Code::Optimised {
+            return Ok(self.0.optimised.clone());
+        }
+        let mut baseline = self
+            .0
+            .baseline
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(tier) = baseline.upgrade() {
+            return Ok(tier);
+        }
+        let tier = Arc::new(Tier::new(code).map_err(|error| LoadError::Compiler(error.to_string()))?);
+        self.0.ticker.add(tier.engine.weak());
+        *baseline = Arc::downgrade(&tier);
+        Ok(tier)
     }
 }
 
-impl Tier {
-    fn new(strategy: Strategy) -> Result<Self, EngineError> {
-        // Without pooling where the address space is too small for it (a container with a limit on virtual memory).
-        let engine = wasmtime::Engine::new(
-            config(strategy).allocation_strategy(InstanceAllocationStrategy::Pooling(pooling())),
-        )
-        .or_else(|_| wasmtime::Engine::new(&config(strategy)))
-        .map_err(setup)?;
-        let mut linker = Linker::new(&engine);
-        wasmtime_wasi::p2::add_to_linker_async(&mut linker).map_err(setup)?;
-        v1::log::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut HostState| state)
-            .map_err(setup)?;
-        v1::config::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut HostState| state)
-            .map_err(setup)?;
-        v1::types::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut HostState| state)
-            .map_err(setup)?;
-        v1::cluster::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut HostState| state)
-            .map_err(setup)?;
-        Ok(Self { engine, linker })
+impl Code {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Optimised => "optimised",
+        }
     }
 
-    fn link(
-        &self,
-        component: Component,
-        digest: String,
-        size: usize,
-        code: Code,
-    ) -> Result<Image, LoadError> {
-        check_contract(&self.engine, &component)?;
-        let pre = self
-            .linker
-            .instantiate_pre(&component)
-            .map_err(|error| LoadError::Import(chain(&error)))?;
-        let pre = v1::PluginPre::new(pre).map_err(|error| LoadError::OtherContract {
-            found: chain(&error),
-        })?;
-        Ok(Image {
-            pre,
-            digest,
-            size,
-            code,
-        })
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        [Self::Baseline, Self::Optimised]
+            .into_iter()
+            .find(|code| code.name() == name)
     }
 }
 
 impl Image {
+    fn link(
+        tier: &Arc<Tier>,
+        component: Component,
+        source: &Source,
+        stored: Option<Stored>,
+    ) -> Result<Self, LoadError> {
+        let (digest, size) = (source.digest.clone(), source.bytes.len());
+        Self::linked(tier, component, digest, size, stored.map(Arc::new))
+    }
+
+    fn linked(
+        tier: &Arc<Tier>,
+        component: Component,
+        digest: String,
+        size: usize,
+        stored: Option<Arc<Stored>>,
+    ) -> Result<Self, LoadError> {
+        Ok(Self {
+            pre: tier.link(&component)?,
+            digest,
+            size,
+            code: tier.code,
+            stored,
+            _tier: tier.clone(),
+        })
+    }
+
     /// The interfaces that it imports, by name.
     pub fn imports(&self) -> Vec<String> {
         let component = self.pre.instance_pre().component();
@@ -217,34 +306,25 @@ impl Image {
     }
 }
 
-fn config(strategy: Strategy) -> Config {
-    let mut config = Config::new();
-    config.strategy(strategy);
-    config.epoch_interruption(true);
-    // Frames for the log are not worth unwinding at each trap: a panic's text is in the captured output.
-    config.wasm_backtrace_max_frames(None);
-    config.generate_address_map(false);
-    config
+/// Lets a child write an image. Gives the file back.
+async fn compile_into(
+    child: &crate::compiler::Child,
+    code: Code,
+    source: &Source,
+    blank: Blank,
+) -> Result<Blank, Failure> {
+    let file = blank.file().try_clone().map_err(Failure::Start)?;
+    child.compile(code, &source.bytes, file).await?;
+    Ok(blank)
 }
 
-/// Slots are address space, not memory. Resetting one by copying what was touched instead of by unmapping is what lets fresh instances scale to several threads
-/// (measured: 17,300 instances a second without, 32,100 with, and twice that on two threads).
-fn pooling() -> PoolingAllocationConfig {
-    let mut pooling = PoolingAllocationConfig::default();
-    pooling
-        .linear_memory_keep_resident(1 << 20)
-        .table_keep_resident(64 << 10)
-        .pagemap_scan(Enabled::Auto)
-        .total_core_instances(SLOTS * 8)
-        .total_component_instances(SLOTS)
-        .total_memories(SLOTS)
-        .total_tables(SLOTS * 2)
-        .total_stacks(SLOTS);
-    pooling
+async fn off_the_runtime<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, LoadError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| LoadError::Compiler(error.to_string()))
 }
-
-/// Instances of the process: more than the 1,024 workers that one controller may have. The largest guest that was seen has 14 core instances, a usual one 3.
-pub(crate) const SLOTS: u32 = 2048;
 
 fn check_header(bytes: &[u8], limit: u64) -> Result<(), LoadError> {
     const COMPONENT: [u8; 4] = [0x0d, 0, 1, 0];
@@ -268,44 +348,18 @@ fn check_header(bytes: &[u8], limit: u64) -> Result<(), LoadError> {
     }
 }
 
-/// Does it export this contract? Wasmtime's own error would not say which version was found.
-fn check_contract(engine: &wasmtime::Engine, component: &Component) -> Result<(), LoadError> {
-    let (_, version) = crate::CONTRACT.split_once('@').unwrap_or_default();
-    let major = version.split('.').next().unwrap_or_default();
-    let mut exports = Vec::new();
-    for (name, _) in component.component_type().exports(engine) {
-        match name.split_once('@') {
-            Some((v1::CONTROLLER, found)) if found.split('.').next() == Some(major) => {
-                return Ok(());
-            }
-            _ => exports.push(name.to_owned()),
-        }
-    }
-    let found = if exports.is_empty() {
-        "it exports nothing".to_owned()
-    } else {
-        format!("it exports {}", exports.join(", "))
-    };
-    Err(LoadError::OtherContract { found })
+fn no_room(error: std::io::Error) -> LoadError {
+    LoadError::Compiler(format!("there is no room for the image: {error}"))
 }
 
-fn digest(bytes: &[u8]) -> String {
-    hex::encode(Sha256::digest(bytes))
+fn not_loaded(error: wasmtime::Error) -> LoadError {
+    LoadError::Compiler(format!("its image cannot be loaded: {}", chain(&error)))
 }
 
-fn invalid(error: wasmtime::Error) -> LoadError {
-    LoadError::Invalid(error.root_cause().to_string())
-}
-
-fn setup(error: wasmtime::Error) -> EngineError {
-    EngineError::Setup(chain(&error))
-}
-
-/// All causes in one line. Not `{:?}`, which adds a backtrace of the host.
-fn chain(error: &wasmtime::Error) -> String {
-    error
-        .chain()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(": ")
+fn broken(failure: Failure) -> LoadError {
+    LoadError::Compiler(match failure {
+        Failure::Start(error) => error.to_string(),
+        Failure::Refused(reason) => return LoadError::Invalid(reason),
+        Failure::Unwritten(reason) | Failure::Broke(reason) => reason,
+    })
 }

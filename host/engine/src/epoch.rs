@@ -3,7 +3,7 @@
 //! A tick is not a deadline: at each tick a guest yields its thread to others, and its store compares the time with its own deadline. Missed ticks are
 //! skipped, never made up for in a burst, which would be of no harm here but is of no use either.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -23,6 +23,7 @@ pub(crate) struct Ticker {
 }
 
 struct Shared {
+    engines: Mutex<Vec<EngineWeak>>,
     active: AtomicUsize,
     parked: AtomicBool,
     stop: AtomicBool,
@@ -32,20 +33,28 @@ struct Shared {
 pub(crate) struct Active<'a>(&'a Ticker);
 
 impl Ticker {
-    pub(crate) fn start(engines: Vec<EngineWeak>) -> std::io::Result<Self> {
+    pub(crate) fn start(engine: EngineWeak) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
+            engines: Mutex::new(vec![engine]),
             active: AtomicUsize::new(0),
             parked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
         let handle = thread::Builder::new().name("vmhost-epoch".into()).spawn({
             let shared = shared.clone();
-            move || tick(&shared, &engines)
+            move || tick(&shared)
         })?;
         Ok(Self {
             shared,
             thread: handle.thread().clone(),
         })
+    }
+
+    /// One more engine to tick, for as long as it lives.
+    pub(crate) fn add(&self, engine: EngineWeak) {
+        let mut engines = self.shared.engines();
+        engines.retain(|engine| engine.upgrade().is_some());
+        engines.push(engine);
     }
 
     /// Keeps the ticker going until the guard drops.
@@ -56,6 +65,12 @@ impl Ticker {
             self.thread.unpark();
         }
         Active(self)
+    }
+}
+
+impl Shared {
+    fn engines(&self) -> std::sync::MutexGuard<'_, Vec<EngineWeak>> {
+        self.engines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -72,7 +87,7 @@ impl Drop for Ticker {
     }
 }
 
-fn tick(shared: &Shared, engines: &[EngineWeak]) {
+fn tick(shared: &Shared) {
     let mut quiet = 0;
     while !shared.stop.load(Ordering::SeqCst) {
         if shared.active.load(Ordering::SeqCst) > 0 {
@@ -89,10 +104,8 @@ fn tick(shared: &Shared, engines: &[EngineWeak]) {
             quiet = 0;
         }
         thread::sleep(TICK);
-        for engine in engines {
-            if let Some(engine) = engine.upgrade() {
-                engine.increment_epoch();
-            }
+        for engine in shared.engines().iter().filter_map(EngineWeak::upgrade) {
+            engine.increment_epoch();
         }
     }
 }

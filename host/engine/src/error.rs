@@ -29,6 +29,9 @@ pub enum LoadError {
     /// Truncated, invalid, or with a feature that is switched off.
     #[error("the component is damaged or not valid: {0}")]
     Invalid(String),
+    /// The compiler gave up: too much memory or time, a bug of its own, a full disk. Perhaps not the author's fault.
+    #[error("the component cannot be compiled: {0}")]
+    Compiler(String),
     /// Exports another contract, or none.
     #[error("the component does not export {}: {found}", crate::CONTRACT)]
     OtherContract {

@@ -19,6 +19,7 @@ pub(crate) struct Instance {
     plugin: v1::Plugin,
     /// Calls that it may still serve.
     pub(crate) calls_left: u32,
+    used: Instant,
 }
 
 impl Instance {
@@ -48,10 +49,16 @@ impl Instance {
                 store,
                 plugin,
                 calls_left: limits.reuse.max(1),
+                used: Instant::now(),
             }),
             Some(Err(error)) => Err(call_error(&error, limits.call_timeout, &printed())),
             None => Err(CallError::Deadline(limits.call_timeout)),
         }
+    }
+
+    /// When its last call began, or it was made.
+    pub(crate) fn used(&self) -> Instant {
+        self.used
     }
 
     /// Calls `describe`.
@@ -116,8 +123,9 @@ impl Instance {
     fn begin(&mut self, limits: &Limits, reader: Option<Arc<dyn ObjectReader>>) {
         self.calls_left = self.calls_left.saturating_sub(1);
         self.store.set_epoch_deadline(1);
+        self.used = Instant::now();
         let state = self.store.data_mut();
-        state.deadline = Instant::now() + limits.call_timeout;
+        state.deadline = self.used + limits.call_timeout;
         state.reader = reader;
         state.log_lines = LOG_LINES;
     }

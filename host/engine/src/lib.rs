@@ -7,12 +7,14 @@
 //! ```text
 //! bytes --compile--> image --instantiate--> instance --call--> outcome
 //!          |  .cwasm cache    (pool, reused)    ^
-//!          +-- Winch first, Cranelift behind    +-- deadline (epochs + time-out), memory limiter, copy limit, captured output
+//!          |  in a child                        +-- deadline (epochs + time-out), memory limiter, copy limit, captured output
+//!          +-- Winch first, Cranelift behind
 //! ```
 //! What is absent: a `Store<HostState>` that was not made by [`instance`]; a call without a deadline; an instance that is used again after an error.
 
 mod bindings;
 mod cache;
+mod compiler;
 mod engine;
 mod epoch;
 mod error;
@@ -21,8 +23,10 @@ mod instance;
 mod output;
 mod plugin;
 mod state;
+mod tier;
 
 pub use cache::CacheError;
+pub use compiler::{Child, Compiler, as_child};
 pub use engine::{Code, Engine, EngineConfig, EngineError, Image};
 pub use error::{CallError, LoadError};
 pub use plugin::{Inspection, InstanceStats, Plugin, Settings};

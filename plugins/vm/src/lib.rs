@@ -33,7 +33,8 @@ impl Spec {
     }
 }
 
-struct Vm;
+/// The policy.
+pub struct Vm;
 
 impl Policy for Vm {
     fn describe() -> Description {

@@ -1,0 +1,213 @@
+//! The engine against bare wasmtime with the same component, and against the same policy compiled into the process.
+//!
+//! `cargo bench -p vmhost-engine`, or with a component of one's own: `VMHOST_BENCH_COMPONENT=FILE`.
+
+mod bare;
+mod component;
+mod objects;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use criterion::{BatchSize, Criterion, Throughput};
+use tokio::runtime::{Builder, Runtime};
+use vmhost_core::{Limits, Outcome, Request};
+use vmhost_engine::{Compiler, Engine, EngineConfig, Image, Plugin};
+use vmhost_plugin::Policy;
+
+use crate::objects::{Case, Nothing};
+
+fn main() {
+    // A child of this very program compiles, as it does in the host.
+    if let Some(exit) = vmhost_engine::as_child(std::env::args_os()) {
+        std::process::exit(i32::from(exit != std::process::ExitCode::SUCCESS));
+    }
+    let bytes = component::bytes();
+    let mut criterion = Criterion::default().configure_from_args();
+    calls(&mut criterion, &bytes);
+    threads(&mut criterion, &bytes);
+    life(&mut criterion, &bytes);
+    compile(&mut criterion, &bytes);
+    criterion.final_summary();
+}
+
+fn runtime() -> Runtime {
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+fn engine(cache: Option<&std::path::Path>, compiler: Compiler) -> Engine {
+    let cache = cache.map(Into::into);
+    Engine::new(&EngineConfig { cache, compiler }).expect("an engine").0
+}
+
+async fn optimised(engine: &Engine, bytes: &[u8]) -> Image {
+    let limit = Limits::default().component;
+    engine.optimise(bytes.to_vec(), limit).await.expect("an image")
+}
+
+async fn plugin(engine: &Engine, bytes: &[u8], limits: Limits) -> Plugin {
+    let image = optimised(engine, bytes).await;
+    Plugin::load(engine, image, limits, &HashMap::new())
+        .await
+        .expect("a plugin")
+}
+
+fn often() -> Limits {
+    Limits {
+        reuse: u32::MAX,
+        ..Limits::default()
+    }
+}
+
+async fn call(plugin: &Plugin, request: &Request<'_>) -> Outcome {
+    plugin
+        .call(request, Arc::new(Nothing), || ())
+        .await
+        .expect("an outcome")
+}
+
+/// One turn on an instance that is there: by the engine, by bare wasmtime, natively.
+fn calls(criterion: &mut Criterion, bytes: &[u8]) {
+    let (runtime, engine) = (runtime(), engine(None, Compiler::Here));
+    let plugin = runtime.block_on(plugin(&engine, bytes, often()));
+    let mut group = criterion.benchmark_group("call");
+    for case in Case::all() {
+        group.throughput(Throughput::Elements(1));
+        group.bench_function(format!("engine/{}", case.name), |bencher| {
+            runtime.block_on(async {
+                let request = case.request();
+                bencher.iter(|| {
+                    futures_now(call(&plugin, &request))
+                });
+            });
+        });
+        for (name, epochs) in [("bare", false), ("bare-with-epochs", true)] {
+            let mut bare = bare::Bare::new(bytes, epochs);
+            group.bench_function(format!("{name}/{}", case.name), |bencher| {
+                bencher.iter(|| bare.call(case.name_of_object(), case.text.as_deref()));
+            });
+        }
+        group.bench_function(format!("native/{}", case.name), |bencher| {
+            bencher.iter_batched(
+                || case.native(),
+                |request| vm::Vm::reconcile(&request),
+                BatchSize::SmallInput,
+            );
+        });
+    }
+    group.finish();
+}
+
+/// A future that does not wait, polled where it stands: no runtime's cost is measured with it. One that waits after all (for a tick) is polled again.
+fn futures_now<F: Future>(future: F) -> F::Output {
+    let mut future = std::pin::pin!(future);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    loop {
+        if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+    }
+}
+
+/// The same call on one and on two threads at once: time for as many calls on each.
+fn threads(criterion: &mut Criterion, bytes: &[u8]) {
+    let (runtime, engine) = (runtime(), engine(None, Compiler::Here));
+    let plugin = Arc::new(runtime.block_on(plugin(&engine, bytes, often())));
+    let mut group = criterion.benchmark_group("threads");
+    group.sample_size(20);
+    for threads in [1_u64, 2] {
+        group.throughput(Throughput::Elements(threads));
+        group.bench_function(threads.to_string(), |bencher| {
+            bencher.iter_custom(|turns| {
+                runtime.block_on(async {
+                    let started = Instant::now();
+                    let tasks: Vec<_> = (0..threads)
+                        .map(|_| {
+                            let plugin = plugin.clone();
+                            tokio::spawn(async move {
+                                let case = Case::complete(512);
+                                let request = case.request();
+                                for _ in 0..turns {
+                                    call(&plugin, &request).await;
+                                }
+                            })
+                        })
+                        .collect();
+                    for task in tasks {
+                        task.await.expect("it does not panic");
+                    }
+                    started.elapsed()
+                })
+            });
+        });
+    }
+    group.finish();
+}
+
+/// Making an instance, and loading an image that lies in the cache.
+fn life(criterion: &mut Criterion, bytes: &[u8]) {
+    let runtime = runtime();
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = engine(Some(folder.path()), Compiler::Here);
+    let fresh = Limits {
+        reuse: 1,
+        ..Limits::default()
+    };
+    let plugin = runtime.block_on(plugin(&engine, bytes, fresh));
+    let case = Case::complete(512);
+    let mut group = criterion.benchmark_group("life");
+    group.bench_function("call-on-a-fresh-instance", |bencher| {
+        runtime.block_on(async {
+            bencher.iter(|| futures_now(call(&plugin, &case.request())));
+        });
+    });
+    group.bench_function("load-from-cache-and-describe", |bencher| {
+        bencher.iter(|| runtime.block_on(self::plugin(&engine, bytes, fresh_again())));
+    });
+    group.bench_function("first-call-of-an-unloaded-plugin", |bencher| {
+        bencher.iter_custom(|turns| {
+            let mut all = Duration::ZERO;
+            for _ in 0..turns {
+                plugin.rest(Instant::now());
+                let started = Instant::now();
+                runtime.block_on(call(&plugin, &case.request()));
+                all += started.elapsed();
+            }
+            all
+        });
+    });
+    group.finish();
+}
+
+fn fresh_again() -> Limits {
+    Limits::default()
+}
+
+/// From bytes to an image, in this process and in a child.
+fn compile(criterion: &mut Criterion, bytes: &[u8]) {
+    let runtime = runtime();
+    let mut group = criterion.benchmark_group("compile");
+    group.sample_size(10);
+    for (name, compiler) in [("here", Compiler::Here), ("child", Compiler::child())] {
+        let engine = engine(None, compiler);
+        let limit = Limits::default().component;
+        group.bench_function(format!("{name}/baseline"), |bencher| {
+            bencher.iter(|| {
+                let image = runtime.block_on(engine.compile(bytes.to_vec(), limit));
+                image.expect("an image")
+            });
+        });
+        group.bench_function(format!("{name}/optimised"), |bencher| {
+            bencher.iter(|| {
+                let image = runtime.block_on(engine.optimise(bytes.to_vec(), limit));
+                image.expect("an image")
+            });
+        });
+    }
+    group.finish();
+}

@@ -1,0 +1,155 @@
+//! One wasmtime engine with its linker: how a compiled component is loaded and linked, and how many instances may live.
+
+use wasmtime::component::{Component, HasSelf, Linker};
+use wasmtime::{Config, Enabled, InstanceAllocationStrategy, PoolingAllocationConfig, Strategy};
+
+use crate::bindings::v1;
+use crate::cache::Stored;
+use crate::engine::{Code, EngineError};
+use crate::error::LoadError;
+use crate::state::HostState;
+
+/// An engine and what its guests may import.
+pub(crate) struct Tier {
+    pub(crate) code: Code,
+    pub(crate) engine: wasmtime::Engine,
+    linker: Linker<HostState>,
+}
+
+impl Tier {
+    pub(crate) fn new(code: Code) -> Result<Self, EngineError> {
+        // Without pooling where the address space is too small for it (a container with a limit on virtual memory).
+        let engine = wasmtime::Engine::new(
+            config(code).allocation_strategy(InstanceAllocationStrategy::Pooling(pooling())),
+        )
+        .or_else(|_| wasmtime::Engine::new(&config(code)))
+        .map_err(setup)?;
+        let mut linker = Linker::new(&engine);
+        wasmtime_wasi::p2::add_to_linker_async(&mut linker).map_err(setup)?;
+        v1::log::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut HostState| state)
+            .map_err(setup)?;
+        v1::config::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut HostState| state)
+            .map_err(setup)?;
+        v1::types::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut HostState| state)
+            .map_err(setup)?;
+        v1::cluster::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut HostState| state)
+            .map_err(setup)?;
+        Ok(Self {
+            code,
+            engine,
+            linker,
+        })
+    }
+
+    /// Maps an image: its pages are shared with the page cache, and read when they are needed.
+    pub(crate) fn load(&self, stored: &Stored) -> wasmtime::Result<Component> {
+        let path = stored.path();
+        #[allow(
+            unsafe_code,
+            reason = "the file was written by this user's vmhost: `Cache::open` refuses folders that others can write to, and one in memory has no name"
+        )]
+        let mapped = unsafe { Component::deserialize_file(&self.engine, &path) };
+        // A file system from which no code may be run.
+        mapped.or_else(|error| match std::fs::read(path) {
+            Ok(image) => self.load_bytes(&image),
+            Err(_) => Err(error),
+        })
+    }
+
+    /// Loads a copy of an image.
+    pub(crate) fn load_bytes(&self, image: &[u8]) -> wasmtime::Result<Component> {
+        #[allow(
+            unsafe_code,
+            reason = "the bytes come from this process's or its child's compiler, or from a file as above"
+        )]
+        unsafe {
+            Component::deserialize(&self.engine, image)
+        }
+    }
+
+    /// Resolves every import.
+    pub(crate) fn link(
+        &self,
+        component: &Component,
+    ) -> Result<v1::PluginPre<HostState>, LoadError> {
+        check_contract(&self.engine, component)?;
+        let pre = self
+            .linker
+            .instantiate_pre(component)
+            .map_err(|error| LoadError::Import(chain(&error)))?;
+        v1::PluginPre::new(pre).map_err(|error| LoadError::OtherContract {
+            found: chain(&error),
+        })
+    }
+}
+
+/// An engine that makes images for the tier of this code, and runs none.
+pub(crate) fn compiling_engine(code: Code) -> wasmtime::Result<wasmtime::Engine> {
+    wasmtime::Engine::new(&config(code))
+}
+
+fn config(code: Code) -> Config {
+    let mut config = Config::new();
+    config.strategy(match code {
+        Code::Baseline => Strategy::Winch,
+        Code::Optimised => Strategy::Cranelift,
+    });
+    config.epoch_interruption(true);
+    // Frames for the log are not worth unwinding at each trap: a panic's text is in the captured output.
+    config.wasm_backtrace_max_frames(None);
+    config.generate_address_map(false);
+    config
+}
+
+/// Slots are address space, not memory. Resetting one by copying what was touched instead of by unmapping is what lets fresh instances scale to several threads
+/// (measured: 17,300 instances a second without, 32,100 with, and twice that on two threads).
+fn pooling() -> PoolingAllocationConfig {
+    let mut pooling = PoolingAllocationConfig::default();
+    pooling
+        .linear_memory_keep_resident(1 << 20)
+        .table_keep_resident(64 << 10)
+        .pagemap_scan(Enabled::Auto)
+        .total_core_instances(SLOTS * 8)
+        .total_component_instances(SLOTS)
+        .total_memories(SLOTS)
+        .total_tables(SLOTS * 2)
+        .total_stacks(SLOTS);
+    pooling
+}
+
+/// Instances of the process: more than the 1,024 workers that one controller may have. The largest guest that was seen has 14 core instances, a usual one 3.
+pub(crate) const SLOTS: u32 = 2048;
+
+/// Does it export this contract? Wasmtime's own error would not say which version was found.
+fn check_contract(engine: &wasmtime::Engine, component: &Component) -> Result<(), LoadError> {
+    let (_, version) = crate::CONTRACT.split_once('@').unwrap_or_default();
+    let major = version.split('.').next().unwrap_or_default();
+    let mut exports = Vec::new();
+    for (name, _) in component.component_type().exports(engine) {
+        match name.split_once('@') {
+            Some((v1::CONTROLLER, found)) if found.split('.').next() == Some(major) => {
+                return Ok(());
+            }
+            _ => exports.push(name.to_owned()),
+        }
+    }
+    let found = if exports.is_empty() {
+        "it exports nothing".to_owned()
+    } else {
+        format!("it exports {}", exports.join(", "))
+    };
+    Err(LoadError::OtherContract { found })
+}
+
+fn setup(error: wasmtime::Error) -> EngineError {
+    EngineError::Setup(chain(&error))
+}
+
+/// All causes in one line. Not `{:?}`, which adds a backtrace of the host.
+pub(crate) fn chain(error: &wasmtime::Error) -> String {
+    error
+        .chain()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}
