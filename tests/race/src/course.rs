@@ -153,11 +153,11 @@ impl Course<'_> {
         self.field.end_watches(&format!("race {}", fastrand::u64(..))).await?;
         // An object made earlier might still come by the old watch.
         follower.more_watches(watches).await?;
-        let name = "made-while-nobody-watched";
-        self.field.create_one(name, 512, "creating").await?;
-        let seen = follower.one(name).await;
+        let name = format!("made-while-nobody-watched-{}", fastrand::u32(..));
+        self.field.create_one(&name, 512, "creating").await?;
+        let seen = follower.one(&name).await;
         let cpu = run.quiet().await? - before;
-        self.field.delete(name).await?;
+        self.field.delete(&name).await?;
         let seen = seen.context("after a relist")? - start;
         sheet.put("cut to first write", Unit::Ms, millis(seen));
         sheet.put("CPU until it rests", Unit::Ms, cpu * 1e3);

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use futures_util::{StreamExt, TryStreamExt};
@@ -12,7 +13,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use crate::real::{ADMIN, Options, RealServer};
-use crate::wait::eventually;
+use crate::wait::{eventually, eventually_within};
 use crate::{assets, kubeconfig};
 
 /// All objects lie here.
@@ -22,6 +23,9 @@ const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const CRD_NAME: &str = "virtualmachines.cloud.waibizi.com";
 /// Requests in flight when many objects are made: as fast as the server can.
 const AT_ONCE: usize = 16;
+
+/// 20,000 objects, and as many Events, take a busy server a while.
+const EMPTY: Duration = Duration::from_secs(300);
 
 /// The API server and a client for it.
 pub struct Field {
@@ -91,7 +95,7 @@ impl Field {
     pub async fn empty(&self) -> Result<()> {
         let events = format!("/api/v1/namespaces/{NAMESPACE}/events");
         for path in [path(), events] {
-            eventually("the field is empty", async || {
+            eventually_within(EMPTY, "the field is empty", async || {
                 self.call(Method::DELETE, &path, "", Vec::new()).await?;
                 let list = format!("{path}?limit=1");
                 let list = self.call(Method::GET, &list, "", Vec::new()).await?;

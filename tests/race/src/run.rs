@@ -104,7 +104,11 @@ fn listen(
         for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
             let at = Instant::now();
             if String::from_utf8_lossy(&line).contains(mark) {
-                synced.send_if_modified(|first| first.replace(first.unwrap_or(at)).is_none());
+                synced.send_if_modified(|first| {
+                    let is_first = first.is_none();
+                    first.get_or_insert(at);
+                    is_first
+                });
             }
             if let Ok(mut log) = log.lock() {
                 let _ = log.write_all(&[&line[..], b"\n"].concat());

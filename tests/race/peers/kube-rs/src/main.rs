@@ -10,7 +10,7 @@ use kube::runtime::watcher;
 use kube::{Client, CustomResource, ResourceExt};
 use serde::{Deserialize, Serialize};
 
-#[derive(CustomResource, Clone, Debug, Serialize, Deserialize)]
+#[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize)]
 #[kube(
     group = "cloud.waibizi.com",
     version = "v1",
@@ -27,19 +27,6 @@ struct Spec {
     memory: i64,
     disk: i64,
     status: String,
-}
-
-impl Default for Spec {
-    fn default() -> Self {
-        Spec {
-            uuid: String::new(),
-            name: String::new(),
-            image: String::new(),
-            memory: 0,
-            disk: 0,
-            status: String::new(),
-        }
-    }
 }
 
 async fn reconcile(vm: Arc<VirtualMachine>, api: Arc<Api<VirtualMachine>>) -> kube::Result<Action> {
