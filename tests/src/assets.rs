@@ -15,7 +15,6 @@ use anyhow::{Context, Result, bail, ensure};
 
 /// The module that builds both; its `go.mod` is the one place that names the versions.
 const GO_MOD: &str = include_str!("../kube-apiserver/go.mod");
-const GO_MODULE_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/kube-apiserver");
 
 /// Both binaries, present on disk.
 #[derive(Clone, Debug)]
@@ -103,6 +102,7 @@ fn build(go: &Path, folder: &Path, version: &str) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     let lock = File::create(folder.join(".lock")).context("making the lock file of the build")?;
     lock.lock().context("waiting for the lock of the build")?;
+    let module = go_module()?;
     let package = "k8s.io/component-base/version";
     let (major, minor) = major_minor(version)?;
     let flags = format!(
@@ -121,7 +121,7 @@ fn build(go: &Path, folder: &Path, version: &str) -> Result<()> {
         );
         let unfinished = folder.join(format!(".{name}.unfinished"));
         let status = Command::new(go)
-            .current_dir(GO_MODULE_DIR)
+            .current_dir(&module)
             .args([
                 "build",
                 "-trimpath",
@@ -144,6 +144,15 @@ fn build(go: &Path, folder: &Path, version: &str) -> Result<()> {
             .with_context(|| format!("putting {} in place", target.display()))?;
     }
     Ok(())
+}
+
+/// The folder of `GO_MOD`. Looked for upwards, since the race takes this file into a package of its own.
+fn go_module() -> Result<PathBuf> {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .map(|folder| folder.join("tests/kube-apiserver"))
+        .find(|folder| folder.join("go.mod").is_file())
+        .context("the sources of the kube-apiserver's build are gone")
 }
 
 fn major_minor(version: &str) -> Result<(&str, &str)> {

@@ -1,0 +1,230 @@
+//! Builds every entrant, each with its own tools, outside of the checkout. What cannot be built for want of a tool is
+//! left out, with a line that says so; vmhost cannot be left out unless it is not asked for.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::args::{Args, Name};
+use crate::entrant::{ALL, Entrant};
+use crate::machine::first_line;
+
+const HERE: &str = env!("CARGO_MANIFEST_DIR");
+/// The mark in the guest; the letter after it says which fields are kept.
+const MARK: &[u8] = b"VMHOST-RACE-FIELDS-";
+
+/// Builds all that were asked for. `say` tells what is left out.
+pub fn all(args: &Args, say: impl Fn(&str)) -> Result<Vec<Entrant>> {
+    let mut maker = Maker {
+        root: Path::new(HERE).join("../..").canonicalize()?,
+        cache: cache()?,
+        vmhost: args.vmhost.clone(),
+        vmhost_version: None,
+    };
+    let mut entrants = Vec::new();
+    for name in ALL.into_iter().filter(|name| args.runs(*name)) {
+        say(&format!("building {}", name.title()));
+        match maker.make(name) {
+            Ok(entrant) => entrants.push(entrant),
+            Err(error) if maker.must(name) => return Err(error),
+            Err(error) => say(&format!("skipped {}: {error:#}", name.title())),
+        }
+    }
+    ensure!(!entrants.is_empty(), "nobody is left to race");
+    Ok(entrants)
+}
+
+/// `$XDG_CACHE_HOME/vmhost/race`.
+pub fn cache() -> Result<PathBuf> {
+    let given = env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
+    let base = match given {
+        Some(folder) => PathBuf::from(folder),
+        None => PathBuf::from(env::var_os("HOME").context("HOME is not set")?).join(".cache"),
+    };
+    let folder = base.join("vmhost/race");
+    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    Ok(folder)
+}
+
+struct Maker {
+    root: PathBuf,
+    cache: PathBuf,
+    vmhost: Option<PathBuf>,
+    vmhost_version: Option<String>,
+}
+
+impl Maker {
+    fn must(&self, name: Name) -> bool {
+        matches!(name, Name::Vmhost | Name::VmhostWhole | Name::VmhostEvents)
+    }
+
+    fn make(&mut self, name: Name) -> Result<Entrant> {
+        match name {
+            Name::ClientGo => self.go(name, "client-go", "k8s.io/client-go"),
+            Name::ControllerRuntime => {
+                let module = "sigs.k8s.io/controller-runtime";
+                self.go(name, "controller-runtime", module)
+            }
+            Name::KubeRs => self.rust(name, "race-kube-rs"),
+            Name::Floor => self.rust(name, "race-floor"),
+            Name::Vmhost => self.vmhost(name, "tests/race/guest", Some(b'w')),
+            Name::VmhostWhole => self.vmhost(name, "tests/race/guest", Some(b'a')),
+            Name::VmhostEvents => self.vmhost(name, "plugins/vm", None),
+        }
+    }
+
+    fn go(&self, name: Name, folder: &str, module: &str) -> Result<Entrant> {
+        let source = Path::new(HERE).join("peers").join(folder);
+        let program = self.cache.join(folder);
+        let mut build = Command::new("go");
+        build
+            .current_dir(&source)
+            .args(["build", "-trimpath", "-buildvcs=false", "-o"])
+            .arg(&program)
+            .arg(".");
+        run(&mut build)?;
+        let version = line_after(&source.join("go.mod"), &format!("{module} "))?;
+        Ok(Entrant {
+            name,
+            version: format!("{module} {version}"),
+            program,
+            plugin: None,
+        })
+    }
+
+    fn rust(&self, name: Name, package: &str) -> Result<Entrant> {
+        let source = Path::new(HERE).join("peers");
+        let target = self.cache.join("peers");
+        let mut build = cargo();
+        build
+            .current_dir(&source)
+            .args([
+                "build",
+                "--release",
+                "--locked",
+                "--quiet",
+                "--package",
+                package,
+            ])
+            .arg("--target-dir")
+            .arg(&target);
+        run(&mut build)?;
+        let version = line_after(&source.join("Cargo.lock"), "name = \"kube\"\nversion = ")?;
+        Ok(Entrant {
+            name,
+            version: format!("kube {}", version.trim_matches('"')),
+            program: target.join("release").join(package),
+            plugin: None,
+        })
+    }
+
+    fn vmhost(&mut self, name: Name, folder: &str, fields: Option<u8>) -> Result<Entrant> {
+        let program = self.host()?;
+        let target = target()?;
+        let out = self.cache.join(format!("{}.wasm", file(name)));
+        let mut build = Command::new(&program);
+        build
+            .arg("build")
+            .arg(self.root.join(folder))
+            .arg("--out")
+            .arg(&out)
+            .env("CARGO_TARGET_DIR", target)
+            .stdout(Stdio::null());
+        run(&mut build)?;
+        if let Some(fields) = fields {
+            let mut bytes = fs::read(&out).with_context(|| format!("reading {}", out.display()))?;
+            let mut places = bytes.windows(MARK.len());
+            let at = places.position(|window| window == MARK);
+            let at = at.context("the guest lost its mark")? + MARK.len();
+            bytes[at] = fields;
+            fs::write(&out, bytes).with_context(|| format!("writing {}", out.display()))?;
+        }
+        let version = match &self.vmhost_version {
+            Some(version) => version.clone(),
+            None => self.version(&program),
+        };
+        Ok(Entrant {
+            name,
+            version,
+            program,
+            plugin: Some((out, self.cache.join("components"))),
+        })
+    }
+
+    /// The shipped binary, as `cargo build --release` makes it.
+    fn host(&mut self) -> Result<PathBuf> {
+        if let Some(path) = &self.vmhost {
+            let path = path.canonicalize();
+            return path.context("--vmhost names no file");
+        }
+        let target = target()?;
+        let mut build = cargo();
+        build
+            .current_dir(&self.root)
+            .args(["build", "--release", "--locked", "--package", "vmhost"])
+            .arg("--target-dir")
+            .arg(&target);
+        run(&mut build)?;
+        let path = target.join("release/vmhost");
+        self.vmhost = Some(path.clone());
+        Ok(path)
+    }
+
+    fn version(&mut self, program: &Path) -> String {
+        let said = first_line(&program.to_string_lossy(), &["--version"]);
+        let root = self.root.to_string_lossy();
+        let commit = first_line("git", &["-C", &root, "describe", "--always", "--dirty"]);
+        let version = format!("{said}, {commit}");
+        self.vmhost_version = Some(version.clone());
+        version
+    }
+}
+
+fn file(name: Name) -> &'static str {
+    match name {
+        Name::VmhostWhole => "race-whole",
+        Name::VmhostEvents => "vm",
+        _ => "race",
+    }
+}
+
+/// Where this runner was built: what is built for vmhost is shared with what its user builds.
+fn target() -> Result<PathBuf> {
+    let own = env::current_exe().context("finding this program")?;
+    let folder = own
+        .ancestors()
+        .nth(2)
+        .context("this program lies nowhere")?;
+    Ok(folder.to_owned())
+}
+
+fn cargo() -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What is meant for this build must not reach the others.
+    cargo
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env_remove("RUSTFLAGS");
+    cargo
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let status = command.stdin(Stdio::null()).status();
+    let status = status.with_context(|| format!("there is no {program}"))?;
+    if !status.success() {
+        bail!("{program} failed ({status}); its messages are above");
+    }
+    Ok(())
+}
+
+/// The rest of the line after this text.
+fn line_after(file: &Path, text: &str) -> Result<String> {
+    let all = fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
+    let rest = all.split_once(text).map(|(_, rest)| rest);
+    let line = rest.and_then(|rest| rest.lines().next());
+    let line = line.with_context(|| format!("{} does not name {text}", file.display()))?;
+    Ok(line.trim().to_owned())
+}

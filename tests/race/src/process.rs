@@ -1,0 +1,94 @@
+//! What a process has cost, as the kernel counts it.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+/// `USER_HZ`, which Linux promises to user space on every architecture that matters here.
+const TICKS_A_SECOND: f64 = 100.0;
+/// An entrant that has not burnt a tick for so long has nothing to do.
+const QUIET: Duration = Duration::from_millis(600);
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(100);
+/// One that never rests is measured as it is.
+const RESTLESS: Duration = Duration::from_secs(20);
+
+/// Memory, in MiB.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    /// VmRSS.
+    pub resident: f64,
+    /// VmHWM: the highest it has been.
+    pub peak: f64,
+    /// RssAnon: what it has allocated.
+    pub anonymous: f64,
+    /// Pss: with shared pages counted in part. None where it may not be read.
+    pub proportional: Option<f64>,
+}
+
+/// Seconds of CPU, user and system, of the process and of its children that have ended.
+pub fn cpu(id: u32) -> Result<f64> {
+    let text = read(id, "stat")?;
+    // The command's name, in parentheses, may hold blanks.
+    let (_, fields) = text.rsplit_once(')').context("stat has no command")?;
+    // From `state`, field 3: utime is 14, stime 15, cutime 16, cstime 17.
+    let ticks: Vec<f64> = fields
+        .split_whitespace()
+        .skip(11)
+        .take(4)
+        .filter_map(|field| field.parse().ok())
+        .collect();
+    anyhow::ensure!(ticks.len() == 4, "stat of {id} is not as expected");
+    Ok(ticks.iter().sum::<f64>() / TICKS_A_SECOND)
+}
+
+/// Memory now.
+pub fn memory(id: u32) -> Result<Memory> {
+    let status = read(id, "status")?;
+    let of = |name: &str| kilobytes(&status, name).with_context(|| format!("no {name} of {id}"));
+    let rollup = read(id, "smaps_rollup").ok();
+    Ok(Memory {
+        resident: of("VmRSS:")?,
+        peak: of("VmHWM:")?,
+        anonymous: of("RssAnon:")?,
+        proportional: rollup.and_then(|text| kilobytes(&text, "Pss:")),
+    })
+}
+
+/// Waits until the process rests, and returns its CPU by then.
+pub async fn quiet(id: u32) -> Result<f64> {
+    let start = Instant::now();
+    let (mut last, mut since) = (cpu(id)?, start);
+    while since.elapsed() < QUIET && start.elapsed() < RESTLESS {
+        tokio::time::sleep(LOOK).await;
+        let now = cpu(id)?;
+        if now > last {
+            (last, since) = (now, Instant::now());
+        }
+    }
+    Ok(last)
+}
+
+fn read(id: u32, file: &str) -> Result<String> {
+    fs::read_to_string(format!("/proc/{id}/{file}")).with_context(|| format!("{file} of {id}"))
+}
+
+fn kilobytes(text: &str, name: &str) -> Option<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let number: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(number / 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_memory_and_time() {
+        let id = std::process::id();
+        let memory = memory(id).unwrap();
+        assert!(memory.peak >= memory.resident && memory.resident >= memory.anonymous);
+        assert!(cpu(id).unwrap() >= 0.0);
+    }
+}

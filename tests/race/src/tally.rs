@@ -1,0 +1,183 @@
+//! All values of a race, and what is said of them: the median, and from where to where they went.
+
+use serde::Serialize;
+
+use crate::args::{Name, Scenario};
+
+/// One value.
+#[derive(Clone, Debug, Serialize)]
+pub struct Value {
+    /// Of which scenario, as it is printed.
+    pub scenario: String,
+    /// Which measure.
+    pub measure: &'static str,
+    /// What it counts.
+    pub unit: Unit,
+    /// Whose.
+    pub entrant: &'static str,
+    /// In which round.
+    pub round: u32,
+    /// The value.
+    pub value: f64,
+}
+
+/// What a value counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Unit {
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+    /// Mebibytes.
+    Mib,
+    /// Percent of one core.
+    Percent,
+}
+
+impl Unit {
+    /// How it is printed.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Unit::Us => "µs",
+            Unit::Ms => "ms",
+            Unit::S => "s",
+            Unit::Mib => "MiB",
+            Unit::Percent => "%",
+        }
+    }
+}
+
+/// The middle and both ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The median.
+    pub median: f64,
+    /// The least.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+}
+
+/// All values.
+#[derive(Debug, Default, Serialize)]
+pub struct Tally {
+    values: Vec<Value>,
+}
+
+/// Where the values of one process go.
+pub struct Sheet<'a> {
+    tally: &'a mut Tally,
+    title: String,
+    name: Name,
+    round: u32,
+}
+
+impl Tally {
+    /// A sheet for one process.
+    pub fn sheet(&mut self, scenario: Scenario, quick: bool, name: Name, round: u32) -> Sheet<'_> {
+        Sheet {
+            tally: self,
+            title: scenario.title(quick),
+            name,
+            round,
+        }
+    }
+
+    /// The rows, in the order in which they were first measured.
+    pub fn rows(&self) -> Vec<(&str, &'static str, Unit)> {
+        let mut rows: Vec<(&str, &'static str, Unit)> = Vec::new();
+        for value in &self.values {
+            let row = (value.scenario.as_str(), value.measure, value.unit);
+            if !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+        // Scenarios that share a process are measured in turns.
+        let first = |scenario: &str| rows.iter().position(|row| row.0 == scenario);
+        let mut ordered = rows.clone();
+        ordered.sort_by_key(|row| first(row.0));
+        ordered
+    }
+
+    /// What an entrant reached in a row.
+    pub fn of(&self, scenario: &str, measure: &str, name: Name) -> Option<Spread> {
+        let values = self.values.iter().filter(|value| {
+            (value.scenario.as_str(), value.measure, value.entrant)
+                == (scenario, measure, name.title())
+        });
+        spread(values.map(|value| value.value).collect())
+    }
+}
+
+impl Sheet<'_> {
+    /// Another scenario of the same process.
+    pub fn turn(&mut self, scenario: Scenario, quick: bool) {
+        self.title = scenario.title(quick);
+    }
+
+    /// Writes a value down.
+    pub fn put(&mut self, measure: &'static str, unit: Unit, value: f64) {
+        self.tally.values.push(Value {
+            scenario: self.title.clone(),
+            measure,
+            unit,
+            entrant: self.name.title(),
+            round: self.round,
+            value,
+        });
+    }
+
+    /// Writes the middle and the far end of many times down, in milliseconds.
+    pub fn put_times(&mut self, mut times: Vec<f64>) {
+        times.sort_by(f64::total_cmp);
+        if let (Some(p50), Some(p99)) = (quantile(&times, 0.5), quantile(&times, 0.99)) {
+            self.put("create -> complete, p50", Unit::Ms, p50);
+            self.put("create -> complete, p99", Unit::Ms, p99);
+        }
+    }
+}
+
+/// Of sorted values: the nearest rank.
+fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
+    let rank = (q * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied()
+}
+
+fn spread(mut values: Vec<f64>) -> Option<Spread> {
+    values.sort_by(f64::total_cmp);
+    let (least, most) = (*values.first()?, *values.last()?);
+    let middle = values.len() / 2;
+    let median = match values.len() % 2 {
+        0 => (values[middle - 1] + values[middle]) / 2.0,
+        _ => values[middle],
+    };
+    Some(Spread {
+        median,
+        least,
+        most,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        let of = |values: &[f64]| spread(values.to_vec()).unwrap();
+        assert_eq!(of(&[3.0, 1.0, 2.0]).median, 2.0);
+        let four = of(&[4.0, 1.0, 2.0, 3.0]);
+        assert_eq!((four.median, four.least, four.most), (2.5, 1.0, 4.0));
+        assert_eq!(spread(Vec::new()), None);
+    }
+
+    #[test]
+    fn a_quantile_is_a_value_that_was_seen() {
+        let values: Vec<f64> = (1..=40).map(f64::from).collect();
+        assert_eq!(quantile(&values, 0.5), Some(20.0));
+        assert_eq!(quantile(&values, 0.99), Some(40.0));
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+}
