@@ -4,10 +4,10 @@
 //! Knows nothing of what a slot holds beside key, hash and chain.
 
 use crate::segments::Segments;
-use crate::slots::{NIL, Slots};
+use crate::slots::{Link, NIL, Slots};
 
 /// Buckets of an empty table.
-const MIN_BUCKETS: usize = 64;
+const MIN_BUCKETS: usize = 16;
 
 /// Buckets joined by one removal: joining begins when a quarter of them is in use, so that four keep pace with the keys.
 const JOINS: usize = 4;
@@ -47,11 +47,11 @@ impl Index {
     pub(crate) fn find<K: Eq>(&self, slots: &Slots<K>, hash: u32, key: &K) -> Option<u32> {
         let mut at = self.heads[self.bucket(hash)];
         while at != NIL {
-            let slot = &slots[at];
-            if slot.hash == hash && slot.key.as_ref() == Some(key) {
+            let link = slots.link(at);
+            if link.hash == hash && slots[at].key.as_ref() == Some(key) {
                 return Some(at);
             }
-            at = slot.chain;
+            at = link.chain;
         }
         None
     }
@@ -61,22 +61,22 @@ impl Index {
         if slots.live() as usize > self.heads.len() {
             self.split(slots);
         }
-        let bucket = self.bucket(slots[at].hash);
+        let bucket = self.bucket(slots.link(at).hash);
         self.link(slots, bucket, at);
     }
 
     /// Lets go of a slot that `slots` is about to free.
     pub(crate) fn remove<K>(&mut self, slots: &mut Slots<K>, at: u32) {
-        let bucket = self.bucket(slots[at].hash);
-        let next = slots[at].chain;
+        let &Link { hash, chain: next } = slots.link(at);
+        let bucket = self.bucket(hash);
         let mut before = self.heads[bucket];
         if before == at {
             self.heads[bucket] = next;
         } else {
-            while slots[before].chain != at {
-                before = slots[before].chain;
+            while slots.link(before).chain != at {
+                before = slots.link(before).chain;
             }
-            slots[before].chain = next;
+            slots.link_mut(before).chain = next;
         }
         for _ in 0..JOINS {
             if self.heads.len() <= MIN_BUCKETS || slots.live() as usize >= self.heads.len() / 4 {
@@ -87,7 +87,7 @@ impl Index {
     }
 
     fn link<K>(&mut self, slots: &mut Slots<K>, bucket: usize, at: u32) {
-        slots[at].chain = self.heads[bucket];
+        slots.link_mut(at).chain = self.heads[bucket];
         self.heads[bucket] = at;
     }
 
@@ -99,8 +99,8 @@ impl Index {
             self.mask = self.mask * 2 + 1;
         }
         while at != NIL {
-            let next = slots[at].chain;
-            let bucket = self.bucket(slots[at].hash);
+            let &Link { hash, chain: next } = slots.link(at);
+            let bucket = self.bucket(hash);
             self.link(slots, bucket, at);
             at = next;
         }
@@ -114,8 +114,8 @@ impl Index {
             self.mask /= 2;
         }
         while at != NIL {
-            let next = slots[at].chain;
-            let bucket = self.bucket(slots[at].hash);
+            let &Link { hash, chain: next } = slots.link(at);
+            let bucket = self.bucket(hash);
             self.link(slots, bucket, at);
             at = next;
         }

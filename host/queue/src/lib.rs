@@ -52,6 +52,7 @@ mod index;
 mod lease;
 mod limit;
 mod lists;
+mod lock;
 mod metrics;
 mod queue;
 mod rules;

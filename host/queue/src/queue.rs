@@ -12,7 +12,7 @@ use rustc_hash::FxBuildHasher;
 use crate::lease::Lease;
 use crate::limit::{BackOff, Bucket, nanos};
 use crate::metrics::{Metrics, NoMetrics, Stats};
-use crate::rules::Cause;
+use crate::rules::{Cause, Given};
 use crate::state::{Next, Phase, State};
 use crate::wait::Shared;
 
@@ -79,14 +79,19 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
         }
     }
 
-    fn add_for(&self, key: K, cause: Cause) {
-        let hash = hash(&key);
+    fn add_for(&self, key: impl Given<K>, cause: Cause) {
+        let hash = hash::<K>(key.key());
         self.shared.with(|state| state.add(hash, key, cause));
     }
 
     /// A fresh change: into the high lane. A key that waits in the low lane moves up. A pending delayed add of the key is
     /// replaced: the key runs now, but keeps its failures.
     pub fn add(&self, key: K) {
+        self.add_for(key, Cause::Fresh);
+    }
+
+    /// [`Queue::add`] of a key that the caller keeps: it is cloned only if the queue does not know it.
+    pub fn add_ref(&self, key: &K) {
         self.add_for(key, Cause::Fresh);
     }
 
@@ -143,12 +148,19 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
 
     /// The key is fine, or gone: its failures are dropped. A pending delayed add stays, as in client-go.
     pub fn forget(&self, key: &K) {
+        // What nearly every run ends with.
+        if self.shared.nothing_fails() {
+            return;
+        }
         let hash = hash(key);
         self.shared.with(|state| state.forget(hash, key));
     }
 
     /// Counted failures since the last [`Queue::forget`].
     pub fn num_requeues(&self, key: &K) -> u32 {
+        if self.shared.nothing_fails() {
+            return 0;
+        }
         let hash = hash(key);
         self.shared.with(|state| state.num_requeues(hash, key))
     }

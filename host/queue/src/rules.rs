@@ -21,16 +21,41 @@ pub(crate) enum Cause {
     Own,
 }
 
+/// A key as the caller has it: given away, or lent and cloned only if the queue has to keep it.
+pub(crate) trait Given<K> {
+    fn key(&self) -> &K;
+    fn keep(self) -> K;
+}
+
+impl<K> Given<K> for K {
+    fn key(&self) -> &K {
+        self
+    }
+    fn keep(self) -> K {
+        self
+    }
+}
+
+impl<K: Clone> Given<K> for &K {
+    fn key(&self) -> &K {
+        self
+    }
+    fn keep(self) -> K {
+        self.clone()
+    }
+}
+
 impl<K: Eq> State<K> {
-    fn entry(&mut self, hash: u32, key: K) -> u32 {
-        self.index.find(&self.slots, hash, &key).unwrap_or_else(|| {
-            let at = self.slots.insert(key, hash);
+    fn entry(&mut self, hash: u32, key: impl Given<K>) -> u32 {
+        let known = self.index.find(&self.slots, hash, key.key());
+        known.unwrap_or_else(|| {
+            let at = self.slots.insert(key.keep(), hash);
             self.index.insert(&mut self.slots, at);
             at
         })
     }
 
-    pub(crate) fn add(&mut self, hash: u32, key: K, cause: Cause) {
+    pub(crate) fn add(&mut self, hash: u32, key: impl Given<K>, cause: Cause) {
         if self.phase != Phase::Open {
             return;
         }

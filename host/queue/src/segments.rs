@@ -45,9 +45,20 @@ impl<T> Segments<T> {
         let value = block.pop();
         if block.is_empty() {
             self.blocks.pop();
+            shrink(&mut self.blocks);
+        } else if self.len < BLOCK {
+            shrink(block);
         }
         self.len -= 1;
         value
+    }
+}
+
+/// Gives back the room that three in four values left, in steps so large that each value pays for one move at most.
+#[inline]
+fn shrink<T>(values: &mut Vec<T>) {
+    if values.len() < values.capacity() / 4 && values.capacity() > 64 {
+        values.shrink_to(values.len() * 2);
     }
 }
 
@@ -89,5 +100,12 @@ mod tests {
             (segments.pop(), segments.len(), segments.blocks.len()),
             (None, 0, 0)
         );
+        for n in 0..100 * BLOCK {
+            segments.push(n);
+        }
+        while segments.len() > 1 {
+            segments.pop();
+        }
+        assert!(segments.blocks.capacity() + segments.blocks[0].capacity() <= 2 * 64);
     }
 }

@@ -14,6 +14,9 @@ pub(crate) const NIL: u32 = u32::MAX;
 /// Slots per chunk. A chunk (some 36 KiB) is the unit in which memory is taken and given back.
 const CHUNK: u32 = 512;
 
+/// Slots that a queue without keys may keep, to be ready for the next: some 2 KiB.
+const KEPT: usize = 32;
+
 /// Where a key is. It is in the list of that name, or in none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
@@ -25,14 +28,19 @@ pub(crate) enum Place {
     Running,
 }
 
-/// All that is known of one key.
+/// What the index reads of a slot. Apart from the rest, so that walking over other keys touches 8 bytes of each: with many
+/// keys, what an add costs is how much memory it touches.
+pub(crate) struct Link {
+    /// Low bits of the key's hash, so that nobody hashes it again.
+    pub(crate) hash: u32,
+    /// Next slot in the hash bucket; of a free slot, the next free slot of the chunk.
+    pub(crate) chain: u32,
+}
+
+/// All else that is known of one key.
 pub(crate) struct Slot<K> {
     /// `None` only in a free slot.
     pub(crate) key: Option<K>,
-    /// Low bits of the key's hash, so that nobody hashes it again.
-    pub(crate) hash: u32,
-    /// Next slot in the hash bucket; in a free slot, the next free slot of the chunk.
-    pub(crate) chain: u32,
     /// Neighbours in the list of `place`.
     pub(crate) prev: u32,
     /// See `prev`.
@@ -65,11 +73,9 @@ pub(crate) struct Slot<K> {
 }
 
 impl<K> Slot<K> {
-    fn free(chain: u32) -> Self {
+    fn new(key: K) -> Self {
         Self {
-            key: None,
-            hash: 0,
-            chain,
+            key: Some(key),
             prev: NIL,
             next: NIL,
             timer: NIL,
@@ -90,8 +96,10 @@ impl<K> Slot<K> {
 }
 
 struct Chunk<K> {
-    /// Grows to `CHUNK`; empty storage when no key lives here.
+    /// Up to `CHUNK`; empty storage when no key lives here. The first chunk grows as a plain vector: most queues are small.
     slots: Vec<Slot<K>>,
+    /// One for each of `slots`.
+    links: Vec<Link>,
     /// First free slot among `slots`, by its number.
     free: u32,
     live: u32,
@@ -141,6 +149,7 @@ impl<K> Slots<K> {
                 let number = self.chunks.len() as u32;
                 self.chunks.push(Chunk {
                     slots: Vec::new(),
+                    links: Vec::new(),
                     free: NIL,
                     live: 0,
                 });
@@ -153,21 +162,21 @@ impl<K> Slots<K> {
         if chunk.live == CHUNK {
             self.open.pop();
         }
+        let link = Link { hash, chain: NIL };
         if chunk.free != NIL {
             let at = chunk.free;
-            let slot = &mut chunk.slots[(at % CHUNK) as usize];
-            chunk.free = slot.chain;
-            slot.chain = NIL;
-            slot.key = Some(key);
-            slot.hash = hash;
+            let place = (at % CHUNK) as usize;
+            chunk.slots[place].key = Some(key);
+            chunk.free = std::mem::replace(&mut chunk.links[place], link).chain;
             return at;
         }
+        if number > 0 && chunk.slots.capacity() == 0 {
+            chunk.slots.reserve_exact(CHUNK as usize);
+            chunk.links.reserve_exact(CHUNK as usize);
+        }
         let at = number * CHUNK + chunk.slots.len() as u32;
-        chunk.slots.push(Slot {
-            key: Some(key),
-            hash,
-            ..Slot::free(NIL)
-        });
+        chunk.slots.push(Slot::new(key));
+        chunk.links.push(link);
         at
     }
 
@@ -176,11 +185,14 @@ impl<K> Slots<K> {
         self.live -= 1;
         let number = at / CHUNK;
         let chunk = &mut self.chunks[number as usize];
-        let slot = &mut chunk.slots[(at % CHUNK) as usize];
-        slot.key = None;
-        slot.chain = chunk.free;
+        let place = (at % CHUNK) as usize;
+        chunk.slots[place].key = None;
+        chunk.links[place].chain = chunk.free;
         chunk.free = at;
         chunk.live -= 1;
+        if self.live == 0 {
+            return self.reset();
+        }
         if chunk.live == CHUNK - 1 {
             // Below the last, so that this chunk drains instead of being filled again.
             self.open.push(number);
@@ -191,7 +203,28 @@ impl<K> Slots<K> {
         }
         if chunk.live == 0 && self.open.last() != Some(&number) {
             chunk.slots = Vec::new();
+            chunk.links = Vec::new();
             chunk.free = NIL;
+        }
+    }
+}
+
+impl<K> Slots<K> {
+    #[inline]
+    pub(crate) fn link(&self, at: u32) -> &Link {
+        &self.chunks[(at / CHUNK) as usize].links[(at % CHUNK) as usize]
+    }
+
+    #[inline]
+    pub(crate) fn link_mut(&mut self, at: u32) -> &mut Link {
+        &mut self.chunks[(at / CHUNK) as usize].links[(at % CHUNK) as usize]
+    }
+
+    /// Gives back what the last key leaves behind, unless that is next to nothing.
+    #[inline]
+    fn reset(&mut self) {
+        if self.chunks.len() > 1 || self.chunks[0].slots.capacity() > KEPT {
+            *self = Self::new();
         }
     }
 }
@@ -238,5 +271,14 @@ mod tests {
             "room is used again: {}",
             again.len()
         );
+        slots.remove(all[0]);
+        for &at in &again {
+            slots.remove(at);
+        }
+        assert_eq!((slots.live(), slots.chunks.capacity()), (0, 0));
+        let at = slots.insert(7, 7);
+        slots.remove(at);
+        assert!(slots.chunks[0].slots.capacity() <= KEPT);
+        assert_eq!(slots.insert(8, 8), at, "what is kept is used again");
     }
 }

@@ -8,17 +8,20 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
 use tokio::sync::Notify;
 
+use crate::lock::Lock;
 use crate::state::{Next, State, Wake};
 
 /// What all handles of a queue share.
 pub(crate) struct Shared<K> {
     /// Never held across an await, nor while the user's iterators run.
-    state: Mutex<State<K>>,
+    state: Lock<State<K>>,
+    /// `state.failing` as of the last hold, for who would only learn that there is nothing to forget.
+    failing: AtomicUsize,
     /// Sleeping getters, first come first woken.
     getters: Notify,
     /// The leader: an earlier timer has come in.
@@ -30,7 +33,8 @@ pub(crate) struct Shared<K> {
 impl<K> Shared<K> {
     pub(crate) fn new(state: State<K>) -> Self {
         Self {
-            state: Mutex::new(state),
+            state: Lock::new(state),
+            failing: AtomicUsize::new(0),
             getters: Notify::new(),
             earlier: Notify::new(),
             drained: Notify::new(),
@@ -40,14 +44,22 @@ impl<K> Shared<K> {
     /// Does something under the lock, then wakes whom it concerns.
     #[inline]
     pub(crate) fn with<R>(&self, action: impl FnOnce(&mut State<K>) -> R) -> R {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = action(&mut state);
-        let wake = std::mem::take(&mut state.wake);
-        drop(state);
+        let (result, wake) = self.state.with(|state| {
+            state.read = 0;
+            let result = action(state);
+            self.failing.store(state.failing, Ordering::Relaxed);
+            (result, std::mem::take(&mut state.wake))
+        });
         if wake != Wake::default() {
             self.wake(wake);
         }
         result
+    }
+
+    /// Whether no key has failures. Sees all that happened before the call.
+    #[inline]
+    pub(crate) fn nothing_fails(&self) -> bool {
+        self.failing.load(Ordering::Relaxed) == 0
     }
 
     #[cold]
