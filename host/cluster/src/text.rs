@@ -4,12 +4,13 @@
 //! `PartialObjectMetadata` in their place. All other bytes stay as they came, the spellings of numbers and strings included. What JSON is, `scan` knows. It must
 //! not know stores or watches.
 
-use std::borrow::Cow;
-
 use vmhost_core::{Gvk, Object, ObjectName, Snapshot};
 
+mod names;
 mod scan;
 mod wanted;
+pub(crate) use names::Head;
+use names::Names;
 pub use scan::BadJson;
 use scan::Member;
 pub(crate) use scan::Scanner;
@@ -58,14 +59,6 @@ pub(crate) struct Ingest {
     wanted: Option<Vec<String>>,
 }
 
-/// What names an object and its version.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Head<'a> {
-    pub name: ObjectName,
-    pub uid: Cow<'a, str>,
-    pub version: u64,
-}
-
 /// An object that was read: what is kept of its text is known, and not put together yet.
 #[derive(Debug)]
 pub(crate) struct Incoming<'a> {
@@ -85,17 +78,6 @@ pub(crate) type Read<'a> = Result<Incoming<'a>, IngestError>;
 /// What is kept of a text, in order; pieces that touch are one.
 #[derive(Debug)]
 struct Kept(Vec<(usize, usize)>);
-
-/// What of the metadata names the object.
-#[derive(Default)]
-struct Names<'a> {
-    namespace: Cow<'a, str>,
-    name: Cow<'a, str>,
-    uid: Cow<'a, str>,
-    version: Cow<'a, str>,
-    /// Sound JSON that makes no sense here.
-    odd: Option<BadJson>,
-}
 
 impl Ingest {
     /// For objects of this kind.
@@ -309,74 +291,6 @@ impl Kept {
         let from = if *any { member.start } else { member.bare };
         self.add(from, to);
         *any = true;
-    }
-}
-
-impl<'a> Names<'a> {
-    /// A member's key; one that cannot be read makes the object odd.
-    fn key(&mut self, member: &Member<'a>) -> Cow<'a, str> {
-        member.key.read().unwrap_or_else(|odd| {
-            self.odd = Some(odd);
-            Cow::Borrowed("")
-        })
-    }
-
-    /// Reads the value of one of the members that name the object. The first of several counts.
-    fn read(&mut self, key: &str, scanner: &mut Scanner<'a>) -> Result<(), BadJson> {
-        let odd = scanner.expected::<()>("a string").err();
-        let value = if scanner.peek() == Some(b'"') {
-            scanner.string()?.read()
-        } else {
-            let null = scanner.value()? == "null";
-            odd.filter(|_| !null).map_or(Ok(Cow::Borrowed("")), Err)
-        };
-        let place = match key {
-            "name" => &mut self.name,
-            "namespace" => &mut self.namespace,
-            "uid" => &mut self.uid,
-            _ => &mut self.version,
-        };
-        match value {
-            Ok(value) if place.is_empty() => *place = value,
-            Ok(_) => {}
-            Err(odd) => self.odd = Some(odd),
-        }
-        Ok(())
-    }
-
-    fn shown(&self) -> String {
-        if self.namespace.is_empty() {
-            self.name.to_string()
-        } else {
-            format!("{}/{}", self.namespace, self.name)
-        }
-    }
-
-    fn head(self) -> Result<Head<'a>, IngestError> {
-        if let Some(odd) = self.odd {
-            return Err(odd.into());
-        }
-        for (value, field) in [
-            (&self.name, "name"),
-            (&self.uid, "uid"),
-            (&self.version, "resourceVersion"),
-        ] {
-            if value.is_empty() {
-                return Err(IngestError::Missing {
-                    name: self.shown(),
-                    field,
-                });
-            }
-        }
-        let version = self.version.parse().map_err(|_| IngestError::Version {
-            name: self.shown(),
-            version: self.version.to_string(),
-        })?;
-        Ok(Head {
-            name: ObjectName::new(Some(&self.namespace), &self.name),
-            uid: self.uid,
-            version,
-        })
     }
 }
 

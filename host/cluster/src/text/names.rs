@@ -1,0 +1,95 @@
+//! What names an object: read while its metadata is passed over.
+
+use std::borrow::Cow;
+
+use vmhost_core::ObjectName;
+
+use super::IngestError;
+use super::scan::{BadJson, Member, Scanner};
+
+/// What names an object and its version.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Head<'a> {
+    pub name: ObjectName,
+    pub uid: Cow<'a, str>,
+    pub version: u64,
+}
+
+/// What of the metadata names the object.
+#[derive(Default)]
+pub(super) struct Names<'a> {
+    namespace: Cow<'a, str>,
+    name: Cow<'a, str>,
+    uid: Cow<'a, str>,
+    version: Cow<'a, str>,
+    /// Sound JSON that makes no sense here.
+    pub(super) odd: Option<BadJson>,
+}
+
+impl<'a> Names<'a> {
+    /// A member's key; one that cannot be read makes the object odd.
+    pub(super) fn key(&mut self, member: &Member<'a>) -> Cow<'a, str> {
+        member.key.read().unwrap_or_else(|odd| {
+            self.odd = Some(odd);
+            Cow::Borrowed("")
+        })
+    }
+
+    /// Reads the value of one of the members that name the object. The first of several counts.
+    pub(super) fn read(&mut self, key: &str, scanner: &mut Scanner<'a>) -> Result<(), BadJson> {
+        let odd = scanner.expected::<()>("a string").err();
+        let value = if scanner.peek() == Some(b'"') {
+            scanner.string()?.read()
+        } else {
+            let null = scanner.value()? == "null";
+            odd.filter(|_| !null).map_or(Ok(Cow::Borrowed("")), Err)
+        };
+        let place = match key {
+            "name" => &mut self.name,
+            "namespace" => &mut self.namespace,
+            "uid" => &mut self.uid,
+            _ => &mut self.version,
+        };
+        match value {
+            Ok(value) if place.is_empty() => *place = value,
+            Ok(_) => {}
+            Err(odd) => self.odd = Some(odd),
+        }
+        Ok(())
+    }
+
+    fn shown(&self) -> String {
+        if self.namespace.is_empty() {
+            self.name.to_string()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        }
+    }
+
+    pub(super) fn head(self) -> Result<Head<'a>, IngestError> {
+        if let Some(odd) = self.odd {
+            return Err(odd.into());
+        }
+        for (value, field) in [
+            (&self.name, "name"),
+            (&self.uid, "uid"),
+            (&self.version, "resourceVersion"),
+        ] {
+            if value.is_empty() {
+                return Err(IngestError::Missing {
+                    name: self.shown(),
+                    field,
+                });
+            }
+        }
+        let version = self.version.parse().map_err(|_| IngestError::Version {
+            name: self.shown(),
+            version: self.version.to_string(),
+        })?;
+        Ok(Head {
+            name: ObjectName::new(Some(&self.namespace), &self.name),
+            uid: self.uid,
+            version,
+        })
+    }
+}
