@@ -34,7 +34,8 @@ impl Turns {
         let (plugin, _) = loader.load(&bytes).await?;
         let best = loader
             .engine
-            .optimise(&bytes, loader.config.limits.component)?;
+            .optimise(bytes.clone(), loader.config.limits.component)
+            .await?;
         plugin.install(best);
         let connection = Connection::from_client(server.client(), "in this process");
         let manager = Manager::new(loader, connection, Metrics::new()?);

@@ -81,8 +81,9 @@ impl Compiler {
         let link = PathBuf::from("/proc/self/exe");
         match link.exists() {
             true => Self::Child(Child { program: link }),
-            false => std::env::current_exe()
-                .map_or(Self::Here, |program| Self::Child(Child { program })),
+            false => {
+                std::env::current_exe().map_or(Self::Here, |program| Self::Child(Child { program }))
+            }
         }
     }
 }
@@ -148,7 +149,9 @@ fn verdict(status: ExitStatus, reason: String) -> Result<(), Failure> {
 pub(crate) fn warn_of_no_child(error: &std::io::Error) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        tracing::warn!("components are compiled in this process, since no child could be started: {error}");
+        tracing::warn!(
+            "components are compiled in this process, since no child could be started: {error}"
+        );
     });
 }
 

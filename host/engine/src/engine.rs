@@ -147,7 +147,9 @@ impl Engine {
     }
 
     fn cached(&self, source: &Source) -> Option<Result<Image, LoadError>> {
-        let Inner { cache, optimised, .. } = &*self.0;
+        let Inner {
+            cache, optimised, ..
+        } = &*self.0;
         let stored = cache.as_ref()?.find(&source.digest, &optimised.engine)?;
         let loaded = optimised.load(&stored);
         let component = loaded
@@ -245,7 +247,8 @@ impl Engine {
         if let Some(tier) = baseline.upgrade() {
             return Ok(tier);
         }
-        let tier = Arc::new(Tier::new(code).map_err(|error| LoadError::Compiler(error.to_string()))?);
+        let tier =
+            Arc::new(Tier::new(code).map_err(|error| LoadError::Compiler(error.to_string()))?);
         self.0.ticker.add(tier.engine.weak());
         *baseline = Arc::downgrade(&tier);
         Ok(tier)

@@ -42,12 +42,17 @@ fn runtime() -> Runtime {
 
 fn engine(cache: Option<&std::path::Path>, compiler: Compiler) -> Engine {
     let cache = cache.map(Into::into);
-    Engine::new(&EngineConfig { cache, compiler }).expect("an engine").0
+    Engine::new(&EngineConfig { cache, compiler })
+        .expect("an engine")
+        .0
 }
 
 async fn optimised(engine: &Engine, bytes: &[u8]) -> Image {
     let limit = Limits::default().component;
-    engine.optimise(bytes.to_vec(), limit).await.expect("an image")
+    engine
+        .optimise(bytes.to_vec(), limit)
+        .await
+        .expect("an image")
 }
 
 async fn plugin(engine: &Engine, bytes: &[u8], limits: Limits) -> Plugin {
@@ -81,9 +86,7 @@ fn calls(criterion: &mut Criterion, bytes: &[u8]) {
         group.bench_function(format!("engine/{}", case.name), |bencher| {
             runtime.block_on(async {
                 let request = case.request();
-                bencher.iter(|| {
-                    futures_now(call(&plugin, &request))
-                });
+                bencher.iter(|| futures_now(call(&plugin, &request)));
             });
         });
         for (name, epochs) in [("bare", false), ("bare-with-epochs", true)] {
