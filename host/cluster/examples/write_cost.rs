@@ -8,8 +8,9 @@
 //! The server is another process: TLS, one PATCH at a time, each of which keeps a core busy for `--think` microseconds and walks through memory, as a
 //! kube-apiserver does; the watch tells of each. Only this process's threads count.
 //!
-//! Ways: `floor` (kube's client, raw PATCHes of 4 tasks, the watch read as lines), `spawned` (this crate; each write and the wait for its event spawned on a
-//! runtime of their own, as settle did once), `begun` (as settle does), `patch` (this crate, nothing but the PATCH, on one runtime).
+//! Ways: `floor` (kube's client, raw PATCHes of 4 tasks, the watch read as lines), `layered` (this crate over kube's client; each write and the wait for its event
+//! spawned on a runtime of their own, as settle did once), `spawned` (the same over this crate's own connections), `begun` (as settle does), `patch` (this crate,
+//! nothing but the PATCH, on one runtime).
 
 #![allow(
     clippy::unwrap_used,
@@ -97,7 +98,7 @@ fn options() -> Options {
         }
     }
     if options.ways.is_empty() {
-        options.ways = ["floor", "spawned", "begun", "patch"].map(Into::into).into();
+        options.ways = ["floor", "layered", "spawned", "begun", "patch"].map(Into::into).into();
     }
     options
 }
@@ -115,8 +116,9 @@ fn main() {
             let server = Serving::start(options.think, &path);
             let line = match way.as_str() {
                 "floor" => floor(&path, options.objects),
-                "spawned" => vmhost(&path, options.objects, Hand::Spawned),
-                "begun" => vmhost(&path, options.objects, Hand::Begun),
+                "layered" => vmhost(&path, options.objects, Over::Kube, Hand::Spawned),
+                "spawned" => vmhost(&path, options.objects, Over::Own, Hand::Spawned),
+                "begun" => vmhost(&path, options.objects, Over::Own, Hand::Begun),
                 "patch" => patch(&path, options.objects),
                 other => panic!("unknown way {other}"),
             };
@@ -249,15 +251,19 @@ impl Work {
     }
 }
 
+async fn client(kubeconfig: &Path) -> kube::Client {
+    let file = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
+    let mut config = kube::Config::from_custom_kubeconfig(file, &Default::default())
+        .await
+        .unwrap();
+    config.default_retry = false;
+    kube::Client::try_from(config).unwrap()
+}
+
 fn floor(kubeconfig: &Path, objects: usize) -> String {
     let runtime = runtime(2, "floor");
     runtime.block_on(async {
-        let file = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
-        let mut config = kube::Config::from_custom_kubeconfig(file, &Default::default())
-            .await
-            .unwrap();
-        config.default_retry = false;
-        let client = kube::Client::try_from(config).unwrap();
+        let client = client(kubeconfig).await;
         let request = |method: &str, uri: String, body: &'static str| {
             http::Request::builder()
                 .method(method)
@@ -304,6 +310,12 @@ fn floor(kubeconfig: &Path, objects: usize) -> String {
 }
 
 #[derive(Clone, Copy)]
+enum Over {
+    Kube,
+    Own,
+}
+
+#[derive(Clone, Copy)]
 enum Hand {
     Spawned,
     Begun,
@@ -318,11 +330,14 @@ async fn connected(kubeconfig: &Path) -> Connection {
 }
 
 /// The path of a turn that writes: from a thread of the guests' runtime to the one that does the I/O, until the store shows the write.
-fn vmhost(kubeconfig: &Path, objects: usize, hand: Hand) -> String {
+fn vmhost(kubeconfig: &Path, objects: usize, over: Over, hand: Hand) -> String {
     let (io, guests) = (runtime(2, "io"), runtime(2, "guests"));
     let handle = io.handle().clone();
     let (connection, informers) = io.block_on(async {
-        let connection = connected(kubeconfig).await;
+        let connection = match over {
+            Over::Own => connected(kubeconfig).await,
+            Over::Kube => Connection::from_client(client(kubeconfig).await, "kube's client"),
+        };
         let informers = Informers::new(connection.clone(), Arc::new(NoInformerObserver));
         (connection, informers)
     });

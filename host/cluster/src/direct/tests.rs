@@ -17,7 +17,7 @@ struct Server {
 const CLOSE: &str = "close";
 
 impl Server {
-    async fn start(answers: &'static [&'static [&'static str]]) -> Self {
+    async fn start(answers: Vec<Vec<&'static str>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = Self {
             address: listener.local_addr().unwrap(),
@@ -54,7 +54,7 @@ impl Server {
     }
 }
 
-async fn serve(mut stream: TcpStream, answers: &[&str], seen: Arc<Mutex<Vec<String>>>) {
+async fn serve(mut stream: TcpStream, answers: Vec<&str>, seen: Arc<Mutex<Vec<String>>>) {
     for answer in answers {
         let mut request = String::new();
         while !request.ends_with("\r\n\r\n{}") && !request.ends_with("\r\n\r\n") {
@@ -68,7 +68,7 @@ async fn serve(mut stream: TcpStream, answers: &[&str], seen: Arc<Mutex<Vec<Stri
         seen.lock().unwrap().push(request);
         let (text, close) = match answer.strip_suffix(CLOSE) {
             Some(text) => (text, true),
-            None => (*answer, false),
+            None => (answer, false),
         };
         stream.write_all(text.as_bytes()).await.unwrap();
         if close {
@@ -94,7 +94,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 async fn a_connection_is_used_again_once_its_answer_is_read() {
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n3\r\n, k\r\n0\r\n\r\n";
     let empty = "HTTP/1.1 204 No Content\r\n\r\n";
-    let server = Server::start(&[&[OK, chunked, empty, OK, OK], &[OK]]).await;
+    let server = Server::start(vec![vec![OK, chunked, empty, OK, OK], vec![OK]]).await;
     let client = server
         .client(|config| {
             config.auth_info.token = Some("secret".to_owned().into());
@@ -130,7 +130,7 @@ async fn a_connection_is_used_again_once_its_answer_is_read() {
 #[tokio::test]
 async fn a_connection_that_was_closed_meanwhile_costs_nothing() {
     let closing = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokclose";
-    let server = Server::start(&[&[closing], &[OK]]).await;
+    let server = Server::start(vec![vec![closing], vec![OK]]).await;
     let client = server.client(|_| {}).await;
     assert_eq!(text(client.send(patch()).await.unwrap()).await, "ok");
     // Its end arrives some time after the answer.
@@ -149,7 +149,7 @@ async fn a_connection_that_was_closed_meanwhile_costs_nothing() {
 #[tokio::test]
 async fn what_was_sent_is_told_from_what_was_not() {
     let cut = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nokclose";
-    let server = Server::start(&[&["close"], &[cut], &["nonsense\r\n\r\nclose"]]).await;
+    let server = Server::start(vec![vec!["close"], vec![cut], vec!["nonsense\r\n\r\nclose"]]).await;
     let client = server.client(|_| {}).await;
     let error = client.send(patch()).await.err();
     assert!(matches!(error, Some(CallError::Network(_))), "{error:?}");
@@ -172,7 +172,7 @@ async fn what_was_sent_is_told_from_what_was_not() {
 async fn a_token_file_is_read_and_a_path_before_all_others_kept() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "from-file").unwrap();
-    let server = Server::start(&[&[OK]]).await;
+    let server = Server::start(vec![vec![OK]]).await;
     let client = server
         .client(|config| {
             config.auth_info.token_file = Some(file.path().display().to_string());
@@ -187,7 +187,7 @@ async fn a_token_file_is_read_and_a_path_before_all_others_kept() {
 
 #[tokio::test]
 async fn connections_that_were_idle_for_long_are_closed() {
-    let server = Server::start(&[&[OK]]).await;
+    let server = Server::start(vec![vec![OK]]).await;
     let client = server.client(|_| {}).await;
     assert_eq!(text(client.send(patch()).await.unwrap()).await, "ok");
     let old = Instant::now().checked_sub(IDLE).unwrap();
