@@ -16,8 +16,10 @@
 mod access;
 mod api;
 mod backoff;
+mod begin;
 mod connect;
 mod crd;
+mod direct;
 mod discovery;
 mod events;
 mod informer;
@@ -27,18 +29,20 @@ mod live;
 mod manifest;
 mod store;
 mod text;
+mod transport;
 mod write;
 
 #[cfg(test)]
 mod fake;
 
 pub use access::{Access, AccessQuestion};
+pub use begin::{Abandoned, begin};
 pub use connect::{
     ConnectError, ConnectOptions, Connection, RequestObserver, ServerVersion, connect,
 };
 pub use crd::{CrdError, Installed, PLUGIN_VERSION, crd_name};
 pub use discovery::{ClusterError, Resource};
-pub use events::{EventObserver, NoEventObserver, ObjectRef, RecordedEvent, Recorder};
+pub use events::{EventLimit, EventObserver, NoEventObserver, ObjectRef, RecordedEvent, Recorder};
 #[doc(hidden)]
 pub use informer::Feed;
 pub use informer::{

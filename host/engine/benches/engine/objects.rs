@@ -40,12 +40,8 @@ impl Case {
 
     fn new(name: &str, text: Option<String>) -> Self {
         let object = text.as_deref().map(|text| {
-            Arc::new(Object {
-                name: NAME.clone(),
-                uid: "7a3f5f2e-8a52-4a5e-9a59-0a1a1f5b2c3d".into(),
-                version: 4711,
-                text: text.into(),
-            })
+            let uid = "7a3f5f2e-8a52-4a5e-9a59-0a1a1f5b2c3d";
+            Object::with_text(NAME.clone(), uid, 4711, text)
         });
         Self {
             name: name.into(),
