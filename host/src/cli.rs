@@ -236,6 +236,17 @@ pub struct CommonArgs {
         value_delimiter = '\n'
     )]
     pub settings: Vec<String>,
+    /// Normal Events that each plugin may write in a second, after a burst; 0: no limit. Warnings are not limited.
+    #[arg(long, value_name = "N", env = "VMHOST_EVENT_QPS", default_value_t = 10)]
+    pub event_qps: u32,
+    /// Normal Events that each plugin may write at once; 0: no limit.
+    #[arg(
+        long,
+        value_name = "N",
+        env = "VMHOST_EVENT_BURST",
+        default_value_t = 100
+    )]
+    pub event_burst: u32,
     /// Where compiled components are kept: a folder that only this user can write to; 0: nowhere. None: the user's cache folder.
     #[arg(long, value_name = "FOLDER", env = "VMHOST_CACHE")]
     pub cache: Option<PathBuf>,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use vmhost_cluster::EventLimit;
 use vmhost_core::Limits;
 use vmhost_engine::Settings;
 
@@ -23,6 +24,8 @@ pub struct Config {
     pub workers: Option<u32>,
     /// Limits of each plugin.
     pub limits: Limits,
+    /// How many Normal Events each plugin may write; none: all.
+    pub events: Option<EventLimit>,
     /// Settings by plugin.
     pub settings: HashMap<String, Settings>,
     /// Folder of compiled images; none: nowhere.
@@ -63,6 +66,7 @@ impl Config {
             namespaces: args.namespaces.clone(),
             workers: args.workers,
             limits,
+            events: event_limit(args.event_qps, args.event_burst),
             settings: settings(&args.settings)?,
             cache: cache_folder(args.cache.as_deref()),
             shutdown_timeout: duration("--shutdown-timeout", &args.shutdown_timeout)?,
@@ -78,6 +82,7 @@ impl Config {
             namespaces: Vec::new(),
             workers: None,
             limits: Limits::default(),
+            events: None,
             settings: HashMap::new(),
             cache: None,
             shutdown_timeout: Duration::ZERO,
@@ -86,6 +91,11 @@ impl Config {
             install_crds: false,
         }
     }
+}
+
+/// 0 of either: no limit.
+fn event_limit(per_second: u32, burst: u32) -> Option<EventLimit> {
+    (per_second > 0 && burst > 0).then_some(EventLimit { per_second, burst })
 }
 
 /// Parses `500ms`, `10s`, `1m30s`.

@@ -146,7 +146,7 @@ impl Manager {
         let resources = Arc::new(Resources::new(connection.clone()));
         let settler = Settler {
             writer: Writer::new(resources.clone(), leadership.clone()),
-            recorder: Recorder::start(connection.clone(), metrics.clone()),
+            recorder: Recorder::start(connection.clone(), metrics.clone(), loader.config.events),
             io: Handle::current(),
         };
         Arc::new(Self {

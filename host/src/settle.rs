@@ -1,6 +1,6 @@
 //! From an outcome to writes, and from what became of them to exactly one queue decision.
 //!
-//! Effects are carried out in order, on the runtime that does the I/O; the first that fails ends the turn. All are checked against the grants before the first is
+//! Effects are carried out in order, on the runtime that does the I/O (the first request leaves before the turn goes there); the first that fails ends the turn. All are checked against the grants before the first is
 //! written. What becomes of the key is decided in [`crate::decide`].
 
 use std::sync::Arc;
@@ -171,6 +171,7 @@ fn record(settler: &Settler, turn: &Turn, event: &Event) {
         .as_ref()
         .filter(|key| key.kind.kind.len() < 256 && key.name.as_str().len() < 512);
     settler.recorder.record(RecordedEvent {
+        plugin: turn.generation.plugin.description().name.clone(),
         regarding: ObjectRef {
             kind: controller.kind.clone(),
             name: turn.key.clone(),

@@ -528,6 +528,10 @@ impl EventObserver for Metrics {
         self.events.with_label_values(&["dropped"]).inc();
     }
 
+    fn limited(&self) {
+        self.events.with_label_values(&["limited"]).inc();
+    }
+
     fn recorded(&self) {
         self.events.with_label_values(&["recorded"]).inc();
     }

@@ -1,7 +1,7 @@
 //! Events for people (`events.k8s.io/v1`), recorded in the background.
 //!
-//! It owns a bounded queue and the folding of repeated events into series, as client-go's `tools/events`. It must not hold up or fail a turn: an event that
-//! finds the queue full is dropped and counted.
+//! It owns a bounded queue, the folding of repeated events into series, as client-go's `tools/events`, and how many Normal ones a plugin may write ([`limit`]). It
+//! must not hold up or fail a turn: an event that finds the queue full is dropped and counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,12 @@ use crate::api::{CallError, encode, request};
 use crate::connect::Connection;
 
 mod body;
+mod limit;
 mod series;
 
+pub use limit::EventLimit;
+
+use limit::Buckets;
 use series::{Key, Series, Step};
 
 /// Events that wait, as client-go. At 1 KiB each, 1 MiB.
@@ -47,6 +51,8 @@ pub struct ObjectRef {
 /// An event to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedEvent {
+    /// Whose it is: who shares a limit. Not part of the event.
+    pub plugin: String,
     /// What it is about.
     pub regarding: ObjectRef,
     /// What else has to do with it.
@@ -67,6 +73,8 @@ pub struct RecordedEvent {
 pub trait EventObserver: Send + Sync {
     /// The queue was full.
     fn dropped(&self) {}
+    /// More Normal Events than the plugin may write.
+    fn limited(&self) {}
     /// Written, as a new event or as a series.
     fn recorded(&self) {}
     /// Given up; why.
@@ -92,14 +100,19 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts the recorder's task on the tokio runtime that this is called on.
-    pub fn start(connection: Connection, observer: Arc<dyn EventObserver>) -> Self {
+    /// Starts the recorder's task on the tokio runtime that this is called on. `limit`: how many Normal Events each plugin may write; none: all.
+    pub fn start(
+        connection: Connection,
+        observer: Arc<dyn EventObserver>,
+        limit: Option<EventLimit>,
+    ) -> Self {
         let (commands, queue) = mpsc::channel(QUEUE);
         let worker = Worker {
             connection,
             observer: observer.clone(),
             instance: body::instance(),
             series: Series::default(),
+            buckets: Buckets::new(limit),
         };
         tokio::spawn(worker.run(queue));
         Self { commands, observer }
@@ -131,6 +144,7 @@ struct Worker {
     observer: Arc<dyn EventObserver>,
     instance: String,
     series: Series,
+    buckets: Buckets,
 }
 
 /// How a request ended.
@@ -157,7 +171,10 @@ impl Worker {
                     }
                     None => return self.write_series(true).await,
                 },
-                _ = period.tick() => self.write_series(false).await,
+                _ = period.tick() => {
+                    self.buckets.tell();
+                    self.write_series(false).await;
+                }
             }
         }
     }
@@ -176,7 +193,8 @@ impl Worker {
                     self.post(event, key).await;
                 }
             }
-            Step::Post => self.post(event, key).await,
+            Step::Post if self.buckets.admit(event) => self.post(event, key).await,
+            Step::Post => self.observer.limited(),
         }
     }
 

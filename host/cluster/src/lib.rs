@@ -38,7 +38,9 @@ pub use connect::{
 };
 pub use crd::{CrdError, Installed, PLUGIN_VERSION, crd_name};
 pub use discovery::{ClusterError, Resource};
-pub use events::{EventObserver, NoEventObserver, ObjectRef, RecordedEvent, Recorder};
+pub use events::{
+    EventLimit, EventObserver, NoEventObserver, ObjectRef, RecordedEvent, Recorder,
+};
 pub use informer::{
     Cause, InformerObserver, InformerState, Informers, NoInformerObserver, Notice, Phase,
     Subscriber, Subscription, WatchSpec,

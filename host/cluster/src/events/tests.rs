@@ -3,8 +3,9 @@ use crate::fake::{self, Fake, Seen, plain, status};
 use serde_json::json;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-fn event(name: &str, version: u64) -> RecordedEvent {
+pub(super) fn event(name: &str, version: u64) -> RecordedEvent {
     RecordedEvent {
+        plugin: "vm".into(),
         regarding: ObjectRef {
             kind: Gvk::new("cloud.waibizi.com", "v1", "VirtualMachine"),
             name: ObjectName::new(Some("n"), name),
@@ -29,10 +30,14 @@ struct Counts {
     dropped: AtomicU32,
     failed: AtomicU32,
     recorded: AtomicU32,
+    limited: AtomicU32,
 }
 impl EventObserver for Counts {
     fn dropped(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+    fn limited(&self) {
+        self.limited.fetch_add(1, Ordering::Relaxed);
     }
     fn recorded(&self) {
         self.recorded.fetch_add(1, Ordering::Relaxed);
@@ -47,7 +52,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 #[tokio::test(start_paused = true)]
 async fn repetitions_become_a_series() {
     let fake = Fake::new(|_| fake::json(201, "{}"));
-    let recorder = Recorder::start(fake.connection(), Arc::new(NoEventObserver));
+    let recorder = Recorder::start(fake.connection(), Arc::new(NoEventObserver), None);
     for version in 1..=5 {
         recorder.record(event("a", version));
     }
@@ -102,7 +107,7 @@ async fn a_lost_series_begins_anew() {
             fake::json(201, "{}")
         }
     });
-    let recorder = Recorder::start(fake.connection(), Arc::new(NoEventObserver));
+    let recorder = Recorder::start(fake.connection(), Arc::new(NoEventObserver), None);
     recorder.record(event("a", 1));
     recorder.record(event("a", 2));
     assert!(recorder.flush(MINUTE).await);
@@ -121,7 +126,7 @@ async fn what_may_pass_is_tried_again_and_what_is_refused_is_given_up() {
     ];
     let fake = Fake::script(answers);
     let counts = Arc::new(Counts::default());
-    let recorder = Recorder::start(fake.connection(), counts.clone());
+    let recorder = Recorder::start(fake.connection(), counts.clone(), None);
     for name in ["a", "b", "c"] {
         recorder.record(event(name, 1));
     }
@@ -136,7 +141,7 @@ async fn what_may_pass_is_tried_again_and_what_is_refused_is_given_up() {
     );
     // An unreachable server: given up after all tries.
     let counts = Arc::new(Counts::default());
-    let recorder = Recorder::start(Fake::broken().connection(), counts.clone());
+    let recorder = Recorder::start(Fake::broken().connection(), counts.clone(), None);
     recorder.record(event("a", 1));
     assert!(!recorder.flush(MINUTE).await, "63 s of tries");
     assert!(recorder.flush(MINUTE).await);
@@ -149,9 +154,37 @@ async fn a_full_queue_drops_and_counts() {
     let recorder = Recorder::start(
         Fake::new(|_| fake::json(201, "{}")).connection(),
         counts.clone(),
+        None,
     );
     for number in 0..QUEUE + 7 {
         recorder.record(event(&format!("a{number}"), 1));
     }
     assert_eq!(counts.dropped.load(Ordering::Relaxed), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn normal_events_are_limited_and_their_series_go_on() {
+    let fake = Fake::new(|_| fake::json(201, "{}"));
+    let counts = Arc::new(Counts::default());
+    let limit = EventLimit {
+        per_second: 10,
+        burst: 2,
+    };
+    let recorder = Recorder::start(fake.connection(), counts.clone(), Some(limit));
+    for name in ["a", "b", "a", "c", "d", "a"] {
+        recorder.record(RecordedEvent {
+            kind: EventType::Normal,
+            ..event(name, 1)
+        });
+    }
+    recorder.record(event("e", 1));
+    assert!(recorder.flush(MINUTE).await);
+    let methods: Vec<_> = fake.seen().into_iter().map(|seen| seen.method).collect();
+    assert_eq!(
+        methods,
+        ["POST", "POST", "PATCH", "POST", "PATCH"],
+        "a, b, a's second, the Warning, and a's count at the flush"
+    );
+    assert_eq!(counts.limited.load(Ordering::Relaxed), 2);
+    assert_eq!(counts.dropped.load(Ordering::Relaxed), 0);
 }
