@@ -6,12 +6,12 @@ use std::error::Error as StdError;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use kube::client::Body;
 use serde::Deserialize;
 
 use crate::connect::Connection;
+use crate::transport::Body;
 
 /// The longest answer that is held in memory whole. The largest one is a page of a list: 500 objects of 1.5 MiB (etcd's limit of a request) would be
 /// 750 MiB; a page of that kind is refused, and no page seen in practice comes near a third of it.
@@ -179,19 +179,23 @@ pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
 pub(crate) fn request(
     method: Method,
     path: &str,
-    content_type: Option<&str>,
+    content_type: Option<&'static str>,
     body: Bytes,
-) -> Result<Request<Body>, CallError> {
-    let mut builder = Request::builder()
-        .method(method)
-        .uri(path)
-        .header(header::ACCEPT, "application/json");
+) -> Result<Request<Bytes>, CallError> {
+    let uri = Uri::try_from(path).map_err(|error| CallError::NotSent(error.into()))?;
+    let mut request = Request::new(body);
+    (*request.method_mut(), *request.uri_mut()) = (method, uri);
+    // Room for those that are added on the way.
+    request.headers_mut().reserve(7);
+    let accept = HeaderValue::from_static("application/json");
+    request.headers_mut().insert(header::ACCEPT, accept);
     if let Some(content_type) = content_type {
-        builder = builder.header(header::CONTENT_TYPE, content_type);
+        let content_type = HeaderValue::from_static(content_type);
+        request
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, content_type);
     }
-    builder
-        .body(Body::from(body))
-        .map_err(|error| CallError::NotSent(error.into()))
+    Ok(request)
 }
 
 /// `?a=b&c=d`, percent-encoded; empty without pairs.
@@ -222,14 +226,14 @@ pub(crate) fn encode(value: &str, out: &mut String) {
 
 impl Connection {
     /// Sends a request; the answer's head is a success, its body has still to come.
-    pub(crate) async fn open(&self, request: Request<Body>) -> Result<Response<Body>, CallError> {
+    pub(crate) async fn open(&self, request: Request<Bytes>) -> Result<Response<Body>, CallError> {
         let method = request.method().clone();
-        let answer = self.client().send(request).await;
+        let answer = self.transport().send(request).await;
         self.observe(
             answer.as_ref().map_or(0, |answer| answer.status().as_u16()),
             method.as_str(),
         );
-        let answer = answer.map_err(classify)?;
+        let answer = answer?;
         if answer.status().is_success() {
             return Ok(answer);
         }
@@ -251,7 +255,7 @@ impl Connection {
     /// Sends a request and reads the whole answer, all within `limit`.
     pub(crate) async fn call(
         &self,
-        request: Request<Body>,
+        request: Request<Bytes>,
         limit: Duration,
     ) -> Result<(HeaderMap, Bytes), CallError> {
         let whole = async {
@@ -279,29 +283,6 @@ impl Connection {
             .call(request(Method::GET, path, None, Bytes::new())?, limit)
             .await?
             .1)
-    }
-}
-
-/// Could the server have seen the request?
-fn classify(error: kube::Error) -> CallError {
-    let unsent = match &error {
-        kube::Error::Auth(_) | kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => true,
-        kube::Error::Service(inner) => {
-            inner
-                .downcast_ref::<hyper_util::client::legacy::Error>()
-                .is_some_and(hyper_util::client::legacy::Error::is_connect)
-                || inner.is::<kube::client::AuthError>()
-        }
-        _ => false,
-    };
-    let source: BoxError = match error {
-        kube::Error::Service(inner) => inner,
-        other => other.into(),
-    };
-    if unsent {
-        CallError::NotSent(source)
-    } else {
-        CallError::Network(source)
     }
 }
 

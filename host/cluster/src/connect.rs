@@ -1,10 +1,11 @@
 //! The connection: which server, with whose credentials, and whether it answers.
 //!
-//! It owns the HTTP client and its settings. It must not try anything twice: kube's own retry is off (it would hold a worker for minutes and send a write
+//! It owns the settings of what carries requests. It must not try anything twice: kube's own retry is off (it would hold a worker for minutes and send a write
 //! twice), there is no client-side rate limit (the server's priority and fairness decides), and no read time-out that would cut watches.
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -12,6 +13,7 @@ use serde::Deserialize;
 
 use crate::api::{BoxError, CallError, chain};
 use crate::kubeconfig::{self, Places};
+use crate::transport::Transport;
 use crate::write::WRITE_TIMEOUT;
 
 /// How long a TCP and TLS connection may take. Longer than a lost SYN's two retransmissions (1 s + 2 s + 4 s).
@@ -152,7 +154,7 @@ pub struct ServerVersion {
 /// A connection to one cluster. Cheap to clone; must be made and used on a tokio runtime.
 #[derive(Clone)]
 pub struct Connection {
-    client: kube::Client,
+    transport: Transport,
     about: Arc<About>,
     observer: Option<Arc<dyn RequestObserver>>,
     write_timeout: Duration,
@@ -162,6 +164,8 @@ struct About {
     description: String,
     host: String,
     namespace: String,
+    /// The server has refused to answer a write with metadata alone.
+    whole_answers: AtomicBool,
 }
 
 /// Reads the configuration and makes a client. Does not talk to the server: [`Connection::check`] does.
@@ -184,22 +188,25 @@ pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectErro
         .map(ToString::to_string)
         .unwrap_or_default();
     let namespace = config.default_namespace.clone();
-    let client = kube::Client::try_from(config).map_err(|error| ConnectError::Configure {
-        place,
-        detail: chain(&error),
-    })?;
-    Ok(Connection::new(client, description, host, namespace))
+    let transport = Transport::new(config)
+        .await
+        .map_err(|error| ConnectError::Configure {
+            place,
+            detail: chain(error.as_ref()),
+        })?;
+    Ok(Connection::new(transport, description, host, namespace))
 }
 
 impl Connection {
-    fn new(client: kube::Client, description: String, host: String, namespace: String) -> Self {
+    fn new(transport: Transport, description: String, host: String, namespace: String) -> Self {
         let about = Arc::new(About {
             description,
             host,
             namespace,
+            whole_answers: AtomicBool::new(false),
         });
         Self {
-            client,
+            transport,
             about,
             observer: None,
             write_timeout: WRITE_TIMEOUT,
@@ -210,7 +217,7 @@ impl Connection {
     pub fn from_client(client: kube::Client, description: &str) -> Self {
         let namespace = client.default_namespace().to_owned();
         Self::new(
-            client,
+            Transport::Kube(client),
             description.to_owned(),
             description.to_owned(),
             namespace,
@@ -275,12 +282,22 @@ impl Connection {
         }
     }
 
-    pub(crate) fn client(&self) -> &kube::Client {
-        &self.client
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.transport
     }
 
     pub(crate) fn write_timeout(&self) -> Duration {
         self.write_timeout
+    }
+
+    /// May a write ask to be answered with metadata alone?
+    pub(crate) fn answers_narrowly(&self) -> bool {
+        !self.about.whole_answers.load(Ordering::Relaxed)
+    }
+
+    /// The server does not: it is not asked again.
+    pub(crate) fn answer_whole(&self) {
+        self.about.whole_answers.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn observe(&self, code: u16, method: &str) {

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::WARNING;
-use http::{HeaderMap, Method};
+use http::header::{ACCEPT, WARNING};
+use http::{HeaderMap, HeaderValue, Method};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use vmhost_core::{Object, PatchType, Propagation};
@@ -274,14 +274,34 @@ impl Connection {
         method: Method,
         target: &Target<'_>,
         parameters: &[(&str, &str)],
-        content_type: &str,
+        content_type: &'static str,
         body: Bytes,
     ) -> Result<Written, WriteError> {
         let path = path(target)? + &query(parameters);
-        let request = request(method, &path, Some(content_type), body)?;
-        let (headers, body) = self.call(request, self.write_timeout()).await?;
-        read_written(&headers, &body)
+        let narrow = self.answers_narrowly() && has_metadata(&method, target);
+        let mut request = request(method, &path, Some(content_type), body)?;
+        if narrow {
+            let accept = HeaderValue::from_static(METADATA);
+            request.headers_mut().insert(ACCEPT, accept);
+        }
+        match self.call(request, self.write_timeout()).await {
+            Ok((headers, body)) => read_written(&headers, &body),
+            Err(CallError::Refused(refused)) if narrow && refused.code == 406 => {
+                self.answer_whole();
+                Err(WriteError::Answer(refused.message))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
+}
+
+/// What is accepted in answer to a write: all that is read of it is metadata. Whole objects from a server that has no such thing.
+const METADATA: &str =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
+/// Is the answer an object, of which metadata can be asked for? A delete's may be a `Status`, a subresource's anything.
+fn has_metadata(method: &Method, target: &Target<'_>) -> bool {
+    method != Method::DELETE && matches!(target.subresource, None | Some("status"))
 }
 
 /// The path of a target whose names can stand in one: a name made of dots would be walked up by whoever cleans paths on the way.

@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use kube::client::Body;
 use tokio::time::timeout;
 
 use super::failure::Failure;
@@ -14,6 +13,7 @@ use super::query::{self, bookmark};
 use super::{Cause, Notice, Phase, Shared};
 use crate::api::{Refused, chain};
 use crate::text::{self, IngestError};
+use crate::transport::Body;
 
 /// How long a streaming list may be silent; a server that knows it sends objects, or its end, at once.
 const LIST_SILENCE: Duration = Duration::from_secs(60);
@@ -44,7 +44,7 @@ impl Follower<'_> {
                 }
                 Err(_) => return Ok(format!("silent for {patience:?}")),
                 Ok(None) => return Ok("the server ended it".into()),
-                Ok(Some(Err(error))) => return Ok(chain(&error)),
+                Ok(Some(Err(error))) => return Ok(chain(error.as_ref())),
                 Ok(Some(Ok(frame))) => frame,
             };
             if let Ok(piece) = frame.into_data() {

@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, header};
-use kube::client::Body;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::failure::Failure;
@@ -325,7 +324,7 @@ impl Task {
     }
 }
 
-fn get(path: &str, accept: Option<&'static str>) -> Result<Request<Body>, CallError> {
+fn get(path: &str, accept: Option<&'static str>) -> Result<Request<Bytes>, CallError> {
     let mut request = request(Method::GET, path, None, Bytes::new())?;
     if let Some(accept) = accept {
         let accept = HeaderValue::from_static(accept);

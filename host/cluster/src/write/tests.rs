@@ -101,12 +101,38 @@ async fn each_verb_sends_what_the_server_expects() {
             ("GET", &*one, "", ""),
         ]
     );
+    let narrow: Vec<_> = fake
+        .seen()
+        .iter()
+        .map(|seen| seen.accept == METADATA)
+        .collect();
+    assert_eq!(narrow, [true, true, true, true, true, false, false]);
     let body: Value = serde_json::from_str(&fake.seen()[5].body).unwrap();
     assert_eq!(
         body,
         json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground",
         "preconditions": {"uid": "u", "resourceVersion": "7"}})
     );
+}
+
+#[tokio::test]
+async fn a_server_that_has_no_metadata_alone_is_asked_once() {
+    let fake = Fake::script([
+        status(406, "NotAcceptable", "only application/json"),
+        json(200, VM),
+    ]);
+    let (connection, resource) = (fake.connection(), vms());
+    let target = Target {
+        resource: &resource,
+        namespace: Some("n"),
+        name: Some("a"),
+        subresource: None,
+    };
+    let patch = || connection.patch(&target, PatchType::Merge, "{}", "m");
+    let error = patch().await.unwrap_err();
+    assert!(error.maybe_applied(), "nobody knows: {error}");
+    assert_eq!(patch().await.unwrap().version, 8);
+    assert_eq!(fake.seen()[1].accept, "application/json");
 }
 
 #[tokio::test]

@@ -1,0 +1,101 @@
+//! One connection to the API server, driven by whoever waits for an answer on it.
+
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, Uri};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::{TrySendError, http1};
+use tower::{Service, ServiceExt};
+
+use crate::api::BoxError;
+
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Opens a link.
+pub(super) type Opener = Box<dyn Fn() -> BoxFuture<Result<Link, BoxError>> + Send + Sync>;
+
+/// A connection without a task: nothing moves on it but in [`Link::drive`].
+pub(super) struct Link {
+    sender: http1::SendRequest<Full<Bytes>>,
+    /// None: the connection has ended.
+    driver: Option<BoxFuture<hyper::Result<()>>>,
+}
+
+/// How links to this server are opened.
+pub(super) fn opener<C>(connector: C, server: Uri, patience: Option<Duration>) -> Opener
+where
+    C: Service<Uri> + Clone + Send + Sync + 'static,
+    C::Response: hyper::rt::Read + hyper::rt::Write + Send + Unpin + 'static,
+    C::Error: Into<BoxError> + 'static,
+    C::Future: Send + 'static,
+{
+    Box::new(move || {
+        let connecting = connector.clone().oneshot(server.clone());
+        Box::pin(async move {
+            let io = match patience {
+                Some(limit) => tokio::time::timeout(limit, connecting)
+                    .await
+                    .map_err(|_| format!("no connection within {limit:?}"))?,
+                None => connecting.await,
+            };
+            let (sender, connection) =
+                http1::handshake(io.map_err(Into::<BoxError>::into)?).await?;
+            let driver: BoxFuture<_> = Box::pin(connection);
+            Ok(Link {
+                sender,
+                driver: Some(driver),
+            })
+        })
+    })
+}
+
+impl Link {
+    /// Sends a request and waits for the head of its answer. The error holds the request if nothing of it was written.
+    pub(super) async fn exchange(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
+        // Before its first poll a new link takes nothing.
+        std::future::poll_fn(|cx| {
+            if !self.sender.is_ready() {
+                self.drive(cx);
+            }
+            Poll::Ready(())
+        })
+        .await;
+        let mut answer = pin!(self.sender.try_send_request(request));
+        std::future::poll_fn(|cx| {
+            self.drive(cx);
+            // It comes from the driver alone: what it would wake is polled right here.
+            answer
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+        })
+        .await
+    }
+
+    /// Reads and writes what can be read and written now.
+    pub(super) fn drive(&mut self, cx: &mut Context<'_>) {
+        if let Some(driver) = &mut self.driver
+            && driver.as_mut().poll(cx).is_ready()
+        {
+            self.driver = None;
+        }
+    }
+
+    /// Has the server closed it?
+    #[cfg(test)]
+    pub(super) fn has_ended(&mut self) -> bool {
+        self.drive(&mut Context::from_waker(Waker::noop()));
+        self.driver.is_none()
+    }
+
+    /// Can it take the next request?
+    pub(super) fn is_ready(&self) -> bool {
+        self.driver.is_some() && self.sender.is_ready()
+    }
+}

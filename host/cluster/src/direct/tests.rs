@@ -1,0 +1,223 @@
+use super::*;
+use http::Method;
+use http_body_util::BodyExt;
+use kube::client::ConfigExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A server that speaks by script: on each connection, for each request, these bytes. What it has read is told.
+struct Server {
+    address: std::net::SocketAddr,
+    connections: Arc<AtomicUsize>,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+/// Ends the connection behind its text.
+const CLOSE: &str = "close";
+
+impl Server {
+    async fn start(answers: Vec<Vec<&'static str>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Self {
+            address: listener.local_addr().unwrap(),
+            connections: Arc::default(),
+            seen: Arc::default(),
+        };
+        let (connections, seen) = (server.connections.clone(), server.seen.clone());
+        tokio::spawn(async move {
+            for answers in answers {
+                let (stream, _) = listener.accept().await.unwrap();
+                connections.fetch_add(1, Ordering::Relaxed);
+                tokio::spawn(serve(stream, answers, seen.clone()));
+            }
+        });
+        server
+    }
+
+    async fn client(&self, configure: impl FnOnce(&mut kube::Config)) -> Direct {
+        let mut config = kube::Config::new(format!("http://{}", self.address).parse().unwrap());
+        configure(&mut config);
+        let headers = config.extra_headers_layer().unwrap();
+        let credentials = Credentials::new(config.auth_layer().unwrap(), headers).await;
+        Direct::new(
+            &config.cluster_url,
+            credentials.unwrap(),
+            |connector| config.rustls_https_connector_with_connector(connector),
+            Some(Duration::from_secs(5)),
+        )
+        .unwrap()
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+}
+
+async fn serve(mut stream: TcpStream, answers: Vec<&str>, seen: Arc<Mutex<Vec<String>>>) {
+    for answer in answers {
+        let mut request = String::new();
+        while !request.ends_with("\r\n\r\n{}") && !request.ends_with("\r\n\r\n") {
+            let mut piece = [0; 4096];
+            let read = stream.read(&mut piece).await.unwrap();
+            if read == 0 {
+                return;
+            }
+            request.push_str(std::str::from_utf8(&piece[..read]).unwrap());
+        }
+        seen.lock().unwrap().push(request);
+        let (text, close) = match answer.strip_suffix(CLOSE) {
+            Some(text) => (text, true),
+            None => (answer, false),
+        };
+        stream.write_all(text.as_bytes()).await.unwrap();
+        if close {
+            return;
+        }
+    }
+    // Until the client goes.
+    let _ = stream.read(&mut [0]).await;
+}
+
+fn patch() -> Request<Bytes> {
+    crate::api::request(
+        Method::PATCH,
+        "/a?b=c",
+        Some("application/json"),
+        "{}".into(),
+    )
+    .unwrap()
+}
+
+async fn text(answer: Response<Body>) -> String {
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(body.to_vec()).unwrap()
+}
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+#[tokio::test]
+async fn a_connection_is_used_again_once_its_answer_is_read() {
+    let chunked =
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n3\r\n, k\r\n0\r\n\r\n";
+    let empty = "HTTP/1.1 204 No Content\r\n\r\n";
+    let server = Server::start(vec![vec![OK, chunked, empty, OK, OK], vec![OK]]).await;
+    let client = server
+        .client(|config| {
+            config.auth_info.token = Some("secret".to_owned().into());
+            config.auth_info.impersonate = Some("somebody".into());
+            config.auth_info.impersonate_groups = Some(vec!["x".into(), "y".into()]);
+        })
+        .await;
+    for expect in ["ok", "ok, k", "", "ok"] {
+        assert_eq!(text(client.send(patch()).await.unwrap()).await, expect);
+    }
+    assert_eq!(server.connections(), 1);
+    // An answer that is not read keeps its connection for itself.
+    let unread = client.send(patch()).await.unwrap();
+    assert_eq!(text(client.send(patch()).await.unwrap()).await, "ok");
+    assert_eq!(server.connections(), 2);
+    drop(unread);
+
+    let seen = server.seen.lock().unwrap()[0].to_lowercase();
+    let host = format!("host: {}\r\n", server.address);
+    for part in [
+        "patch /a?b=c http/1.1\r\n",
+        &host,
+        "authorization: bearer secret\r\n",
+        "impersonate-user: somebody\r\n",
+        "impersonate-group: x\r\n",
+        "impersonate-group: y\r\n",
+        "content-length: 2\r\n",
+    ] {
+        assert!(seen.contains(part), "{part:?} is not in {seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_meanwhile_costs_nothing() {
+    let closing = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokclose";
+    let server = Server::start(vec![vec![closing], vec![OK]]).await;
+    let client = server.client(|_| {}).await;
+    assert_eq!(text(client.send(patch()).await.unwrap()).await, "ok");
+    // Its end arrives some time after the answer.
+    let open = || {
+        let mut idle = client.0.idle.lock();
+        let mut links = idle.links.iter_mut();
+        links.any(|(_, link)| !link.has_ended())
+    };
+    while open() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(text(client.send(patch()).await.unwrap()).await, "ok");
+    assert_eq!(
+        server.seen.lock().unwrap().len(),
+        2,
+        "and nothing is sent twice"
+    );
+}
+
+#[tokio::test]
+async fn what_was_sent_is_told_from_what_was_not() {
+    let cut = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nokclose";
+    let server = Server::start(vec![
+        vec!["close"],
+        vec![cut],
+        vec!["nonsense\r\n\r\nclose"],
+    ])
+    .await;
+    let client = server.client(|_| {}).await;
+    let error = client.send(patch()).await.err();
+    assert!(matches!(error, Some(CallError::Network(_))), "{error:?}");
+    let body = client.send(patch()).await.unwrap().into_body();
+    assert!(body.collect().await.is_err());
+    let error = client.send(patch()).await.err();
+    assert!(matches!(error, Some(CallError::Network(_))), "{error:?}");
+    assert_eq!(server.connections(), 3);
+
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = nobody.local_addr().unwrap();
+    drop(nobody);
+    let client = Server { address, ..server };
+    let client = client.client(|_| {}).await;
+    let error = client.send(patch()).await.err();
+    assert!(matches!(error, Some(CallError::NotSent(_))), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_token_file_is_read_and_a_path_before_all_others_kept() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "from-file").unwrap();
+    let server = Server::start(vec![vec![OK]]).await;
+    let client = server
+        .client(|config| {
+            config.auth_info.token_file = Some(file.path().display().to_string());
+            config.cluster_url = format!("{}k8s/clusters/c/", config.cluster_url)
+                .parse()
+                .unwrap();
+        })
+        .await;
+    assert_eq!(text(client.send(patch()).await.unwrap()).await, "ok");
+    let seen = server.seen.lock().unwrap()[0].clone();
+    assert!(
+        seen.starts_with("PATCH /k8s/clusters/c/a?b=c HTTP/1.1\r\n"),
+        "{seen}"
+    );
+    assert!(
+        seen.contains("authorization: Bearer from-file\r\n"),
+        "{seen}"
+    );
+}
+
+#[tokio::test]
+async fn connections_that_were_idle_for_long_are_closed() {
+    let server = Server::start(vec![vec![OK]]).await;
+    let client = server.client(|_| {}).await;
+    assert_eq!(text(client.send(patch()).await.unwrap()).await, "ok");
+    let old = Instant::now().checked_sub(IDLE).unwrap();
+    let pool = &client.0.idle;
+    assert!(pool.lock().tended && pool.lock().close_old(), "it is young");
+    pool.lock().links[0].0 = old;
+    assert!(!pool.lock().close_old(), "the last one has gone");
+    assert!(!pool.lock().tended && pool.lock().links.is_empty());
+}
