@@ -17,6 +17,7 @@
 mod access;
 mod api;
 mod backoff;
+mod begin;
 mod connect;
 mod crd;
 mod direct;
@@ -36,6 +37,7 @@ mod write;
 mod fake;
 
 pub use access::{Access, AccessQuestion};
+pub use begin::{Abandoned, begin};
 pub use connect::{
     ConnectError, ConnectOptions, Connection, RequestObserver, ServerVersion, connect,
 };

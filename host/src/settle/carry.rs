@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vmhost_cluster::Written;
+use vmhost_cluster::{Written, begin};
 use vmhost_core::{Effect, ObjectKey, ObjectName, Refusal};
 
 use super::{Settler, record};
@@ -63,7 +63,8 @@ pub(super) async fn carry_out(
         }
     }
     effects.extend(own);
-    let io = settler.io.spawn({
+    // The first request leaves on this thread: see `begin`.
+    let writing = begin(&settler.io, {
         let (settler, turn) = (settler.clone(), turn.clone());
         let span = tracing::Span::current();
         tracing::Instrument::instrument(
@@ -71,7 +72,7 @@ pub(super) async fn carry_out(
             span,
         )
     });
-    io.await.unwrap_or_else(|error| {
+    writing.await.unwrap_or_else(|error| {
         let refusal = Refusal {
             effect: 0,
             code: 0,
