@@ -1,7 +1,7 @@
 //! Which resource serves a kind: asked once, forgotten when the API server does not know the path any more.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vmhost_cluster::{ClusterError, Connection, Resource, WriteError};
 use vmhost_core::Gvk;
@@ -9,7 +9,7 @@ use vmhost_core::Gvk;
 /// The kinds that writes and live reads have met.
 pub struct Resources {
     connection: Connection,
-    known: Mutex<HashMap<Gvk, Resource>>,
+    known: Mutex<HashMap<Gvk, Arc<Resource>>>,
 }
 
 impl Resources {
@@ -27,12 +27,13 @@ impl Resources {
     }
 
     /// The resource of a kind.
-    pub async fn find(&self, kind: &Gvk) -> Result<Resource, WriteError> {
+    pub async fn find(&self, kind: &Gvk) -> Result<Arc<Resource>, WriteError> {
         if let Some(resource) = self.lock().get(kind) {
             return Ok(resource.clone());
         }
         match self.connection.resolve(kind).await {
             Ok(Some(resource)) => {
+                let resource = Arc::new(resource);
                 self.lock().insert(kind.clone(), resource.clone());
                 Ok(resource)
             }
@@ -52,7 +53,7 @@ impl Resources {
         self.lock().remove(kind);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Gvk, Resource>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Gvk, Arc<Resource>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use vmhost_cluster::{Connection, DeleteOptions, Target, WriteError, Written};
 use vmhost_core::{Apply, Delete, Effect, ObjectKey, Patch, PatchType};
@@ -224,19 +226,100 @@ fn patch_body(patch: &Patch, guard: Guard<'_>) -> Result<String, WriteError> {
     if guard.uid.is_none() && version.is_none() {
         return Ok(patch.body.clone());
     }
-    let mut body: Value = parse(&patch.body)?;
-    match (patch.kind, &mut body) {
-        (PatchType::Merge, body) => guard_metadata(body, guard.uid, version.as_deref())?,
-        (PatchType::Json, Value::Array(operations)) => {
-            let test =
-                |path: &str, value: &str| json!({"op": "test", "path": path, "value": value});
-            let version = version.map(|version| test("/metadata/resourceVersion", &version));
-            let uid = guard.uid.map(|uid| test("/metadata/uid", uid));
-            operations.splice(0..0, uid.into_iter().chain(version));
-        }
-        (PatchType::Json, _) => return Err(invalid("a JSON patch is a list of operations".into())),
+    match patch.kind {
+        PatchType::Json => guard_operations(&patch.body, guard.uid, version.as_deref()),
+        PatchType::Merge => match splice_metadata(&patch.body, guard.uid, version.as_deref()) {
+            Some(body) => Ok(body),
+            None => {
+                let mut body: Value = parse(&patch.body)?;
+                guard_metadata(&mut body, guard.uid, version.as_deref())?;
+                Ok(body.to_string())
+            }
+        },
     }
-    Ok(body.to_string())
+}
+
+/// Puts a `test` for each before the operations of a JSON patch, whose text stays as it is.
+fn guard_operations(
+    body: &str,
+    uid: Option<&str>,
+    version: Option<&str>,
+) -> Result<String, WriteError> {
+    parse::<IgnoredAny>(body)?;
+    let Some(operations) = body.trim_start().strip_prefix('[') else {
+        return Err(invalid("a JSON patch is a list of operations".into()));
+    };
+    let mut guarded = String::with_capacity(body.len() + 192);
+    for (path, value) in [
+        ("/metadata/uid", uid),
+        ("/metadata/resourceVersion", version),
+    ] {
+        if let Some(value) = value {
+            guarded.push_str(if guarded.is_empty() { "[" } else { "," });
+            guarded.push_str(r#"{"op":"test","path":""#);
+            guarded.push_str(path);
+            guarded.push_str(r#"","value":"#);
+            push_quoted(&mut guarded, value);
+            guarded.push('}');
+        }
+    }
+    if !operations.trim_start().starts_with(']') {
+        guarded.push(',');
+    }
+    guarded.push_str(operations);
+    Ok(guarded)
+}
+
+/// Puts the guards before the other members of a merge patch, whose text stays as it is. None: it is no object, or has metadata of its own.
+fn splice_metadata(body: &str, uid: Option<&str>, version: Option<&str>) -> Option<String> {
+    /// Is it there, whatever it is?
+    #[derive(Default)]
+    struct Present(bool);
+    impl<'de> Deserialize<'de> for Present {
+        fn deserialize<D: serde::Deserializer<'de>>(value: D) -> Result<Self, D::Error> {
+            IgnoredAny::deserialize(value).map(|_| Self(true))
+        }
+    }
+    #[derive(Deserialize)]
+    struct Top {
+        #[serde(default)]
+        metadata: Present,
+    }
+    let members = body.trim_start().strip_prefix('{')?;
+    if serde_json::from_str::<Top>(body).ok()?.metadata.0 {
+        return None;
+    }
+    let mut guarded = String::with_capacity(body.len() + 96);
+    guarded.push_str(r#"{"metadata":"#);
+    let mut next = '{';
+    for (name, value) in [("\"uid\":", uid), ("\"resourceVersion\":", version)] {
+        if let Some(value) = value {
+            guarded.push(next);
+            guarded.push_str(name);
+            push_quoted(&mut guarded, value);
+            next = ',';
+        }
+    }
+    guarded.push('}');
+    if !members.trim_start().starts_with('}') {
+        guarded.push(',');
+    }
+    guarded.push_str(members);
+    Some(guarded)
+}
+
+/// A JSON string.
+fn push_quoted(text: &mut String, value: &str) {
+    if value
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    {
+        text.push('"');
+        text.push_str(value);
+        text.push('"');
+    } else {
+        text.push_str(&Value::from(value).to_string());
+    }
 }
 
 /// The API server refuses a write whose uid or version is not that of the object (409).
@@ -268,7 +351,7 @@ fn delete_options(delete: &Delete, guard: Guard<'_>) -> DeleteOptions {
     }
 }
 
-fn parse(text: &str) -> Result<Value, WriteError> {
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, WriteError> {
     serde_json::from_str(text)
         .map_err(|error| invalid(format!("the body is not valid JSON: {error}")))
 }
@@ -332,6 +415,39 @@ mod tests {
     }
 
     #[test]
+    fn guards_are_put_into_the_text_and_nothing_else_changes() {
+        let guard = Guard {
+            uid: Some("u\"1"),
+            written: None,
+        };
+        for (kind, body, guarded) in [
+            (
+                PatchType::Merge,
+                "{}",
+                r#"{"metadata":{"uid":"u\"1","resourceVersion":"7"}}"#,
+            ),
+            (
+                PatchType::Merge,
+                r#" { "z": 1.0, "a": {"metadata": 1} }"#,
+                r#"{"metadata":{"uid":"u\"1","resourceVersion":"7"}, "z": 1.0, "a": {"metadata": 1} }"#,
+            ),
+            (
+                PatchType::Merge,
+                r#"{"meta\u0064ata":{"labels":{"a":"b"},"uid":"other"}}"#,
+                r#"{"metadata":{"labels":{"a":"b"},"resourceVersion":"7","uid":"u\"1"}}"#,
+            ),
+            (
+                PatchType::Json,
+                " [ ] ",
+                r#"[{"op":"test","path":"/metadata/uid","value":"u\"1"},{"op":"test","path":"/metadata/resourceVersion","value":"7"} ] "#,
+            ),
+        ] {
+            let patch = patch(kind, body, Some("7"));
+            assert_eq!(patch_body(&patch, guard).unwrap(), guarded, "{body}");
+        }
+    }
+
+    #[test]
     fn a_version_means_what_the_turn_itself_has_made_of_it() {
         let guard = Guard {
             uid: None,
@@ -358,6 +474,11 @@ mod tests {
             (PatchType::Json, "{}"),
             (PatchType::Merge, "[]"),
             (PatchType::Merge, "nonsense"),
+            (PatchType::Merge, r#"{"spec":{}"#),
+            (PatchType::Merge, r#"{"spec":{}}}"#),
+            (PatchType::Json, r#"[{"op":"remove","path":"/a"}"#),
+            (PatchType::Json, "[],"),
+            (PatchType::Merge, r#"{"metadata":null}"#),
             (PatchType::Merge, r#"{"metadata":1}"#),
         ] {
             assert!(
