@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! cargo build --profile profiling --workspace --examples
-//! target/profiling/examples/write_cost [--objects 2000] [--think 1500] [--rounds 3] [WAY...]
-//! strace -f -c target/profiling/examples/write_cost --rounds 1 begun
+//! target/profiling/examples/write_cost [--objects 2000] [--think 1500] [--rounds 3] [--io 2] [--guests 2] [--guests-poll 1] [WAY...]
+//! target/profiling/examples/write_cost --rounds 1 begun & sleep 1; strace -f -c -p $!
 //! ```
 //! The server is another process: TLS, one PATCH at a time, each of which keeps a core busy for `--think` microseconds and walks through memory, as a
 //! kube-apiserver does; the watch tells of each. Only this process's threads count.
+//!
+//! `--io` and `--guests` are threads; `--guests-poll 0` leaves the guests' runtime without an I/O driver of its own, so that its threads sleep on a futex.
 //!
 //! Ways: `floor` (kube's client, raw PATCHes of 4 tasks, the watch read as lines), `layered` (this crate over kube's client; each write and the wait for its event
 //! spawned on a runtime of their own, as settle did once), `spawned` (the same over this crate's own connections), `begun` (as settle does), `patch` (this crate,
@@ -74,10 +76,19 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
+/// The two runtimes of a host.
+#[derive(Clone, Copy)]
+struct Threads {
+    io: usize,
+    guests: usize,
+    guests_poll: bool,
+}
+
 struct Options {
     objects: usize,
     think: u64,
     rounds: usize,
+    threads: Threads,
     ways: Vec<String>,
 }
 
@@ -86,6 +97,11 @@ fn options() -> Options {
         objects: 2000,
         think: 1500,
         rounds: 3,
+        threads: Threads {
+            io: 2,
+            guests: 2,
+            guests_poll: true,
+        },
         ways: Vec::new(),
     };
     let mut args = std::env::args().skip(1);
@@ -95,6 +111,9 @@ fn options() -> Options {
             "--objects" => options.objects = number() as usize,
             "--think" => options.think = number(),
             "--rounds" => options.rounds = number() as usize,
+            "--io" => options.threads.io = number() as usize,
+            "--guests" => options.threads.guests = number() as usize,
+            "--guests-poll" => options.threads.guests_poll = number() > 0,
             _ => options.ways.push(arg),
         }
     }
@@ -119,9 +138,9 @@ fn main() {
             let server = Serving::start(options.think, &path);
             let line = match way.as_str() {
                 "floor" => floor(&path, options.objects),
-                "layered" => vmhost(&path, options.objects, Over::Kube, Hand::Spawned),
-                "spawned" => vmhost(&path, options.objects, Over::Own, Hand::Spawned),
-                "begun" => vmhost(&path, options.objects, Over::Own, Hand::Begun),
+                "layered" => vmhost(&path, &options, Over::Kube, Hand::Spawned),
+                "spawned" => vmhost(&path, &options, Over::Own, Hand::Spawned),
+                "begun" => vmhost(&path, &options, Over::Own, Hand::Begun),
                 "patch" => patch(&path, options.objects),
                 other => panic!("unknown way {other}"),
             };
@@ -229,13 +248,16 @@ impl Used {
     }
 }
 
-fn runtime(threads: usize, name: &str) -> Runtime {
-    Builder::new_multi_thread()
+fn runtime(threads: usize, name: &str, poll: bool) -> Runtime {
+    let mut builder = Builder::new_multi_thread();
+    builder
         .worker_threads(threads)
         .thread_name(name)
-        .enable_all()
-        .build()
-        .unwrap()
+        .enable_time();
+    if poll {
+        builder.enable_io();
+    }
+    builder.build().unwrap()
 }
 
 fn resource() -> Arc<Resource> {
@@ -270,7 +292,7 @@ async fn client(kubeconfig: &Path) -> kube::Client {
 }
 
 fn floor(kubeconfig: &Path, objects: usize) -> String {
-    let runtime = runtime(2, "floor");
+    let runtime = runtime(2, "floor", true);
     runtime.block_on(async {
         let client = client(kubeconfig).await;
         let request = |method: &str, uri: String, body: &'static str| {
@@ -339,8 +361,10 @@ async fn connected(kubeconfig: &Path) -> Connection {
 }
 
 /// The path of a turn that writes: from a thread of the guests' runtime to the one that does the I/O, until the store shows the write.
-fn vmhost(kubeconfig: &Path, objects: usize, over: Over, hand: Hand) -> String {
-    let (io, guests) = (runtime(2, "io"), runtime(2, "guests"));
+fn vmhost(kubeconfig: &Path, options: &Options, over: Over, hand: Hand) -> String {
+    let (objects, threads) = (options.objects, options.threads);
+    let io = runtime(threads.io, "io", true);
+    let guests = runtime(threads.guests, "guests", threads.guests_poll);
     let handle = io.handle().clone();
     let (connection, informers) = io.block_on(async {
         let connection = match over {
@@ -389,7 +413,7 @@ fn vmhost(kubeconfig: &Path, objects: usize, over: Over, hand: Hand) -> String {
 }
 
 fn patch(kubeconfig: &Path, objects: usize) -> String {
-    let runtime = runtime(2, "patch");
+    let runtime = runtime(2, "patch", true);
     runtime.block_on(async {
         let connection = connected(kubeconfig).await;
         let (work, resource, used) = (Work::of(objects), resource(), Used::now());

@@ -7,7 +7,8 @@
 //!                \--access_review, install_crd, leases
 //! ```
 //!
-//! It is the only owner of `kube`, of which it uses the client and the kubeconfig loader. Of an object only the metadata and the fields that an
+//! It is the only owner of `kube`, of which it uses the kubeconfig loader, the connector and the credentials; requests go over connections of its own (`direct`),
+//! and through kube's client only where that one cannot (`transport`). Of an object only the metadata and the fields that an
 //! index names are ever read: the rest stays the API server's text (`text`), held once (`store`).
 //!
 //! It must not know plugins, wasm, queues, or what a write is for: it repeats no write, decides nothing from an answer, and never calls a policy.

@@ -146,6 +146,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn tell(folders: &Folders, event: &Event) {
+    // To open and read a file is no change of it: the one who looks would wake itself for ever.
+    if matches!(event.kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
+    {
+        return;
+    }
     for path in &event.paths {
         // An event about a watched folder itself is one of all its files.
         let of_folder = folders.get(path).map(|interests| (interests, true));
