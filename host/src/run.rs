@@ -59,6 +59,7 @@ fn start(cli: Cli) -> Result<()> {
         Some(_) => (LogFormat::Text, "warn"),
     };
     log::start(format, filter)?;
+    idle::allow_open_files();
     let io = runtime("vmhost-io", IO_THREADS)?;
     let guests = runtime(
         "vmhost-guest",
