@@ -233,7 +233,9 @@ impl Controller {
     /// A swap: every key gets its chance, in the low lane, and nobody backs off for what the old code did. How many keys.
     pub fn renew(&self, keys: Vec<ObjectName>) -> usize {
         let count = keys.len();
-        self.lock().clear();
+        // Dropped outside of the lock: all workers ask here.
+        let forgiven = std::mem::take(&mut *self.lock());
+        drop(forgiven);
         self.hot.clear();
         self.queue.clear_back_offs();
         self.queue.add_low_all(keys);

@@ -70,7 +70,9 @@ impl HotKeys {
 
     /// A swap: the new code gets its chance.
     pub fn clear(&self) {
-        *self.lock() = State::default();
+        // Dropped outside of the lock: all workers ask here.
+        let old = std::mem::take(&mut *self.lock());
+        drop(old);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

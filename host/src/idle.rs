@@ -5,6 +5,8 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use crate::manager::Manager;
 use crate::registry::Slot;
 
@@ -13,6 +15,18 @@ pub const WARM: usize = 64;
 
 /// A plugin beyond [`WARM`] is left alone for so long after a call.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// A plugin's image is a file that is held open, and so is each watch: with many plugins these are more than the 1,024 that a process may usually have at first.
+pub fn allow_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let most = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, most) {
+        tracing::debug!("the limit of open files stays at {:?}: {error}", limit.current);
+    }
+}
 
 /// Looks now and then, for as long as there is a manager.
 pub fn start(manager: &Arc<Manager>) {

@@ -381,6 +381,14 @@ impl Manager {
                 .instances_created
                 .with_label_values(&[slot.name.as_str()])
                 .set(stats.created as i64);
+            metrics
+                .plugin_loaded
+                .with_label_values(&[slot.name.as_str()])
+                .set(stats.loaded.into());
+            metrics
+                .plugin_unloads
+                .with_label_values(&[slot.name.as_str()])
+                .set(stats.unloads as i64);
             for wired in generation.controllers.values() {
                 let stats = wired.controller.queue.stats();
                 wired

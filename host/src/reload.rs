@@ -295,6 +295,7 @@ fn renew(manager: &Arc<Manager>, slot: &Arc<Slot>, before: &Generation, now: &Ge
         if let Some(old) = old
             && old.controller.kind == wired.controller.kind
         {
+            let own = names.len();
             names.extend(left.remove(name).into_iter().flatten());
             if !Arc::ptr_eq(&old.sources, &wired.sources) {
                 // What only the old stores show is gone by now, and is to be told; then they tell no more.
@@ -302,8 +303,10 @@ fn renew(manager: &Arc<Manager>, slot: &Arc<Slot>, before: &Generation, now: &Ge
                 old.sources.close();
                 wired.controller.mapper.renew(true);
             }
-            names.sort_unstable();
-            names.dedup();
+            if names.len() > own {
+                names.sort_unstable();
+                names.dedup();
+            }
         } else if let Some(old) = old {
             old.sources.close();
         }

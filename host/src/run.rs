@@ -60,6 +60,7 @@ fn start(cli: Cli) -> Result<()> {
         Some(_) => (LogFormat::Text, "warn"),
     };
     log::start(format, filter)?;
+    idle::allow_open_files();
     let io = runtime("vmhost-io", IO_THREADS, |builder| builder.enable_all())?;
     // Without sockets, so that its threads sleep on nothing but their work. What a guest's turn sends belongs to the other one.
     let threads = std::thread::available_parallelism().map_or(2, usize::from);

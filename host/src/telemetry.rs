@@ -70,6 +70,10 @@ pub struct Metrics {
     pub instances: IntGaugeVec,
     /// `vmhost_instances_created{plugin}` of the present generation.
     pub instances_created: IntGaugeVec,
+    /// `vmhost_plugin_loaded{plugin}`: 0 while its code is not in memory, because nobody calls it.
+    pub plugin_loaded: IntGaugeVec,
+    /// `vmhost_plugin_unloads{plugin}` of the present generation.
+    pub plugin_unloads: IntGaugeVec,
     /// `vmhost_store_objects{kind}`.
     pub store_objects: IntGaugeVec,
     /// `vmhost_store_bytes{kind}`.
@@ -325,6 +329,18 @@ impl Metrics {
                 r,
                 "vmhost_instances_created",
                 "Instances made by the plugin's present generation",
+                &["plugin"],
+            )?,
+            plugin_loaded: gauges(
+                r,
+                "vmhost_plugin_loaded",
+                "Whether the plugin's code is in memory",
+                &["plugin"],
+            )?,
+            plugin_unloads: gauges(
+                r,
+                "vmhost_plugin_unloads",
+                "How often the code of the plugin's present generation was taken out of memory",
                 &["plugin"],
             )?,
             store_objects: gauges(

@@ -89,6 +89,11 @@ impl Compiler {
 }
 
 impl Child {
+    /// Another program, whose `main` asks [`as_child`] first and which is of the same version.
+    pub fn of(program: PathBuf) -> Self {
+        Self { program }
+    }
+
     /// Compiles into `image`. Whoever drops the future kills the child.
     pub(crate) async fn compile(
         &self,

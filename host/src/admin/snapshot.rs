@@ -56,6 +56,7 @@ fn plugin(slot: &Slot, generation: &Generation) -> PluginState {
         generation: generation.number,
         digest: format!("sha256:{}", generation.plugin.digest()),
         code: match generation.plugin.code() {
+            _ if !instances.loaded => "unloaded".to_owned(),
             Code::Baseline => "baseline".to_owned(),
             Code::Optimised => "optimised".to_owned(),
         },

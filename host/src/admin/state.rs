@@ -39,7 +39,7 @@ pub struct PluginState {
     pub generation: u64,
     /// `sha256:` and the component's digest in hex.
     pub digest: String,
-    /// `baseline` or `optimised`.
+    /// `baseline`, `optimised`, or `unloaded` until the next call.
     pub code: String,
     /// Its instances.
     pub instances: Instances,
