@@ -118,7 +118,7 @@ impl Writer {
         &self,
         effect: &Effect,
         key: &ObjectKey,
-    ) -> Result<Option<vmhost_core::Object>, WriteError> {
+    ) -> Result<Option<vmhost_core::Snapshot>, WriteError> {
         let resource = self.resources.find(&key.kind).await?;
         let name = Some(key.name.name()).filter(|name| !name.is_empty());
         if name.is_none() || matches!(effect, Effect::Event(_) | Effect::Other(_)) {
