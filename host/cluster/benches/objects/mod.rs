@@ -30,7 +30,7 @@ pub fn object(number: usize, size: usize) -> String {
         let comma = if volume == 0 { r#","volumes":["# } else { "," };
         let _ = write!(
             spec,
-            r#"{comma}{{"name":"data-{volume}","size":{volume}0,"readOnly":false,"labels":{{"tier":"gold","zone":"eu-1"}},"image":"registry.example.com/images/base@sha256:4f53cda18c2baa0c0354bb5f9a3ecbe5"}}"#
+            r#"{comma}{{"name":"data-{volume}","size":1{volume},"readOnly":false,"labels":{{"tier":"gold","zone":"eu-1"}},"image":"registry.example.com/images/base@sha256:4f53cda18c2baa0c0354bb5f9a3ecbe5"}}"#
         );
         volume += 1;
     }
