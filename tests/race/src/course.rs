@@ -150,7 +150,9 @@ impl Course<'_> {
     async fn relist(&self, run: &Run, follower: &Follower, sheet: &mut Sheet<'_>) -> Result<()> {
         let before = run.quiet().await?;
         let (start, watches) = (Instant::now(), follower.watches());
-        self.field.end_watches(&format!("race {}", fastrand::u64(..))).await?;
+        self.field
+            .end_watches(&format!("race {}", fastrand::u64(..)))
+            .await?;
         // An object made earlier might still come by the old watch.
         follower.more_watches(watches).await?;
         let name = format!("made-while-nobody-watched-{}", fastrand::u32(..));
