@@ -5,6 +5,7 @@ use std::io::{Write, stderr, stdout};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{Args, Scenario};
 use crate::course::Course;
@@ -47,17 +48,23 @@ pub async fn race(args: &Args) -> Result<()> {
         tally: Tally::default(),
     };
     race.warm_up().await?;
-    for group in GROUPS {
-        let wanted: Vec<Scenario> = group
-            .iter()
-            .copied()
-            .filter(|scenario| args.has(*scenario))
-            .collect();
-        if !wanted.is_empty() {
-            race.group(&wanted).await?;
+    tokio::select! {
+        done = race.groups() => done?,
+        told = interrupted() => {
+            told?;
+            say("interrupted: what there is so far");
         }
     }
     race.finish().await
+}
+
+/// Ctrl-C, or the time-out of whoever runs this.
+async fn interrupted() -> Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("waiting for SIGTERM")?;
+    tokio::select! {
+        told = tokio::signal::ctrl_c() => told.context("waiting for SIGINT"),
+        _ = terminate.recv() => Ok(()),
+    }
 }
 
 struct Race<'a> {
@@ -83,17 +90,27 @@ impl Race<'_> {
         Ok(())
     }
 
-    async fn group(&mut self, scenarios: &[Scenario]) -> Result<()> {
+    async fn groups(&self) -> Result<()> {
+        for group in GROUPS {
+            let mut wanted = group.to_vec();
+            wanted.retain(|scenario| self.args.has(*scenario));
+            if !wanted.is_empty() {
+                self.group(&wanted).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn group(&self, scenarios: &[Scenario]) -> Result<()> {
         self.populate(scenarios[0]).await?;
         for round in 1..=self.args.rounds {
-            for entrant in self.entrants.clone() {
+            for entrant in &self.entrants {
                 let title = scenarios[0].title(self.args.quick);
                 let name = entrant.name.title();
                 say(&format!("round {round}, {title}: {name}"));
-                let mut tally = std::mem::take(&mut self.tally);
+                let tally = &self.tally;
                 let sheet = &mut tally.sheet(scenarios[0], self.args.quick, entrant.name, round);
-                let done = self.course(&entrant).go(scenarios, sheet).await;
-                self.tally = tally;
+                let done = self.course(entrant).go(scenarios, sheet).await;
                 if let Err(error) = done {
                     say(&format!("{name} did not finish: {error:#}"));
                 }

@@ -18,18 +18,18 @@ pub fn print(tally: &Tally, entrants: &[Entrant], facts: &[String]) -> String {
     text += "\n|---|---|";
     text += &"---|".repeat(entrants.len());
     text.push('\n');
-    let mut last = "";
+    let mut last = String::new();
     for (scenario, measure, unit) in tally.rows() {
-        let head = if scenario == last { "" } else { scenario };
-        last = scenario;
+        let head = if scenario == last { "" } else { &scenario };
         let _ = write!(text, "| {head} | {measure}, {} |", unit.sign());
-        let base = tally.of(scenario, measure, BASE);
+        let base = tally.of(&scenario, measure, BASE);
         for entrant in entrants {
-            let spread = tally.of(scenario, measure, entrant.name);
+            let spread = tally.of(&scenario, measure, entrant.name);
             let cell = spread.map(|spread| cell(spread, base, unit, entrant.name == BASE));
             let _ = write!(text, " {} |", cell.unwrap_or_else(|| "-".into()));
         }
         text.push('\n');
+        last = scenario;
     }
     text += "\nMedian (least–most) **ratio to client-go**.\n\n";
     for fact in facts {

@@ -1,5 +1,7 @@
 //! All values of a race, and what is said of them: the median, and from where to where they went.
 
+use std::cell::RefCell;
+
 use serde::Serialize;
 
 use crate::args::{Name, Scenario};
@@ -60,15 +62,15 @@ pub struct Spread {
     pub most: f64,
 }
 
-/// All values.
+/// All values. Written down one by one, so that a race that is interrupted has those before.
 #[derive(Debug, Default, Serialize)]
 pub struct Tally {
-    values: Vec<Value>,
+    values: RefCell<Vec<Value>>,
 }
 
 /// Where the values of one process go.
 pub struct Sheet<'a> {
-    tally: &'a mut Tally,
+    tally: &'a Tally,
     title: String,
     name: Name,
     round: u32,
@@ -76,7 +78,7 @@ pub struct Sheet<'a> {
 
 impl Tally {
     /// A sheet for one process.
-    pub fn sheet(&mut self, scenario: Scenario, quick: bool, name: Name, round: u32) -> Sheet<'_> {
+    pub fn sheet(&self, scenario: Scenario, quick: bool, name: Name, round: u32) -> Sheet<'_> {
         Sheet {
             tally: self,
             title: scenario.title(quick),
@@ -86,24 +88,24 @@ impl Tally {
     }
 
     /// The rows, in the order in which they were first measured.
-    pub fn rows(&self) -> Vec<(&str, &'static str, Unit)> {
-        let mut rows: Vec<(&str, &'static str, Unit)> = Vec::new();
-        for value in &self.values {
-            let row = (value.scenario.as_str(), value.measure, value.unit);
+    pub fn rows(&self) -> Vec<(String, &'static str, Unit)> {
+        let mut rows: Vec<(String, &'static str, Unit)> = Vec::new();
+        for value in self.values.borrow().iter() {
+            let row = (value.scenario.clone(), value.measure, value.unit);
             if !rows.contains(&row) {
                 rows.push(row);
             }
         }
         // Scenarios that share a process are measured in turns.
-        let first = |scenario: &str| rows.iter().position(|row| row.0 == scenario);
         let mut ordered = rows.clone();
-        ordered.sort_by_key(|row| first(row.0));
+        ordered.sort_by_key(|row| rows.iter().position(|first| first.0 == row.0));
         ordered
     }
 
     /// What an entrant reached in a row.
     pub fn of(&self, scenario: &str, measure: &str, name: Name) -> Option<Spread> {
-        let values = self.values.iter().filter(|value| {
+        let values = self.values.borrow();
+        let values = values.iter().filter(|value| {
             (value.scenario.as_str(), value.measure, value.entrant)
                 == (scenario, measure, name.title())
         });
@@ -119,7 +121,7 @@ impl Sheet<'_> {
 
     /// Writes a value down.
     pub fn put(&mut self, measure: &'static str, unit: Unit, value: f64) {
-        self.tally.values.push(Value {
+        self.tally.values.borrow_mut().push(Value {
             scenario: self.title.clone(),
             measure,
             unit,

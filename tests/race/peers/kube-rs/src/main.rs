@@ -1,5 +1,6 @@
 //! The same policy on kube's `Controller`, typed, as its guide lays it out, with four keys at once.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,9 @@ use kube::runtime::controller::{Action, Config, Controller};
 use kube::runtime::watcher;
 use kube::{Client, CustomResource, ResourceExt};
 use serde::{Deserialize, Serialize};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize)]
 #[kube(
@@ -49,20 +53,47 @@ fn flag(name: &str) -> Option<String> {
     arguments.nth(1)
 }
 
+/// Tells the runner that the store is filled, by the one line that the controller has for it, and hears nothing else.
+/// `Store::wait_until_ready` would be plainer, but whoever waits last is the only one to be woken in 5.0.0: the
+/// controller, which waits too, or we would wait for ever.
+struct Synced;
+
+impl Subscriber for Synced {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let from = metadata.target() == "kube_runtime::controller";
+        from && metadata.is_event() && *metadata.level() == Level::DEBUG
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        struct Message;
+        impl Visit for Message {
+            fn record_debug(&mut self, _: &Field, value: &dyn Debug) {
+                if format!("{value:?}").starts_with("store is ready") {
+                    println!("race: synced");
+                }
+            }
+        }
+        event.record(&mut Message);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    tracing::subscriber::set_global_default(Synced)?;
     let namespace = flag("--namespace").unwrap_or_else(|| "default".into());
     let workers = flag("--workers").map_or(Ok(4), |text| text.parse())?;
     let api = Api::<VirtualMachine>::namespaced(Client::try_default().await?, &namespace);
-    let controller = Controller::new(api.clone(), watcher::Config::default())
-        .with_config(Config::default().concurrency(workers));
-    let store = controller.store();
-    tokio::spawn(async move {
-        if store.wait_until_ready().await.is_ok() {
-            println!("race: synced");
-        }
-    });
-    controller
+    Controller::new(api.clone(), watcher::Config::default())
+        .with_config(Config::default().concurrency(workers))
         .run(reconcile, again, Arc::new(api))
         .for_each(|result| async move {
             if let Err(error) = result {
