@@ -69,13 +69,15 @@ enum Sign {
 type Stamp = (u64, std::time::SystemTime, u64);
 
 impl FileWatch {
-    /// Watches a file whose present content is known. Content of more than `limit` bytes is never read.
-    pub fn new(path: &Path, known: &[u8], limit: u64) -> Self {
+    /// Watches a file whose present content has this SHA-256. Content of more than `limit` bytes is never read.
+    pub fn new(path: &Path, known: [u8; 32], limit: u64) -> Self {
         let signs = Arc::new(Signs::default());
         let watcher = notify::recommended_watcher({
             let (signs, file) = (signs.clone(), path.to_owned());
             move |event: notify::Result<Event>| {
-                if let Ok(event) = event {
+                if let Ok(event) = event
+                    && !is_reading(event.kind)
+                {
                     signs.note(sign(&event, &file));
                 }
             }
@@ -95,7 +97,7 @@ impl FileWatch {
             folders: Vec::new(),
             signs,
             pending: false,
-            last: Some(digest(known)),
+            last: Some(known),
             // Unknown: the first poll reads the file, which may have changed before it was watched.
             stamp: None,
         };
@@ -226,17 +228,20 @@ fn digest(content: &[u8]) -> [u8; 32] {
     Sha256::digest(content).into()
 }
 
+/// Somebody opens a file to read it: this watch itself does so, and would never rest.
+fn is_reading(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Access(AccessKind::Open(_) | AccessKind::Read)
+    )
+}
+
 impl FolderWatch {
     /// Watches a folder and all below it.
     pub fn new(folder: &Path) -> Result<Self> {
         let (sender, events) = mpsc::channel(EVENTS);
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            if event.is_ok_and(|event| {
-                !matches!(
-                    event.kind,
-                    EventKind::Access(AccessKind::Open(_) | AccessKind::Read)
-                )
-            }) {
+            if event.is_ok_and(|event| !is_reading(event.kind)) {
                 let _ = sender.try_send(Sign::Look);
             }
         })
@@ -323,7 +328,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p.wasm");
         fs::write(&path, "one").unwrap();
-        let mut watch = FileWatch::new(&path, b"one", 1000);
+        let mut watch = FileWatch::new(&path, digest(b"one"), 1000);
 
         // In place, in two halves: the first is not seen.
         let mut file = fs::File::create(&path).unwrap();
@@ -357,7 +362,7 @@ mod tests {
         }
         std::os::unix::fs::symlink("..v1", at("..data")).unwrap();
         std::os::unix::fs::symlink("..data/p.wasm", at("p.wasm")).unwrap();
-        let mut watch = FileWatch::new(&at("p.wasm"), b"one", 1000);
+        let mut watch = FileWatch::new(&at("p.wasm"), digest(b"one"), 1000);
         std::os::unix::fs::symlink("..v2", at("..data_tmp")).unwrap();
         fs::rename(at("..data_tmp"), at("..data")).unwrap();
         assert_eq!(next(&mut watch).await, b"two");

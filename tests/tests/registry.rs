@@ -13,9 +13,7 @@ use vmhost_tests::run;
 
 async fn generation(engine: &Engine, number: u64) -> Result<Generation> {
     let bytes = guests::vm_stamp(number as u32, Mode::Keep)?;
-    let image = engine
-        .compile(bytes, Limits::default().component)
-        .await?;
+    let image = engine.compile(bytes, Limits::default().component).await?;
     let plugin = Plugin::load(engine, image, Limits::default(), &HashMap::new()).await?;
     Ok(Generation {
         number,

@@ -81,8 +81,9 @@ impl Compiler {
         let link = PathBuf::from("/proc/self/exe");
         match link.exists() {
             true => Self::Child(Child { program: link }),
-            false => std::env::current_exe()
-                .map_or(Self::Here, |program| Self::Child(Child { program })),
+            false => {
+                std::env::current_exe().map_or(Self::Here, |program| Self::Child(Child { program }))
+            }
         }
     }
 }
@@ -153,7 +154,9 @@ fn verdict(status: ExitStatus, reason: String) -> Result<(), Failure> {
 pub(crate) fn warn_of_no_child(error: &std::io::Error) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        tracing::warn!("components are compiled in this process, since no child could be started: {error}");
+        tracing::warn!(
+            "components are compiled in this process, since no child could be started: {error}"
+        );
     });
 }
 
@@ -196,10 +199,9 @@ fn compile_stdin(code: Code) -> Result<(), Failure> {
 /// Guests go first, and when memory is short the child goes. What the machine does not let it do is left.
 fn step_back(code: Code, size: u64) {
     // Baseline code is waited for, and takes milliseconds.
-    let _ = nice(match code {
-        Code::Baseline => 2,
-        Code::Optimised => 10,
-    });
+    if code == Code::Optimised {
+        let _ = nice(10);
+    }
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     let limit = MEMORY + MEMORY_A_BYTE * size;
     let old = getrlimit(Resource::Data);

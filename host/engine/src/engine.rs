@@ -147,7 +147,9 @@ impl Engine {
     }
 
     fn cached(&self, source: &Source) -> Option<Result<Image, LoadError>> {
-        let Inner { cache, optimised, .. } = &*self.0;
+        let Inner {
+            cache, optimised, ..
+        } = &*self.0;
         let stored = cache.as_ref()?.find(&source.digest, &optimised.engine)?;
         let loaded = optimised.load(&stored);
         let component = loaded
@@ -161,28 +163,38 @@ impl Engine {
 
     /// Compiles.
     async fn make(&self, source: &Source, code: Code) -> Result<Image, LoadError> {
-        let tier = self.tier(code)?;
-        if let Compiler::Child(child) = &self.0.compiler {
-            let blank = self.blank(code)?;
-            match compile_into(child, code, source, blank).await {
-                Ok(blank) => return self.finish(tier, source, blank),
-                Err(Failure::Start(error)) => warn_of_no_child(&error),
-                Err(Failure::Refused(reason)) => return Err(LoadError::Invalid(reason)),
-                Err(Failure::Broke(reason)) => return Err(LoadError::Compiler(reason)),
-                Err(Failure::Unwritten(reason)) => {
-                    tracing::warn!("the compiled image is not cached: {reason}");
-                    let blank = Blank::in_memory().map_err(no_room)?;
-                    let blank = compile_into(child, code, source, blank).await;
-                    return self.finish(tier, source, blank.map_err(broken)?);
-                }
+        let engine = self.clone();
+        let tier = off_the_runtime(move || engine.tier(code));
+        let Compiler::Child(child) = &self.0.compiler else {
+            return self.make_here(tier.await??, source).await;
+        };
+        let blank = self.blank(code)?;
+        // What will run it is made while the child works.
+        let (tier, compiled) = tokio::join!(tier, compile_into(child, code, source, blank));
+        let tier = tier??;
+        match compiled {
+            Ok(blank) => self.finish(tier, source, blank),
+            Err(Failure::Start(error)) => {
+                warn_of_no_child(&error);
+                self.make_here(tier, source).await
             }
+            Err(Failure::Unwritten(reason)) => {
+                tracing::warn!("the compiled image is not cached: {reason}");
+                let blank = Blank::in_memory().map_err(no_room)?;
+                let blank = compile_into(child, code, source, blank).await;
+                self.finish(tier, source, blank.map_err(broken)?)
+            }
+            Err(failure) => Err(broken(failure)),
         }
+    }
+
+    async fn make_here(&self, tier: Arc<Tier>, source: &Source) -> Result<Image, LoadError> {
         let (engine, bytes) = (tier.engine.clone(), source.bytes.clone());
         let image = off_the_runtime(move || engine.precompile_component(&bytes))
             .await?
             .map_err(|error| LoadError::Invalid(error.root_cause().to_string()))?;
-        if self.keeps(code)
-            && let Ok(blank) = self.blank(code)
+        if self.keeps(tier.code)
+            && let Ok(blank) = self.blank(tier.code)
             && blank.write(&image).is_ok()
         {
             return self.finish(tier, source, blank);
@@ -245,7 +257,8 @@ impl Engine {
         if let Some(tier) = baseline.upgrade() {
             return Ok(tier);
         }
-        let tier = Arc::new(Tier::new(code).map_err(|error| LoadError::Compiler(error.to_string()))?);
+        let tier =
+            Arc::new(Tier::new(code).map_err(|error| LoadError::Compiler(error.to_string()))?);
         self.0.ticker.add(tier.engine.weak());
         *baseline = Arc::downgrade(&tier);
         Ok(tier)

@@ -3,8 +3,8 @@
 //! A tick is not a deadline: at each tick a guest yields its thread to others, and its store compares the time with its own deadline. Missed ticks are
 //! skipped, never made up for in a burst, which would be of no harm here but is of no use either.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 

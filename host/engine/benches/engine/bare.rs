@@ -111,7 +111,10 @@ impl cluster::Host for State {
         Err(cluster::ReadError::Invalid(String::new()))
     }
 
-    fn get_live(&mut self, _: types::ObjectKeyResult) -> Result<Option<String>, cluster::ReadError> {
+    fn get_live(
+        &mut self,
+        _: types::ObjectKeyResult,
+    ) -> Result<Option<String>, cluster::ReadError> {
         Ok(None)
     }
 

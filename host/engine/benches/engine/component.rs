@@ -20,12 +20,22 @@ pub fn bytes() -> Vec<u8> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let own = std::env::current_exe().expect("the path of this program");
     // <target>/<profile>/deps/engine-…: a folder of its own, since cargo holds the lock of the other.
-    let target = own.ancestors().nth(3).expect("a target folder").join("guests");
+    let target = own
+        .ancestors()
+        .nth(3)
+        .expect("a target folder")
+        .join("guests");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
         .current_dir(&root)
         .args(["build", "--locked", "--release", "--quiet"])
-        .args(["--target", "wasm32-wasip2", "--package", "vm", "--target-dir"])
+        .args([
+            "--target",
+            "wasm32-wasip2",
+            "--package",
+            "vm",
+            "--target-dir",
+        ])
         .arg(&target);
     for setting in PROFILE {
         cargo.args(["--config", setting]);
