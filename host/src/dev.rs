@@ -108,22 +108,16 @@ impl Session {
 
     /// Swaps at each save. Ends never.
     pub async fn follow(&mut self) {
+        reload::optimise_later(&self.manager, &self.slot, std::mem::take(&mut self.bytes));
         match self.source.take() {
             Some(source) => self.follow_source(source).await,
             None => {
-                reload::follow(
-                    self.manager.clone(),
-                    self.slot.clone(),
-                    self.file.clone(),
-                    self.bytes.clone(),
-                )
-                .await
+                reload::follow(self.manager.clone(), self.slot.clone(), self.file.clone()).await
             }
         }
     }
 
     async fn follow_source(&self, mut source: FolderWatch) {
-        reload::optimise_later(&self.manager, &self.slot, self.bytes.clone());
         let folder = source.folder().to_owned();
         print(&format!(
             "watching     {} (save a file to swap the policy)",

@@ -24,7 +24,10 @@ pub fn allow_open_files() {
         ..limit
     };
     if let Err(error) = setrlimit(Resource::Nofile, most) {
-        tracing::debug!("the limit of open files stays at {:?}: {error}", limit.current);
+        tracing::debug!(
+            "the limit of open files stays at {:?}: {error}",
+            limit.current
+        );
     }
 }
 

@@ -87,10 +87,12 @@ impl std::fmt::Display for Swapped {
 }
 
 /// Watches a plugin's file and swaps when its content changes. Ends never; a reload that fails leaves all as it is.
-pub async fn follow(manager: Arc<Manager>, slot: Arc<Slot>, path: PathBuf, bytes: Vec<u8>) {
+pub async fn follow(manager: Arc<Manager>, slot: Arc<Slot>, path: PathBuf) {
     let limit = manager.loader.config.limits.component;
-    let mut watch = FileWatch::new(&manager.loader.files, &path, &bytes, limit);
-    optimise_later(&manager, &slot, bytes);
+    let mut known = [0; 32];
+    // A digest of another length would be no SHA-256: then the file is loaded once more.
+    let _ = hex::decode_to_slice(slot.current().plugin.digest(), &mut known);
+    let mut watch = FileWatch::new(&manager.loader.files, &path, known, limit);
     let mut newer = None;
     loop {
         let content = match newer.take() {

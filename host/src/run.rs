@@ -9,7 +9,7 @@ use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use vmhost_cluster::{ConnectOptions, connect};
-use vmhost_engine::{Compiler, Plugin};
+use vmhost_engine::{Code, Compiler, Plugin};
 
 use crate::admin::Admin;
 use crate::cli::{Cli, Command, DevArgs, LogFormat, RunArgs};
@@ -94,9 +94,7 @@ fn runtime(
         .thread_name(name)
         .worker_threads(threads)
         .event_interval(EVENT_INTERVAL);
-    enable(&mut builder)
-        .build()
-        .context("cannot start threads")
+    enable(&mut builder).build().context("cannot start threads")
 }
 
 /// For commands that load a component and run none of its controllers.
@@ -135,7 +133,7 @@ async fn start_manager(
     loader: Arc<Loader>,
     admin: Admin,
 ) -> Result<Arc<Manager>> {
-    let mut plugins: Vec<(PathBuf, Plugin, Vec<u8>)> = Vec::new();
+    let mut plugins: Vec<(PathBuf, Plugin, Option<Vec<u8>>)> = Vec::new();
     for path in &args.plugins {
         let file = build::component_of(path).await?;
         let (plugin, bytes) = loader.load_file(&file).await?;
@@ -153,6 +151,8 @@ async fn start_manager(
         if plugins.len() >= idle::WARM && loader.config.idle_unload.is_some() {
             plugin.rest(std::time::Instant::now());
         }
+        // Only what is still to be compiled well is held until then.
+        let bytes = (plugin.code() == Code::Baseline).then_some(bytes);
         plugins.push((file, plugin, bytes));
     }
     for name in loader.config.settings.keys() {
@@ -201,10 +201,11 @@ async fn start_manager(
             .add(plugin)
             .await
             .with_context(|| file.display().to_string())?;
-        if manager.loader.config.reload {
-            tokio::spawn(reload::follow(manager.clone(), slot, file, bytes));
-        } else {
+        if let Some(bytes) = bytes {
             reload::optimise_later(&manager, &slot, bytes);
+        }
+        if manager.loader.config.reload {
+            tokio::spawn(reload::follow(manager.clone(), slot, file));
         }
     }
     Ok(manager)

@@ -66,8 +66,8 @@ enum Sign {
 type Stamp = (u64, std::time::SystemTime, u64);
 
 impl FileWatch {
-    /// Watches a file whose present content is known. Content of more than `limit` bytes is never read.
-    pub fn new(hub: &Arc<Hub>, path: &Path, known: &[u8], limit: u64) -> Self {
+    /// Watches a file whose present content has this SHA-256. Content of more than `limit` bytes is never read.
+    pub fn new(hub: &Arc<Hub>, path: &Path, known: [u8; 32], limit: u64) -> Self {
         let signs = Arc::new(Signs::default());
         let place = Place::of(path);
         hub.watch(&place, &signs);
@@ -78,7 +78,7 @@ impl FileWatch {
             place,
             signs,
             pending: false,
-            last: Some(digest(known)),
+            last: Some(known),
             // Unknown: the first poll reads the file, which may have changed before it was watched.
             stamp: None,
         }
@@ -194,7 +194,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p.wasm");
         fs::write(&path, "one").unwrap();
-        let mut watch = FileWatch::new(&Hub::new(), &path, b"one", 1000);
+        let mut watch = FileWatch::new(&Hub::new(), &path, digest(b"one"), 1000);
 
         // In place, in two halves: the first is not seen.
         let mut file = fs::File::create(&path).unwrap();
@@ -228,7 +228,7 @@ mod tests {
         }
         std::os::unix::fs::symlink("..v1", at("..data")).unwrap();
         std::os::unix::fs::symlink("..data/p.wasm", at("p.wasm")).unwrap();
-        let mut watch = FileWatch::new(&Hub::new(), &at("p.wasm"), b"one", 1000);
+        let mut watch = FileWatch::new(&Hub::new(), &at("p.wasm"), digest(b"one"), 1000);
         std::os::unix::fs::symlink("..v2", at("..data_tmp")).unwrap();
         fs::rename(at("..data_tmp"), at("..data")).unwrap();
         assert_eq!(next(&mut watch).await, b"two");

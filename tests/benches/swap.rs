@@ -41,7 +41,6 @@ async fn swaps(guests: tokio::runtime::Handle) -> Result<()> {
         turns.manager().clone(),
         slot.clone(),
         file.clone(),
-        bytes.clone(),
     ));
     let load = tokio::spawn({
         let turns = turns.clone();

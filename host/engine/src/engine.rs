@@ -163,28 +163,38 @@ impl Engine {
 
     /// Compiles.
     async fn make(&self, source: &Source, code: Code) -> Result<Image, LoadError> {
-        let tier = self.tier(code)?;
-        if let Compiler::Child(child) = &self.0.compiler {
-            let blank = self.blank(code)?;
-            match compile_into(child, code, source, blank).await {
-                Ok(blank) => return self.finish(tier, source, blank),
-                Err(Failure::Start(error)) => warn_of_no_child(&error),
-                Err(Failure::Refused(reason)) => return Err(LoadError::Invalid(reason)),
-                Err(Failure::Broke(reason)) => return Err(LoadError::Compiler(reason)),
-                Err(Failure::Unwritten(reason)) => {
-                    tracing::warn!("the compiled image is not cached: {reason}");
-                    let blank = Blank::in_memory().map_err(no_room)?;
-                    let blank = compile_into(child, code, source, blank).await;
-                    return self.finish(tier, source, blank.map_err(broken)?);
-                }
+        let engine = self.clone();
+        let tier = off_the_runtime(move || engine.tier(code));
+        let Compiler::Child(child) = &self.0.compiler else {
+            return self.make_here(tier.await??, source).await;
+        };
+        let blank = self.blank(code)?;
+        // What will run it is made while the child works.
+        let (tier, compiled) = tokio::join!(tier, compile_into(child, code, source, blank));
+        let tier = tier??;
+        match compiled {
+            Ok(blank) => self.finish(tier, source, blank),
+            Err(Failure::Start(error)) => {
+                warn_of_no_child(&error);
+                self.make_here(tier, source).await
             }
+            Err(Failure::Unwritten(reason)) => {
+                tracing::warn!("the compiled image is not cached: {reason}");
+                let blank = Blank::in_memory().map_err(no_room)?;
+                let blank = compile_into(child, code, source, blank).await;
+                self.finish(tier, source, blank.map_err(broken)?)
+            }
+            Err(failure) => Err(broken(failure)),
         }
+    }
+
+    async fn make_here(&self, tier: Arc<Tier>, source: &Source) -> Result<Image, LoadError> {
         let (engine, bytes) = (tier.engine.clone(), source.bytes.clone());
         let image = off_the_runtime(move || engine.precompile_component(&bytes))
             .await?
             .map_err(|error| LoadError::Invalid(error.root_cause().to_string()))?;
-        if self.keeps(code)
-            && let Ok(blank) = self.blank(code)
+        if self.keeps(tier.code)
+            && let Ok(blank) = self.blank(tier.code)
             && blank.write(&image).is_ok()
         {
             return self.finish(tier, source, blank);
