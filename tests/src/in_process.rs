@@ -73,6 +73,15 @@ impl InProcess {
         self.lock().patches
     }
 
+    /// How many watches it serves.
+    pub fn watches(&self) -> usize {
+        self.lock()
+            .watches
+            .iter()
+            .filter(|watch| !watch.is_closed())
+            .count()
+    }
+
     /// All machines get this state, each by a change that the watches are told of.
     pub fn set_all(&self, status: &'static str) {
         let mut state = self.lock();
