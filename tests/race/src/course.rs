@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Result, ensure};
 use futures_util::{StreamExt, TryStreamExt};
 use serde_json::json;
 
@@ -24,6 +24,9 @@ const OPEN: &str = "open";
 const CHANGES_A_SECOND: f64 = 200.0;
 const CHANGING: f64 = 60.0;
 const IDLE: f64 = 10.0;
+/// After a cut.
+const MADE_EVERY: Duration = Duration::from_millis(500);
+const MADE_AT_MOST: usize = 100;
 
 /// One process.
 pub struct Course<'a> {
@@ -155,12 +158,27 @@ impl Course<'_> {
             .await?;
         // An object made earlier might still come by the old watch.
         follower.more_watches(watches).await?;
-        let name = format!("made-while-nobody-watched-{}", fastrand::u32(..));
-        self.field.create_one(&name, 512, "creating").await?;
-        let seen = follower.one(&name).await;
+        let mut made = Vec::new();
+        let seen = loop {
+            // One a while: not everybody notices each that is made during a list.
+            let name = format!("made-{}-{}", made.len(), fastrand::u32(..));
+            self.field.create_one(&name, 512, "creating").await?;
+            made.push(name);
+            tokio::select! {
+                seen = follower.any(&made) => break seen?,
+                () = tokio::time::sleep(MADE_EVERY) => {}
+            }
+            ensure!(
+                made.len() < MADE_AT_MOST,
+                "nothing is complete after a relist"
+            );
+        } - start;
         let cpu = run.quiet().await? - before;
-        self.field.delete(&name).await?;
-        let seen = seen.context("after a relist")? - start;
+        let undone = follower.undone(&made);
+        for name in made {
+            self.field.delete(&name).await?;
+        }
+        sheet.put("objects left undone", Unit::Count, undone as f64);
         sheet.put("cut to first write", Unit::Ms, millis(seen));
         sheet.put("CPU until it rests", Unit::Ms, cpu * 1e3);
         let memory = run.memory()?;

@@ -16,7 +16,9 @@ use tokio::task::JoinHandle;
 use crate::field;
 
 /// No drain takes nearly as long.
-const DEADLINE: Duration = Duration::from_secs(400);
+const DRAINED: Duration = Duration::from_secs(400);
+/// Nor one object: it is lost.
+const LOST: Duration = Duration::from_secs(60);
 /// The server takes a moment to serve a kind again whose definition has changed.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -84,7 +86,7 @@ impl Follower {
 
     /// Waits until there are `n` objects and all are complete, and returns when the last became so.
     pub async fn all(&self, n: usize) -> Result<Instant> {
-        self.until(|seen| {
+        self.until(DRAINED, |seen| {
             let all = seen.open.is_empty() && seen.complete.len() == n;
             all.then(|| seen.complete.values().max().copied())?
         })
@@ -101,8 +103,10 @@ impl Follower {
 
     /// Waits until there are `n` objects, whatever they are.
     pub async fn there(&self, n: usize) -> Result<()> {
-        self.until(|seen| (seen.open.len() + seen.complete.len() == n).then_some(()))
-            .await
+        self.until(DRAINED, |seen| {
+            (seen.open.len() + seen.complete.len() == n).then_some(())
+        })
+        .await
     }
 
     /// Watches begun so far.
@@ -113,23 +117,40 @@ impl Follower {
 
     /// Waits until more watches have begun: the earlier one has been ended.
     pub async fn more_watches(&self, than: u64) -> Result<()> {
-        self.until(|seen| (seen.watches > than).then_some(())).await
+        self.until(LOST, |seen| (seen.watches > than).then_some(()))
+            .await
     }
 
     /// Waits until this object is open.
     pub async fn open(&self, name: &str) -> Result<()> {
-        self.until(|seen| seen.open.contains(name).then_some(()))
+        self.until(LOST, |seen| seen.open.contains(name).then_some(()))
             .await
     }
 
     /// Waits until this object is complete, and returns when that was seen.
     pub async fn one(&self, name: &str) -> Result<Instant> {
-        self.until(|seen| seen.complete.get(name).copied())
+        self.until(LOST, |seen| seen.complete.get(name).copied())
             .await
             .with_context(|| format!("{name} is not complete"))
     }
 
-    async fn until<T>(&self, probe: impl Fn(&Seen) -> Option<T>) -> Result<T> {
+    /// Waits until one of these is complete, and returns when that was seen.
+    pub async fn any(&self, names: &[String]) -> Result<Instant> {
+        self.until(LOST, |seen| {
+            let complete = names.iter().filter_map(|name| seen.complete.get(name));
+            complete.min().copied()
+        })
+        .await
+    }
+
+    /// How many of these are not complete.
+    pub fn undone(&self, names: &[String]) -> usize {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let undone = names.iter();
+        undone.filter(|name| seen.open.contains(*name)).count()
+    }
+
+    async fn until<T>(&self, deadline: Duration, probe: impl Fn(&Seen) -> Option<T>) -> Result<T> {
         let mut changes = self.changes.clone();
         let wait = async {
             loop {
@@ -142,9 +163,9 @@ impl Follower {
                 }
             }
         };
-        match tokio::time::timeout(DEADLINE, wait).await {
+        match tokio::time::timeout(deadline, wait).await {
             Ok(value) => value,
-            Err(_) => bail!("not within {DEADLINE:?}"),
+            Err(_) => bail!("not within {deadline:?}"),
         }
     }
 }

@@ -47,7 +47,9 @@ fn cell(spread: Spread, base: Option<Spread>, unit: Unit, is_base: bool) -> Stri
         let _ = write!(text, " ({}–{})", number(spread.least), number(spread.most));
     }
     // A share of nearly nothing is noise.
-    if let Some(base) = base.filter(|base| base.median > 0.0 && unit != Unit::Percent) {
+    if let Some(base) =
+        base.filter(|base| base.median > 0.0 && !matches!(unit, Unit::Percent | Unit::Count))
+    {
         let ratio = spread.median / base.median;
         match is_base {
             true => text += " **1.00**",

@@ -36,6 +36,8 @@ pub enum Unit {
     Mib,
     /// Percent of one core.
     Percent,
+    /// Pieces.
+    Count,
 }
 
 impl Unit {
@@ -47,6 +49,7 @@ impl Unit {
             Unit::S => "s",
             Unit::Mib => "MiB",
             Unit::Percent => "%",
+            Unit::Count => "number",
         }
     }
 }
