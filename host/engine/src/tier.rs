@@ -109,6 +109,8 @@ fn pooling() -> PoolingAllocationConfig {
         .linear_memory_keep_resident(1 << 20)
         .table_keep_resident(64 << 10)
         .pagemap_scan(Enabled::Auto)
+        // A slot that nobody uses keeps the pages of the last guest: of a hundred plugins that rest, a hundred of them.
+        .max_unused_warm_slots(WARM_SLOTS)
         .total_core_instances(SLOTS * 8)
         .total_component_instances(SLOTS)
         .total_memories(SLOTS)
@@ -116,6 +118,9 @@ fn pooling() -> PoolingAllocationConfig {
         .total_stacks(SLOTS);
     pooling
 }
+
+/// Slots that wait for the guest that they had last: as many as a plugin with fresh instances has in use at once.
+const WARM_SLOTS: u32 = 8;
 
 /// Instances of the process: more than the 1,024 workers that one controller may have. The largest guest that was seen has 14 core instances, a usual one 3.
 pub(crate) const SLOTS: u32 = 2048;
