@@ -326,7 +326,7 @@ impl Task {
         shared.enter(Phase::Listing);
         let (mut page, put) = (Page::default(), |read: Read<'_>| put(shared, read, true));
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| CallError::Network(error.into()))?;
+            let frame = frame.map_err(CallError::Network)?;
             if let Ok(piece) = frame.into_data() {
                 let _gate = shared.gate();
                 page.push(&piece, &shared.ingest, put)?;
