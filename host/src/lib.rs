@@ -27,7 +27,7 @@
 //! | [`leader`] | of several hosts, one works: who may take keys and write, and until when |
 //! | [`setup`] | what has to be in the cluster before a plugin's controllers start |
 //! | [`breaker`] | leaving a policy in peace whose calls all fail |
-//! | [`idle`] | taking the code of plugins that nobody calls out of memory |
+//! | [`idle`], [`trim`] | taking code out of memory: of plugins that nobody calls, of the host's start |
 //! | [`reload`], [`watch_files`] | new bytes to a new generation; when a file is whole |
 //! | [`admin`], [`telemetry`], [`log`] | probes, metrics and the state |
 //! | [`build`], [`dev`], [`narrate`], [`inspect`] | the commands of a plugin's author |
@@ -72,6 +72,7 @@ pub mod status;
 pub mod table;
 pub mod telemetry;
 pub mod triggers;
+pub mod trim;
 pub mod verdict;
 pub mod watch_files;
 pub mod worker;

@@ -17,7 +17,7 @@ use crate::config::{Config, listen_address};
 use crate::leader::{self, Leadership};
 use crate::manager::{Loader, Manager};
 use crate::telemetry::Metrics;
-use crate::{build, dev, finalizers, idle, inspect, log, permissions, rbac, reload, status};
+use crate::{build, dev, finalizers, idle, inspect, log, permissions, rbac, reload, status, trim};
 
 /// Threads for watches, probes and writes. One: what a watch brings is read piece by piece, and a second thread would be woken for each piece only to find
 /// nothing to do (measured: a seventh of what a write costs).
@@ -122,6 +122,7 @@ async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
         started = start_manager(args, election, loader, admin) => started?,
         () = stop.first() => return Ok(()),
     };
+    trim::start();
     stop.first().await;
     shut_down(&manager, &mut stop).await
 }

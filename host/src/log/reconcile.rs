@@ -1,7 +1,6 @@
 //! Which turn a log line is about: kept beside the turn, and looked at only when a line is written.
 //!
-//! A span of `tracing` would do the same, but is formatted when it begins: most turns write no line, and would pay for one (measured: two fifths of what the host
-//! spends on a turn without a write).
+//! A span of `tracing` would do the same, but is formatted when it begins: most turns write no line, and would pay for one, and for a random id.
 
 use std::sync::{Arc, OnceLock};
 
