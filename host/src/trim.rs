@@ -10,15 +10,21 @@ use std::time::Duration;
 
 use rustix::mm::{Advice, madvise};
 
-/// By then the first stores are filled and what runs on has shown itself.
-const AFTER: Duration = Duration::from_secs(2);
+/// Pauses between its turns: behind a start without objects, one with many, and the first work.
+const PAUSES: [Duration; 3] = [
+    Duration::from_secs(2),
+    Duration::from_secs(8),
+    Duration::from_secs(50),
+];
 
-/// Once, a while after the start.
+/// A few times after the start, then never.
 pub fn start() {
     tokio::spawn(async {
-        tokio::time::sleep(AFTER).await;
-        if let Err(error) = give_back() {
-            tracing::debug!("the code that starting needed stays mapped: {error}");
+        for pause in PAUSES {
+            tokio::time::sleep(pause).await;
+            if let Err(error) = give_back() {
+                tracing::debug!("the code that starting needed stays mapped: {error}");
+            }
         }
     });
 }
