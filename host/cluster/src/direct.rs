@@ -6,7 +6,7 @@
 //! What makes it cheap is what is not there: no layers, no queue in front, and **no task of a connection's own**. Whoever waits for an answer drives the
 //! connection that it comes on ([`link`]): the request leaves in the first poll, on the thread that asks, and the answer wakes that task and no other.
 //! Not HTTP/2: one connection for all needs a task between every request and the wire, its loss costs every write in flight, and a watch that is read slowly
-//! fills the window of all. With 4 or 40 requests in flight there is nothing that it would save.
+//! fills the window of all. What it would save in system calls was not measured.
 //!
 //! It owns connections and who pays for them. It must not send anything twice that the server may have seen: a request goes to a second link only if the first was
 //! found closed before a byte of it was written.
