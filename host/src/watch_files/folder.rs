@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use notify::event::{AccessKind, EventKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
+
+use super::hub::is_reading;
 
 /// Silence after which a burst of events is over: a tool that formats what an editor saved is given its time.
 const QUIET: Duration = Duration::from_millis(80);
@@ -27,12 +28,7 @@ impl FolderWatch {
     pub fn new(folder: &Path) -> Result<Self> {
         let (sender, events) = mpsc::channel(EVENTS);
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            if event.is_ok_and(|event| {
-                !matches!(
-                    event.kind,
-                    EventKind::Access(AccessKind::Open(_) | AccessKind::Read)
-                )
-            }) {
+            if event.is_ok_and(|event| !is_reading(event.kind)) {
                 let _ = sender.try_send(());
             }
         })

@@ -146,9 +146,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn tell(folders: &Folders, event: &Event) {
-    // To open and read a file is no change of it: the one who looks would wake itself for ever.
-    if matches!(event.kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
-    {
+    if is_reading(event.kind) {
         return;
     }
     for path in &event.paths {
@@ -181,6 +179,11 @@ fn tell(folders: &Folders, event: &Event) {
             signs.note(Sign::Look);
         }
     }
+}
+
+/// To open and read a file is no change of it: the one who looks would wake itself for ever.
+pub(super) fn is_reading(kind: EventKind) -> bool {
+    matches!(kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
 }
 
 fn sign(kind: EventKind, path: &Path) -> Sign {
