@@ -33,6 +33,7 @@ pub mod in_process;
 pub mod kubeconfig;
 pub mod metrics;
 pub mod net;
+pub mod nothing;
 pub mod obey;
 pub mod proxy;
 pub mod real;

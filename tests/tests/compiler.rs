@@ -7,33 +7,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use vmhost_core::{Gvk, Limits, ListQuery, LiveRead, ObjectName, ObjectReader, Outcome, Page};
-use vmhost_core::{ReadError, Request, Snapshot};
+use vmhost_core::{Gvk, Limits, ObjectName, Outcome, Request};
 use vmhost_engine::{Child, Code, Compiler, Engine, EngineConfig, Plugin};
 use vmhost_tests::bad::{self, Bad};
 use vmhost_tests::guests::{self, Mode};
+use vmhost_tests::nothing::Nothing;
 use vmhost_tests::run;
-
-/// A cluster with nothing in it.
-struct Nothing;
-
-impl ObjectReader for Nothing {
-    fn get(&self, _: &Gvk, _: &ObjectName) -> Result<Option<Snapshot>, ReadError> {
-        Ok(None)
-    }
-
-    fn list(&self, _: &ListQuery) -> Result<Page, ReadError> {
-        Ok(Page::default())
-    }
-
-    fn get_live(&self, _: Gvk, _: ObjectName) -> LiveRead<Option<Snapshot>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    fn list_live(&self, _: ListQuery) -> LiveRead<Page> {
-        Box::pin(async { Ok(Page::default()) })
-    }
-}
 
 fn child() -> Compiler {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_vmhost-under-test"));

@@ -6,36 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use vmhost_core::{Effect, Gvk, Limits, Next, ObjectName, Outcome, Snapshot};
-use vmhost_core::{ListQuery, LiveRead, Object, ObjectReader, Page, ReadError, Request};
+use vmhost_core::{Effect, Gvk, Limits, Next, Object, ObjectName, Outcome, Request};
 use vmhost_engine::{CallError, Code, Engine, EngineConfig, Image, Plugin};
 use vmhost_tests::bad::{self, Bad};
 use vmhost_tests::guests::{self, Mode};
+use vmhost_tests::nothing::Nothing;
 use vmhost_tests::run;
 
 /// Long for an honest call and short for a spinning one.
 const DEADLINE: Duration = Duration::from_secs(1);
-
-/// A cluster with nothing in it.
-struct Nothing;
-
-impl ObjectReader for Nothing {
-    fn get(&self, _: &Gvk, _: &ObjectName) -> Result<Option<Snapshot>, ReadError> {
-        Ok(None)
-    }
-
-    fn list(&self, _: &ListQuery) -> Result<Page, ReadError> {
-        Ok(Page::default())
-    }
-
-    fn get_live(&self, _: Gvk, _: ObjectName) -> LiveRead<Option<Snapshot>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    fn list_live(&self, _: ListQuery) -> LiveRead<Page> {
-        Box::pin(async { Ok(Page::default()) })
-    }
-}
 
 fn limits() -> Limits {
     Limits {

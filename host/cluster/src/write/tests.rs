@@ -13,16 +13,20 @@ fn vms() -> Resource {
 
 const VM: &str = r#"{"apiVersion":"cloud.waibizi.com/v1","kind":"VirtualMachine","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"8","managedFields":[]},"spec":{"kind":"Status"}}"#;
 
+fn vm(resource: &Resource) -> Target<'_> {
+    Target {
+        resource,
+        namespace: Some("n"),
+        name: Some("a"),
+        subresource: None,
+    }
+}
+
 #[tokio::test]
 async fn each_verb_sends_what_the_server_expects() {
     let fake = Fake::new(|_| json(200, VM));
     let (connection, resource) = (fake.connection(), vms());
-    let target = Target {
-        resource: &resource,
-        namespace: Some("n"),
-        name: Some("a"),
-        subresource: None,
-    };
+    let target = vm(&resource);
     let status = Target {
         subresource: Some("status"),
         ..target
@@ -122,12 +126,7 @@ async fn a_server_that_has_no_metadata_alone_is_asked_once() {
         json(200, VM),
     ]);
     let (connection, resource) = (fake.connection(), vms());
-    let target = Target {
-        resource: &resource,
-        namespace: Some("n"),
-        name: Some("a"),
-        subresource: None,
-    };
+    let target = vm(&resource);
     let patch = || connection.patch(&target, PatchType::Merge, "{}", "m");
     let error = patch().await.unwrap_err();
     assert!(error.maybe_applied(), "nobody knows: {error}");
@@ -144,12 +143,7 @@ async fn a_delete_that_leaves_nothing_says_so() {
         )
     });
     let resource = vms();
-    let target = Target {
-        resource: &resource,
-        namespace: Some("n"),
-        name: Some("a"),
-        subresource: None,
-    };
+    let target = vm(&resource);
     let written = fake
         .connection()
         .delete(&target, &DeleteOptions::default())
@@ -161,12 +155,7 @@ async fn a_delete_that_leaves_nothing_says_so() {
 #[tokio::test(start_paused = true)]
 async fn an_error_says_whether_it_may_have_happened() {
     let resource = vms();
-    let target = Target {
-        resource: &resource,
-        namespace: Some("n"),
-        name: Some("a"),
-        subresource: None,
-    };
+    let target = vm(&resource);
     let apply = async |fake: Fake| {
         fake.connection()
             .apply(&target, "{}", "m", true)

@@ -1,0 +1,24 @@
+//! What a policy reads where there is no cluster.
+
+use vmhost_core::{Gvk, ListQuery, LiveRead, ObjectName, ObjectReader, Page, ReadError, Snapshot};
+
+/// A cluster with nothing in it.
+pub struct Nothing;
+
+impl ObjectReader for Nothing {
+    fn get(&self, _: &Gvk, _: &ObjectName) -> Result<Option<Snapshot>, ReadError> {
+        Ok(None)
+    }
+
+    fn list(&self, _: &ListQuery) -> Result<Page, ReadError> {
+        Ok(Page::default())
+    }
+
+    fn get_live(&self, _: Gvk, _: ObjectName) -> LiveRead<Option<Snapshot>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn list_live(&self, _: ListQuery) -> LiveRead<Page> {
+        Box::pin(async { Ok(Page::default()) })
+    }
+}
