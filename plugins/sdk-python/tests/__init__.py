@@ -1,0 +1,1 @@
+"""The SDK's tests: `python3 -m unittest` in the folder above."""

@@ -1,0 +1,151 @@
+"""The component's side of the contract: what `vmhost build` exports. Only componentize-py imports this module; `wit_world` is made by it.
+
+An exception never leaves a call: it would end the instance, with its text in stderr only. It becomes `retry(text)`, with the traceback in the host's log.
+"""
+
+import linecache
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+from . import host, logs
+from .cluster import Page, Query
+from .effects import Outcome
+from .errors import Invalid, NotWatched, ReadError, TooLarge, Unavailable, text_of
+from .objects import Object, ObjectKey
+from .policy import the_policy
+from .wire import Wire, clean
+
+_types, _cluster, _config, _log = (import_module(f"wit_world.imports.{name}") for name in ("types", "cluster", "config", "log"))
+_err = import_module("componentize_py_types").Err
+_wire = Wire(_types, _cluster)
+_levels = {name: getattr(_log.Level, name.upper()) for name in ("trace", "debug", "info", "warn", "error")}
+
+
+class _Host:
+    """The imports of the contract, as the SDK asks for them."""
+
+    def setting(self, name: str) -> str | None:
+        value: str | None = _config.get(clean(name))
+        return value
+
+    def get(self, key: ObjectKey) -> Object | None:
+        return _object(_asked(str(key), _cluster.get, _wire.key(key)))
+
+    def get_many(self, keys: Sequence[ObjectKey]) -> list[Object | None]:
+        return [_object(text) for text in _asked(f"{len(keys)} objects", _cluster.get_many, [_wire.key(key) for key in keys])]
+
+    def list(self, query: Query) -> Page:
+        return _page(_asked(str(query), _cluster.list, _wire.query(query)))
+
+    def get_live(self, key: ObjectKey) -> Object | None:
+        return _object(_asked(str(key), _cluster.get_live, _wire.key(key)))
+
+    def list_live(self, query: Query) -> Page:
+        return _page(_asked(str(query), _cluster.list_live, _wire.query(query)))
+
+
+def _object(text: str | None) -> Object | None:
+    return None if text is None else Object(text)
+
+
+def _page(page: Any) -> Page:
+    return Page([Object(text) for text in page.objects], page.continue_)
+
+
+def _asked(what: str, read: Callable[[Any], Any], question: Any) -> Any:
+    """The answer of a read. Its error is told in the SDK's own words."""
+    try:
+        return read(question)
+    except _err as error:
+        raise _read_error(what, error.value) from None
+
+
+def _read_error(what: str, error: Any) -> ReadError:
+    if isinstance(error, _cluster.ReadError_NotWatched):
+        return NotWatched(what, error.value)
+    if isinstance(error, _cluster.ReadError_TooLarge):
+        return TooLarge(what, error.value)
+    if isinstance(error, _cluster.ReadError_Invalid):
+        return Invalid(what, error.value)
+    return Unavailable(what, error.value)
+
+
+def _write_log(level: str, message: str) -> None:
+    """A line of the host's log; while the component is built there is no host, and it goes to stderr."""
+    if _Call.running:
+        _log.log(_levels[level], clean(message))
+    else:
+        print(f"{level}: {message}", file=sys.stderr)
+
+
+def _failed(what: str, error: BaseException) -> str:
+    """Logs the traceback; returns the text. Nothing may go wrong here, even when there is no memory for a traceback."""
+    try:
+        logging.error("%s failed", what, exc_info=error)
+        return clean(text_of(error))
+    except BaseException:
+        return type(error).__name__
+
+
+class _Call:
+    """What is there during a call, and not while the component is built: the host, and its log. Nothing printed is left in a buffer afterwards."""
+
+    running = False
+    _host = _Host()
+
+    def __enter__(self) -> None:
+        _Call.running = True
+        host.enter(self._host)
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        host.enter(None)
+
+
+class Controller:
+    """The export. componentize-py makes one when the component is built: the policy's module has run by then, and is part of the component."""
+
+    def __init__(self) -> None:
+        self._policy = the_policy()
+        _keep_sources()
+
+    def describe(self) -> str:
+        """There is no room for an error here: the call ends in a trap, the host refuses the plugin, and its log has the traceback."""
+        with _Call():
+            try:
+                return clean(self._policy.describe().to_json())
+            except BaseException as error:
+                _failed("describe", error)
+                raise
+
+    def reconcile(self, request: Any) -> Any:
+        with _Call():
+            try:
+                return _wire.outcome(self._policy.reconcile(_wire.request(request)))
+            except BaseException as error:  # sys.exit() and MemoryError, too
+                return _wire.outcome(Outcome.retry(_failed("reconcile", error)))
+
+    def map_changes(self, request: Any) -> Any:
+        with _Call():
+            try:
+                return [_wire.name(name) for name in self._policy.map_changes(_wire.map_request(request))]
+            except BaseException as error:
+                text = _failed("map_changes", error)
+        raise _err(text)
+
+
+def _keep_sources() -> None:
+    """Tracebacks show lines of source, and at run time there are no files: the sources of all modules but the standard library's are kept in memory."""
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and not file.startswith("/python/"):
+            lines = linecache.getlines(file)
+            linecache.cache[file] = (sum(map(len, lines)), None, lines, file)  # None for the time: there is no file to be newer
+
+
+logs.install(logs.HostHandler(_write_log))
+sys.set_int_max_str_digits(0)  # integers of any size; a call has a deadline

@@ -1,0 +1,43 @@
+"""JSON in and out, exactly: integers of any size stay what they are, and null is not the same as missing.
+
+Dataclasses are written with their fields in camelCase (`owner_references` as `ownerReferences`, `type_` as `type`), without those that are None.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from .errors import Error
+
+
+def parse(text: str) -> Any:
+    """The value that a JSON text holds."""
+    return json.loads(text)
+
+
+def write(value: object) -> str:
+    """The JSON text of a value: dicts, lists, strings, numbers, and dataclasses of them."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
+    except (TypeError, ValueError) as error:
+        raise Error(f"this cannot be written as JSON: {error}") from error
+
+
+def field_name(field: dataclasses.Field[Any]) -> str:
+    """The name of a dataclass's field in JSON; `field(metadata={"json": "x_y"})` says another one."""
+    given = field.metadata.get("json")
+    if isinstance(given, str):
+        return given
+    first, *rest = field.name.strip("_").split("_")
+    return first + "".join(word[:1].upper() + word[1:] for word in rest)
+
+
+def _plain(value: object) -> object:
+    """What `json` does not know itself: dataclasses, and objects as they were read."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = ((field_name(field), getattr(value, field.name)) for field in dataclasses.fields(value))
+        return {name: content for name, content in fields if content is not None}
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a value of type {type(value).__name__} has no JSON form")

@@ -1,0 +1,57 @@
+"""What `describe` of the conformance guest returns: ../description.json, made with the SDK's builders."""
+
+from vmhost_plugin import Bucket, Changed, Controller, Description, Kind, Map, Permission, Predicates, Retry, Verb, Watch
+
+CASE = Kind("conformance.vmhost.dev", "v1", "Case")
+CONFIG_MAP = Kind.core("v1", "ConfigMap")
+POD = Kind.core("v1", "Pod")
+
+
+def description() -> Description:
+    return Description(
+        "conformance",
+        version="1.2.3",
+        controllers=[
+            Controller(
+                "cases",
+                Watch(
+                    CASE,
+                    label_selector="app=case",
+                    field_selector="metadata.name!=ignored",
+                    wanted_fields=["spec", "status.phase"],
+                    indexes={"by-node": "spec.nodeName"},
+                    predicates=Predicates(
+                        changed=[Changed.GENERATION, Changed.LABELS],
+                        label_selector="tier in (a,b)",
+                        field_selector="spec.paused!=true",
+                        cel="object.spec.case != ''",
+                    ),
+                ),
+                owns=[CONFIG_MAP],
+                watches=[
+                    Watch(Kind.core("v1", "Secret"), metadata_only=True, map=Map.GUEST),
+                    Watch(Kind.core("v1", "Node"), map=Map.index("by-node")),
+                    Watch(Kind("apps", "v1", "Deployment"), map=Map.label("case")),
+                    Watch(Kind("apps", "v1", "StatefulSet"), map=Map.field("spec.serviceName")),
+                    Watch(Kind.core("v1", "Service"), map=Map.NAME),
+                    Watch(Kind.core("v1", "Endpoints"), map=Map.OWNER),
+                ],
+                reads=[Kind.core("v1", "Namespace"), Watch(POD, live=True)],
+                finalizer="conformance.vmhost.dev/clean-up",
+                previous=True,
+                event_source="conformance-controller",
+                concurrency=2,
+                retry=Retry(base_ms=10, cap_ms=20000, max_retries=7, bucket=Bucket(per_second=10, burst=100)),
+            ),
+            Controller("ticker", every_ms=60000),
+            Controller("starter", once=True),
+        ],
+        permissions=[
+            Permission(CASE, [Verb.PATCH]),
+            Permission(CASE, [Verb.PATCH], subresources=["status"], namespaces=["default"]),
+            Permission(CONFIG_MAP, [Verb.CREATE, Verb.PATCH, Verb.DELETE]),
+        ],
+        custom_resource_definitions=[
+            {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "cases.conformance.vmhost.dev"}}
+        ],
+    )
