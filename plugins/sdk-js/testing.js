@@ -1,4 +1,4 @@
-// A stand-in for the host in a policy's native tests: objects to read, settings, and what was logged. It writes nothing: a test looks at the effects of the outcome.
+// A stand-in for the host in a policy's native tests: objects to read, settings, and what was logged. It writes nothing: a test looks at the effects.
 
 import { current } from "./src/host.node.js";
 import { parse, stringify } from "./src/json.js";

@@ -11,7 +11,10 @@ const key = objectKey(kind("cloud.waibizi.com", "v1", "VirtualMachine"), "defaul
 /** The operations of the patch, and the Event. */
 async function patched(spec) {
   const { effects, next } = await reconcile(controller, { key, object: { spec } });
-  assert.deepEqual(effects.map(({ tag }) => tag), ["patch", "event"]);
+  assert.deepEqual(
+    effects.map(({ tag }) => tag),
+    ["patch", "event"],
+  );
   assert.deepEqual(next, { tag: "await-change" });
   const [patch, event] = effects.map(({ val }) => val);
   assert.deepEqual(patch.key, key);

@@ -12,7 +12,13 @@ export const controller = plugin<VirtualMachine>({
   description: {
     name: "vm",
     version: "0.1.0",
-    controllers: [{ name: "virtualmachines", primary: { ...VIRTUAL_MACHINE, wantedFields: ["spec.status", "spec.memory", "spec.disk"] }, eventSource: "vm-dynamic-controller" }],
+    controllers: [
+      {
+        name: "virtualmachines",
+        primary: { ...VIRTUAL_MACHINE, wantedFields: ["spec.status", "spec.memory", "spec.disk"] },
+        eventSource: "vm-dynamic-controller",
+      },
+    ],
     permissions: [{ ...VIRTUAL_MACHINE, verbs: ["patch"] }],
   },
 

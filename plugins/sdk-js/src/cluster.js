@@ -27,7 +27,8 @@ const FIELDS = ["kind", "namespace", "labelSelector", "index", "owner", "metadat
 /** A policy's query as the contract's record. */
 function checkedQuery(query) {
   const { kind, namespace, labelSelector, index, owner, metadataOnly = false, limit = 0, continue: token } = options(query, FIELDS, "queries");
-  if (index !== undefined && index !== null && !isObject(index)) throw new TypeError(`the index of a query must have a name and a value, not be ${shape(index)}`);
+  if (index !== undefined && index !== null && !isObject(index))
+    throw new TypeError(`the index of a query must have a name and a value, not be ${shape(index)}`);
   return {
     kind: gvk(kind),
     namespace: optionalText(namespace, "the namespace of a query"),
@@ -73,7 +74,7 @@ const parsed = (text) => (text === null ? null : parse(text));
 
 /** All texts that answer a query, page by page. */
 function* texts(list, query) {
-  for (let next = query; next !== null; ) {
+  for (let next = query; next !== null;) {
     const { objects, continue: token } = list(next);
     yield* objects;
     next = token === null ? null : { ...query, continue: token };

@@ -66,8 +66,8 @@ export interface Predicates {
 }
 
 /**
- * Which keys a change wakes. `name`: the primary of the same name; `owner`: primaries in its owner references; `controller`: the one in its controller reference;
- * `guest`: `mapChanges` says; or the value of a label, of a field, or all primaries whose index holds the object's name.
+ * Which keys a change wakes. `name`: the primary of the same name; `owner`: primaries in its owner references; `controller`: the one in its
+ * controller reference; `guest`: `mapChanges` says; or the value of a label, of a field, or all primaries whose index holds the object's name.
  */
 export type WatchMap = "name" | "owner" | "controller" | "guest" | { label: string } | { field: string } | { index: string };
 

@@ -6,7 +6,12 @@ import { checkedKey } from "./kind.js";
 
 /** Server-side apply of these fields, with apiVersion, kind and metadata. */
 export function apply(object, settings = {}) {
-  const { subresource, force = true, createIfAbsent, ifVersion } = options(settings, ["subresource", "force", "createIfAbsent", "ifVersion"], "the options of apply");
+  const {
+    subresource,
+    force = true,
+    createIfAbsent,
+    ifVersion,
+  } = options(settings, ["subresource", "force", "createIfAbsent", "ifVersion"], "the options of apply");
   return effect("apply", {
     object: written(object, "the object to apply"),
     subresource: optionalText(subresource, "the subresource of apply"),
@@ -91,16 +96,18 @@ export function deleteObject(key, settings = {}) {
   });
 }
 
-const eventOf = (type) => (reason, note = "", settings = {}) => {
-  const { action = "", related } = options(settings, ["action", "related"], "the options of an event");
-  return effect("event", {
-    type,
-    reason: text(reason, "the reason of an event"),
-    action: text(action, "the action of an event"),
-    note: text(note, "the note of an event"),
-    related: related === undefined || related === null ? null : checkedKey(related),
-  });
-};
+const eventOf =
+  (type) =>
+  (reason, note = "", settings = {}) => {
+    const { action = "", related } = options(settings, ["action", "related"], "the options of an event");
+    return effect("event", {
+      type,
+      reason: text(reason, "the reason of an event"),
+      action: text(action, "the action of an event"),
+      note: text(note, "the note of an event"),
+      related: related === undefined || related === null ? null : checkedKey(related),
+    });
+  };
 
 /** Records an Event about the request's object. */
 export const event = { normal: eventOf("normal"), warning: eventOf("warning") };
@@ -128,7 +135,8 @@ function written(value, what) {
 export function checkedEffects(effects) {
   return effects.flat().map((item, index) => {
     if (item instanceof JsonPatch) return item.effect();
-    if (!isObject(item) || typeof item.tag !== "string" || !isObject(item.val)) throw new TypeError(`effect ${index} of the outcome is ${shape(item)}, and no effect`);
+    if (!isObject(item) || typeof item.tag !== "string" || !isObject(item.val))
+      throw new TypeError(`effect ${index} of the outcome is ${shape(item)}, and no effect`);
     return item;
   });
 }

@@ -16,9 +16,9 @@ const read = (name) => (question) => {
 
 export const cluster = { get: read("get"), getMany: read("getMany"), list: read("list"), getLive: read("get"), listLive: read("list") };
 
+/** Only a component is loaded before there is a host, has globals of its own, and needs outcomes in another form. */
+export function started() {}
 export function setGlobals() {}
-
-/** Only the engines in a component need another form. */
 export function outcomeOf(outcome) {
   return outcome;
 }

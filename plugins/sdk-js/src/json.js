@@ -9,7 +9,7 @@ export function parse(text) {
   return hasLongNumber(value) ? new Reader(text).value() : value;
 }
 
-/** Writes a JSON document. What JSON has no words for (NaN, Infinity, undefined itself) is an error, not null: in a merge patch, null would remove the field. */
+/** Writes a JSON document. What JSON has no words for (NaN, Infinity, undefined itself) is an error, not null, which in a merge patch removes the field. */
 export function stringify(value) {
   let big = false;
   const text = JSON.stringify(value, (key, value) => {
@@ -137,7 +137,8 @@ function write(value, key) {
   if (typeof value?.toJSON === "function") value = value.toJSON(key);
   if (typeof value === "bigint") return String(value);
   if (Array.isArray(value)) return `[${value.map((item, index) => write(item, String(index)) ?? "null").join(",")}]`;
-  if (typeof value !== "object" || value === null || value instanceof String || value instanceof Number || value instanceof Boolean) return JSON.stringify(value);
+  if (typeof value !== "object" || value === null || value instanceof String || value instanceof Number || value instanceof Boolean)
+    return JSON.stringify(value);
   const fields = [];
   for (const name of Object.keys(value)) {
     const text = write(value[name], name);

@@ -21,7 +21,11 @@ export function objectKey(kind, namespace, name) {
 /** The contract's record of a kind: the core group is the empty string. */
 export function gvk(kind) {
   if (!isObject(kind)) throw new TypeError(`a kind must be made by kind() or core(), not be ${shape(kind)}`);
-  return { group: text(kind.group ?? "", "the group of a kind"), version: text(kind.version, "the version of a kind"), kind: text(kind.kind, "the name of a kind") };
+  return {
+    group: text(kind.group ?? "", "the group of a kind"),
+    version: text(kind.version, "the version of a kind"),
+    kind: text(kind.kind, "the name of a kind"),
+  };
 }
 
 /** A key that came from a policy, as the contract's record. */

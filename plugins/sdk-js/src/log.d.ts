@@ -1,4 +1,4 @@
-/** Lines for the host's log, with the controller, the object and the reconcile ID added. Several values are joined by a space; what is no string is written as JSON. */
+/** Lines for the host's log, which adds controller, object and reconcile ID. Several values are joined by a space; what is no string is written as JSON. */
 export const log: Record<"trace" | "debug" | "info" | "warn" | "error", (...values: unknown[]) => void>;
 
 declare global {

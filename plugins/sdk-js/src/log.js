@@ -2,7 +2,10 @@
 
 import * as host from "#host";
 
-const line = (level) => (...values) => host.log(level, values.map(show).join(" ").toWellFormed());
+const line =
+  (level) =>
+  (...values) =>
+    host.log(level, values.map(show).join(" ").toWellFormed());
 
 /** Writes a line to the host's log. Several values are joined by a space. */
 export const log = { trace: line("trace"), debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
@@ -14,7 +17,10 @@ function show(value) {
   if (typeof value === "string") return value;
   if (value instanceof Error) return stackOf(value);
   try {
-    return JSON.stringify(value, (_, value) => (typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value)) ? String(value) : value)) ?? textOf(value);
+    return (
+      JSON.stringify(value, (_, value) => (typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value)) ? String(value) : value)) ??
+      textOf(value)
+    );
   } catch {
     return textOf(value);
   }

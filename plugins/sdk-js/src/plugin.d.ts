@@ -8,9 +8,12 @@ import type { MapRequest, Request } from "./request.js";
 export interface Policy<T extends object = KubeObject> {
   /** Which kinds wake it, and what it may do. */
   description: Description;
-  /** One turn: look at the snapshot, return what is to be done. An error is a transient failure: the key is tried again, rate limited. It must not count on memory of earlier calls. */
+  /**
+   * One turn: look at the snapshot, return what is to be done. An error is a transient failure: the key is tried again, rate limited.
+   * It must not count on memory of earlier calls.
+   */
   reconcile(request: Request<T>): Outcome | Promise<Outcome>;
-  /** For watches with `map: "guest"`: which objects of the primary kind have to be looked at because of these changes. After an error the same changes come again. */
+  /** For watches with `map: "guest"`: which objects of the primary kind have to be looked at because of these changes. After an error they come again. */
   mapChanges?(request: MapRequest): ObjectName[] | Promise<ObjectName[]>;
 }
 

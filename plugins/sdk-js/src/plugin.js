@@ -5,7 +5,7 @@ import { isObject, optionalText, shape, text } from "./check.js";
 import { stringify } from "./json.js";
 import { console, log, messageOf, stackOf } from "./log.js";
 import { checkedOutcome, retry } from "./outcome.js";
-import { dropJobs, queueMicrotask, runJobs, TurnPromise } from "./promise.js";
+import { queueMicrotask, runJobs, TurnPromise } from "./promise.js";
 import { MapRequest, Request } from "./request.js";
 
 host.setGlobals({ console, Promise: TurnPromise, queueMicrotask });
@@ -24,7 +24,10 @@ export function plugin(policy) {
   return {
     [POLICY]: policy,
 
-    describe: () => description,
+    describe() {
+      host.started();
+      return description;
+    },
 
     reconcile(record) {
       try {
@@ -47,7 +50,7 @@ export function plugin(policy) {
 
 /** Calls the policy and runs all that it left to be done. */
 function settled(name, call, checked) {
-  dropJobs();
+  host.started();
   const result = call();
   let end = isObject(result) && typeof result.then === "function" ? undefined : { value: result };
   if (end === undefined) {
@@ -57,7 +60,8 @@ function settled(name, call, checked) {
     );
   }
   for (const reason of runJobs()) log.error(`a rejected promise that nobody waited for: ${stackOf(reason)}`);
-  if (end === undefined) throw new Error(`the promise of ${name} can never settle: nothing is left that could run (there are no timers and no I/O within a turn)`);
+  if (end === undefined)
+    throw new Error(`the promise of ${name} can never settle: nothing is left that could run (there are no timers and no I/O within a turn)`);
   if ("error" in end) throw end.error;
   return checked(end.value);
 }

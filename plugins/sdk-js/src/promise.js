@@ -1,5 +1,5 @@
-// Promises that run to their end within one call. The contract's functions are synchronous, and QuickJS gives no way to run its own promise jobs within them. So the build turns
-// `async` functions into generators over the global `Promise`, which is this one inside the component, and its jobs are run here.
+// Promises that run to their end within one call. The contract's functions are synchronous, and QuickJS gives no way to run its own promise jobs within
+// them. So the build turns `async` functions into generators over the global `Promise`, which is this one inside the component, and its jobs are run here.
 
 let jobs = [];
 let unhandled = new Set();
@@ -14,12 +14,6 @@ export function runJobs() {
   const reasons = [...unhandled].map((promise) => promise.reason);
   unhandled = new Set();
   return reasons;
-}
-
-/** Forgets what an earlier call left behind when it was cut off. */
-export function dropJobs() {
-  jobs = [];
-  unhandled = new Set();
 }
 
 /** As the global function of this name. */

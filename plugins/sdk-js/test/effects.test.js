@@ -44,11 +44,11 @@ test("mistakes are named", () => {
     "the options of patch have no field subresources; there is subresource, ifVersion": () => patch.merge(key, {}, { subresources: "status" }),
     'a key must be made by objectKey() or be request.key, not be "x"': () => deleteObject("x"),
     "the body of a merge patch must be an object, not a list": () => patch.merge(key, []),
-    "replace of \"/a\" has no value": () => patch.json(key).replace("/a", undefined),
+    'replace of "/a" has no value': () => patch.json(key).replace("/a", undefined),
     "the path of remove must be a string, not a number": () => patch.json(key).remove(1),
     "ifVersion of apply must be a string, not a number": () => apply({}, { ifVersion: 7 }),
-    "force of apply must be true or false, not \"no\"": () => apply({}, { force: "no" }),
-    "the propagation of deleteObject must be one of background, foreground, orphan, not \"now\"": () => deleteObject(key, { propagation: "now" }),
+    'force of apply must be true or false, not "no"': () => apply({}, { force: "no" }),
+    'the propagation of deleteObject must be one of background, foreground, orphan, not "now"': () => deleteObject(key, { propagation: "now" }),
     "effect 1 of the outcome is undefined, and no effect": () => awaitChange(event.normal("A"), undefined),
     "the milliseconds of requeueAfter must be a whole number from 0 to 4294967295, not 1.5": () => requeueAfter(1.5),
     "the version of a kind must be a string, not undefined": () => kind("apps"),
@@ -73,8 +73,14 @@ test("a condition's transition time moves only with its status", () => {
   assert.equal(set(true, "Up", 7, { observedGeneration: 4 }), true);
   assert.deepEqual([all.length, all[0].lastTransitionTime, all[0].observedGeneration], [1, "1970-01-01T00:00:07Z", 4]);
   assert.equal(set(true, "Up", 8, { observedGeneration: 5 }), true, "a newer generation is a change");
-  assert.deepEqual([sdk.isStatusConditionTrue(all, "Ready"), sdk.isStatusConditionFalse(all, "Ready"), sdk.isStatusConditionFalse(all, "Gone")], [true, false, false]);
-  assert.deepEqual([sdk.removeStatusCondition(all, "Ready"), sdk.removeStatusCondition(all, "Ready"), sdk.findStatusCondition(all, "Ready")], [true, false, null]);
+  assert.deepEqual(
+    [sdk.isStatusConditionTrue(all, "Ready"), sdk.isStatusConditionFalse(all, "Ready"), sdk.isStatusConditionFalse(all, "Gone")],
+    [true, false, false],
+  );
+  assert.deepEqual(
+    [sdk.removeStatusCondition(all, "Ready"), sdk.removeStatusCondition(all, "Ready"), sdk.findStatusCondition(all, "Ready")],
+    [true, false, null],
+  );
 });
 
 test("owners, finalizers and keys of objects", () => {

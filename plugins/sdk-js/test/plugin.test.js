@@ -8,7 +8,13 @@ import { reconcile, TestHost } from "../testing.js";
 
 const CONFIG_MAP = core("v1", "ConfigMap");
 const description = { name: "test", controllers: [{ name: "maps", primary: CONFIG_MAP }] };
-const record = { controller: "maps", key: { kind: { group: "", version: "v1", kind: "ConfigMap" }, name: "a" }, object: '{"data":{"n":9007199254740993}}', deleting: false, attempt: 0 };
+const record = {
+  controller: "maps",
+  key: { kind: { group: "", version: "v1", kind: "ConfigMap" }, name: "a" },
+  object: '{"data":{"n":9007199254740993}}',
+  deleting: false,
+  attempt: 0,
+};
 const reconcileWith = (call, more) => {
   const host = new TestHost();
   const outcome = host.run(() => plugin({ description, reconcile: call }).reconcile({ ...record, ...more }));
@@ -90,12 +96,26 @@ test("changes are mapped to names, and errors are thrown as text", () => {
       return error;
     }
   };
-  assert.equal(thrown(({ controller }) => assert.fail(`cannot map ${controller}`)), "AssertionError: cannot map maps");
-  assert.equal(thrown(() => "a"), 'TypeError: mapChanges returned "a" and no list of names');
-  assert.equal(thrown(() => [{}]), "TypeError: the name of mapChanges must be a string, not undefined");
+  assert.equal(
+    thrown(({ controller }) => assert.fail(`cannot map ${controller}`)),
+    "AssertionError: cannot map maps",
+  );
+  assert.equal(
+    thrown(() => "a"),
+    'TypeError: mapChanges returned "a" and no list of names',
+  );
+  assert.equal(
+    thrown(() => [{}]),
+    "TypeError: the name of mapChanges must be a string, not undefined",
+  );
 });
 
-const pod = (namespace, name, app) => ({ apiVersion: "v1", kind: "Pod", metadata: { name, namespace, labels: { app }, ownerReferences: [{ uid: `u-${name}` }] }, spec: { n: 9007199254740993n } });
+const pod = (namespace, name, app) => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name, namespace, labels: { app }, ownerReferences: [{ uid: `u-${name}` }] },
+  spec: { n: 9007199254740993n },
+});
 const POD = core("v1", "Pod");
 
 test("objects are read, listed page by page and counted", () => {
@@ -106,7 +126,10 @@ test("objects are read, listed page by page and counted", () => {
     assert.equal(cluster.getLive(POD, "a", "three"), null);
     assert.equal(cluster.get(CONFIG_MAP, "a", "two"), null);
     const key = (name) => ({ kind: POD, namespace: "a", name });
-    assert.deepEqual(cluster.getMany([key("one"), key("gone")]).map((found) => found?.metadata.name), ["one", undefined]);
+    assert.deepEqual(
+      cluster.getMany([key("one"), key("gone")]).map((found) => found?.metadata.name),
+      ["one", undefined],
+    );
     assert.deepEqual(names(cluster.list({ kind: POD, limit: 1 })), ["a/one", "a/two", "b/one"]);
     assert.deepEqual(names(cluster.listLive({ kind: POD, namespace: "a", labelSelector: "app=web" })), ["a/two"]);
     assert.deepEqual(names(cluster.listOwned(POD, null, "u-one")), ["a/one", "b/one"]);
@@ -127,7 +150,11 @@ test("a read that fails names the object and the reason", () => {
   host.run(() => {
     assert.throws(
       () => cluster.get(POD, "a", "one"),
-      (error) => error instanceof ReadError && error.code === "too-large" && error.detail === 7 && error.message === "Pod a/one cannot be read: the answer is larger than 7 bytes",
+      (error) =>
+        error instanceof ReadError &&
+        error.code === "too-large" &&
+        error.detail === 7 &&
+        error.message === "Pod a/one cannot be read: the answer is larger than 7 bytes",
     );
     assert.throws(() => cluster.list({ kind: POD, index: { name: "node", value: "n" } }), /the list of Pod cannot be read: the test host has no indexes/);
     assert.throws(() => cluster.list({ kind: POD, labels: "x" }), /queries have no field labels/);
