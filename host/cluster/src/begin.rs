@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
+use futures_util::FutureExt;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -21,21 +22,25 @@ const POLLS: u32 = 8;
 pub struct Abandoned;
 
 /// Carries `work` out: its first steps right here, the rest on `io`. It goes on to its end there even if this is dropped once it has begun.
-pub async fn begin<T: Send + 'static>(
+///
+/// `work` is held in one place, and that is not the future which is returned: an `async fn` would hold it as it was given and as it runs, in everybody's future who waits.
+pub fn begin<T: Send + 'static>(
     io: &Handle,
     work: impl Future<Output = T> + Send + 'static,
-) -> Result<T, Abandoned> {
+) -> impl Future<Output = Result<T, Abandoned>> + Send + 'static {
     let (done, wait) = oneshot::channel();
     let rest = Arc::new(Rest {
         io: io.clone(),
         stage: Mutex::new(Stage::Here { woken: false }),
     });
-    let work = Box::pin(async move {
+    let work = Box::pin(work.map(|result| {
         // Whoever asked may have gone.
-        let _ = done.send(work.await);
-    });
-    rest.begin(work);
-    wait.await.map_err(|_| Abandoned)
+        let _ = done.send(result);
+    }));
+    async move {
+        rest.begin(work);
+        wait.await.map_err(|_| Abandoned)
+    }
 }
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -4,6 +4,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use tokio::task::futures::TaskLocalFuture;
 use uuid::Uuid;
 use vmhost_core::ObjectName;
 
@@ -39,9 +40,9 @@ impl Reconcile {
         *self.id.get_or_init(Uuid::new_v4)
     }
 
-    /// Lines that `work` writes are about this turn.
-    pub async fn scope<F: Future>(self: Arc<Self>, work: F) -> F::Output {
-        CURRENT.scope(self, work).await
+    /// Lines that `work` writes are about this turn. Not an `async fn`, which would hold `work` twice: once as it was given, once as it runs.
+    pub fn scope<F: Future>(self: Arc<Self>, work: F) -> TaskLocalFuture<Arc<Self>, F> {
+        CURRENT.scope(self, work)
     }
 
     /// Shows the turn that is running here, if there is one.
