@@ -8,8 +8,9 @@ pub fn List(comptime T: type) type {
         ptr: [*]const T,
         len: usize,
 
+        /// The address of an empty slice may be anything; the host wants one that is in memory, and aligned.
         pub fn from(slice: []const T) @This() {
-            return .{ .ptr = slice.ptr, .len = slice.len };
+            return .{ .ptr = if (slice.len == 0) @ptrCast(@alignCast(&nothing)) else slice.ptr, .len = slice.len };
         }
 
         /// What the host says of an empty list's address means nothing.
@@ -18,6 +19,8 @@ pub fn List(comptime T: type) type {
         }
     };
 }
+
+const nothing: [16]u8 align(16) = @splat(0);
 
 pub fn Option(comptime T: type) type {
     return extern struct { is_some: bool, val: T };

@@ -104,6 +104,12 @@ test "effects fill the records of the contract" {
     try expectEqualStrings("never", records.next.val.text.to());
 }
 
+test "an empty list has an address that the host takes" {
+    const empty: []const bindings.Effect = try std.testing.allocator.alloc(bindings.Effect, 0);
+    try expectEqual(0, @intFromPtr(bindings.List(bindings.Effect).from(empty).ptr) % 16);
+    try expect(bindings.List(bindings.Effect).from(empty).ptr != empty.ptr);
+}
+
 test "bytes that are no UTF-8 are replaced" {
     const host: *vmhost.testing.Host = .init();
     defer host.deinit();
