@@ -115,7 +115,8 @@ class TestComponent(unittest.TestCase):
         self.assertEqual(json.loads(self.controller.describe())["name"], "odd")
 
     def test_every_exception_is_a_retry_with_its_traceback_in_the_log(self) -> None:
-        for name, text in (("raise", "broken on purpose"), ("key", "KeyError: 'spec'"), ("exit", "SystemExit"), ("recurse", "maximum recursion depth exceeded")):
+        texts = {"raise": "broken on purpose", "key": "KeyError: 'spec'", "exit": "SystemExit", "recurse": "maximum recursion depth exceeded"}
+        for name, text in texts.items():
             self.assertTrue(self.retried(name).startswith(text), name)
             level, logged = self.lines.pop()
             self.assertEqual(level, "ERROR")

@@ -30,8 +30,8 @@ class TestEffects(unittest.TestCase):
     def test_dataclasses_are_written_in_camel_case_without_none(self) -> None:
         owner = meta.OwnerReference.controller_of(meta.ObjectMeta("web", "default", "u-1"), Kind("apps", "v1", "Deployment"))
         self.assertEqual(
-            Create.of({"metadata": {"ownerReferences": [owner]}}).object,
-            '{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"u-1","controller":true,"blockOwnerDeletion":true}]}}',
+            Create.of({"ownerReferences": [owner]}).object,
+            '{"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"u-1","controller":true,"blockOwnerDeletion":true}]}',
         )
 
     def test_numbers_are_exact_and_what_json_cannot_say_is_refused(self) -> None:

@@ -29,8 +29,8 @@ from .typed import read
 from .watch import Changed, Map, Predicates, Watch
 
 __all__ = [
-    "TRACE", "Apply", "Bucket", "Change", "Changed", "Controller", "Create", "Delete", "Description", "Effect", "Error", "Event", "EventType", "Invalid", "Kind",
-    "Map", "MapRequest", "NextKind", "NotWatched", "Object", "ObjectKey", "ObjectName", "Op", "Other", "Outcome", "Page", "Patch", "PatchType", "Permission",
-    "Policy", "Predicates", "Propagation", "Query", "ReadError", "Refusal", "Request", "Retry", "TooLarge", "Unavailable", "Verb", "Watch", "cluster", "meta",
-    "plugin", "read", "setting",
+    "TRACE", "Apply", "Bucket", "Change", "Changed", "Controller", "Create", "Delete", "Description", "Effect", "Error", "Event", "EventType",
+    "Invalid", "Kind", "Map", "MapRequest", "NextKind", "NotWatched", "Object", "ObjectKey", "ObjectName", "Op", "Other", "Outcome", "Page", "Patch",
+    "PatchType", "Permission", "Policy", "Predicates", "Propagation", "Query", "ReadError", "Refusal", "Request", "Retry", "TooLarge", "Unavailable",
+    "Verb", "Watch", "cluster", "meta", "plugin", "read", "setting",
 ]

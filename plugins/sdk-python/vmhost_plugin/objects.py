@@ -56,7 +56,7 @@ class ObjectName:
 
 
 class Object(Mapping[str, Any]):
-    """An object as the API server wrote it: read it as a dict (`vm["spec"]`, `"spec" in vm`), as a type of your own (`vm.read(VirtualMachine)`), or as `vm.text`.
+    """An object as the API server wrote it: a dict (`vm["spec"]`, `"spec" in vm`), a type of your own (`vm.read(VirtualMachine)`), or `vm.text`.
 
     The text is parsed at the first look, and integers of any size are exact. It is a snapshot: to change the object, return an effect.
     """

@@ -2,9 +2,10 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
-from describe import CASE, CONFIG_MAP, POD, description
+from describe import CONFIG_MAP, POD, description
 from effects import TEN
 from vmhost_plugin import (
     TRACE, Description, Error, Invalid, MapRequest, NotWatched, Object, ObjectKey, ObjectName, Outcome, Patch, Policy, Query, Request, TooLarge,
@@ -37,11 +38,8 @@ def get_many(request: Request) -> Any:
 
 
 def list_(request: Request) -> Any:
-    page = cluster.list_page(
-        Query(
-            CONFIG_MAP, namespace="default", label_selector="app=web,!legacy", index=("by-node", "n1"), owner="u-1", metadata_only=True, limit=2, continue_="c-1"
-        )
-    )
+    conditions = Query(CONFIG_MAP, namespace="default", label_selector="app=web,!legacy", index=("by-node", "n1"), owner="u-1")
+    page = cluster.list_page(replace(conditions, metadata_only=True, limit=2, continue_="c-1"))
     return {"objects": [each.text for each in page.objects], "continue": page.continue_}
 
 

@@ -1,0 +1,22 @@
+// The policy of __name__: it greets each __kind__ in its status.
+
+import { awaitChange, event, kind, patch, plugin } from "@vmhost/plugin";
+
+const KIND = kind("__group__", "__version__", "__kind__");
+
+export const controller = plugin({
+  description: {
+    name: "__name__",
+    version: "0.1.0",
+    controllers: [{ name: "__plural__", primary: { ...KIND, wantedFields: ["spec.who", "status.message"] } }],
+    permissions: [{ ...KIND, verbs: ["patch"], subresources: ["status"] }],
+  },
+
+  /** One turn: look at the object as it is now, return what is to be done. */
+  reconcile({ key, object }) {
+    if (object === null) return awaitChange();
+    const message = `hello, ${object.spec?.who ?? "world"}`;
+    if (object.status?.message === message) return awaitChange();
+    return awaitChange(patch.merge(key, { status: { message } }, { subresource: "status" }), event.normal("Greeted", message));
+  },
+});

@@ -1,0 +1,142 @@
+// Effects: what the host is to do. The policy itself never writes.
+
+import { flag, isObject, optionalText, optionalWord, options, shape, text } from "./check.js";
+import { stringify } from "./json.js";
+import { checkedKey } from "./kind.js";
+
+/** Server-side apply of these fields, with apiVersion, kind and metadata. */
+export function apply(object, settings = {}) {
+  const {
+    subresource,
+    force = true,
+    createIfAbsent,
+    ifVersion,
+  } = options(settings, ["subresource", "force", "createIfAbsent", "ifVersion"], "the options of apply");
+  return effect("apply", {
+    object: written(object, "the object to apply"),
+    subresource: optionalText(subresource, "the subresource of apply"),
+    force: flag(force, "force of apply"),
+    createIfAbsent: flag(createIfAbsent ?? (subresource === undefined || subresource === null), "createIfAbsent of apply"),
+    ifVersion: optionalText(ifVersion, "ifVersion of apply"),
+  });
+}
+
+export const patch = {
+  /** A JSON merge patch. */
+  merge(key, body, settings = {}) {
+    return effect("patch", { ...patched(key, settings), type: "merge", body: written(body, "the body of a merge patch") });
+  },
+
+  /** A JSON patch, operation by operation. */
+  json(key, settings = {}) {
+    return new JsonPatch(patched(key, settings), []);
+  },
+};
+
+function patched(key, settings) {
+  const { subresource, ifVersion } = options(settings, ["subresource", "ifVersion"], "the options of patch");
+  return { key: checkedKey(key), subresource: optionalText(subresource, "the subresource of patch"), ifVersion: optionalText(ifVersion, "ifVersion of patch") };
+}
+
+/** A JSON patch in the making. Each step makes a new one, so that a beginning can be shared. */
+export class JsonPatch {
+  #target;
+  #operations;
+
+  constructor(target, operations) {
+    this.#target = target;
+    this.#operations = operations;
+  }
+
+  #with(operation) {
+    text(operation.path, `the path of ${operation.op}`);
+    return new JsonPatch(this.#target, [...this.#operations, stringify(operation)]);
+  }
+
+  #withValue(op, path, value) {
+    if (value === undefined) throw new TypeError(`${op} of ${shape(path)} has no value`);
+    return this.#with({ op, path, value });
+  }
+
+  test(path, value) {
+    return this.#withValue("test", path, value);
+  }
+
+  add(path, value) {
+    return this.#withValue("add", path, value);
+  }
+
+  replace(path, value) {
+    return this.#withValue("replace", path, value);
+  }
+
+  remove(path) {
+    return this.#with({ op: "remove", path });
+  }
+
+  /** The effect, with all operations so far. */
+  effect() {
+    return effect("patch", { ...this.#target, type: "json", body: `[${this.#operations.join(",")}]` });
+  }
+}
+
+/** Creates an object. */
+export function create(object) {
+  return effect("create", { object: written(object, "the object to create") });
+}
+
+/** Deletes an object. */
+export function deleteObject(key, settings = {}) {
+  const { uid, ifVersion, propagation } = options(settings, ["uid", "ifVersion", "propagation"], "the options of deleteObject");
+  return effect("delete", {
+    key: checkedKey(key),
+    uid: optionalText(uid, "the uid of deleteObject"),
+    ifVersion: optionalText(ifVersion, "ifVersion of deleteObject"),
+    propagation: optionalWord(propagation, ["background", "foreground", "orphan"], "the propagation of deleteObject"),
+  });
+}
+
+const eventOf =
+  (type) =>
+  (reason, note = "", settings = {}) => {
+    const { action = "", related } = options(settings, ["action", "related"], "the options of an event");
+    return effect("event", {
+      type,
+      reason: text(reason, "the reason of an event"),
+      action: text(action, "the action of an event"),
+      note: text(note, "the note of an event"),
+      related: related === undefined || related === null ? null : checkedKey(related),
+    });
+  };
+
+/** Records an Event about the request's object. */
+export const event = { normal: eventOf("normal"), warning: eventOf("warning") };
+
+/** An effect that this version of the contract has no case for. */
+export function other(name, body) {
+  return effect("other", { name: text(name, "the name of an effect"), body: written(body, "the body of an effect") });
+}
+
+function effect(tag, val) {
+  return { tag, val };
+}
+
+/** A string is taken as JSON text, as the host hands it out. */
+function written(value, what) {
+  if (typeof value === "string") {
+    JSON.parse(value);
+    return value.toWellFormed();
+  }
+  if (!isObject(value)) throw new TypeError(`${what} must be an object, not ${shape(value)}`);
+  return stringify(value);
+}
+
+/** Effects of a policy as the contract's list; what is none is refused with its place. */
+export function checkedEffects(effects) {
+  return effects.flat().map((item, index) => {
+    if (item instanceof JsonPatch) return item.effect();
+    if (!isObject(item) || typeof item.tag !== "string" || !isObject(item.val))
+      throw new TypeError(`effect ${index} of the outcome is ${shape(item)}, and no effect`);
+    return item;
+  });
+}

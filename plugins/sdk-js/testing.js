@@ -1,0 +1,112 @@
+// A stand-in for the host in a policy's native tests: objects to read, settings, and what was logged. It writes nothing: a test looks at the effects.
+
+import { current } from "./src/host.node.js";
+import { parse, stringify } from "./src/json.js";
+import { checkedKey } from "./src/kind.js";
+import { keyOf } from "./src/meta.js";
+import { checkedOutcome } from "./src/outcome.js";
+import { POLICY } from "./src/plugin.js";
+import { MapRequest, Request } from "./src/request.js";
+
+/** Calls a policy with an empty cluster. */
+export function reconcile(controller, request) {
+  return new TestHost().reconcile(controller, request);
+}
+
+/** What the policy finds when a test calls it. */
+export class TestHost {
+  #objects;
+  #settings;
+  lines = [];
+
+  constructor({ objects = [], settings = {} } = {}) {
+    this.#objects = objects.map((object) => ({ text: textOf(object), object: typeof object === "string" ? parse(object) : object }));
+    this.#settings = settings;
+  }
+
+  async reconcile(controller, { object, previous, key, deleting = false, attempt = 0, last = null, controller: name } = {}) {
+    const policy = policyOf(controller);
+    const text = textOf(object);
+    if (key === undefined && text === null) throw new TypeError("a request needs an object or a key");
+    const record = {
+      controller: name ?? policy.description.controllers[0].name,
+      key: key === undefined ? keyOf(parse(text)) : checkedKey(key),
+      object: text,
+      previous: textOf(previous),
+      deleting,
+      attempt,
+      last,
+    };
+    return this.run(async () => checkedOutcome(await policy.reconcile(new Request(record))));
+  }
+
+  async mapChanges(controller, { changes, controller: name }) {
+    const policy = policyOf(controller);
+    const record = {
+      controller: name ?? policy.description.controllers[0].name,
+      changes: changes.map((change) => ({ old: textOf(change.old), new: textOf(change.new) })),
+    };
+    return this.run(() => policy.mapChanges(new MapRequest(record)));
+  }
+
+  /** Calls a function that reads or logs. */
+  run(call) {
+    return current.run(this, call);
+  }
+
+  // The rest is called by host.node.js.
+
+  log(level, message) {
+    this.lines.push(`${level}: ${message}`);
+  }
+
+  setting(name) {
+    return Object.hasOwn(this.#settings, name) ? this.#settings[name] : null;
+  }
+
+  get(key) {
+    const wanted = JSON.stringify(key);
+    return this.#objects.find(({ object }) => JSON.stringify(keyOf(object)) === wanted)?.text ?? null;
+  }
+
+  getMany(keys) {
+    return keys.map((key) => this.get(key));
+  }
+
+  list({ kind, namespace, labelSelector, index, owner, metadataOnly, limit, continue: token }) {
+    if (index !== null) throw invalid("the test host has no indexes");
+    const found = this.#objects.filter(({ object }) => {
+      const key = keyOf(object);
+      const isOfKind = JSON.stringify(key.kind) === JSON.stringify(kind);
+      const isOwned = owner === null || object.metadata.ownerReferences?.some(({ uid }) => uid === owner);
+      return isOfKind && (namespace === null || key.namespace === namespace) && isOwned && hasLabels(object, labelSelector);
+    });
+    const order = ({ object: { metadata } }) => `${metadata.namespace ?? ""}/${metadata.name}`;
+    found.sort((a, b) => (order(a) < order(b) ? -1 : 1));
+    const start = Number(token ?? 0);
+    const end = start + (limit || 500);
+    const only = ({ apiVersion, kind, metadata }) => stringify({ apiVersion, kind, metadata });
+    const objects = found.slice(start, end).map(({ text, object }) => (metadataOnly ? only(object) : text));
+    return { objects, continue: end < found.length ? String(end) : null };
+  }
+}
+
+/** `a=b,c`: enough for tests. */
+function hasLabels(object, selector) {
+  return (selector ?? "").split(",").every((term) => {
+    if (term === "") return true;
+    if (/[!()]/.test(term)) throw invalid(`the test host knows a=b and a only, not ${term}`);
+    const [label, value] = term.split("=");
+    const have = object.metadata.labels?.[label];
+    return have !== undefined && (value === undefined || have === value);
+  });
+}
+
+const invalid = (reason) => ({ payload: { tag: "invalid", val: reason } });
+
+const textOf = (object) => (object === undefined || object === null ? null : typeof object === "string" ? object : stringify(object));
+
+function policyOf(controller) {
+  if (controller?.[POLICY] === undefined) throw new TypeError("the first argument must be what plugin() made");
+  return controller[POLICY];
+}

@@ -1,0 +1,40 @@
+// The first policy, in TypeScript: a VirtualMachine that is creating becomes complete, or fails if nobody could make one like it.
+
+import { awaitChange, event, kind, type KubeObject, patch, plugin } from "@vmhost/plugin";
+
+interface VirtualMachine extends KubeObject {
+  spec?: { status?: string; memory?: number | bigint; disk?: number | bigint };
+}
+
+const VIRTUAL_MACHINE = kind("cloud.waibizi.com", "v1", "VirtualMachine");
+
+export const controller = plugin<VirtualMachine>({
+  description: {
+    name: "vm",
+    version: "0.1.0",
+    controllers: [
+      {
+        name: "virtualmachines",
+        primary: { ...VIRTUAL_MACHINE, wantedFields: ["spec.status", "spec.memory", "spec.disk"] },
+        eventSource: "vm-dynamic-controller",
+      },
+    ],
+    permissions: [{ ...VIRTUAL_MACHINE, verbs: ["patch"] }],
+  },
+
+  reconcile({ key, object }) {
+    if (object === null) console.info(`the virtual machine ${key.name} is gone`);
+    const spec = object?.spec ?? {};
+    if (spec.status !== "creating") return awaitChange();
+    // Only what was seen is changed: a status or a size that a user has set meanwhile stays, and is looked at again.
+    const seen = patch.json(key).test("/spec/status", "creating");
+    // A size that is not given is for the maker to choose.
+    const field = (["memory", "disk"] as const).find((field) => (spec[field] ?? 1) <= 0);
+    if (field === undefined) return awaitChange(seen.replace("/spec/status", "complete"), event.normal("Completed", "The virtual machine is complete"));
+    const size = spec[field];
+    return awaitChange(
+      seen.test(`/spec/${field}`, size).replace("/spec/status", "fail"),
+      event.warning("Impossible", `spec.${field} is ${size}, and must be more than 0`),
+    );
+  },
+});

@@ -1,0 +1,53 @@
+// What the conformance guest says about itself: every field of the schema.
+
+import { core, kind } from "@vmhost/plugin";
+
+export const CASE = kind("conformance.vmhost.dev", "v1", "Case");
+export const CONFIG_MAP = core("v1", "ConfigMap");
+export const NAMESPACE = core("v1", "Namespace");
+export const POD = core("v1", "Pod");
+
+export const description = {
+  name: "conformance",
+  version: "1.2.3",
+  controllers: [
+    {
+      name: "cases",
+      primary: {
+        ...CASE,
+        labelSelector: "app=case",
+        fieldSelector: "metadata.name!=ignored",
+        wantedFields: ["spec", "status.phase"],
+        indexes: { "by-node": "spec.nodeName" },
+        predicates: { changed: ["generation", "labels"], labelSelector: "tier in (a,b)", fieldSelector: "spec.paused!=true", cel: "object.spec.case != ''" },
+      },
+      owns: [CONFIG_MAP],
+      watches: [
+        { ...core("v1", "Secret"), metadataOnly: true, map: "guest" },
+        { ...core("v1", "Node"), map: { index: "by-node" } },
+        { ...kind("apps", "v1", "Deployment"), map: { label: "case" } },
+        { ...kind("apps", "v1", "StatefulSet"), map: { field: "spec.serviceName" } },
+        { ...core("v1", "Service"), map: "name" },
+        { ...core("v1", "Endpoints"), map: "owner" },
+      ],
+      reads: [NAMESPACE, { ...POD, live: true }],
+      finalizer: "conformance.vmhost.dev/clean-up",
+      previous: true,
+      eventSource: "conformance-controller",
+      concurrency: 2,
+      retry: { baseMs: 10, capMs: 20000, maxRetries: 7, bucket: { perSecond: 10, burst: 100 } },
+    },
+    { name: "ticker", timer: { everyMs: 60000 } },
+    { name: "starter", timer: { once: true } },
+  ],
+  permissions: [
+    { ...CASE, verbs: ["patch"] },
+    { ...CASE, verbs: ["patch"], subresources: ["status"], namespaces: ["default"] },
+    { ...CONFIG_MAP, verbs: ["create", "patch", "delete"] },
+  ],
+  setup: {
+    customResourceDefinitions: [
+      { apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", metadata: { name: "cases.conformance.vmhost.dev" } },
+    ],
+  },
+};
