@@ -19,6 +19,8 @@ mod python;
 mod rust;
 mod zig;
 
+pub(crate) use python::is_taken as is_python_module;
+
 /// A component that was built.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -180,7 +182,8 @@ pub(crate) const TOOLS: &[(&Tool, &[Language])] = &[
     (&rust::CARGO, &[Language::Rust]),
     (&rust::TARGET, &[Language::Rust]),
     (&js::ESBUILD, &[Language::Js, Language::Ts]),
-    (&js::COMPONENTIZE, &[Language::Js, Language::Ts]),
+    (&js::QUICKJS, &[Language::Js, Language::Ts]),
+    (&js::STARLINGMONKEY, &[Language::Js, Language::Ts]),
     (&python::COMPONENTIZE, &[Language::Python]),
     (&go::GO, &[Language::Go]),
     (&c::CLANG, &[Language::C]),

@@ -15,7 +15,7 @@ use crate::{Error, Result, wit};
 /// Functions of [`wit::CONTROLLER`], each of which a core module exports as `INTERFACE#NAME`.
 const FUNCTIONS: [&str; 3] = ["describe", "reconcile", "map-changes"];
 
-/// Where strings are put that a call hands to the plugin.
+/// Where strings are put that a call hands to the plugin. Some toolchains have one for each direction (`cabi_export_realloc`).
 const REALLOC: &str = "cabi_realloc";
 
 /// What tells a program from a library.
@@ -105,8 +105,12 @@ impl Module {
         }
         let functions = FUNCTIONS.map(|function| format!("{}#{function}", wit::CONTROLLER));
         let names = functions.iter().map(String::as_str);
+        let has = |name: &str| match name {
+            REALLOC => self.exports.iter().any(|export| is_realloc(export)),
+            _ => self.exports.iter().any(|export| export == name),
+        };
         for name in ["memory"].into_iter().chain(names).chain([REALLOC]) {
-            if !self.exports.iter().any(|export| export == name) {
+            if !has(name) {
                 return Err(Error::CoreExport {
                     file: file.to_owned(),
                     export: name.to_owned(),
@@ -128,6 +132,10 @@ impl Module {
             _ => "link the SDK, and see that the linker keeps its exports",
         }
     }
+}
+
+fn is_realloc(export: &str) -> bool {
+    export.starts_with("cabi_") && export.contains("realloc")
 }
 
 /// What to do about an import that neither the world nor WASI's adapter provides.

@@ -23,6 +23,7 @@ const VERSION_FILE: &str = "vmhost-sdk.txt";
 #[exclude = "*/__pycache__/*"]
 #[exclude = "*/node_modules/*"]
 #[exclude = "*/target/*"]
+#[exclude = "*.sh"]
 #[exclude = "*.wasm"]
 struct Sdks;
 

@@ -1,6 +1,6 @@
 //! Running a tool so that it can be stopped: with all that it has started, when the future that waits for it is dropped. Knows no tool.
 
-use std::io::Write as _;
+use std::io::{Read as _, Seek as _, Write as _};
 use std::process::{ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -50,6 +50,29 @@ pub(crate) async fn run_shown(command: &mut Command) -> Result<Output> {
         let _ = std::io::stderr().write_all(&output.stdout);
     }
     Ok(output)
+}
+
+/// Runs a tool whose stderr is not for the user as it is. It comes behind the output.
+pub(crate) async fn run_kept(command: &mut Command) -> Result<(Output, String)> {
+    let program = command
+        .as_std()
+        .get_program()
+        .to_string_lossy()
+        .into_owned();
+    let failed = |source| Error::Run { program, source };
+    // A file, not a pipe: nobody has to read it while the tool runs.
+    let mut file = match tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file))) {
+        Ok((theirs, ours)) => {
+            command.stderr(Stdio::from(theirs));
+            ours
+        }
+        Err(source) => return Err(failed(source)),
+    };
+    let output = run(command).await?;
+    let mut text = Vec::new();
+    let read = file.rewind().and_then(|()| file.read_to_end(&mut text));
+    read.map_err(failed)?;
+    Ok((output, String::from_utf8_lossy(&text).into_owned()))
 }
 
 /// The processes of one tool. Killed with it.

@@ -89,8 +89,8 @@ impl Project<'_> {
             let problem = "is no DNS label: lower-case letters, digits and '-', at most 63, beginning with a letter and ending with a letter or a digit";
             return refuse("NAME", self.name, problem);
         }
-        if RESERVED.contains(&self.name) {
-            let problem = "means something else in one of the languages; take another";
+        if is_reserved(self.name) || python_has(self.language, self.name) {
+            let problem = "means something else; take another";
             return refuse("NAME", self.name, problem);
         }
         if !is_kind(self.kind) {
@@ -120,73 +120,19 @@ impl Project<'_> {
 /// Groups in which an API server takes only definitions that Kubernetes has approved.
 const OF_KUBERNETES: [&str; 2] = ["k8s.io", "kubernetes.io"];
 
-/// Names of modules, packages and crates that a project would hide, and words that are no names.
-const RESERVED: &[&str] = &[
-    "alloc",
-    "as",
-    "async",
-    "await",
-    "break",
-    "case",
-    "class",
-    "const",
-    "continue",
-    "core",
-    "crate",
-    "def",
-    "default",
-    "do",
-    "else",
-    "enum",
-    "export",
-    "extern",
-    "fn",
-    "for",
-    "func",
-    "go",
-    "if",
-    "import",
-    "in",
-    "interface",
-    "json",
-    "lambda",
-    "let",
-    "logging",
-    "loop",
-    "main",
-    "match",
-    "mod",
-    "mut",
-    "new",
-    "package",
-    "pass",
-    "plugin",
-    "proc-macro",
-    "pub",
-    "range",
-    "return",
-    "sdk",
-    "self",
-    "static",
-    "std",
-    "struct",
-    "super",
-    "switch",
-    "test",
-    "trait",
-    "try",
-    "type",
-    "typing",
-    "unsafe",
-    "use",
-    "var",
-    "vmhost",
-    "vmhost-plugin",
-    "where",
-    "while",
-    "with",
-    "yield",
-];
+/// Words of the languages, and names that a project would hide from itself.
+const RESERVED: &str = "alloc as async await break case class const continue core crate def default do else enum export extern fn for func go if import in \
+    interface lambda let loop main match mod mut new package pass plugin proc-macro pub range return sdk self static std struct super switch test trait try \
+    type unsafe use var vmhost vmhost-plugin where while with yield";
+
+fn is_reserved(name: &str) -> bool {
+    RESERVED.split_whitespace().any(|word| word == name)
+}
+
+/// Python alone cares: its own modules come first.
+fn python_has(language: Language, name: &str) -> bool {
+    language == Language::Python && crate::build::is_python_module(&name.replace('-', "_"))
+}
 
 fn is_label(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::process::Command;
@@ -182,23 +181,14 @@ fn package_version(program: &Path) -> Option<Version> {
 /// What a tool prints, if it ends well and soon.
 async fn answer(command: &mut Command) -> Option<String> {
     // Some tell their version on stderr, which is no message for the user.
-    let stderr = tempfile::tempfile().ok()?;
-    command.stderr(Stdio::from(stderr.try_clone().ok()?));
-    let ended = tokio::time::timeout(PATIENCE, process::run(command)).await;
-    let output = ended.ok()?.ok().filter(|output| output.status.success())?;
-    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
-    if text.trim().is_empty() {
-        text = read(stderr)?;
-    }
-    Some(text)
-}
-
-fn read(mut file: std::fs::File) -> Option<String> {
-    use std::io::{Read as _, Seek as _};
-    let mut text = Vec::new();
-    file.rewind().ok()?;
-    file.read_to_end(&mut text).ok()?;
-    Some(String::from_utf8_lossy(&text).into_owned())
+    let ended = tokio::time::timeout(PATIENCE, process::run_kept(command)).await;
+    let (output, stderr) = ended.ok()?.ok()?;
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let told = match stdout.trim() {
+        "" => stderr,
+        stdout => stdout.to_owned(),
+    };
+    output.status.success().then_some(told)
 }
 
 fn is_program(file: &Path) -> bool {

