@@ -1,0 +1,80 @@
+package vmhost
+
+// The three calls of the host. Errors and panics become answers of the contract: an instance that traps is thrown away, and its text is lost.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	wire "github.com/vmhost/vmhost/plugins/sdk-go/internal/bindings/imports/vmhost_plugin_types"
+	wit "github.com/vmhost/vmhost/plugins/sdk-go/internal/wit/types"
+)
+
+// exported is what the host calls.
+var exported Policy
+
+// Export makes policy what the component exports. Call it once, in an init function: a component has no main.
+func Export(policy Policy) {
+	exported = policy
+}
+
+var errNoPolicy = errors.New("the plugin exports no policy: call vmhost.Export in an init function, with Describe and Reconcile")
+
+// describe answers with no text at all where it cannot, which the host refuses. The reason is in the host's log.
+func (p Policy) describe() string {
+	text, err := guard(func() ([]byte, error) {
+		if p.Describe == nil || p.Reconcile == nil {
+			return nil, errNoPolicy
+		}
+		return json.Marshal(p.Describe())
+	})
+	if err != nil {
+		host.Log(slog.LevelError, "the description cannot be written: "+err.Error())
+	}
+	return string(text)
+}
+
+func (p Policy) reconcile(request wire.Request) wire.Outcome {
+	outcome, err := guard(func() (wire.Outcome, error) {
+		if p.Reconcile == nil {
+			return wire.Outcome{}, errNoPolicy
+		}
+		outcome, err := p.Reconcile(fromWire(request))
+		return toWire(outcome.or(err))
+	})
+	if err != nil {
+		return wire.Outcome{Next: wire.MakeNextRetry(valid(err.Error()))}
+	}
+	return outcome
+}
+
+func (p Policy) mapChanges(request wire.MapRequest) wit.Result[[]wire.ObjectName, string] {
+	names, err := guard(func() ([]ObjectName, error) {
+		if p.MapChanges == nil {
+			return nil, nil
+		}
+		changes := make([]Change, len(request.Changes))
+		for i, change := range request.Changes {
+			changes[i] = Change{Old: textFromWire(change.Old), New: textFromWire(change.New)}
+		}
+		return p.MapChanges(&MapRequest{Controller: request.Controller, Changes: changes})
+	})
+	if err != nil {
+		return wit.Err[[]wire.ObjectName, string](valid(err.Error()))
+	}
+	return wit.Ok[[]wire.ObjectName, string](namesToWire(names))
+}
+
+// guard makes a panic an error, and puts its stack into the host's log. Only a panic of the goroutine that was called can be caught.
+func guard[T any](call func() (T, error)) (result T, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("panic: %v", cause)
+			host.Log(slog.LevelError, valid(fmt.Sprintf("%v\n%s", err, debug.Stack())))
+		}
+	}()
+	return call()
+}

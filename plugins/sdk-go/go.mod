@@ -1,0 +1,3 @@
+module github.com/vmhost/vmhost/plugins/sdk-go
+
+go 1.24

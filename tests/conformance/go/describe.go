@@ -1,0 +1,73 @@
+package main
+
+// What the conformance guest says about itself: description.json, with the SDK's own types.
+
+import (
+	"time"
+
+	"github.com/vmhost/vmhost/plugins/sdk-go"
+)
+
+var (
+	caseKind  = vmhost.Kind{Group: "conformance.vmhost.dev", Version: "v1", Kind: "Case"}
+	configMap = core("ConfigMap")
+	namespace = core("Namespace")
+	pod       = core("Pod")
+)
+
+func core(kind string) vmhost.Kind {
+	return vmhost.Kind{Version: "v1", Kind: kind}
+}
+
+func apps(kind string) vmhost.Kind {
+	return vmhost.Kind{Group: "apps", Version: "v1", Kind: kind}
+}
+
+func describe() vmhost.Description {
+	cases := vmhost.Controller{
+		Name: "cases",
+		Primary: &vmhost.Watch{
+			Kind:          caseKind,
+			LabelSelector: "app=case",
+			FieldSelector: "metadata.name!=ignored",
+			WantedFields:  []string{"spec", "status.phase"},
+			Indexes:       map[string]string{"by-node": "spec.nodeName"},
+			Predicates: &vmhost.Predicates{
+				Changed:       []vmhost.Aspect{vmhost.GenerationChanged, vmhost.LabelsChanged},
+				LabelSelector: "tier in (a,b)",
+				FieldSelector: "spec.paused!=true",
+				CEL:           "object.spec.case != ''",
+			},
+		},
+		Owns: []vmhost.Watch{{Kind: configMap}},
+		Watches: []vmhost.Watch{
+			{Kind: core("Secret"), MetadataOnly: true, Map: vmhost.MapGuest},
+			{Kind: core("Node"), Map: vmhost.MapIndex("by-node")},
+			{Kind: apps("Deployment"), Map: vmhost.MapLabel("case")},
+			{Kind: apps("StatefulSet"), Map: vmhost.MapField("spec.serviceName")},
+			{Kind: core("Service"), Map: vmhost.MapName},
+			{Kind: core("Endpoints"), Map: vmhost.MapOwner},
+		},
+		Reads:       []vmhost.Watch{{Kind: namespace}, {Kind: pod, Live: true}},
+		Finalizer:   "conformance.vmhost.dev/clean-up",
+		Previous:    true,
+		EventSource: "conformance-controller",
+		Concurrency: 2,
+		Retry:       vmhost.Backoff{BaseMs: 10, CapMs: 20000, MaxRetries: vmhost.Ptr(uint32(7)), Bucket: vmhost.Bucket{PerSecond: 10, Burst: 100}},
+	}
+	return vmhost.Description{
+		Name:        "conformance",
+		Version:     "1.2.3",
+		Controllers: []vmhost.Controller{cases, {Name: "ticker", Timer: vmhost.Every(time.Minute)}, {Name: "starter", Timer: vmhost.Once()}},
+		Permissions: []vmhost.Permission{
+			{Kind: caseKind, Verbs: []vmhost.Verb{vmhost.VerbPatch}},
+			{Kind: caseKind, Verbs: []vmhost.Verb{vmhost.VerbPatch}, Subresources: []string{"status"}, Namespaces: []string{"default"}},
+			{Kind: configMap, Verbs: []vmhost.Verb{vmhost.VerbCreate, vmhost.VerbPatch, vmhost.VerbDelete}},
+		},
+		Setup: vmhost.Setup{CustomResourceDefinitions: []any{map[string]any{
+			"apiVersion": "apiextensions.k8s.io/v1",
+			"kind":       "CustomResourceDefinition",
+			"metadata":   map[string]string{"name": "cases.conformance.vmhost.dev"},
+		}}},
+	}
+}

@@ -1,0 +1,30 @@
+package main
+
+// The ten effects.
+
+import "github.com/vmhost/vmhost/plugins/sdk-go"
+
+func tenEffects() vmhost.Outcome {
+	a, b := configMap.Key("default", "a"), configMap.Key("default", "b")
+	object := map[string]any{
+		"apiVersion": "v1",
+		"kind":       "ConfigMap",
+		"metadata":   map[string]string{"name": "a", "namespace": "default"},
+		"data":       map[string]string{"k": "v"},
+	}
+	generated := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]string{"generateName": "a-", "namespace": "default"}}
+	return vmhost.AwaitChange(
+		vmhost.Apply{Object: object, Subresource: "status", Polite: true, Existing: true, IfVersion: "7"},
+		vmhost.Apply{Object: object},
+		vmhost.MergePatch{Key: a, Subresource: "status", Body: map[string]any{"data": map[string]any{"k": nil}}, IfVersion: "8"},
+		vmhost.JSONPatch{Key: namespace.Key("", "n"), Operations: []vmhost.Operation{
+			vmhost.Test("/a", 1), vmhost.Add("/b/-", "x"), vmhost.Replace("/c~1d", nil), vmhost.Remove("/e"),
+		}},
+		vmhost.Create{Object: generated},
+		vmhost.Delete{Key: a, UID: "u-1", IfVersion: "9", Propagation: vmhost.Foreground},
+		vmhost.Delete{Key: b},
+		vmhost.Event{Type: vmhost.Warning, Reason: "Broken", Action: "Mending", Note: "it broke: ☃", Related: &a},
+		vmhost.Event{Reason: "Fine"},
+		vmhost.Other{Name: "future", Body: map[string]int{"x": 1}},
+	)
+}
