@@ -23,6 +23,9 @@ const VERSION_FILE: &str = "vmhost-sdk.txt";
 #[exclude = "*/__pycache__/*"]
 #[exclude = "*/node_modules/*"]
 #[exclude = "*/target/*"]
+#[exclude = "*_test.zig"]
+#[exclude = "*/tests.zig"]
+#[exclude = "*/Makefile"]
 #[exclude = "*.sh"]
 #[exclude = "*.wasm"]
 struct Sdks;
@@ -47,7 +50,8 @@ const fn sdk_of(language: Language) -> &'static str {
         Language::Js | Language::Ts => "sdk-js/",
         Language::Python => "sdk-python/",
         Language::Go => "sdk-go/",
-        Language::C | Language::Cpp | Language::Zig => "sdk-c/",
+        Language::C | Language::Cpp => "sdk-c/",
+        Language::Zig => "sdk-zig/",
     }
 }
 
@@ -187,7 +191,7 @@ mod tests {
         for path in Sdks::iter().chain(Templates::iter()) {
             let parts = ["/tests/", "/__pycache__/", "/node_modules/", "/target/"];
             assert!(!parts.iter().any(|part| path.contains(part)), "{path}");
-            let ends = ["_test.go", ".test.js", ".wasm", ".pyc"];
+            let ends = ["_test.go", "_test.zig", ".test.js", ".wasm", ".pyc"];
             let of_sdk = path.starts_with("sdk-");
             assert!(
                 !of_sdk || !ends.iter().any(|end| path.ends_with(end)),

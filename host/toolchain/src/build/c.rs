@@ -1,14 +1,17 @@
-//! C and C++: one run of the compiler over the plugin's sources and the SDK's. The rest is [`crate::componentize`]'s.
+//! C and C++: clang, or the clang that Zig has in it, over the SDK's sources once and the plugin's each time. The rest is [`crate::componentize`]'s.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use super::{Made, succeeded};
+use tokio::process::Command;
+
+use super::{Made, succeeded, zig};
 use crate::error::IoContext as _;
 use crate::tool::{Program, Tool, Way};
 use crate::version::Version;
 use crate::work::Work;
-use crate::{Language, Result, process};
+use crate::{Language, Result, place, process};
 
 /// A compiler of C for WASI.
 pub(crate) const CLANG: Tool = Tool {
@@ -32,8 +35,8 @@ pub(crate) const CLANG: Tool = Tool {
                 "/dev/null",
             ]),
         },
-        zig(&["zig", "cc"]),
-        zig(&["python3", "-m", "ziglang", "cc"]),
+        by_zig(&["zig", "cc"]),
+        by_zig(&["python3", "-m", "ziglang", "cc"]),
     ],
     minimum: Version(14, 0, 0),
     install: "pip install ziglang==0.15.2, or: apt-get install clang lld wasi-libc libclang-rt-dev-wasm32",
@@ -60,15 +63,15 @@ pub(crate) const CLANG_CPP: Tool = Tool {
                 "/dev/null",
             ]),
         },
-        zig(&["zig", "c++"]),
-        zig(&["python3", "-m", "ziglang", "c++"]),
+        by_zig(&["zig", "c++"]),
+        by_zig(&["python3", "-m", "ziglang", "c++"]),
     ],
     minimum: Version(14, 0, 0),
     install: "pip install ziglang==0.15.2, or: apt-get install clang lld wasi-libc libclang-rt-dev-wasm32 libc++-dev-wasm32 libc++abi-dev-wasm32",
 };
 
 /// Zig has a clang of its own, and all that it needs.
-const fn zig(command: &'static [&'static str]) -> Way {
+const fn by_zig(command: &'static [&'static str]) -> Way {
     Way {
         command,
         local: Some(".venv/bin"),
@@ -77,20 +80,33 @@ const fn zig(command: &'static [&'static str]) -> Way {
     }
 }
 
-/// Small, as a library, with a stack that grows into nothing but its own end.
-const OPTIONS: &[&str] = &[
-    "--target=wasm32-wasi",
-    "-Os",
+/// What every file is compiled with.
+const OPTIONS: &[&str] = &["--target=wasm32-wasi", "-Os"];
+
+/// The SDK, which is C and has been looked at by its own tests.
+const SDK: &[&str] = &["-x", "c", "-std=gnu11", "-c"];
+
+/// The plugin.
+const C: &[&str] = &["-std=gnu11", "-Wall", "-Wextra"];
+const CPP: &[&str] = &[
+    "-std=c++20",
+    "-fno-exceptions",
+    "-fno-rtti",
     "-Wall",
     "-Wextra",
+    // Designated initialisers that leave out what has a default are how the SDK is used.
+    "-Wno-missing-field-initializers",
+];
+
+/// A library, small.
+const LINK: &[&str] = &[
     "-mexec-model=reactor",
     "-Wl,--strip-all",
     "-Wl,-z,stack-size=1048576",
 ];
 
-/// For C alone, and for C++ alone.
-const C: &[&str] = &["-std=c11"];
-const CPP: &[&str] = &["-std=c++17", "-fno-exceptions", "-fno-rtti"];
+/// A stack that runs out traps, and overwrites nothing. Zig's linker puts it there by itself, and does not know the word.
+const STACK_FIRST: &str = "-Wl,--stack-first";
 
 /// What builds C, or C++.
 #[derive(Debug)]
@@ -108,25 +124,82 @@ impl Tools {
     pub async fn build(&self, folder: &Path) -> Result<Made> {
         let work = Work::begin(folder).await?;
         let sdk = work.sdk(self.language)?;
+        let objects = self.sdk(folder, &sdk, &work).await?;
         let core = work.output("core.wasm")?;
-        let mut command = self.compiler.command();
-        command.current_dir(folder).args(OPTIONS).args(C);
+        let mut command = self.command(folder, &work);
+        command.args(if self.language == Language::Cpp {
+            CPP
+        } else {
+            C
+        });
+        command
+            .args(LINK)
+            .args((!self.is_zig()).then_some(STACK_FIRST));
         command.arg("-I").arg(&sdk).arg("-o").arg(&core);
-        // Named as seen from the folder, so that messages are short.
-        command.args(
-            sources(folder, self.language)?
-                .iter()
-                .map(|file| file.strip_prefix(folder).unwrap_or(file)),
-        );
-        command.args(sources(&sdk, Language::C)?);
-        command.args(sources(&sdk.join("bindings"), Language::C)?);
-        let _ = CPP;
-        let output = process::run_shown(&mut command).await?;
-        succeeded(&output, folder, &self.compiler.text(), "")?;
+        // Named as seen from the folder: so are the messages.
+        let sources = sources(folder, self.language)?;
+        let names = sources
+            .iter()
+            .map(|file| file.strip_prefix(folder).unwrap_or(file));
+        command.args(names).args(&objects);
+        self.run(&mut command, folder).await?;
         let wasm = work.take(&core, "the compiler ended well, and wrote nothing")?;
         let tool = compiler(self.language);
         Ok(Made::by(wasm, core, Some(sdk), tool, &self.compiler))
     }
+
+    /// The SDK's object files. It seldom changes: they are kept, as long as it and the compiler are the same.
+    async fn sdk(&self, folder: &Path, sdk: &Path, work: &Work) -> Result<Vec<PathBuf>> {
+        let place = work.path("objects");
+        fs::create_dir_all(&place).at("make", &place)?;
+        let changed = newest(sdk);
+        let by = place.join("compiler");
+        let compiler = self.compiler.text();
+        let same = fs::read(&by).is_ok_and(|by| by == compiler.as_bytes());
+        let mut objects = Vec::new();
+        for source in sources(sdk, Language::C)? {
+            let name = source.file_stem().unwrap_or_default();
+            let object = place.join(name).with_extension("o");
+            if !same || modified(&object) <= changed {
+                let mut command = self.command(folder, work);
+                command.args(SDK).arg(&source).arg("-o").arg(&object);
+                self.run(&mut command, folder).await?;
+            }
+            objects.push(object);
+        }
+        place::if_changed(&by, compiler.as_bytes())?;
+        Ok(objects)
+    }
+
+    fn command(&self, folder: &Path, work: &Work) -> Command {
+        let mut command = self.compiler.command();
+        command.current_dir(folder).args(OPTIONS);
+        command.env(zig::CACHE, work.path(zig::CACHE_FOLDER));
+        command
+    }
+
+    async fn run(&self, command: &mut Command, folder: &Path) -> Result<()> {
+        let output = process::run_shown(command).await?;
+        succeeded(&output, folder, &self.compiler.text(), "")
+    }
+
+    fn is_zig(&self) -> bool {
+        self.compiler.command.len() > 1
+    }
+}
+
+/// When the newest file in a folder and below was changed.
+fn newest(folder: &Path) -> Option<SystemTime> {
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let times = entries.map(|entry| match entry.path() {
+        path if path.is_dir() => newest(&path),
+        path => modified(&path),
+    });
+    times.max().flatten()
+}
+
+fn modified(file: &Path) -> Option<SystemTime> {
+    file.metadata().ok()?.modified().ok()
 }
 
 fn compiler(language: Language) -> &'static Tool {

@@ -1,4 +1,4 @@
-//! Zig: its own compiler, over the plugin and the SDK for C. The rest is [`crate::componentize`]'s.
+//! Zig: its own compiler over the plugin and the SDK, as two modules under the SDK's root. The rest is [`crate::componentize`]'s.
 
 use std::path::Path;
 
@@ -26,6 +26,22 @@ const fn way(command: &'static [&'static str]) -> Way {
     }
 }
 
+/// A library, small, with bounds and overflow checked: what a plugin gets wrong is a trap, with its text.
+const OPTIONS: &[&str] = &[
+    "-target",
+    "wasm32-wasi",
+    "-OReleaseSafe",
+    "-fno-entry",
+    "-fstrip",
+    "-rdynamic",
+    "--stack",
+    "1048576",
+];
+
+/// Where Zig keeps what it made for a project; otherwise in the project's folder, in view.
+pub(super) const CACHE: &str = "ZIG_LOCAL_CACHE_DIR";
+pub(super) const CACHE_FOLDER: &str = "zig-cache";
+
 /// What builds Zig.
 #[derive(Debug)]
 pub(crate) struct Tools {
@@ -45,7 +61,13 @@ impl Tools {
         let mut command = self.zig.command();
         command
             .current_dir(folder)
-            .args(["build-exe", "plugin.zig"]);
+            .env(CACHE, work.path(CACHE_FOLDER));
+        command.arg("build-exe").args(OPTIONS);
+        command.arg(format!("-femit-bin={}", core.display()));
+        command.args(["--dep", "vmhost", "--dep", "plugin"]);
+        command.arg(format!("-Mroot={}/root.zig", sdk.display()));
+        command.args(["--dep", "vmhost", "-Mplugin=plugin.zig"]);
+        command.arg(format!("-Mvmhost={}/vmhost.zig", sdk.display()));
         let output = process::run_shown(&mut command).await?;
         succeeded(&output, folder, ZIG.name, "")?;
         let wasm = work.take(&core, "zig ended well, and wrote nothing")?;
