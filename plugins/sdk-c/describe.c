@@ -1,0 +1,181 @@
+/* describe.c: the description as the JSON of wit/v1/description.schema.json. What is left out of the structures is left out of the text. */
+#include "internal.h"
+
+#include <string.h>
+
+static bool given(const char *value) { return value && *value; }
+
+/* Begins a member (or, without a name, an element), with the comma that it needs. */
+static void begin(text *to, const char *name) {
+    char last = to->length ? to->start[to->length - 1] : '{';
+    if (last != '{' && last != '[') text_puts(to, ",");
+    if (!name) return;
+    quote(to, name);
+    text_puts(to, ":");
+}
+
+static void open(text *to, const char *name, const char *bracket) {
+    begin(to, name);
+    text_puts(to, bracket);
+}
+
+static void string(text *to, const char *name, const char *value) {
+    if (!value) return;
+    begin(to, name);
+    quote(to, value);
+}
+
+static void number(text *to, const char *name, uint32_t value) {
+    if (!value) return;
+    begin(to, name);
+    text_puts(to, vmhost_format("%u", (unsigned)value));
+}
+
+static void flag(text *to, const char *name, bool value) {
+    if (!value) return;
+    begin(to, name);
+    text_puts(to, "true");
+}
+
+static void strings(text *to, const char *name, const char *const *values) {
+    if (!values) return;
+    open(to, name, "[");
+    for (; *values; values++) string(to, NULL, *values);
+    text_puts(to, "]");
+}
+
+/* The names of the bits that are set. */
+static void bits(text *to, const char *name, unsigned set, const char *const *names) {
+    open(to, name, "[");
+    for (; *names; names++, set >>= 1)
+        if (set & 1) string(to, NULL, *names);
+    text_puts(to, "]");
+}
+
+static void kind(text *to, const vmhost_kind *value) {
+    if (given(value->group)) string(to, "group", value->group);
+    string(to, "version", value->version);
+    string(to, "kind", value->kind);
+}
+
+static void predicates(text *to, const vmhost_predicates *value) {
+    static const char *const changes[] = {"generation", "labels", "annotations", "resourceVersion", NULL};
+    if (!value->changed && !value->label_selector && !value->field_selector && !value->cel) return;
+    open(to, "predicates", "{");
+    if (value->changed) bits(to, "changed", value->changed, changes);
+    string(to, "labelSelector", value->label_selector);
+    string(to, "fieldSelector", value->field_selector);
+    string(to, "cel", value->cel);
+    text_puts(to, "}");
+}
+
+static void map(text *to, const vmhost_map *value) {
+    static const char *const names[] = {NULL, "name", "owner", "controller", "guest", "label", "field", "index"};
+    if (value->type < VMHOST_MAP_LABEL) {
+        string(to, "map", names[value->type]);
+        return;
+    }
+    open(to, "map", "{");
+    string(to, names[value->type], value->value ? value->value : "");
+    text_puts(to, "}");
+}
+
+static void watch(text *to, const char *name, const vmhost_watch *value) {
+    open(to, name, "{");
+    kind(to, value->kind);
+    string(to, "labelSelector", value->label_selector);
+    string(to, "fieldSelector", value->field_selector);
+    strings(to, "wantedFields", value->wanted_fields);
+    flag(to, "metadataOnly", value->metadata_only);
+    if (value->indexes) {
+        open(to, "indexes", "{");
+        for (const vmhost_index *index = value->indexes; index->name; index++) string(to, index->name, index->path);
+        text_puts(to, "}");
+    }
+    predicates(to, &value->predicates);
+    map(to, &value->map);
+    flag(to, "live", value->live);
+    text_puts(to, "}");
+}
+
+static void watches(text *to, const char *name, const vmhost_watch *values) {
+    if (!values) return;
+    open(to, name, "[");
+    for (; values->kind; values++) watch(to, NULL, values);
+    text_puts(to, "]");
+}
+
+static void retry(text *to, const vmhost_back_off *value) {
+    bool bucket = value->per_second || value->burst;
+    if (!value->base_ms && !value->cap_ms && !value->max_retries.limited && !bucket) return;
+    open(to, "retry", "{");
+    number(to, "baseMs", value->base_ms);
+    number(to, "capMs", value->cap_ms);
+    if (value->max_retries.limited) {
+        begin(to, "maxRetries");
+        text_puts(to, vmhost_format("%u", (unsigned)value->max_retries.most));
+    }
+    if (bucket) {
+        open(to, "bucket", "{");
+        number(to, "perSecond", value->per_second);
+        number(to, "burst", value->burst);
+        text_puts(to, "}");
+    }
+    text_puts(to, "}");
+}
+
+static void controller(text *to, const vmhost_controller *value) {
+    open(to, NULL, "{");
+    string(to, "name", value->name);
+    if (value->primary.kind) watch(to, "primary", &value->primary);
+    if (value->every_ms || value->once) {
+        open(to, "timer", "{");
+        number(to, "everyMs", value->every_ms);
+        flag(to, "once", value->once);
+        text_puts(to, "}");
+    }
+    watches(to, "owns", value->owns);
+    watches(to, "watches", value->watches);
+    watches(to, "reads", value->reads);
+    string(to, "finalizer", value->finalizer);
+    flag(to, "previous", value->previous);
+    string(to, "eventSource", value->event_source);
+    number(to, "concurrency", value->concurrency);
+    retry(to, &value->retry);
+    text_puts(to, "}");
+}
+
+static void permission(text *to, const vmhost_permission *value) {
+    static const char *const verbs[] = {"create", "patch", "delete", NULL};
+    open(to, NULL, "{");
+    kind(to, value->kind);
+    bits(to, "verbs", value->verbs, verbs);
+    strings(to, "subresources", value->subresources);
+    strings(to, "namespaces", value->namespaces);
+    text_puts(to, "}");
+}
+
+const char *describe(const vmhost_description *value) {
+    text result = {0}, *to = &result;
+    text_puts(to, "{");
+    string(to, "apiVersion", "vmhost/v1");
+    string(to, "name", value->name);
+    string(to, "version", value->version);
+    open(to, "controllers", "[");
+    for (const vmhost_controller *each = value->controllers; each && each->name; each++) controller(to, each);
+    text_puts(to, "]");
+    open(to, "permissions", "[");
+    for (const vmhost_permission *each = value->permissions; each && each->kind; each++) permission(to, each);
+    text_puts(to, "]");
+    if (value->custom_resource_definitions) {
+        open(to, "setup", "{");
+        open(to, "customResourceDefinitions", "[");
+        for (const char *const *each = value->custom_resource_definitions; *each; each++) {
+            begin(to, NULL);
+            text_puts(to, *each);
+        }
+        text_puts(to, "]}");
+    }
+    text_puts(to, "}");
+    return text_end(to);
+}

@@ -1,0 +1,71 @@
+/* internal.h: what the files of the SDK share. Not for plugins. */
+#ifndef VMHOST_INTERNAL_H
+#define VMHOST_INTERNAL_H
+
+#include <stdarg.h>
+
+#include "bindings/plugin.h"
+#include "vmhost.h"
+
+/* Their names for the linker, which a plugin's own functions must not meet. */
+#define text_put vmhost_internal_text_put
+#define text_puts vmhost_internal_text_puts
+#define text_vformat vmhost_internal_text_vformat
+#define text_end vmhost_internal_text_end
+#define list_room vmhost_internal_list_room
+#define copy vmhost_internal_copy
+#define out vmhost_internal_out
+#define out_option vmhost_internal_out_option
+#define out_key vmhost_internal_out_key
+#define out_kind vmhost_internal_out_kind
+#define in vmhost_internal_in
+#define in_option vmhost_internal_in_option
+#define vformat vmhost_internal_vformat
+#define quote vmhost_internal_quote
+#define skip_value vmhost_internal_skip_value
+#define describe vmhost_internal_describe
+
+/* A text that grows in the arena. */
+typedef struct {
+    char *start;
+    size_t length, room;
+} text;
+
+void text_put(text *to, const char *from, size_t length);
+void text_puts(text *to, const char *from);
+void text_vformat(text *to, const char *format, va_list arguments);
+/* Its characters, with a NUL behind; it goes on from here. */
+const char *text_end(text *to);
+
+/* A list in the arena whose `count` elements fill it is moved to one of twice the room. */
+void *list_room(void *items, size_t count, size_t size);
+
+const char *copy(const char *from, size_t length);
+/* The contract's strings: out (bytes that are no UTF-8 replaced, for those would trap), and in. */
+plugin_string_t out(const char *from);
+plugin_option_string_t out_option(const char *from);
+vmhost_plugin_types_object_key_t out_key(vmhost_key key);
+vmhost_plugin_types_gvk_t out_kind(vmhost_kind kind);
+const char *in(plugin_string_t from);
+const char *in_option(plugin_option_string_t from);
+
+/* As vmhost_format, with arguments. */
+const char *vformat(const char *format, va_list arguments);
+void quote(text *to, const char *from);
+/* Behind this JSON value; NULL if the text ends before. */
+const char *skip_value(const char *at);
+
+struct vmhost_outcome {
+    vmhost_plugin_types_effect_t *effects;
+    size_t count;
+    vmhost_plugin_types_next_t next;
+};
+
+struct vmhost_names {
+    vmhost_plugin_types_object_name_t *items;
+    size_t count;
+};
+
+const char *describe(const vmhost_description *description);
+
+#endif

@@ -1,0 +1,418 @@
+/* vmhost.h: write a vmhost policy in C. One header; link all `*.c` files of this folder (not those of its subfolders).
+ *
+ * A plugin is one constant, `vmhost_plugin`: its description and its function `reconcile`. See README.md for a whole one.
+ *
+ * Who frees what: nobody frees anything. All that a function here returns, all that a request holds and all that is handed to an effect lies in one arena,
+ * which the SDK empties when the host has read the outcome. Do not keep any of it in a global variable. Strings end with a NUL; NULL means "none".
+ *
+ * Errors: what cannot be read (a status that is a number, a read that is refused) is noted as the turn's error, and the function returns NULL, false or a
+ * missing value. A turn that has an error ends in `retry` with its text and without its effects, whatever `reconcile` has put into the outcome. So a check
+ * after each call is not needed; `vmhost_has_error` asks. `vmhost_set_error` notes one of your own. The first one counts.
+ */
+#ifndef VMHOST_H
+#define VMHOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define VMHOST_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define VMHOST_PRINTF(text, first)
+#endif
+
+/* A list in a description: in C a pointer to elements of which the last is zero (see VMHOST_STRINGS and its like), in C++ a braced list. */
+#ifdef __cplusplus
+#include <initializer_list>
+#include <new>
+#include <stdlib.h>
+template <typename T> struct vmhost_list_of {
+    const T *items = nullptr;
+    vmhost_list_of() = default;
+    /* A description lives as long as the plugin, and so do its lists. Not by `new`, which can bring all of stdio. */
+    vmhost_list_of(std::initializer_list<T> from) {
+        T *copy = static_cast<T *>(calloc(from.size() + 1, sizeof(T)));
+        items = copy;
+        for (const T &item : from) new (copy++) T(item);
+    }
+};
+#define VMHOST_LIST(type) vmhost_list_of<type>
+extern "C" {
+#else
+#define VMHOST_LIST(type) type const *
+#define VMHOST_STRINGS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define VMHOST_CONTROLLERS(...) ((const vmhost_controller[]){__VA_ARGS__, {0}})
+#define VMHOST_WATCHES(...) ((const vmhost_watch[]){__VA_ARGS__, {0}})
+#define VMHOST_PERMISSIONS(...) ((const vmhost_permission[]){__VA_ARGS__, {0}})
+#define VMHOST_INDEXES(...) ((const vmhost_index[]){__VA_ARGS__, {0}})
+#endif
+
+/* ---- names ---- */
+
+/* A group, version and kind. The core group is "" or NULL. */
+typedef struct vmhost_kind {
+    const char *group, *version, *kind;
+} vmhost_kind;
+
+/* Names one object. `ns` is its namespace; NULL exactly when the kind is cluster-scoped. */
+typedef struct vmhost_key {
+    vmhost_kind kind;
+    const char *ns, *name;
+} vmhost_key;
+
+/* A JSON value: it points at its first character within a larger text. `text` is NULL where there is none. Of a whole object it is the text as the API server
+ * wrote it. */
+typedef struct vmhost_value {
+    const char *text;
+} vmhost_value;
+
+/* ---- a turn ---- */
+
+/* Which effect of this key's last turn was refused, and why. */
+typedef struct vmhost_refusal {
+    uint32_t effect;     /* its position, from 0 */
+    uint16_t code;       /* HTTP status: 409, 422, 403 */
+    const char *reason;  /* `Conflict`, `Invalid`, `Forbidden` */
+    const char *message; /* for people */
+} vmhost_refusal;
+
+/* What a turn is about: a key and the newest snapshot of its object. */
+typedef struct vmhost_request {
+    const char *controller;     /* the name of the description */
+    vmhost_key key;             /* the object that is to be looked at */
+    vmhost_value object;        /* its text; none: it is gone */
+    vmhost_value previous;      /* only with `.previous`: as of the last turn that succeeded */
+    bool deleting;              /* only with `.finalizer`: clean up, then `vmhost_finalized` */
+    uint32_t attempt;           /* failures since the last success */
+    const vmhost_refusal *last; /* NULL: nothing was refused */
+} vmhost_request;
+
+/* What a turn decides: effects, carried out in order, and what comes then. It begins as: none, and await the next change. */
+typedef struct vmhost_outcome vmhost_outcome;
+
+/* A change of an object that a watch with VMHOST_MAP_GUEST saw. No `before`: it is new. No `now`: it is gone. */
+typedef struct vmhost_change {
+    vmhost_value before, now;
+} vmhost_change;
+
+typedef struct vmhost_map_request {
+    const char *controller;
+    const vmhost_change *changes;
+    size_t count;
+} vmhost_map_request;
+
+/* The objects of the primary kind that are to be looked at; see vmhost_wake. */
+typedef struct vmhost_names vmhost_names;
+
+/* ---- the description: all that is left out has the default of the contract ---- */
+
+/* Whom a change wakes. VMHOST_MAP_LABEL, _FIELD and _INDEX want a `value`: the label, the path, the name of the index. */
+typedef enum {
+    VMHOST_MAP_NONE,
+    VMHOST_MAP_NAME,
+    VMHOST_MAP_OWNER,
+    VMHOST_MAP_CONTROLLER,
+    VMHOST_MAP_GUEST,
+    VMHOST_MAP_LABEL,
+    VMHOST_MAP_FIELD,
+    VMHOST_MAP_INDEX
+} vmhost_map_type;
+
+typedef struct vmhost_map {
+    vmhost_map_type type;
+    const char *value;
+} vmhost_map;
+
+/* What of an update must differ; join them with |. */
+enum { VMHOST_GENERATION_CHANGED = 1, VMHOST_LABELS_CHANGED = 2, VMHOST_ANNOTATIONS_CHANGED = 4, VMHOST_RESOURCE_VERSION_CHANGED = 8 };
+
+/* Which changes wake anybody; all conditions hold together. A deletion always does. */
+typedef struct vmhost_predicates {
+    unsigned changed;
+    const char *label_selector, *field_selector, *cel;
+} vmhost_predicates;
+
+/* An index: its name, and the path of the field, such as spec.volumes[*].secret.secretName. */
+typedef struct vmhost_index {
+    const char *name, *path;
+} vmhost_index;
+
+/* A kind that a controller watches or reads. */
+typedef struct vmhost_watch {
+    const vmhost_kind *kind;
+    const char *label_selector, *field_selector; /* the others are not in the cache */
+    VMHOST_LIST(char const *) wanted_fields;     /* keep only these dotted paths besides the metadata */
+    bool metadata_only;
+    VMHOST_LIST(vmhost_index) indexes;
+    vmhost_predicates predicates;
+    vmhost_map map; /* only in `watches` */
+    bool live;      /* only in `reads`: no cache, live reads only */
+} vmhost_watch;
+
+typedef struct vmhost_retries {
+    bool limited; /* false: tried for ever */
+    uint32_t most;
+} vmhost_retries;
+
+/* Back-off of a failing key; 0: the default. `max_retries = {true, 7}`: dropped and reported after seven. */
+typedef struct vmhost_back_off {
+    uint32_t base_ms, cap_ms;
+    vmhost_retries max_retries;
+    uint32_t per_second, burst; /* a bucket over the retries of all keys */
+} vmhost_back_off;
+
+/* One controller: `primary`, or `every_ms`, or `once`. */
+typedef struct vmhost_controller {
+    const char *name;
+    vmhost_watch primary;
+    uint32_t every_ms;
+    bool once;
+    VMHOST_LIST(vmhost_watch) owns;
+    VMHOST_LIST(vmhost_watch) watches;
+    VMHOST_LIST(vmhost_watch) reads;
+    const char *finalizer;
+    bool previous;
+    const char *event_source;
+    uint32_t concurrency;
+    vmhost_back_off retry;
+} vmhost_controller;
+
+/* Join them with |. VMHOST_PATCH covers apply and patch. */
+enum { VMHOST_CREATE = 1, VMHOST_PATCH = 2, VMHOST_DELETE = 4 };
+
+/* What effects may write: outside of the permissions they are refused before anything is written. */
+typedef struct vmhost_permission {
+    const vmhost_kind *kind;
+    unsigned verbs;
+    VMHOST_LIST(char const *) subresources; /* only these; left out: the object itself */
+    VMHOST_LIST(char const *) namespaces;   /* only these */
+} vmhost_permission;
+
+/* The plugin. `name` owns fields: do not change it. */
+typedef struct vmhost_description {
+    const char *name, *version;
+    VMHOST_LIST(vmhost_controller) controllers;
+    VMHOST_LIST(vmhost_permission) permissions;
+    VMHOST_LIST(char const *) custom_resource_definitions; /* JSON texts, installed before the start if the operator allows it */
+    /* One turn. It must not count on memory of earlier calls. */
+    void (*reconcile)(const vmhost_request *request, vmhost_outcome *outcome);
+    /* For watches with VMHOST_MAP_GUEST. */
+    void (*map_changes)(const vmhost_map_request *request, vmhost_names *names);
+} vmhost_description;
+
+/* The one thing that a plugin defines. */
+extern const vmhost_description vmhost_plugin;
+
+/* ---- what comes after the effects; the last call counts ---- */
+
+void vmhost_await_change(vmhost_outcome *outcome);
+void vmhost_requeue_after_ms(vmhost_outcome *outcome, uint32_t ms);
+void vmhost_requeue(vmhost_outcome *outcome);
+/* Something failed that may pass: counted, logged, tried again. Unlike vmhost_set_error it keeps the effects. */
+void vmhost_retry(vmhost_outcome *outcome, const char *format, ...) VMHOST_PRINTF(2, 3);
+/* Something failed that repeating cannot mend. */
+void vmhost_fail(vmhost_outcome *outcome, const char *format, ...) VMHOST_PRINTF(2, 3);
+/* The clean-up of an object that is being deleted is done. */
+void vmhost_finalized(vmhost_outcome *outcome);
+
+/* ---- effects: `vmhost_patch(outcome, .key = request->key, .merge = body)` ---- */
+
+/* Server-side apply of a JSON object with apiVersion, kind and metadata.name. It takes over fields that others own and creates the object if it is absent
+ * (never with a subresource). */
+struct vmhost_apply {
+    const char *object, *subresource;
+    bool polite;   /* fail where another manager owns a field */
+    bool existing; /* do not create it */
+    const char *if_version;
+};
+
+/* Either a JSON merge patch, or a JSON patch: see VMHOST_OPERATIONS. */
+struct vmhost_patch {
+    vmhost_key key;
+    const char *subresource, *merge, *json, *if_version;
+};
+
+struct vmhost_create {
+    const char *object;
+};
+
+typedef enum { VMHOST_DEFAULT, VMHOST_BACKGROUND, VMHOST_FOREGROUND, VMHOST_ORPHAN } vmhost_propagation;
+
+struct vmhost_delete {
+    vmhost_key key;
+    const char *uid, *if_version;
+    vmhost_propagation propagation;
+};
+
+/* An Event about the request's object. `related` without a name: none. */
+struct vmhost_event {
+    bool warning;
+    const char *reason, *action, *note;
+    vmhost_key related;
+};
+
+/* An effect that this version of the contract has no case for. */
+struct vmhost_other {
+    const char *name, *body;
+};
+
+void vmhost_add_apply(vmhost_outcome *outcome, struct vmhost_apply apply);
+void vmhost_add_patch(vmhost_outcome *outcome, struct vmhost_patch patch);
+void vmhost_add_create(vmhost_outcome *outcome, struct vmhost_create create);
+void vmhost_add_delete(vmhost_outcome *outcome, struct vmhost_delete delete_);
+void vmhost_add_event(vmhost_outcome *outcome, struct vmhost_event event);
+void vmhost_add_other(vmhost_outcome *outcome, struct vmhost_other other);
+
+#ifndef __cplusplus
+#define vmhost_apply(outcome, ...) vmhost_add_apply((outcome), (struct vmhost_apply){__VA_ARGS__})
+#define vmhost_patch(outcome, ...) vmhost_add_patch((outcome), (struct vmhost_patch){__VA_ARGS__})
+#define vmhost_create(outcome, ...) vmhost_add_create((outcome), (struct vmhost_create){__VA_ARGS__})
+#define vmhost_delete(outcome, ...) vmhost_add_delete((outcome), (struct vmhost_delete){__VA_ARGS__})
+#define vmhost_event(outcome, ...) vmhost_add_event((outcome), (struct vmhost_event){__VA_ARGS__})
+#define vmhost_other(outcome, ...) vmhost_add_other((outcome), (struct vmhost_other){__VA_ARGS__})
+#endif
+
+/* In map_changes: look at this object of the primary kind. `ns` is NULL for a cluster-scoped kind. */
+void vmhost_wake(vmhost_names *names, const char *ns, const char *name);
+
+/* ---- reading JSON ---- */
+
+typedef enum { VMHOST_MISSING, VMHOST_NULL, VMHOST_BOOLEAN, VMHOST_NUMBER, VMHOST_STRING, VMHOST_ARRAY, VMHOST_OBJECT } vmhost_type;
+
+/* The value at a JSON pointer (RFC 6901: "/spec/ports/0", "/metadata/labels/app.kubernetes.io~1name"; "": itself). A way through what has no such part, such as
+ * a number, is an error; through null not. */
+vmhost_value vmhost_at(vmhost_value from, const char *pointer);
+vmhost_type vmhost_type_of(vmhost_value value);
+/* A string, unescaped; NULL if it is missing or null. (U+0000, which no C string holds, is the two bytes C0 80, and vmhost_quote puts it back.) */
+const char *vmhost_string(vmhost_value from, const char *pointer);
+/* True if a 64-bit integer is there. For all other numbers: vmhost_raw. */
+bool vmhost_integer(vmhost_value from, const char *pointer, int64_t *result);
+/* True if `true` is there. */
+bool vmhost_boolean(vmhost_value from, const char *pointer);
+/* The value's own text, exactly as written; "null" if it is missing. */
+const char *vmhost_raw(vmhost_value value);
+
+/* `for (vmhost_iterator i = vmhost_each(value); vmhost_next(&i);)` walks a list, or an object with `i.name`. */
+typedef struct vmhost_iterator {
+    const char *name;
+    vmhost_value value;
+    const char *rest;
+} vmhost_iterator;
+
+vmhost_iterator vmhost_each(vmhost_value container);
+bool vmhost_next(vmhost_iterator *iterator);
+
+/* ---- writing JSON: texts that are put together ---- */
+
+/* A JSON string; of NULL: `null`. */
+const char *vmhost_quote(const char *text);
+/* Formats as printf does: %s %c %d %i %u %x with h, l, ll, j, z. No floating point: that would link the C library's stdio. `vmhost_format("%d", n)` is a JSON
+ * number. */
+const char *vmhost_format(const char *format, ...) VMHOST_PRINTF(1, 2);
+/* An object of names and JSON texts in turn; a list of JSON texts. NULL is `null`. */
+const char *vmhost_object_of(const char *const *names_and_values, size_t count);
+const char *vmhost_array_of(const char *const *values, size_t count);
+/* Operations of a JSON patch, for VMHOST_OPERATIONS. A test that fails changes nothing, and the key is tried again. */
+const char *vmhost_test(const char *path, const char *value);
+const char *vmhost_add(const char *path, const char *value);
+const char *vmhost_replace(const char *path, const char *value);
+const char *vmhost_remove(const char *path);
+
+#ifndef __cplusplus
+#define VMHOST_TEXTS(...) ((const char *const[]){__VA_ARGS__}), sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)
+/* VMHOST_OBJECT_OF("status", VMHOST_OBJECT_OF("message", vmhost_quote(text))) */
+#define VMHOST_OBJECT_OF(...) vmhost_object_of(VMHOST_TEXTS(__VA_ARGS__))
+#define VMHOST_ARRAY_OF(...) vmhost_array_of(VMHOST_TEXTS(__VA_ARGS__))
+#define VMHOST_OPERATIONS(...) VMHOST_ARRAY_OF(__VA_ARGS__)
+/* JSON as source: VMHOST_JSON({"apiVersion": "v1", "data": {"k": "v"}}) */
+#define VMHOST_JSON(...) #__VA_ARGS__
+#endif
+
+/* ---- reading the cluster: all kinds are named in the description ---- */
+
+typedef enum { VMHOST_READ_OK, VMHOST_NOT_WATCHED, VMHOST_TOO_LARGE, VMHOST_INVALID, VMHOST_UNAVAILABLE } vmhost_read_code;
+
+/* Why a read was refused. Every read takes a pointer to one; with NULL a refusal is the turn's error. An object that does not exist is no error. */
+typedef struct vmhost_read_error {
+    vmhost_read_code code;
+    const char *text; /* the kind that is not watched, or the reason */
+    uint32_t limit;   /* of VMHOST_TOO_LARGE, in bytes */
+} vmhost_read_error;
+
+/* Which objects to list; all conditions hold together. */
+typedef struct vmhost_query {
+    vmhost_kind kind;
+    const char *ns, *label_selector, *index, *index_value, *owner;
+    bool metadata_only;
+    uint32_t limit;   /* of one page; 0: 500 */
+    const char *next; /* the `next` of the page before */
+} vmhost_query;
+
+typedef struct vmhost_page {
+    const vmhost_value *objects;
+    size_t count;
+    const char *next; /* NULL: this was the last */
+} vmhost_page;
+
+vmhost_value vmhost_get(vmhost_key key, vmhost_read_error *error);
+vmhost_value vmhost_get_live(vmhost_key key, vmhost_read_error *error);
+/* As many values as keys, in their order; NULL if it was refused. */
+const vmhost_value *vmhost_get_many(const vmhost_key *keys, size_t count, vmhost_read_error *error);
+vmhost_page vmhost_list(vmhost_query query, vmhost_read_error *error);
+vmhost_page vmhost_list_live(vmhost_query query, vmhost_read_error *error);
+/* All pages of the cache as one. */
+vmhost_page vmhost_list_all(vmhost_query query, vmhost_read_error *error);
+/* A setting of the operator's; NULL if there is none. */
+const char *vmhost_setting(const char *name);
+
+/* ---- log, errors, memory ---- */
+
+typedef enum { VMHOST_TRACE, VMHOST_DEBUG, VMHOST_INFO, VMHOST_WARN, VMHOST_ERROR } vmhost_level;
+
+/* Formats as vmhost_format does. */
+void vmhost_log(vmhost_level level, const char *format, ...) VMHOST_PRINTF(2, 3);
+#define vmhost_trace(...) vmhost_log(VMHOST_TRACE, __VA_ARGS__)
+#define vmhost_debug(...) vmhost_log(VMHOST_DEBUG, __VA_ARGS__)
+#define vmhost_info(...) vmhost_log(VMHOST_INFO, __VA_ARGS__)
+#define vmhost_warn(...) vmhost_log(VMHOST_WARN, __VA_ARGS__)
+#define vmhost_error(...) vmhost_log(VMHOST_ERROR, __VA_ARGS__)
+
+void vmhost_set_error(const char *format, ...) VMHOST_PRINTF(1, 2);
+bool vmhost_has_error(void);
+/* Zeroed memory for the rest of the call. It traps when there is none. */
+void *vmhost_alloc(size_t size);
+
+/* ---- what all objects have ---- */
+
+/* An element of metadata.ownerReferences that names `owner`, an object; as its controller, or plainly. */
+const char *vmhost_controller_reference(vmhost_value owner);
+const char *vmhost_owner_reference(vmhost_value owner);
+/* The owner reference of the object's controller. */
+vmhost_value vmhost_controller_of(vmhost_value object);
+bool vmhost_is_controlled_by(vmhost_value object, const char *uid);
+bool vmhost_has_finalizer(vmhost_value object, const char *finalizer);
+
+typedef enum { VMHOST_UNKNOWN, VMHOST_TRUE, VMHOST_FALSE } vmhost_status;
+
+struct vmhost_condition {
+    const char *type;
+    vmhost_status status;
+    const char *reason, *message;
+    int64_t observed_generation;      /* 0: not said */
+    const char *last_transition_time; /* NULL: now */
+};
+
+/* The list with this condition in place of the one of its type, as JSON. The transition time moves with the status only. `changed` may be NULL. It reads the
+ * clock. */
+const char *vmhost_set_condition(vmhost_value conditions, struct vmhost_condition condition, bool *changed);
+const char *vmhost_remove_condition(vmhost_value conditions, const char *type, bool *changed);
+vmhost_value vmhost_find_condition(vmhost_value conditions, const char *type);
+bool vmhost_condition_is(vmhost_value conditions, const char *type, vmhost_status status);
+/* Seconds since 1970 as Kubernetes writes them. What lies before is 1970. */
+const char *vmhost_rfc3339(int64_t seconds);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

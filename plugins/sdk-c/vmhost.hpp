@@ -1,0 +1,193 @@
+// vmhost.hpp: vmhost.h for C++20. A thin layer: values that know what they are, JSON from C++ values, effects as methods. No exceptions, no RTTI, no ownership:
+// see vmhost.h for who frees what (nobody) and how errors are noted. The description is written with the structures of vmhost.h; its lists are braced lists.
+#ifndef VMHOST_HPP
+#define VMHOST_HPP
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "vmhost.h"
+
+namespace vmhost {
+
+using Kind = vmhost_kind;
+using Key = vmhost_key;
+using Description = vmhost_description;
+using Query = vmhost_query;
+using ReadError = vmhost_read_error;
+using Condition = vmhost_condition;
+
+// One member of an object, or element of a list.
+struct Member;
+
+// A JSON value where it stands in its text; false if it is missing. Pointers are JSON pointers: "/spec/ports/0".
+class Value : public vmhost_value {
+  public:
+    constexpr Value() : vmhost_value{nullptr} {}
+    constexpr Value(vmhost_value from) : vmhost_value(from) {}
+    explicit operator bool() const { return text != nullptr; }
+    Value operator[](const char *pointer) const { return vmhost_at(*this, pointer); }
+    vmhost_type type() const { return vmhost_type_of(*this); }
+    // Nothing if it is missing or null; anything else is the turn's error.
+    std::optional<std::string_view> string(const char *pointer = "") const {
+        const char *found = vmhost_string(*this, pointer);
+        return found ? std::optional<std::string_view>(found) : std::nullopt;
+    }
+    std::optional<int64_t> integer(const char *pointer = "") const {
+        int64_t found;
+        return vmhost_integer(*this, pointer, &found) ? std::optional<int64_t>(found) : std::nullopt;
+    }
+    bool boolean(const char *pointer = "") const { return vmhost_boolean(*this, pointer); }
+    // Its own text, exactly as written.
+    const char *raw() const { return vmhost_raw(*this); }
+
+    class Iterator;
+    Iterator begin() const;
+    Iterator end() const;
+};
+
+struct Member {
+    const char *name; // nullptr in a list
+    Value value;
+};
+
+class Value::Iterator {
+  public:
+    explicit Iterator(vmhost_iterator from) : at(from) {}
+    Iterator &operator++() {
+        if (!vmhost_next(&at)) at = {};
+        return *this;
+    }
+    Member operator*() const { return {at.name, at.value}; }
+    bool operator!=(const Iterator &other) const { return at.value.text != other.at.value.text; }
+
+  private:
+    vmhost_iterator at;
+};
+
+inline Value::Iterator Value::begin() const { return ++Iterator(vmhost_each(*this)); }
+inline Value::Iterator Value::end() const { return Iterator({}); }
+
+// JSON text, made of C++ values: Json{"text"}, Json{1}, Json::object({{"a", 1}, {"b", nullptr}}), Json::array({1, "x"}).
+class Json {
+  public:
+    Json(const char *string) : text(vmhost_quote(string)) {}
+    Json(std::string_view string) : text(vmhost_quote(vmhost_format("%s", copy(string)))) {}
+    Json(std::nullptr_t) : text("null") {}
+    Json(std::same_as<bool> auto value) : text(value ? "true" : "false") {}
+    Json(std::signed_integral auto value) : text(vmhost_format("%lld", static_cast<long long>(value))) {}
+    Json(std::unsigned_integral auto value)
+        requires(!std::same_as<decltype(value), bool>)
+        : text(vmhost_format("%llu", static_cast<unsigned long long>(value))) {}
+    Json(Value value) : text(value.raw()) {}
+    // Text that is JSON already.
+    static Json raw(const char *json) { return Json(json, 0); }
+
+    static Json array(std::initializer_list<Json> values) {
+        auto *parts = static_cast<const char **>(vmhost_alloc(values.size() * sizeof(const char *)));
+        size_t count = 0;
+        for (const Json &value : values) parts[count++] = value.text;
+        return raw(vmhost_array_of(parts, count));
+    }
+    static Json object(std::initializer_list<std::pair<const char *, Json>> members) {
+        auto *parts = static_cast<const char **>(vmhost_alloc(members.size() * 2 * sizeof(const char *)));
+        size_t count = 0;
+        for (const auto &[name, value] : members) {
+            parts[count++] = name;
+            parts[count++] = value.text;
+        }
+        return raw(vmhost_object_of(parts, count));
+    }
+    operator const char *() const { return text; }
+
+  private:
+    Json(const char *json, int) : text(json) {}
+    static const char *copy(std::string_view string) {
+        auto *start = static_cast<char *>(vmhost_alloc(string.size() + 1));
+        string.copy(start, string.size());
+        return start;
+    }
+    const char *text;
+};
+
+// A JSON patch, operation by operation. A test that fails changes nothing, and the key is tried again.
+class Operations {
+  public:
+    Operations test(const char *path, Json value) const { return with(vmhost_test(path, value)); }
+    Operations add(const char *path, Json value) const { return with(vmhost_add(path, value)); }
+    Operations replace(const char *path, Json value) const { return with(vmhost_replace(path, value)); }
+    Operations remove(const char *path) const { return with(vmhost_remove(path)); }
+    operator const char *() const { return vmhost_format("[%s]", list); }
+
+  private:
+    Operations with(const char *operation) const {
+        Operations longer;
+        longer.list = vmhost_format("%s%s%s", list, *list ? "," : "", operation);
+        return longer;
+    }
+    const char *list = "";
+};
+
+struct Request {
+    const char *controller;
+    Key key;
+    Value object, previous;
+    bool deleting;
+    uint32_t attempt;
+    const vmhost_refusal *last; // nullptr: nothing was refused
+};
+
+// What a turn decides: outcome.patch({.key = request.key, .merge = Json::object(...)}).
+class Outcome {
+  public:
+    explicit Outcome(vmhost_outcome *to) : to(to) {}
+    void apply(struct vmhost_apply effect) { vmhost_add_apply(to, effect); }
+    void patch(struct vmhost_patch effect) { vmhost_add_patch(to, effect); }
+    void create(struct vmhost_create effect) { vmhost_add_create(to, effect); }
+    void remove(struct vmhost_delete effect) { vmhost_add_delete(to, effect); }
+    void event(struct vmhost_event effect) { vmhost_add_event(to, effect); }
+    void other(struct vmhost_other effect) { vmhost_add_other(to, effect); }
+
+    void await_change() { vmhost_await_change(to); }
+    void requeue_after_ms(uint32_t ms) { vmhost_requeue_after_ms(to, ms); }
+    void requeue() { vmhost_requeue(to); }
+    void retry(const char *message) { vmhost_retry(to, "%s", message); }
+    void fail(const char *message) { vmhost_fail(to, "%s", message); }
+    void finalized() { vmhost_finalized(to); }
+
+  private:
+    vmhost_outcome *to;
+};
+
+// For the description: `.reconcile = vmhost::turn<reconcile>` of a `void reconcile(const Request &, Outcome &)`.
+template <void (*policy)(const Request &, Outcome &)> void turn(const vmhost_request *from, vmhost_outcome *to) {
+    Outcome outcome(to);
+    policy({from->controller, from->key, from->object, from->previous, from->deleting, from->attempt, from->last}, outcome);
+}
+
+struct Page {
+    const vmhost_value *objects;
+    size_t count;
+    const char *next; // nullptr: this was the last
+    const vmhost_value *begin() const { return objects; }
+    const vmhost_value *end() const { return objects + count; }
+};
+
+// Reads: a refusal is the turn's error, unless a place for it is given.
+inline Value get(Key key, ReadError *error = nullptr) { return vmhost_get(key, error); }
+inline Value get_live(Key key, ReadError *error = nullptr) { return vmhost_get_live(key, error); }
+inline Page page(vmhost_page from) { return {from.objects, from.count, from.next}; }
+inline Page list(Query query, ReadError *error = nullptr) { return page(vmhost_list(query, error)); }
+inline Page list_live(Query query, ReadError *error = nullptr) { return page(vmhost_list_live(query, error)); }
+inline Page list_all(Query query, ReadError *error = nullptr) { return page(vmhost_list_all(query, error)); }
+inline std::optional<std::string_view> setting(const char *name) {
+    const char *found = vmhost_setting(name);
+    return found ? std::optional<std::string_view>(found) : std::nullopt;
+}
+
+} // namespace vmhost
+#endif
