@@ -127,3 +127,38 @@ fn what_is_no_wasm_is_said_to_be_none() {
         assert_eq!(error.to_string(), "x.wasm is no WebAssembly");
     }
 }
+
+#[test]
+fn a_file_is_made_a_component_in_its_place_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let (core, out) = (
+        folder.path().join("core.wasm"),
+        folder.path().join("x.wasm"),
+    );
+    std::fs::write(&core, module(CLOCK, "")).unwrap();
+    let built = crate::build::component_from(&core, &out).unwrap();
+    let component = std::fs::read(&out).unwrap();
+    assert_eq!(
+        (built.path, built.size),
+        (out.clone(), component.len() as u64)
+    );
+    imports::check(&out, &component).unwrap();
+    // What cannot be one leaves the last one where it is.
+    std::fs::write(&core, module("", "cabi_realloc")).unwrap();
+    let error = crate::build::component_from(&core, &out).unwrap_err();
+    assert!(
+        error.to_string().starts_with(&core.display().to_string()),
+        "{error}"
+    );
+    assert_eq!(std::fs::read(&out).unwrap(), component);
+}
+
+#[test]
+fn one_realloc_for_each_direction_is_as_good() {
+    let text = r#"(module (memory (export "memory") 1)
+        (func (export "vmhost:plugin/controller@1.0.0#describe") (result i32) unreachable)
+        (func (export "vmhost:plugin/controller@1.0.0#reconcile") (param i32) (result i32) unreachable)
+        (func (export "vmhost:plugin/controller@1.0.0#map-changes") (param i32 i32 i32 i32) (result i32) unreachable)
+        (func (export "cabi_export_realloc") (param i32 i32 i32 i32) (result i32) unreachable))"#;
+    component(Path::new("go.wasm"), wat::parse_str(text).unwrap()).unwrap();
+}
