@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use vmhost_toolchain::Language;
 
 /// Runs Kubernetes controllers whose logic is a WebAssembly component.
 #[derive(Debug, Parser)]
@@ -27,8 +28,12 @@ pub struct Cli {
 pub enum Command {
     /// Build a plugin, run it on an embedded API server with its manifests, rebuild and swap it whenever its source is saved.
     Dev(Box<DevArgs>),
-    /// Build a folder of source into a component: `plugins/vm` makes `plugins/vm.wasm`.
+    /// Write a new plugin that builds and runs as it is, in a language of your choice.
+    New(NewArgs),
+    /// Build a folder of source, in any language, into a component: `plugins/vm` makes `plugins/vm.wasm`.
     Build(BuildArgs),
+    /// Show which languages' tools are there, and how to install those that are not.
+    Doctor(DoctorArgs),
     /// Show a component's size, digest, contract, imports, controllers, kinds and permissions.
     Inspect(InspectArgs),
     /// Show what a running vmhost is doing: plugins, controllers, stores, failing keys.
@@ -296,12 +301,43 @@ pub enum LogFormat {
 /// `vmhost build plugins/vm`.
 #[derive(Debug, Args)]
 pub struct BuildArgs {
-    /// A folder of source.
+    /// A folder of source, or a core module.
     #[arg(value_name = "FOLDER")]
-    pub folder: PathBuf,
+    pub source: PathBuf,
     /// Where the component is written; none: beside the folder, with `.wasm` added to its name.
     #[arg(long, short = 'o', value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// How the result is printed.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub output: OutputFormat,
+}
+
+/// `vmhost new my-controller --lang go`.
+#[derive(Debug, Args)]
+pub struct NewArgs {
+    /// The new folder, and the plugin's name: lower-case letters, digits and `-`.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The language: rust, js, ts, python, go, c, cpp, zig.
+    #[arg(long, value_name = "LANGUAGE")]
+    pub lang: Language,
+    /// The kind that it works on, in CamelCase.
+    #[arg(long, value_name = "KIND", default_value = "Foo")]
+    pub kind: String,
+    /// The kind's group: a domain of yours.
+    #[arg(long, value_name = "GROUP", default_value = "example.com")]
+    pub group: String,
+    /// The kind's version.
+    #[arg(long, value_name = "VERSION", default_value = "v1")]
+    pub api_version: String,
+}
+
+/// `vmhost doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// A plugin's folder: tools that are installed in it are found, too.
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    pub folder: PathBuf,
     /// How the result is printed.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,

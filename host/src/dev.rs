@@ -9,9 +9,10 @@ use serde_json::Value;
 use vmhost_apiserver::{Options, Server, State};
 use vmhost_cluster::{ConnectOptions, Connection, connect};
 use vmhost_core::Gvk;
+use vmhost_toolchain::{Builder, Built};
 
 use crate::admin::Admin;
-use crate::build;
+use crate::build::component_of;
 use crate::cli::DevArgs;
 use crate::manager::{Loader, Manager};
 use crate::narrate::{Narration, narrate};
@@ -46,7 +47,7 @@ impl Session {
             true => Some(FolderWatch::new(plugin_path)?),
             false => None,
         };
-        let file = build::component_of(plugin_path).await?;
+        let file = component_of(plugin_path).await?;
         let (plugin, bytes) = loader.load_file(&file).await?;
         let name = plugin.description().name.clone();
 
@@ -123,26 +124,45 @@ impl Session {
             "watching     {} (save a file to swap the policy)",
             folder.display()
         ));
+        let mut builder = None;
+        source.changed().await;
         loop {
-            source.changed().await;
-            if let Err(error) = self.rebuild(&folder).await {
-                reload::report(
-                    &self.manager,
-                    &self.slot,
-                    &folder.display().to_string(),
-                    &error,
-                );
+            // Saved again before it was built: that build is stopped, and the next one begins.
+            let built = tokio::select! {
+                built = build(&mut builder, &folder, &self.file) => built,
+                () = source.changed() => continue,
+            };
+            let swapped = match built {
+                Ok(built) => self.swap(&built).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = swapped {
+                let folder = folder.display().to_string();
+                reload::report(&self.manager, &self.slot, &folder, &error);
             }
+            source.changed().await;
         }
     }
 
-    async fn rebuild(&self, folder: &Path) -> Result<()> {
-        let built = build::build(folder, &self.file).await?;
+    async fn swap(&self, built: &Built) -> Result<()> {
         let bytes = tokio::fs::read(&built.path)
             .await
             .with_context(|| built.path.display().to_string())?;
         reload::reload(&self.manager, &self.slot, bytes, Some(built.took)).await
     }
+}
+
+/// The tools are looked for once, and again after a build that failed: what was missing may be there by then.
+async fn build(builder: &mut Option<Builder>, folder: &Path, file: &Path) -> Result<Built> {
+    let known = match builder.take() {
+        Some(known) => builder.insert(known),
+        None => builder.insert(Builder::new(folder).await?),
+    };
+    let built = known.build(file).await;
+    if built.is_err() {
+        *builder = None;
+    }
+    Ok(built?)
 }
 
 /// One Kubernetes object of a file.

@@ -4,28 +4,45 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Result;
+use serde::Serialize;
 use serde_json::Value;
 use vmhost_core::{
     Changed, ControllerDescription, MapBy, Permission, PredicateDescription, Retry, Role, Timer,
     Watched,
 };
 use vmhost_engine::Inspection;
+use vmhost_toolchain::imports::{self, Facts};
 
 use crate::cli::OutputFormat;
 use crate::manager::Loader;
 
 /// Loads a component and prints what it says.
 pub async fn command(loader: &Loader, file: &Path, output: OutputFormat) -> Result<()> {
-    let (plugin, _) = loader.load_file(file).await?;
+    let (plugin, bytes) = loader.load_file(file).await?;
+    let facts = imports::look(file, &bytes)?;
     let inspection = plugin.inspection();
     match output {
-        OutputFormat::Json => crate::run::print(&serde_json::to_string_pretty(&inspection)?),
-        OutputFormat::Text => crate::run::print(text(file, &inspection).trim_end()),
+        OutputFormat::Json => {
+            let both = Inspected {
+                inspection: &inspection,
+                made: &facts,
+            };
+            crate::run::print(&serde_json::to_string_pretty(&both)?);
+        }
+        OutputFormat::Text => crate::run::print(text(file, &inspection, &facts).trim_end()),
     }
     Ok(())
 }
 
-fn text(file: &Path, inspection: &Inspection) -> String {
+/// What the engine says of it, and under `made` what it says of its making.
+#[derive(Serialize)]
+struct Inspected<'a> {
+    #[serde(flatten)]
+    inspection: &'a Inspection,
+    made: &'a Facts,
+}
+
+fn text(file: &Path, inspection: &Inspection, facts: &Facts) -> String {
     let mut text = String::new();
     let description = &inspection.description;
     let mut line = |name: &str, value: &str| {
@@ -35,6 +52,14 @@ fn text(file: &Path, inspection: &Inspection) -> String {
     line("size", &format!("{} bytes", inspection.size));
     line("digest", &format!("sha256:{}", inspection.digest));
     line("contract", &inspection.contract);
+    let by = [facts.language.as_ref(), facts.sdk.as_ref()];
+    let by: Vec<&str> = by.into_iter().flatten().map(String::as_str).collect();
+    if !by.is_empty() {
+        line("language", &by.join(", "));
+    }
+    if !facts.tools.is_empty() {
+        line("made by", &facts.tools.join(", "));
+    }
     line(
         "plugin",
         format!("{} {}", description.name, description.version).trim_end(),

@@ -105,11 +105,14 @@ impl Loader {
         let bytes = tokio::fs::read(path)
             .await
             .with_context(|| format!("plugin {}", path.display()))?;
-        let plugin = self
-            .load(&bytes)
-            .await
-            .with_context(|| format!("plugin {}", path.display()))?
-            .0;
+        let loaded = self.load(&bytes).await;
+        let (plugin, _) = loaded
+            // What the host does not link, a toolchain often has an option against.
+            .map_err(|error| match vmhost_toolchain::imports::advice(&bytes) {
+                Some(advice) => error.context(advice),
+                None => error,
+            })
+            .with_context(|| format!("plugin {}", path.display()))?;
         Ok((plugin, bytes))
     }
 

@@ -69,7 +69,16 @@ fn start(cli: Cli) -> Result<()> {
         match cli.command {
             None => run(cli.run, &guests).await,
             Some(Command::Dev(args)) => develop(args, &guests).await,
-            Some(Command::Build(args)) => build::command(&args).await,
+            Some(Command::New(args)) => build::new(&args),
+            // A compiler that is stopped with the command leaves nothing behind that still runs.
+            Some(Command::Build(args)) => {
+                let mut stop = StopSignals::new()?;
+                tokio::select! {
+                    built = build::command(&args) => built,
+                    () = stop.first() => bail!("stopped by a signal: nothing was written"),
+                }
+            }
+            Some(Command::Doctor(args)) => build::doctor(&args).await,
             Some(Command::Inspect(args)) => {
                 inspect::command(&looking(&guests)?, &args.file, args.output).await
             }

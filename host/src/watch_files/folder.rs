@@ -20,6 +20,8 @@ pub struct FolderWatch {
     folder: PathBuf,
     _watcher: RecommendedWatcher,
     events: mpsc::Receiver<()>,
+    /// An event has come, and the folder was not looked at since.
+    pending: bool,
     last: [u8; 32],
 }
 
@@ -27,8 +29,11 @@ impl FolderWatch {
     /// Watches a folder and all below it.
     pub fn new(folder: &Path) -> Result<Self> {
         let (sender, events) = mpsc::channel(EVENTS);
+        // As the events name it.
+        let root = std::path::absolute(folder)
+            .with_context(|| format!("cannot watch {}", folder.display()))?;
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            if event.is_ok_and(|event| !is_reading(event.kind)) {
+            if event.is_ok_and(|event| !is_reading(event.kind) && is_of_source(&root, &event)) {
                 let _ = sender.try_send(());
             }
         })
@@ -40,6 +45,7 @@ impl FolderWatch {
             folder: folder.to_owned(),
             _watcher: watcher,
             events,
+            pending: false,
             last: folder_digest(folder),
         })
     }
@@ -52,11 +58,13 @@ impl FolderWatch {
     /// Resolves when a source file has other content than before. Cancel safe.
     pub async fn changed(&mut self) {
         loop {
-            if self.events.recv().await.is_none() {
+            if !self.pending && self.events.recv().await.is_none() {
                 std::future::pending::<()>().await;
             }
+            self.pending = true;
             while let Ok(Some(_)) = tokio::time::timeout(QUIET, self.events.recv()).await {}
             let digest = folder_digest(&self.folder);
+            self.pending = false;
             if digest != self.last {
                 self.last = digest;
                 return;
@@ -65,7 +73,30 @@ impl FolderWatch {
     }
 }
 
-/// Names and contents of all source files: not of what tools leave behind (`target`, hidden files, components).
+/// Folders in which tools keep what they make and fetch.
+const OF_TOOLS: [&str; 3] = ["target", "node_modules", "__pycache__"];
+
+/// What tools leave behind: those folders, hidden files, components, editors' copies.
+fn is_left_behind(name: &str) -> bool {
+    name.starts_with('.')
+        || name.ends_with('~')
+        || name.ends_with(".wasm")
+        || OF_TOOLS.contains(&name)
+}
+
+/// A build that writes without a pause does not hide what is saved meanwhile.
+fn is_of_source(root: &Path, event: &Event) -> bool {
+    let is_source = |path: &PathBuf| {
+        let Ok(below) = path.strip_prefix(root) else {
+            return true;
+        };
+        let mut names = below.iter().filter_map(|name| name.to_str());
+        !names.any(is_left_behind)
+    };
+    event.paths.is_empty() || event.paths.iter().any(is_source)
+}
+
+/// Names and contents of all source files.
 fn folder_digest(folder: &Path) -> [u8; 32] {
     let mut hasher = Sha256::new();
     let mut pending = vec![folder.to_owned()];
@@ -80,11 +111,7 @@ fn folder_digest(folder: &Path) -> [u8; 32] {
                 .file_name()
                 .and_then(|name| name.to_str())
                 .unwrap_or_default();
-            if name.starts_with('.')
-                || name.ends_with('~')
-                || name == "target"
-                || name.ends_with(".wasm")
-            {
+            if is_left_behind(name) {
                 continue;
             }
             if path.is_dir() {
@@ -108,11 +135,43 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("lib.rs"), "a").unwrap();
         let before = folder_digest(folder.path());
-        fs::create_dir(folder.path().join("target")).unwrap();
-        fs::write(folder.path().join("target/x"), "b").unwrap();
+        for tools in OF_TOOLS {
+            fs::create_dir(folder.path().join(tools)).unwrap();
+            fs::write(folder.path().join(tools).join("x"), "b").unwrap();
+        }
         fs::write(folder.path().join(".lib.rs.swp"), "c").unwrap();
         assert_eq!(folder_digest(folder.path()), before);
         fs::write(folder.path().join("lib.rs"), "d").unwrap();
         assert_ne!(folder_digest(folder.path()), before);
+    }
+
+    #[tokio::test]
+    async fn a_save_is_seen_when_nobody_was_waiting_for_it_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("lib.rs");
+        fs::write(&file, "a").unwrap();
+        let mut watch = FolderWatch::new(folder.path()).unwrap();
+        fs::write(&file, "b").unwrap();
+        // Given up in the middle of the silence behind the event, as by a build that ends just then.
+        let given_up = tokio::time::timeout(QUIET / 2, watch.changed()).await;
+        assert!(given_up.is_err());
+        let seen = tokio::time::timeout(Duration::from_secs(20), watch.changed()).await;
+        assert!(seen.is_ok());
+    }
+
+    #[test]
+    fn only_events_of_source_count() {
+        let root = Path::new("/p/.hidden/plugin");
+        let event = |path: &str| Event::new(notify::EventKind::Any).add_path(root.join(path));
+        assert!(is_of_source(root, &event("src/lib.rs")));
+        assert!(is_of_source(root, &Event::new(notify::EventKind::Any)));
+        for path in [
+            ".vmhost/plugin.js",
+            "target/release/x",
+            "node_modules/a/b.js",
+            "x.wasm",
+        ] {
+            assert!(!is_of_source(root, &event(path)), "{path}");
+        }
     }
 }

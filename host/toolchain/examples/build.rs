@@ -1,0 +1,35 @@
+//! `build FOLDER OUT`, `new NAME LANGUAGE`, `doctor`: the crate without the host.
+
+#![allow(clippy::print_stdout, reason = "a command")]
+
+use std::path::Path;
+
+use vmhost_toolchain::scaffold::Project;
+use vmhost_toolchain::{build, doctor, imports};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let here = Path::new(".");
+    match args[..] {
+        ["build", folder, out] => {
+            let built = build::build(Path::new(folder), Path::new(out)).await?;
+            println!("{} bytes in {:.1?}", built.size, built.took);
+            let facts = imports::look(Path::new(out), &std::fs::read(out)?)?;
+            println!("{facts:#?}");
+        }
+        ["new", name, language] => {
+            let project = Project {
+                name,
+                language: language.parse()?,
+                kind: "Foo",
+                group: "example.com",
+                version: "v1",
+            };
+            println!("{}", project.write(here)?.display());
+        }
+        _ => print!("{}", doctor::table(&doctor::doctor(here).await)),
+    }
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! From a folder of source to a component. Each language has a file of its own below; what they share is here: which tools there are is settled before anything
+//! runs, and the result is looked at before it is put in its place. Knows no cluster and runs no component.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::error::IoContext as _;
+use crate::process::Output;
+use crate::stamp::{Stamp, stamp};
+use crate::tool::{Program, Tool};
+use crate::{Error, Language, Result, componentize, embedded, imports, place};
+
+mod c;
+mod go;
+mod js;
+mod python;
+mod rust;
+mod zig;
+
+pub(crate) use python::is_taken as is_python_module;
+
+/// A component that was built.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Built {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub size: u64,
+    /// How long it took, in milliseconds.
+    #[serde(serialize_with = "as_millis", rename = "milliseconds")]
+    pub took: Duration,
+}
+
+fn as_millis<S: serde::Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(took.as_millis() as u64)
+}
+
+/// Builds one folder, as often as it is saved. Its tools are looked for once.
+#[derive(Debug)]
+pub struct Builder {
+    folder: PathBuf,
+    language: Language,
+    tools: Tools,
+}
+
+/// What builds a language.
+#[derive(Debug)]
+enum Tools {
+    Rust(rust::Tools),
+    Js(js::Tools),
+    Python(python::Tools),
+    Go(go::Tools),
+    C(c::Tools),
+    Zig(zig::Tools),
+}
+
+/// What a language's build makes: a component or a core module, and who made it.
+struct Made {
+    wasm: Vec<u8>,
+    /// Where it was read from.
+    file: PathBuf,
+    /// The SDK's folder, if there is one to be known.
+    sdk: Option<PathBuf>,
+    by: (String, String),
+}
+
+impl Made {
+    fn by(
+        wasm: Vec<u8>,
+        file: PathBuf,
+        sdk: Option<PathBuf>,
+        tool: &Tool,
+        program: &Program,
+    ) -> Self {
+        let version = program.version.map(|version| version.to_string());
+        Self {
+            wasm,
+            file,
+            sdk,
+            by: (tool.name.to_owned(), version.unwrap_or_default()),
+        }
+    }
+}
+
+/// Builds a folder once.
+pub async fn build(folder: &Path, out: &Path) -> Result<Built> {
+    Builder::new(folder).await?.build(out).await
+}
+
+/// Makes a component of a file: a core module is turned into one, a component is checked and copied.
+pub fn component_from(file: &Path, out: &Path) -> Result<Built> {
+    let started = Instant::now();
+    let component = componentize::component(file, place::read(file)?)?;
+    imports::check(file, &component)?;
+    finish(&component, out, started)
+}
+
+impl Builder {
+    /// Finds the language and its tools. One that is missing or too old is an error, before anything runs.
+    pub async fn new(folder: &Path) -> Result<Self> {
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let language = Language::of(&folder)?;
+        let tools = match language {
+            Language::Rust => Tools::Rust(rust::Tools::find(&folder).await?),
+            Language::Js | Language::Ts => Tools::Js(js::Tools::find(&folder, language).await?),
+            Language::Python => Tools::Python(python::Tools::find(&folder).await?),
+            Language::Go => Tools::Go(go::Tools::find(&folder).await?),
+            Language::C | Language::Cpp => Tools::C(c::Tools::find(&folder, language).await?),
+            Language::Zig => Tools::Zig(zig::Tools::find(&folder).await?),
+        };
+        Ok(Self {
+            folder,
+            language,
+            tools,
+        })
+    }
+
+    /// The language of the folder.
+    pub fn language(&self) -> Language {
+        self.language
+    }
+
+    /// Builds. The tools' own messages go to this process's stderr. Dropped before its end, it stops them, and leaves `out` as it was.
+    pub async fn build(&self, out: &Path) -> Result<Built> {
+        let started = Instant::now();
+        let folder = &self.folder;
+        let made = match &self.tools {
+            Tools::Rust(tools) => tools.build(folder).await?,
+            Tools::Js(tools) => tools.build(folder).await?,
+            Tools::Python(tools) => tools.build(folder).await?,
+            Tools::Go(tools) => tools.build(folder).await?,
+            Tools::C(tools) => tools.build(folder).await?,
+            Tools::Zig(tools) => tools.build(folder).await?,
+        };
+        let mut component = componentize::component(&made.file, made.wasm)?;
+        imports::check(&made.file, &component)?;
+        let about = Stamp {
+            language: self.language.title(),
+            sdk: made.sdk.as_deref().and_then(embedded::sdk_version),
+            tool: made.by,
+        };
+        stamp(&mut component, &about);
+        finish(&component, out, started)
+    }
+}
+
+/// An error if a tool refused the source.
+fn succeeded(output: &Output, folder: &Path, tool: &str, hint: &'static str) -> Result<()> {
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(Error::Failed {
+            folder: folder.to_owned(),
+            tool: tool.to_owned(),
+            hint,
+        }),
+    }
+}
+
+fn finish(component: &[u8], out: &Path, started: Instant) -> Result<Built> {
+    place::whole(out, component)?;
+    let size = std::fs::metadata(out).at("read", out)?.len();
+    Ok(Built {
+        path: out.to_owned(),
+        size,
+        took: started.elapsed(),
+    })
+}
+
+/// `plugins/vm` becomes `plugins/vm.wasm`.
+pub fn component_path(folder: &Path) -> PathBuf {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let mut name = folder.file_name().unwrap_or_default().to_owned();
+    name.push(".wasm");
+    folder.with_file_name(name)
+}
+
+/// All tools that build plugins, with the languages that need them.
+pub(crate) const TOOLS: &[(&Tool, &[Language])] = &[
+    (&rust::CARGO, &[Language::Rust]),
+    (&rust::TARGET, &[Language::Rust]),
+    (&js::ESBUILD, &[Language::Js, Language::Ts]),
+    (&js::QUICKJS, &[Language::Js, Language::Ts]),
+    (&js::STARLINGMONKEY, &[Language::Js, Language::Ts]),
+    (&python::COMPONENTIZE, &[Language::Python]),
+    (&go::GO, &[Language::Go]),
+    (&c::CLANG, &[Language::C]),
+    (&c::CLANG_CPP, &[Language::Cpp]),
+    (&zig::ZIG, &[Language::Zig]),
+];

@@ -1,0 +1,76 @@
+//! Zig: its own compiler over the plugin and the SDK, as two modules under the SDK's root. The rest is [`crate::componentize`]'s.
+
+use std::path::Path;
+
+use super::{Made, succeeded};
+use crate::tool::{Program, Tool, Way};
+use crate::version::Version;
+use crate::work::Work;
+use crate::{Language, Result, process};
+
+/// The compiler.
+pub(crate) const ZIG: Tool = Tool {
+    name: "zig",
+    variable: None,
+    ways: &[way(&["zig"]), way(&["python3", "-m", "ziglang"])],
+    minimum: Version(0, 15, 0),
+    install: "pip install ziglang==0.15.2",
+};
+
+const fn way(command: &'static [&'static str]) -> Way {
+    Way {
+        command,
+        local: Some(".venv/bin"),
+        version: &["version"],
+        probe: None,
+    }
+}
+
+/// A library, small, with bounds and overflow checked: what a plugin gets wrong is a trap, with its text.
+const OPTIONS: &[&str] = &[
+    "-target",
+    "wasm32-wasi",
+    "-OReleaseSafe",
+    "-fno-entry",
+    "-fstrip",
+    "-rdynamic",
+    "--stack",
+    "1048576",
+];
+
+/// Where Zig keeps what it made for a project; otherwise in the project's folder, in view.
+pub(super) const CACHE: &str = "ZIG_LOCAL_CACHE_DIR";
+pub(super) const CACHE_FOLDER: &str = "zig-cache";
+
+/// What builds Zig.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    zig: Program,
+}
+
+impl Tools {
+    pub async fn find(folder: &Path) -> Result<Self> {
+        let zig = ZIG.need(folder, Language::Zig).await?;
+        Ok(Self { zig })
+    }
+
+    pub async fn build(&self, folder: &Path) -> Result<Made> {
+        let work = Work::begin(folder).await?;
+        let sdk = work.sdk(Language::Zig)?;
+        let core = work.output("core.wasm")?;
+        let mut command = self.zig.command();
+        command
+            .current_dir(folder)
+            .env(CACHE, work.path(CACHE_FOLDER));
+        command.arg("build-exe").args(OPTIONS);
+        command.arg(format!("-femit-bin={}", core.display()));
+        command.args(["--dep", "vmhost", "--dep", "plugin"]);
+        command.arg(format!("-Mroot={}/root.zig", sdk.display()));
+        command.args(["--dep", "vmhost", "-Mplugin=plugin.zig"]);
+        command.arg(format!("-Mvmhost={}/vmhost.zig", sdk.display()));
+        let output = process::run_shown(&mut command).await?;
+        succeeded(&output, folder, ZIG.name, "")?;
+        let wasm = work.take(&core, "zig ended well, and wrote nothing")?;
+        Ok(Made::by(wasm, core, Some(sdk), &ZIG, &self.zig))
+    }
+}

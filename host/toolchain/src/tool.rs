@@ -1,0 +1,321 @@
+//! Finding a program, and whether it is new enough. Which programs there are is in [`crate::build`]; what builds with them, too.
+
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use crate::version::Version;
+use crate::{Error, Language, Result, process};
+
+/// How long a tool may take to tell its version.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A program that builds plugins, or one of several that can.
+#[derive(Debug)]
+pub struct Tool {
+    /// What people call it.
+    pub name: &'static str,
+    /// An environment variable that names it.
+    pub variable: Option<&'static str>,
+    /// Where it may be, the best first.
+    pub ways: &'static [Way],
+    /// The oldest that is known to work.
+    pub minimum: Version,
+    /// The command that installs it, and what to do besides.
+    pub install: &'static str,
+}
+
+/// One way to have a tool.
+#[derive(Debug)]
+pub struct Way {
+    /// The program, and arguments that come first: `python3 -m ziglang`.
+    pub command: &'static [&'static str],
+    /// A folder of the project (or of one above it) that has it: `node_modules/.bin`, `.venv/bin`. Looked into before `PATH`.
+    pub local: Option<&'static str>,
+    /// Arguments that make it print its version; none: its npm package says it.
+    pub version: &'static [&'static str],
+    /// Arguments with which it ends well if it has all it needs (a sysroot, a module).
+    pub probe: Option<&'static [&'static str]>,
+}
+
+/// A tool that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The program, and arguments that come first.
+    pub command: Vec<OsString>,
+    /// Its version, if it told one.
+    pub version: Option<Version>,
+}
+
+/// What was found of a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It is there, and new enough.
+    Good(Program),
+    /// It is there, and too old.
+    Old(Program),
+    /// It is nowhere, or lacks what it needs.
+    Missing,
+}
+
+impl Program {
+    /// To run it.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]);
+        command
+    }
+
+    /// As a person would type it.
+    pub fn text(&self) -> String {
+        let parts: Vec<_> = self
+            .command
+            .iter()
+            .map(|part| part.to_string_lossy())
+            .collect();
+        parts.join(" ")
+    }
+}
+
+impl Tool {
+    /// Looks for it: for a project's folder, or for anybody.
+    pub async fn find(&self, folder: &Path) -> Found {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path: Vec<PathBuf> = std::env::split_paths(&path).collect();
+        self.find_in(folder, &path).await
+    }
+
+    /// The tool, or the error that says how to get it.
+    pub async fn need(&self, folder: &Path, language: Language) -> Result<Program> {
+        self.expect(self.find(folder).await, language)
+    }
+
+    fn expect(&self, found: Found, language: Language) -> Result<Program> {
+        match found {
+            Found::Good(program) => Ok(program),
+            Found::Old(program) => Err(Error::OldTool {
+                tool: self.name,
+                path: program.text(),
+                found: program
+                    .version
+                    .map(|version| version.to_string())
+                    .unwrap_or_default(),
+                minimum: self.minimum.to_string(),
+                language: language.name(),
+                install: self.install,
+            }),
+            Found::Missing => Err(Error::MissingTool {
+                tool: self.name,
+                language: language.name(),
+                install: self.install,
+            }),
+        }
+    }
+
+    async fn find_in(&self, folder: &Path, path: &[PathBuf]) -> Found {
+        let mut old = None;
+        let named = self.variable.and_then(std::env::var_os);
+        for way in self.ways {
+            let places = way.places(folder, path);
+            let named = named.iter().map(PathBuf::from);
+            let candidates = named.chain(places.iter().map(|place| place.join(way.command[0])));
+            for file in candidates.filter(|file| is_program(file)) {
+                let Some(program) = way.program(file).await else {
+                    continue;
+                };
+                if program
+                    .version
+                    .is_none_or(|version| version >= self.minimum)
+                {
+                    return Found::Good(program);
+                }
+                old = old.or(Some(program));
+            }
+        }
+        old.map_or(Found::Missing, Found::Old)
+    }
+}
+
+impl Way {
+    /// Folders that may have it, the nearest first.
+    fn places(&self, folder: &Path, path: &[PathBuf]) -> Vec<PathBuf> {
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let local = self.local.into_iter();
+        let near = local.flat_map(|local| folder.ancestors().map(move |above| above.join(local)));
+        near.chain(path.iter().cloned()).collect()
+    }
+
+    /// The program, if it answers.
+    async fn program(&self, file: PathBuf) -> Option<Program> {
+        let mut program = Program {
+            command: vec![file.into_os_string()],
+            version: None,
+        };
+        program
+            .command
+            .extend(self.command[1..].iter().map(OsString::from));
+        program.version = match self.version {
+            [] => package_version(Path::new(&program.command[0])),
+            asked => Version::find(&answer(program.command().args(asked)).await?),
+        };
+        if let Some(probe) = self.probe {
+            answer(program.command().args(probe)).await?;
+        }
+        Some(program)
+    }
+}
+
+/// The version of the npm package that a program of `node_modules/.bin` links to.
+fn package_version(program: &Path) -> Option<Version> {
+    let program = program.canonicalize().ok()?;
+    let package = program.ancestors().find_map(|above| {
+        let text = std::fs::read(above.join("package.json")).ok()?;
+        serde_json::from_slice::<serde_json::Value>(&text).ok()
+    })?;
+    Version::find(package.get("version")?.as_str()?)
+}
+
+/// What a tool prints, if it ends well and soon.
+async fn answer(command: &mut Command) -> Option<String> {
+    // Some tell their version on stderr, which is no message for the user.
+    let ended = tokio::time::timeout(PATIENCE, process::run_kept(command)).await;
+    let (output, stderr) = ended.ok()?.ok()?;
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let told = match stdout.trim() {
+        "" => stderr,
+        stdout => stdout.to_owned(),
+    };
+    output.status.success().then_some(told)
+}
+
+fn is_program(file: &Path) -> bool {
+    file.metadata()
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const WAY: Way = Way {
+        command: &["sawmill"],
+        local: Some("node_modules/.bin"),
+        version: &["--version"],
+        probe: None,
+    };
+
+    const SAWMILL: Tool = Tool {
+        name: "sawmill",
+        variable: None,
+        ways: &[WAY],
+        minimum: Version(2, 0, 0),
+        install: "npm install --save-dev sawmill@2.1.0",
+    };
+
+    /// Written by another process: one that this one has open for writing cannot be run by a third that is forked meanwhile.
+    fn program(folder: &Path, script: &str) {
+        fs::create_dir_all(folder).unwrap();
+        let mut shell = std::process::Command::new("sh");
+        shell.args([
+            "-c",
+            "printf '%s\\n' '#!/bin/sh' \"$2\" > \"$1\" && chmod 755 \"$1\"",
+            "sh",
+        ]);
+        shell.arg(folder.join("sawmill")).arg(script);
+        assert!(shell.status().unwrap().success());
+    }
+
+    /// A project in a repository, and what is on `PATH`.
+    fn machine() -> (tempfile::TempDir, PathBuf, Vec<PathBuf>) {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root
+            .path()
+            .canonicalize()
+            .unwrap()
+            .join("repository/project");
+        let path = vec![root.path().join("none"), root.path().join("bin")];
+        fs::create_dir_all(&folder).unwrap();
+        (root, folder, path)
+    }
+
+    #[tokio::test]
+    async fn the_nearest_is_taken_and_one_that_is_too_old_only_to_be_named() {
+        let (_root, folder, path) = machine();
+        assert_eq!(SAWMILL.find_in(&folder, &path).await, Found::Missing);
+
+        program(&path[1], "echo sawmill 1.9.3 >&2");
+        let old = SAWMILL.find_in(&folder, &path).await;
+        assert_eq!(
+            SAWMILL.expect(old, Language::Js).unwrap_err().to_string(),
+            format!(
+                "{} is sawmill 1.9.3, and js plugins need 2.0.0 or newer: npm install --save-dev sawmill@2.1.0",
+                path[1].join("sawmill").display()
+            )
+        );
+
+        // A newer one in the repository, above the project.
+        let above = folder.parent().unwrap().join("node_modules/.bin");
+        program(&above, "echo v2.0.0");
+        let Found::Good(good) = SAWMILL.find_in(&folder, &path).await else {
+            panic!("not found");
+        };
+        assert_eq!(good.text(), above.join("sawmill").display().to_string());
+        assert_eq!(good.version, Some(Version(2, 0, 0)));
+    }
+
+    #[tokio::test]
+    async fn a_program_that_tells_no_version_is_as_old_as_its_package() {
+        let (_root, folder, _) = machine();
+        let package = folder.join("node_modules/sawmill");
+        program(&package.join("bin"), "echo it saws");
+        fs::write(package.join("package.json"), r#"{"version":"2.4.0"}"#).unwrap();
+        let bin = folder.join("node_modules/.bin");
+        fs::create_dir(&bin).unwrap();
+        std::os::unix::fs::symlink("../sawmill/bin/sawmill", bin.join("sawmill")).unwrap();
+        let ways = [Way {
+            version: &[],
+            ..WAY
+        }];
+        let silent = Tool {
+            ways: Box::leak(Box::new(ways)),
+            ..SAWMILL
+        };
+        let Found::Good(good) = silent.find_in(&folder, &[]).await else {
+            panic!("not found");
+        };
+        assert_eq!(good.version, Some(Version(2, 4, 0)));
+    }
+
+    #[tokio::test]
+    async fn what_does_not_run_or_lacks_something_is_missing() {
+        let (_root, folder, path) = machine();
+        program(&path[1], "echo sawmill 3.0.0; exit 1");
+        assert_eq!(SAWMILL.find_in(&folder, &path).await, Found::Missing);
+
+        // It tells its version, and has no logs to saw.
+        program(&path[1], "[ \"$1\" = --version ] && echo 3.0.0");
+        let ways = [Way {
+            probe: Some(&["--logs"]),
+            ..WAY
+        }];
+        let probed = Tool {
+            ways: Box::leak(Box::new(ways)),
+            ..SAWMILL
+        };
+        assert_eq!(probed.find_in(&folder, &path).await, Found::Missing);
+        assert_eq!(
+            probed
+                .expect(Found::Missing, Language::Js)
+                .unwrap_err()
+                .to_string(),
+            "sawmill is needed to build js plugins, and is not installed: npm install --save-dev sawmill@2.1.0"
+        );
+        // Not a program at all.
+        fs::set_permissions(path[1].join("sawmill"), fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(SAWMILL.find_in(&folder, &path).await, Found::Missing);
+    }
+}
