@@ -1,0 +1,72 @@
+// Tests of the C++ layer, native: make -C plugins/sdk-c test
+#include "../testing/vmhost_test.h"
+#include "../vmhost.hpp"
+
+using namespace vmhost;
+
+static constexpr Kind config_map{"", "v1", "ConfigMap"};
+
+static void read_values(const Request &request) {
+    Value spec = request.object["/spec"];
+    VMHOST_TEST(spec.string("/s") == "x" && !spec.string("/none") && !spec.string("/null"));
+    VMHOST_TEST(spec.integer("/n") == 9007199254740993 && !spec.integer("/none"));
+    VMHOST_TEST(spec.boolean("/yes") && !spec.boolean("/none"));
+    VMHOST_TEST(spec["/null"].type() == VMHOST_NULL && !spec["/none"] && spec["/list"]);
+    VMHOST_TEST_EQUAL(spec["/huge"].raw(), "12345678901234567890123");
+    const char *seen = "";
+    for (Member member : spec["/list"]) seen = vmhost_format("%s%s%s;", seen, member.name ? member.name : "", member.value.raw());
+    for (auto [name, value] : spec["/map"]) seen = vmhost_format("%s%s=%s;", seen, name, value.raw());
+    for (Member member : spec["/none"]) seen = member.name;
+    VMHOST_TEST_EQUAL(seen, "1;[2];a=\"b\";c={};");
+}
+
+static void write_values(const Request &request) {
+    std::string_view part("hello, world", 5);
+    VMHOST_TEST_EQUAL(Json::array({1, -2, 4294967295u, true, nullptr, "a\"b", part, request.object["/spec/huge"], Json::raw("{}"), 'c'}),
+                      R"([1,-2,4294967295,true,null,"a\"b","hello",12345678901234567890123,{},99])");
+    VMHOST_TEST_EQUAL(Json::object({{"a", 1}, {"b", Json::object({})}, {"c", Json::array({})}}), R"({"a":1,"b":{},"c":[]})");
+    VMHOST_TEST_EQUAL(Operations().test("/a", 1).add("/b", "x").replace("/c", nullptr).remove("/d"),
+                      R"([{"op":"test","path":"/a","value":1},{"op":"add","path":"/b","value":"x"},{"op":"replace","path":"/c","value":null},{"op":"remove","path":"/d"}])");
+}
+
+static void read_cluster() {
+    VMHOST_TEST(get({config_map, "default", "a"}) && !get_live({config_map, "default", "b"}));
+    int count = 0;
+    for (Value object : list_all({.kind = config_map, .limit = 1})) count += object.string("/metadata/name").has_value();
+    VMHOST_TEST(count == 2 && list({.kind = config_map, .limit = 1}).next && list_live({.kind = config_map}).count == 2);
+    ReadError error;
+    list({.kind = config_map, .index = "i", .index_value = "v"}, &error);
+    VMHOST_TEST(error.code == VMHOST_INVALID && !vmhost_has_error());
+    VMHOST_TEST(setting("colour") == "red" && !setting("none"));
+}
+
+static void reconcile(const Request &request, Outcome &outcome) {
+    read_values(request);
+    write_values(request);
+    read_cluster();
+    outcome.apply({.object = "{}"});
+    outcome.remove({.key = request.key});
+    outcome.retry("100% later");
+}
+
+const Description vmhost_plugin = {
+    .name = "test",
+    .controllers = {{.name = "all", .primary = {.kind = &config_map, .wanted_fields = {"spec"}}}, {.name = "timer", .once = true}},
+    .reconcile = turn<reconcile>,
+};
+
+int main() {
+    VMHOST_TEST_EQUAL(vmhost_test_describe(), R"({"apiVersion":"vmhost/v1","name":"test","controllers":[{"name":"all","primary":{"version":"v1","kind":"ConfigMap",)"
+                                              R"("wantedFields":["spec"]}},{"name":"timer","timer":{"once":true}}],"permissions":[]})");
+    vmhost_test_object(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}})");
+    vmhost_test_object(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"}})");
+    vmhost_test_setting("colour", "red");
+    vmhost_request request = {};
+    request.controller = "all";
+    request.key = {config_map, "default", "a"};
+    request.object = {R"({"spec":{"s":"x","null":null,"n":9007199254740993,"huge":12345678901234567890123,"yes":true,"list":[1,[2]],"map":{"a":"b","c":{}}}})"};
+    const char *outcome = vmhost_test_reconcile(request);
+    VMHOST_TEST_EQUAL(vmhost_test_text(outcome, "/effects/1/delete/key/name"), "a");
+    VMHOST_TEST_EQUAL(vmhost_test_text(outcome, "/next/retry"), "100% later");
+    return vmhost_test_end();
+}
