@@ -272,7 +272,10 @@ const vmhost_description vmhost_plugin = {
         {.kind = &conformance_case, .verbs = VMHOST_PATCH, .subresources = VMHOST_STRINGS("status"), .namespaces = VMHOST_STRINGS("default")},
         {.kind = &config_map, .verbs = VMHOST_CREATE | VMHOST_PATCH | VMHOST_DELETE}),
     .custom_resource_definitions = VMHOST_STRINGS(
-        VMHOST_JSON({"apiVersion" : "apiextensions.k8s.io/v1", "kind" : "CustomResourceDefinition", "metadata" : {"name" : "cases.conformance.vmhost.dev"}})),
+        VMHOST_JSON({"apiVersion" : "apiextensions.k8s.io/v1",
+                     "kind" : "CustomResourceDefinition",
+                     "metadata" : {"name" : "cases.conformance.vmhost.dev"},
+                     "spec" : {"group" : "conformance.vmhost.dev", "names" : {"plural" : "cases"}}})),
     .reconcile = reconcile,
     .map_changes = map_changes,
 };

@@ -198,7 +198,7 @@ const Description vmhost_plugin = {
                     {.kind = &conformance_case, .verbs = VMHOST_PATCH, .subresources = {"status"}, .namespaces = {"default"}},
                     {.kind = &config_map, .verbs = VMHOST_CREATE | VMHOST_PATCH | VMHOST_DELETE}},
     .custom_resource_definitions =
-        {R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"cases.conformance.vmhost.dev"}})"},
+        {R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"cases.conformance.vmhost.dev"},"spec":{"group":"conformance.vmhost.dev","names":{"plural":"cases"}}})"},
     .reconcile = turn<reconcile>,
     .map_changes = map_changes,
 };

@@ -68,6 +68,7 @@ func describe() vmhost.Description {
 			"apiVersion": "apiextensions.k8s.io/v1",
 			"kind":       "CustomResourceDefinition",
 			"metadata":   map[string]string{"name": "cases.conformance.vmhost.dev"},
+			"spec":       map[string]any{"group": "conformance.vmhost.dev", "names": map[string]string{"plural": "cases"}},
 		}}},
 	}
 }

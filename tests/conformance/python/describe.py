@@ -52,6 +52,11 @@ def description() -> Description:
             Permission(CONFIG_MAP, [Verb.CREATE, Verb.PATCH, Verb.DELETE]),
         ],
         custom_resource_definitions=[
-            {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "cases.conformance.vmhost.dev"}}
+            {
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": {"name": "cases.conformance.vmhost.dev"},
+                "spec": {"group": "conformance.vmhost.dev", "names": {"plural": "cases"}},
+            }
         ],
     )

@@ -47,7 +47,12 @@ export const description: Description = {
   ],
   setup: {
     customResourceDefinitions: [
-      { apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", metadata: { name: "cases.conformance.vmhost.dev" } },
+      {
+        apiVersion: "apiextensions.k8s.io/v1",
+        kind: "CustomResourceDefinition",
+        metadata: { name: "cases.conformance.vmhost.dev" },
+        spec: { group: "conformance.vmhost.dev", names: { plural: "cases" } },
+      },
     ],
   },
 };

@@ -65,7 +65,7 @@ pub const plugin: vmhost.Description = .{
         .{ .kind = config_map, .verbs = &.{ .create, .patch, .delete } },
     },
     .custom_resource_definitions = &.{
-        \\{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"cases.conformance.vmhost.dev"}}
+        \\{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"cases.conformance.vmhost.dev"},"spec":{"group":"conformance.vmhost.dev","names":{"plural":"cases"}}}
     },
 };
 
