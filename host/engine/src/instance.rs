@@ -15,6 +15,7 @@ use crate::epoch::TICK;
 use crate::error::{CallError, DeadlinePassed, call_error};
 use crate::plugin::Settings;
 use crate::state::{HostState, LOG_LINES};
+use crate::still::World;
 
 /// A guest and its store. Dropped after any error: a trap poisons the store.
 pub(crate) struct Instance {
@@ -32,8 +33,9 @@ impl Instance {
         pre: &v1::PluginPre<HostState>,
         limits: &Limits,
         settings: Arc<Settings>,
+        world: World,
     ) -> Result<Self, CallError> {
-        let mut store = Store::new(pre.engine(), HostState::new(limits, settings));
+        let mut store = Store::new(pre.engine(), HostState::new(limits, settings, world));
         store.limiter(HostState::limiter);
         store.set_hostcall_fuel(limits.returned);
         store.epoch_deadline_callback(|context| {

@@ -23,6 +23,7 @@ mod instance;
 mod output;
 mod plugin;
 mod state;
+mod still;
 mod tier;
 
 pub use cache::CacheError;

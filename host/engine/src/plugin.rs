@@ -13,7 +13,10 @@ use crate::cache::Stored;
 use crate::engine::{Code, Engine, Image};
 use crate::error::{CallError, LoadError};
 use crate::instance::Instance;
+use crate::still::World;
 use crate::tier::SLOTS;
+
+mod still;
 
 /// Instances of one plugin at once: a quarter of all slots, so that no plugin takes those of the others.
 const INSTANCES: usize = SLOTS as usize / 4;
@@ -101,7 +104,7 @@ impl Plugin {
         limits: Limits,
         settings: &HashMap<String, Settings>,
     ) -> Result<Self, LoadError> {
-        let mut instance = Instance::new(engine, &image.pre, &limits, Arc::default())
+        let mut instance = Instance::new(engine, &image.pre, &limits, Arc::default(), World::Real)
             .await
             .map_err(LoadError::Instantiate)?;
         let text = instance
@@ -210,6 +213,7 @@ impl Plugin {
             &image.pre,
             &self.limits,
             self.settings.clone(),
+            World::Real,
         )
         .await?;
         self.created.fetch_add(1, Ordering::Relaxed);

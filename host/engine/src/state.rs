@@ -10,6 +10,7 @@ use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiVie
 use crate::error::MemoryDenied;
 use crate::output::Output;
 use crate::plugin::Settings;
+use crate::still::{World, still};
 
 /// The data of a `Store`.
 pub(crate) struct HostState {
@@ -37,20 +38,22 @@ struct Memory {
 }
 
 impl HostState {
-    pub(crate) fn new(limits: &Limits, settings: Arc<Settings>) -> Self {
+    pub(crate) fn new(limits: &Limits, settings: Arc<Settings>, world: World) -> Self {
         let output = Output::default();
         // No files, no environment, no arguments, no network: what is not granted is absent.
-        let wasi = WasiCtxBuilder::new()
-            .stdout(output.clone())
+        let mut wasi = WasiCtxBuilder::new();
+        wasi.stdout(output.clone())
             .stderr(output.clone())
             .allow_tcp(false)
             .allow_udp(false)
-            .allow_ip_name_lookup(false)
-            .build();
+            .allow_ip_name_lookup(false);
+        if world == World::Still {
+            still(&mut wasi);
+        }
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
         Self {
-            wasi,
+            wasi: wasi.build(),
             table,
             memory: Memory {
                 used: 0,

@@ -1,0 +1,48 @@
+//! Calls that come out the same each time: for cases that are compared with what is expected of them.
+
+use std::sync::Arc;
+
+use vmhost_core::{MapRequest, ObjectName, ObjectReader, Outcome, Request};
+
+use super::{Plugin, Settings};
+use crate::error::CallError;
+use crate::instance::Instance;
+use crate::still::World;
+
+impl Plugin {
+    /// One turn on an instance of its own, with these settings. The clock stands at 2000-01-01T00:00:00Z, and chance is always the same.
+    pub async fn call_still(
+        &self,
+        request: &Request<'_>,
+        reader: Arc<dyn ObjectReader>,
+        settings: Settings,
+    ) -> Result<Outcome, CallError> {
+        self.still(settings)
+            .await?
+            .reconcile(&self.engine, &self.limits, request, reader)
+            .await
+    }
+
+    /// [`Plugin::map_changes`], as [`Plugin::call_still`] calls.
+    pub async fn map_changes_still(
+        &self,
+        request: &MapRequest<'_>,
+        reader: Arc<dyn ObjectReader>,
+        settings: Settings,
+    ) -> Result<Result<Vec<ObjectName>, String>, CallError> {
+        self.still(settings)
+            .await?
+            .map(&self.engine, &self.limits, request, reader)
+            .await
+    }
+
+    async fn still(&self, settings: Settings) -> Result<Instance, CallError> {
+        let image = self.pool().image.clone();
+        let image = match image {
+            Some(image) => image,
+            None => self.map_again().await?,
+        };
+        let settings = Arc::new(settings);
+        Instance::new(&self.engine, &image.pre, &self.limits, settings, World::Still).await
+    }
+}
