@@ -18,11 +18,16 @@ use crate::worker::Turn;
 use crate::writes::Writer;
 
 mod carry;
+mod check;
 
 use carry::carry_out;
+pub use check::{Refused, check};
 
 /// Who comes back sooner than after so many milliseconds has not paused.
 const AT_ONCE: u32 = 100;
+
+/// What a policy is told that says `finalized` at the wrong time.
+pub const NOT_DELETING: &str = "`finalized`, but the request did not say `deleting`";
 
 /// What settling needs, once for the process.
 pub struct Settler {
@@ -126,7 +131,7 @@ fn finalized(turn: &Turn, next: &Next) -> Result<Option<Effect>, &'static str> {
         (Some(finalizer), Some(object)) if turn.deleting => {
             Ok(finalizer::removal(finalizer, &turn.controller.kind, object))
         }
-        _ => Err("`finalized`, but the request did not say `deleting`"),
+        _ => Err(NOT_DELETING),
     }
 }
 

@@ -3,13 +3,11 @@
 //! They belong to the generation: a swap that wants other fields or kinds brings its own, and the old ones go when its last call has settled. Whom their changes wake
 //! is [`crate::triggers`]' business, what is read past them [`crate::live`]'s.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vmhost_cluster::{Index, Informers, Store, Subscriber, Subscription, Wanted, WatchSpec};
+use vmhost_cluster::{Informers, Store, Subscriber, Subscription, WatchSpec};
 use vmhost_core::{
-    ControllerDescription, FieldPath, Gvk, MapBy, Mapping, ObjectName, Predicate, Role, Snapshot,
-    Watched,
+    ControllerDescription, Gvk, MapBy, Mapping, ObjectName, Predicate, Role, Snapshot, Watched,
 };
 
 use crate::controller::Controller;
@@ -17,6 +15,9 @@ use crate::live::Live;
 use crate::triggers::{Gate, Subscriptions, Target, Trigger};
 
 mod read;
+pub mod shelf;
+
+use shelf::Shelf;
 
 /// A controller's stores.
 pub struct Sources {
@@ -33,12 +34,15 @@ pub struct Sources {
 
 /// One watched kind.
 struct Watch {
-    kind: Gvk,
-    role: Role,
-    selective: bool,
-    indexes: BTreeMap<String, Index>,
+    shelf: Shelf,
     predicate: Option<Arc<Predicate>>,
     subscriptions: Subscriptions,
+}
+
+impl AsRef<Shelf> for Watch {
+    fn as_ref(&self) -> &Shelf {
+        &self.shelf
+    }
 }
 
 impl Sources {
@@ -86,7 +90,12 @@ impl Sources {
             .map(Arc::new);
         let primary = self.watches.first();
         let target = target(role, watched, primary);
-        let spec = spec(role, watched, predicate.as_deref(), target.as_ref());
+        let mapping = match &target {
+            Some(Target::Named(mapping, _)) => Some(mapping),
+            _ => None,
+        };
+        let shelf = Shelf::of(role, watched);
+        let spec = shelf.spec(watched, predicate.as_deref(), mapping);
         let subscriber = target.map(|target| -> Arc<dyn Subscriber> {
             Arc::new(Trigger {
                 gate: self.gate.clone(),
@@ -110,10 +119,7 @@ impl Sources {
             informers.subscribe(spec, subscriber.clone())
         };
         self.watches.push(Watch {
-            kind: watched.gvk(),
-            role,
-            selective: watched.is_selective(),
-            indexes: indexes(watched),
+            shelf,
             predicate,
             subscriptions: each.into_iter().map(subscribe).collect(),
         });
@@ -150,7 +156,7 @@ impl Sources {
     fn primary(&self) -> Option<&Watch> {
         self.watches
             .first()
-            .filter(|watch| watch.role == Role::Primary)
+            .filter(|watch| watch.shelf.role == Role::Primary)
     }
 
     /// The snapshot of one of the controller's keys; none: gone, or a timer's.
@@ -182,7 +188,7 @@ impl Sources {
         let alone = self
             .watches
             .iter()
-            .all(|watch| matches!(watch.role, Role::Primary | Role::Read));
+            .all(|watch| matches!(watch.shelf.role, Role::Primary | Role::Read));
         match predicate {
             Some(predicate) if alone => {
                 let mut names = Vec::new();
@@ -210,9 +216,9 @@ impl Sources {
         let of = self.watches.iter().enumerate();
         of.filter(move |(_, watch)| {
             // Another version of the same kind names the same object.
-            watch.role != Role::Read
-                && watch.kind.group == kind.group
-                && watch.kind.kind == kind.kind
+            watch.shelf.role != Role::Read
+                && watch.shelf.kind.group == kind.group
+                && watch.shelf.kind.kind == kind.kind
         })
         .map(|(number, _)| number as u16)
     }
@@ -224,7 +230,7 @@ impl Sources {
 
     /// The subscription whose store that is: what to wait on, since the store may be replaced meanwhile.
     pub fn subscription_of(&self, kind: &Gvk, namespace: Option<&str>) -> Option<&Subscription> {
-        let subscriptions = &self.watch_of(kind, None)?.subscriptions;
+        let subscriptions = &self.watch_of(kind)?.subscriptions;
         subscriptions.iter().find(|subscription| {
             let spec = subscription.spec();
             spec.namespace.is_none()
@@ -233,20 +239,14 @@ impl Sources {
         })
     }
 
-    /// The watch of a kind that knows this index and, if there is a choice, all objects.
-    fn watch_of(&self, kind: &Gvk, index: Option<&str>) -> Option<&Watch> {
-        let of = || {
-            self.watches.iter().filter(|watch| {
-                watch.kind == *kind && index.is_none_or(|index| watch.indexes.contains_key(index))
-            })
-        };
-        of().find(|watch| !watch.selective).or_else(|| of().next())
+    fn watch_of(&self, kind: &Gvk) -> Option<&Watch> {
+        shelf::find(&self.watches, kind, None)
     }
 
     /// Are there objects of this kind that the stores leave out?
     pub fn is_selective(&self, kind: &Gvk) -> bool {
-        self.watch_of(kind, None)
-            .is_some_and(|watch| watch.selective)
+        self.watch_of(kind)
+            .is_some_and(|watch| watch.shelf.selective)
     }
 
     /// Every subscription, the primary's first.
@@ -268,51 +268,12 @@ fn target(role: Role, watched: &Watched, primary: Option<&Watch>) -> Option<Targ
     match map {
         MapBy::Guest => Some(Target::Guest),
         MapBy::Index(name) => {
-            let index = primary.indexes.get(name)?.clone();
+            let index = primary.shelf.indexes.get(name)?.clone();
             Some(Target::Indexed(index, primaries))
         }
         map => {
-            let mapping = Mapping::compile(map, &primary.kind).ok().flatten()?;
+            let mapping = Mapping::compile(map, &primary.shelf.kind).ok().flatten()?;
             Some(Target::Named(mapping, primaries))
         }
-    }
-}
-
-fn indexes(watched: &Watched) -> BTreeMap<String, Index> {
-    let parse = |(name, path): (&String, &String)| {
-        // What does not parse was refused with the description.
-        Some((name.clone(), Index::Field(FieldPath::parse(path).ok()?)))
-    };
-    watched.indexes.iter().filter_map(parse).collect()
-}
-
-/// What to watch and keep: the wanted fields, and what predicates and mappings look at.
-fn spec(
-    role: Role,
-    watched: &Watched,
-    predicate: Option<&Predicate>,
-    target: Option<&Target>,
-) -> WatchSpec {
-    let mut wanted = if watched.metadata_only {
-        Wanted::metadata()
-    } else {
-        Wanted::fields(watched.wanted_fields.clone())
-    };
-    if let Some(predicate) = predicate {
-        wanted = wanted.union(&Wanted::fields(predicate.fields()));
-    }
-    if let Some(Target::Named(mapping, _)) = target {
-        wanted = wanted.union(&Wanted::fields(Some(mapping.field())));
-    }
-    let mut kept: std::collections::BTreeSet<Index> = indexes(watched).into_values().collect();
-    if role != Role::Primary {
-        kept.insert(Index::Owner);
-    }
-    WatchSpec {
-        label_selector: watched.label_selector.clone(),
-        field_selector: watched.field_selector.clone(),
-        wanted,
-        indexes: kept,
-        ..WatchSpec::of(watched.gvk())
     }
 }

@@ -15,6 +15,7 @@ use crate::text::{IngestError, Wanted};
 
 mod failure;
 mod feed;
+mod fixture;
 mod follow;
 mod groups;
 mod hold;
@@ -28,6 +29,7 @@ mod task;
 
 #[doc(hidden)]
 pub use feed::Feed;
+pub use fixture::Fixture;
 use groups::Inner;
 use hold::Hold;
 pub(crate) use running::Shared;

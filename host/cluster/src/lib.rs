@@ -47,7 +47,7 @@ pub use events::{EventLimit, EventObserver, NoEventObserver, ObjectRef, Recorded
 #[doc(hidden)]
 pub use informer::Feed;
 pub use informer::{
-    Cause, InformerObserver, InformerState, Informers, NoInformerObserver, Notice, Phase,
+    Cause, Fixture, InformerObserver, InformerState, Informers, NoInformerObserver, Notice, Phase,
     Subscriber, Subscription, WatchSpec,
 };
 pub use lease::{Lease, LeaseRecord};

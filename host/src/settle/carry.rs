@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vmhost_cluster::{Written, begin};
-use vmhost_core::{Effect, ObjectKey, ObjectName, Refusal};
+use vmhost_core::{Effect, Gvk, ObjectKey, ObjectName, Refusal};
 
+use super::check::check;
 use super::{Settler, record};
 use crate::decide::Stop;
 use crate::verdict::{Verdict, judge, refusal};
@@ -17,9 +18,6 @@ use crate::writes::Guard;
 
 /// How long a key waits for its own writes to show up in the stores. Longer than any healthy watch lags; bounded, so that a cut watch never blocks a key for good.
 const OWN_WRITES: Duration = Duration::from_secs(5);
-
-/// Effects of one turn. More belong into several turns: a worker is held while they are written.
-const EFFECTS: usize = 1000;
 
 /// What became of a turn's effects.
 #[derive(Default)]
@@ -46,21 +44,10 @@ pub(super) async fn carry_out(
     mut effects: Vec<Effect>,
     own: Option<Effect>,
 ) -> Carried {
-    if let Err(denied) = turn.generation.grants.check_effects(&effects) {
-        let index = denied.effect as usize;
-        return refused_here(index, &effects[index], "NotGranted", denied.reason).into();
-    }
-    if effects.len() > EFFECTS {
-        let reason = format!(
-            "{} effects are more than the {EFFECTS} of one turn",
-            effects.len()
-        );
-        return refused_here(EFFECTS, &effects[EFFECTS], "TooManyEffects", reason).into();
-    }
-    for (index, effect) in effects.iter().enumerate() {
-        if let Err(reason) = check_name(effect, turn) {
-            return refused_here(index, effect, "BadRequest", reason.into()).into();
-        }
+    let is_kept =
+        |kind: &Gvk, namespace: Option<&str>| turn.sources.store_of(kind, namespace).is_some();
+    if let Err(refused) = check(&effects, &turn.generation.grants, is_kept) {
+        return refused.stop(&effects).into();
     }
     effects.extend(own);
     // The first request leaves on this thread: see `begin`.
@@ -83,44 +70,6 @@ pub(super) async fn carry_out(
         };
         stop.into()
     })
-}
-
-fn refused_here(index: usize, effect: &Effect, reason: &str, message: String) -> Stop {
-    let code = if reason == "BadRequest" { 400 } else { 403 };
-    // The text may quote what the guest returned.
-    let message = vmhost_core::cut(&message, 1024).to_owned();
-    let refusal = Refusal {
-        effect: index as u32,
-        code,
-        reason: reason.into(),
-        message,
-    };
-    Stop {
-        verdict: Verdict::Terminal,
-        refusal,
-        what: format!("{} (effect {index})", effect.verb()),
-    }
-}
-
-fn check_name(effect: &Effect, turn: &Turn) -> Result<(), &'static str> {
-    let Ok(Some(target)) = effect.target() else {
-        return Ok(());
-    };
-    match (&target.name, effect) {
-        (Some(_), _) => Ok(()),
-        (None, Effect::Create(_))
-            if turn
-                .sources
-                .store_of(&target.kind, target.namespace.as_deref())
-                .is_some() =>
-        {
-            Ok(())
-        }
-        (None, Effect::Create(_)) => Err(
-            "metadata.name is missing, and generateName is only taken for a kind that the controller watches: a lost answer would make a second object",
-        ),
-        (None, _) => Err("it names no object"),
-    }
 }
 
 async fn write_all(settler: &Settler, turn: &Turn, effects: &[Effect]) -> Carried {

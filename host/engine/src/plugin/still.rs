@@ -43,6 +43,13 @@ impl Plugin {
             None => self.map_again().await?,
         };
         let settings = Arc::new(settings);
-        Instance::new(&self.engine, &image.pre, &self.limits, settings, World::Still).await
+        Instance::new(
+            &self.engine,
+            &image.pre,
+            &self.limits,
+            settings,
+            World::Still,
+        )
+        .await
     }
 }

@@ -1,0 +1,76 @@
+//! A store without an informer: objects that somebody has at hand, kept as a watch of the API server would keep them.
+
+use vmhost_core::{Gvk, Snapshot};
+
+use super::WatchSpec;
+use crate::store::Store;
+use crate::text::{Ingest, IngestError};
+
+/// A store that nobody fills but its owner.
+pub struct Fixture {
+    kind: Gvk,
+    ingest: Ingest,
+    store: Store,
+}
+
+impl Fixture {
+    /// An empty one, with the fields and indexes that the watch would keep. What its selectors leave out is the API server's business: nothing is left out here.
+    pub fn new(spec: &WatchSpec) -> Self {
+        let store = Store::default();
+        store.keep_indexes(&spec.indexes);
+        Self {
+            kind: spec.kind.clone(),
+            ingest: Ingest::new(&spec.kind, &spec.keeps()),
+            store,
+        }
+    }
+
+    /// Keeps an object, in the place of an older one of its name; how it is kept.
+    pub fn put(&self, text: &str) -> Result<Snapshot, IngestError> {
+        let incoming = self.ingest.object(text)?;
+        let snapshot = incoming.build(incoming.head.name.clone());
+        self.store.upsert(snapshot.clone(), true);
+        Ok(snapshot)
+    }
+
+    /// The kind of its objects.
+    pub fn kind(&self) -> &Gvk {
+        &self.kind
+    }
+
+    /// What is kept.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use vmhost_core::FieldPath;
+
+    use super::*;
+    use crate::store::{Index, Query};
+    use crate::text::Wanted;
+
+    #[test]
+    fn an_object_is_pruned_and_found_as_behind_a_watch() {
+        let node = Index::Field(FieldPath::parse("spec.nodeName").unwrap());
+        let fixture = Fixture::new(&WatchSpec {
+            wanted: Wanted::fields(Some(["spec.a"])),
+            indexes: BTreeSet::from([node.clone()]),
+            ..WatchSpec::of(Gvk::new("", "v1", "Pod"))
+        });
+        let text = r#"{"metadata":{"name":"x","namespace":"n","uid":"u","resourceVersion":"7"},"spec":{"a":1,"b":2,"nodeName":"m"}}"#;
+        let kept = fixture.put(text).unwrap();
+        assert!(kept.text.contains(r#""kind":"Pod""#) && !kept.text.contains(r#""b""#));
+        let query = Query {
+            index: Some((&node, "m")),
+            ..Query::default()
+        };
+        assert_eq!(fixture.store().page(&query).unwrap().0.len(), 1);
+        let odd = text.replace("\"7\"", "\"seven\"");
+        assert!(fixture.put(&odd).unwrap_err().to_string().contains("seven"));
+    }
+}

@@ -1,0 +1,91 @@
+//! What is looked at before the first effect of a turn is written: the grants, how many there are, what they name. Decided from the outcome alone, so that a case
+//! without a cluster is told the same.
+
+use vmhost_core::{Effect, Grants, Gvk, Refusal};
+
+use crate::decide::Stop;
+use crate::verdict::Verdict;
+
+/// Effects of one turn. More belong into several turns: a worker is held while they are written.
+const EFFECTS: usize = 1000;
+
+/// Why effects are refused before the first is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Position of the effect at fault.
+    pub effect: usize,
+    /// As an API server would name it.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+/// May these effects be written? `is_kept`: is there a store that would show objects of this kind, in this namespace?
+pub fn check(
+    effects: &[Effect],
+    grants: &Grants,
+    is_kept: impl Fn(&Gvk, Option<&str>) -> bool,
+) -> Result<(), Refused> {
+    grants.check_effects(effects).map_err(|denied| Refused {
+        effect: denied.effect as usize,
+        reason: "NotGranted",
+        message: denied.reason,
+    })?;
+    if effects.len() > EFFECTS {
+        let count = effects.len();
+        return Err(Refused {
+            effect: EFFECTS,
+            reason: "TooManyEffects",
+            message: format!("{count} effects are more than the {EFFECTS} of one turn"),
+        });
+    }
+    for (index, effect) in effects.iter().enumerate() {
+        check_name(effect, &is_kept).map_err(|message| Refused {
+            effect: index,
+            reason: "BadRequest",
+            message: message.into(),
+        })?;
+    }
+    Ok(())
+}
+
+impl Refused {
+    /// It ends the turn: repeating it would not mend it.
+    pub(super) fn stop(self, effects: &[Effect]) -> Stop {
+        let code = if self.reason == "BadRequest" {
+            400
+        } else {
+            403
+        };
+        // The text may quote what the guest returned.
+        let message = vmhost_core::cut(&self.message, 1024).to_owned();
+        let verb = effects.get(self.effect).map_or("", Effect::verb);
+        Stop {
+            verdict: Verdict::Terminal,
+            what: format!("{verb} (effect {})", self.effect),
+            refusal: Refusal {
+                effect: self.effect as u32,
+                code,
+                reason: self.reason.into(),
+                message,
+            },
+        }
+    }
+}
+
+fn check_name(
+    effect: &Effect,
+    is_kept: impl Fn(&Gvk, Option<&str>) -> bool,
+) -> Result<(), &'static str> {
+    let Ok(Some(target)) = effect.target() else {
+        return Ok(());
+    };
+    match (&target.name, effect) {
+        (Some(_), _) => Ok(()),
+        (None, Effect::Create(_)) if is_kept(&target.kind, target.namespace.as_deref()) => Ok(()),
+        (None, Effect::Create(_)) => Err(
+            "metadata.name is missing, and generateName is only taken for a kind that the controller watches: a lost answer would make a second object",
+        ),
+        (None, _) => Err("it names no object"),
+    }
+}
