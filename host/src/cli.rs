@@ -32,6 +32,10 @@ pub enum Command {
     New(NewArgs),
     /// Build a folder of source, in any language, into a component: `plugins/vm` makes `plugins/vm.wasm`.
     Build(BuildArgs),
+    /// Run a plugin's cases, without a cluster: files that say what it is given, and what it has to return.
+    Test(TestArgs),
+    /// Write types for the objects of a CustomResourceDefinition, with a generator of the language.
+    Types(TypesArgs),
     /// Show which languages' tools are there, and how to install those that are not.
     Doctor(DoctorArgs),
     /// Show a component's size, digest, contract, imports, controllers, kinds and permissions.
@@ -310,6 +314,52 @@ pub struct BuildArgs {
     /// How the result is printed.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
+}
+
+/// `vmhost test plugins/vm`.
+#[derive(Debug, Args)]
+pub struct TestArgs {
+    /// A folder of source, which is built first, or a component.
+    #[arg(value_name = "PLUGIN")]
+    pub plugin: PathBuf,
+    /// Write what came out as what is expected, where that differs or is missing.
+    #[arg(long)]
+    pub update: bool,
+    /// Only this case. May be repeated; none: all.
+    #[arg(long, value_name = "NAME")]
+    pub case: Vec<String>,
+    /// Where the cases are; none: the plugin's folder `cases`.
+    #[arg(long, value_name = "FOLDER")]
+    pub cases: Option<PathBuf>,
+    /// How the result is printed.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub output: OutputFormat,
+    /// Where the result is written as JUnit's XML, too.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// How long one call may take.
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    pub call_timeout: String,
+    /// Memory of one instance.
+    #[arg(long, value_name = "SIZE", default_value = "64Mi")]
+    pub memory_limit: String,
+}
+
+/// `vmhost types manifests/crd.yaml`.
+#[derive(Debug, Args)]
+pub struct TypesArgs {
+    /// A file with one CustomResourceDefinition.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The language: rust, ts, python, go; none: that of the plugin whose folder the file is in.
+    #[arg(long, value_name = "LANGUAGE")]
+    pub lang: Option<Language>,
+    /// The version of the definition; none: the one that is stored.
+    #[arg(long, value_name = "VERSION")]
+    pub version: Option<String>,
+    /// Where the types are written; none: printed.
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 /// `vmhost new my-controller --lang go`.

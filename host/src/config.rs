@@ -48,23 +48,11 @@ impl Config {
     /// Makes sense of the flags.
     pub fn new(args: &CommonArgs, reload: bool, allow_wider: bool) -> Result<Self> {
         let limits = Limits {
-            call_timeout: duration("--call-timeout", &args.call_timeout)?,
+            call_timeout: call_limit(&args.call_timeout)?,
             memory: size("--memory-limit", &args.memory_limit)?,
             reuse: args.instance_reuse,
             ..Limits::default()
         };
-        if limits.call_timeout > LONGEST_CALL {
-            bail!(
-                "--call-timeout {}: at most {LONGEST_CALL:?}",
-                args.call_timeout
-            );
-        }
-        if limits.call_timeout.is_zero() {
-            bail!(
-                "--call-timeout {}: a call needs some time",
-                args.call_timeout
-            );
-        }
         check_namespaces(&args.namespaces)?;
         Ok(Self {
             namespaces: args.namespaces.clone(),
@@ -80,6 +68,18 @@ impl Config {
             reload,
             allow_wider,
             install_crds: false,
+        })
+    }
+
+    /// For a plugin's cases: its calls have limits, and no cluster.
+    pub fn testing(call_timeout: &str, memory: &str) -> Result<Self> {
+        Ok(Self {
+            limits: Limits {
+                call_timeout: call_limit(call_timeout)?,
+                memory: size("--memory-limit", memory)?,
+                ..Limits::default()
+            },
+            ..Self::inspecting()
         })
     }
 
@@ -100,6 +100,18 @@ impl Config {
             install_crds: false,
         }
     }
+}
+
+/// Parses `--call-timeout`.
+fn call_limit(text: &str) -> Result<Duration> {
+    let limit = duration("--call-timeout", text)?;
+    if limit > LONGEST_CALL {
+        bail!("--call-timeout {text}: at most {LONGEST_CALL:?}");
+    }
+    if limit.is_zero() {
+        bail!("--call-timeout {text}: a call needs some time");
+    }
+    Ok(limit)
 }
 
 /// 0 of either: no limit.

@@ -30,7 +30,7 @@
 //! | [`idle`], [`trim`] | taking code out of memory: of plugins that nobody calls, of the host's start |
 //! | [`reload`], [`watch_files`] | new bytes to a new generation; when a file is whole |
 //! | [`admin`], [`telemetry`], [`log`] | probes, metrics and the state |
-//! | [`build`], [`dev`], [`narrate`], [`inspect`] | the commands of a plugin's author; what builds is `vmhost-toolchain` |
+//! | [`build`], [`cases`], [`dev`], [`narrate`], [`inspect`] | the commands of a plugin's author; what builds is `vmhost-toolchain` |
 //! | [`permissions`] | what a plugin needs of the API server, and what of it is missing |
 //! | [`status`], [`rbac`], [`finalizers`], [`table`] | the commands of who runs it |
 //!
@@ -41,6 +41,7 @@ pub mod admin;
 pub mod applied;
 pub mod breaker;
 pub mod build;
+pub mod cases;
 pub mod cli;
 pub mod config;
 pub mod controller;

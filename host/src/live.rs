@@ -14,6 +14,9 @@ use crate::resources::{Resources, refused};
 use crate::telemetry::Metrics;
 use crate::verdict::chain;
 
+/// What a policy is told that asks for what only the stores know.
+pub const NO_INDEXES: &str = "list-live knows neither indexes nor owners: it asks the API server";
+
 /// Objects of a page, at most: what a policy asks for beyond comes with the next one.
 const PAGE: usize = 500;
 
@@ -58,8 +61,7 @@ impl Live {
     /// One page.
     pub fn list(self: &Arc<Self>, query: ListQuery) -> LiveRead<Page> {
         if query.index.is_some() || query.owner.is_some() {
-            let error = "list-live knows neither indexes nor owners: it asks the API server";
-            return Box::pin(async move { Err(ReadError::Invalid(error.into())) });
+            return Box::pin(async move { Err(ReadError::Invalid(NO_INDEXES.into())) });
         }
         let live = self.clone();
         self.send("list", query.kind.clone(), async move {

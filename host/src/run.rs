@@ -17,7 +17,9 @@ use crate::config::{Config, listen_address};
 use crate::leader::{self, Leadership};
 use crate::manager::{Loader, Manager};
 use crate::telemetry::Metrics;
-use crate::{build, dev, finalizers, idle, inspect, log, permissions, rbac, reload, status, trim};
+use crate::{
+    build, cases, dev, finalizers, idle, inspect, log, permissions, rbac, reload, status, trim,
+};
 
 /// Threads for watches, probes and writes. One: what a watch brings is read piece by piece, and a second thread would be woken for each piece only to find
 /// nothing to do (measured: a seventh of what a write costs).
@@ -75,6 +77,22 @@ fn start(cli: Cli) -> Result<()> {
                 let mut stop = StopSignals::new()?;
                 tokio::select! {
                     built = build::command(&args) => built,
+                    () = stop.first() => bail!("stopped by a signal: nothing was written"),
+                }
+            }
+            Some(Command::Test(args)) => {
+                let config = Config::testing(&args.call_timeout, &args.memory_limit)?;
+                let loader = Loader::new(config, guests.handle().clone())?;
+                let mut stop = StopSignals::new()?;
+                tokio::select! {
+                    tested = cases::command(&loader, &args) => tested,
+                    () = stop.first() => bail!("stopped by a signal"),
+                }
+            }
+            Some(Command::Types(args)) => {
+                let mut stop = StopSignals::new()?;
+                tokio::select! {
+                    written = build::types(&args) => written,
                     () = stop.first() => bail!("stopped by a signal: nothing was written"),
                 }
             }
