@@ -1,4 +1,4 @@
-//! `vmhost build`, `new` and `doctor`: what `vmhost-toolchain` does, as the user sees it.
+//! `vmhost build`, `new`, `types` and `doctor`: what `vmhost-toolchain` does, as the user sees it.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,9 @@ use anyhow::{Context, Result};
 use vmhost_toolchain::build::{self, Built, component_path};
 use vmhost_toolchain::doctor;
 use vmhost_toolchain::scaffold::Project;
+use vmhost_toolchain::types::{Wanted, types as write_types};
 
-use crate::cli::{BuildArgs, DoctorArgs, NewArgs, OutputFormat};
+use crate::cli::{BuildArgs, DoctorArgs, NewArgs, OutputFormat, TypesArgs};
 use crate::run::print;
 
 /// `vmhost build`.
@@ -62,6 +63,28 @@ pub fn new(args: &NewArgs) -> Result<()> {
         args.kind,
         args.lang.title()
     ));
+    Ok(())
+}
+
+/// `vmhost types`.
+pub async fn types(args: &TypesArgs) -> Result<()> {
+    let wanted = Wanted {
+        file: &args.file,
+        version: args.version.as_deref(),
+        language: args.lang,
+    };
+    let types = write_types(&wanted).await?;
+    match &args.out {
+        Some(out) => {
+            std::fs::write(out, &types.text).with_context(|| format!("--out {}", out.display()))?;
+            print(&format!("wrote {}", out.display()));
+        }
+        None => print(types.text.trim_end()),
+    }
+    if !types.lost.is_empty() {
+        let lost = types.lost.join(", ");
+        tracing::warn!("the SDK reads no field of these names into a dataclass: {lost}");
+    }
     Ok(())
 }
 

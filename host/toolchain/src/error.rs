@@ -69,6 +69,42 @@ pub enum Error {
         /// The command that installs a newer one.
         install: &'static str,
     },
+    /// A generator of types that is not there.
+    #[error("{tool} is needed to write {language} types, and is not installed: {install}")]
+    MissingGenerator {
+        /// Its name.
+        tool: &'static str,
+        /// The types' language.
+        language: &'static str,
+        /// The command that installs it.
+        install: &'static str,
+    },
+    /// A generator of types that is too old.
+    #[error(
+        "{path} is {tool} {found}, and {minimum} or newer is needed to write {language} types: {install}"
+    )]
+    OldGenerator {
+        /// Its name.
+        tool: &'static str,
+        /// How it was called.
+        path: String,
+        /// Its version.
+        found: String,
+        /// The one that is needed.
+        minimum: String,
+        /// The types' language.
+        language: &'static str,
+        /// The command that installs a newer one.
+        install: &'static str,
+    },
+    /// A generator that refused a schema. It has said why on stderr.
+    #[error("{tool} wrote no types of {}; its messages are above", file.display())]
+    NoTypes {
+        /// Who said so.
+        tool: &'static str,
+        /// The definition's file.
+        file: PathBuf,
+    },
     /// A program that could not be started.
     #[error("cannot run {program}")]
     Run {

@@ -14,6 +14,7 @@
 //! | [`imports`], `stamp` | what a component says about itself |
 //! | `embedded`, [`scaffold`] | the SDKs and templates that the host carries; a new project |
 //! | [`doctor`] | which tools are there |
+//! | [`types`] | types of a language for the objects of a definition, by a generator of that language |
 //!
 //! What is absent: an installation of anything; a network; a component that runs; a file outside the project's folder and the place of the result.
 
@@ -29,6 +30,7 @@ mod process;
 pub mod scaffold;
 mod stamp;
 pub mod tool;
+pub mod types;
 pub mod version;
 pub mod wit;
 mod work;

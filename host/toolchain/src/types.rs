@@ -1,0 +1,218 @@
+//! `vmhost types`: types for the objects of a CustomResourceDefinition, written by a generator of the language. The translation to what the generator knows is
+//! ours, the types are its.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::IoContext as _;
+use crate::tool::{Found, Program};
+use crate::{Error, Language, Result, place, process};
+
+mod definition;
+mod generator;
+mod schema;
+
+use definition::Definition;
+use generator::Generator;
+use schema::Dialect;
+
+/// Types that were written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Types {
+    /// The source.
+    pub text: String,
+    /// Fields whose names the language's SDK cannot read into them.
+    pub lost: Vec<String>,
+}
+
+/// What types are wanted of.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// A file with one definition.
+    pub file: &'a Path,
+    /// Its version; none: the one that is stored.
+    pub version: Option<&'a str>,
+    /// The language; none: that of the plugin in whose folder the file lies.
+    pub language: Option<Language>,
+}
+
+/// Writes them.
+pub async fn types(wanted: &Wanted<'_>) -> Result<Types> {
+    let definition = Definition::read(wanted.file, wanted.version)?;
+    let language = match wanted.language {
+        Some(language) => language,
+        None => language_around(wanted.file)?,
+    };
+    let generator = Generator::of(language)?;
+    let program = find(&generator, language, wanted.file).await?;
+    let input = match generator.reads {
+        Dialect::JsonSchema => schema::json_schema(&definition.schema, &definition.kind),
+        Dialect::Structural => {
+            definition.with_schema(schema::shape(&definition.schema, Dialect::Structural))
+        }
+    };
+    let text = generate(&generator, &program, &definition.kind, &input, wanted.file).await?;
+    let lost = match language {
+        Language::Python => schema::property_names(&definition.schema)
+            .into_iter()
+            .filter(|name| !python_reads(name))
+            .collect(),
+        _ => Vec::new(),
+    };
+    Ok(Types { text, lost })
+}
+
+/// Runs the generator in a folder of its own.
+async fn generate(
+    generator: &Generator,
+    program: &Program,
+    kind: &str,
+    input: &serde_json::Value,
+    file: &Path,
+) -> Result<String> {
+    let folder = tempfile::tempdir().at("make", Path::new("a temporary folder"))?;
+    // Some name types after the file.
+    let source = folder.path().join(format!("{kind}.json"));
+    place::whole(&source, input.to_string().as_bytes())?;
+    let result = folder.path().join("types.txt");
+    let mut command = program.command();
+    generator.arguments(&mut command, &source, &result);
+    let output = process::run(&mut command).await?;
+    if !output.status.success() {
+        return Err(Error::NoTypes {
+            tool: generator.tool.name,
+            file: file.to_owned(),
+        });
+    }
+    let text = match generator.prints() {
+        true => output.stdout,
+        false => place::read(&result)?,
+    };
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+async fn find(generator: &Generator, language: Language, file: &Path) -> Result<Program> {
+    let tool = generator.tool;
+    let folder = file.parent().unwrap_or(Path::new("."));
+    match tool.find(folder).await {
+        Found::Good(program) => Ok(program),
+        Found::Old(program) => Err(Error::OldGenerator {
+            tool: tool.name,
+            path: program.text(),
+            found: program.version.map(|of| of.to_string()).unwrap_or_default(),
+            minimum: tool.minimum.to_string(),
+            language: language.title(),
+            install: tool.install,
+        }),
+        Found::Missing => Err(Error::MissingGenerator {
+            tool: tool.name,
+            language: language.title(),
+            install: tool.install,
+        }),
+    }
+}
+
+/// The language of `FOLDER/manifests/crd.yaml`, or of `FOLDER/crd.yaml`.
+fn language_around(file: &Path) -> Result<Language> {
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let mut folders = file.ancestors().skip(1).take(2);
+    let found = folders.find_map(|folder| match Language::of(folder) {
+        Err(Error::NoLanguage { .. }) => None,
+        found => Some(found),
+    });
+    found.unwrap_or_else(|| {
+        Err(Error::Project {
+            file: PathBuf::from(file.file_name().unwrap_or_default()),
+            problem: "lies in no plugin's folder: say --lang, one of rust, ts, python, go"
+                .to_owned(),
+        })
+    })
+}
+
+/// Does the Python SDK find a field of this name? It takes `some_name` for `someName`, and the generator makes `some_name` of `some-name`.
+fn python_reads(name: &str) -> bool {
+    let is_word = name.chars().all(|c| c.is_ascii_alphanumeric());
+    is_word && name.starts_with(|c: char| c.is_ascii_alphabetic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const CRD: &str = r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: { name: foos.example.com }
+spec:
+  names: { kind: Foo }
+  versions:
+  - { name: v1, storage: true, schema: { openAPIV3Schema: { type: object, properties: { spec: { type: object, properties: { a-b: { type: string } } } } } } }
+"#;
+
+    /// A plugin's folder with a definition, and in its `.bin` a generator that copies what it is given.
+    fn plugin(marker: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("manifests/crd.yaml");
+        fs::create_dir(folder.path().join("manifests")).unwrap();
+        fs::write(&file, CRD).unwrap();
+        fs::write(folder.path().join(marker), "").unwrap();
+        (folder, file)
+    }
+
+    #[test]
+    fn the_language_is_that_of_the_plugin_around_the_file() {
+        for (marker, language) in [
+            ("go.mod", Language::Go),
+            ("pyproject.toml", Language::Python),
+        ] {
+            let (_folder, file) = plugin(marker);
+            assert_eq!(language_around(&file).unwrap(), language);
+        }
+        let (_folder, file) = plugin("README.md");
+        assert_eq!(
+            language_around(&file).unwrap_err().to_string(),
+            "crd.yaml: lies in no plugin's folder: say --lang, one of rust, ts, python, go"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_language_without_a_generator_is_told_which_have_one() {
+        let (_folder, file) = plugin("plugin.zig");
+        let wanted = Wanted {
+            file: &file,
+            version: None,
+            language: None,
+        };
+        assert_eq!(
+            types(&wanted).await.unwrap_err().to_string(),
+            "--lang \"zig\" has no generator of types: take one of rust, ts, python, go"
+        );
+    }
+
+    #[tokio::test]
+    async fn the_nearest_generator_is_given_the_schema() {
+        let (folder, file) = plugin("pyproject.toml");
+        let bin = folder.path().join(".venv/bin");
+        fs::create_dir_all(&bin).unwrap();
+        // It tells its version, or copies the file behind --input to the one behind --output.
+        let script = "#!/bin/sh\nwhile [ $# -gt 0 ]; do case $1 in --version) echo 0.89.0; exit;; --input) from=$2;; --output) to=$2;; esac; shift; done\ncp $from $to\n";
+        // Written by another process: one that this one has open for writing cannot be run by a third that is forked meanwhile.
+        let program = bin.join("datamodel-codegen");
+        let mut shell = std::process::Command::new("sh");
+        shell.args([
+            "-c",
+            "printf '%s' \"$2\" > \"$1\" && chmod 755 \"$1\"",
+            "sh",
+        ]);
+        assert!(shell.arg(&program).arg(script).status().unwrap().success());
+        let wanted = Wanted {
+            file: &file,
+            version: Some("v1"),
+            language: None,
+        };
+        let types = types(&wanted).await.unwrap();
+        let schema: serde_json::Value = serde_json::from_str(&types.text).unwrap();
+        assert_eq!(schema["properties"]["spec"]["title"], "FooSpec");
+        assert_eq!(types.lost, ["a-b"]);
+    }
+}
