@@ -1,6 +1,6 @@
 //! A store without an informer: objects that somebody has at hand, kept as a watch of the API server would keep them.
 
-use vmhost_core::{Gvk, Snapshot};
+use vmhost_core::Snapshot;
 
 use super::WatchSpec;
 use crate::store::Store;
@@ -8,7 +8,6 @@ use crate::text::{Ingest, IngestError};
 
 /// A store that nobody fills but its owner.
 pub struct Fixture {
-    kind: Gvk,
     ingest: Ingest,
     store: Store,
 }
@@ -19,7 +18,6 @@ impl Fixture {
         let store = Store::default();
         store.keep_indexes(&spec.indexes);
         Self {
-            kind: spec.kind.clone(),
             ingest: Ingest::new(&spec.kind, &spec.keeps()),
             store,
         }
@@ -33,11 +31,6 @@ impl Fixture {
         Ok(snapshot)
     }
 
-    /// The kind of its objects.
-    pub fn kind(&self) -> &Gvk {
-        &self.kind
-    }
-
     /// What is kept.
     pub fn store(&self) -> &Store {
         &self.store
@@ -48,7 +41,7 @@ impl Fixture {
 mod tests {
     use std::collections::BTreeSet;
 
-    use vmhost_core::FieldPath;
+    use vmhost_core::{FieldPath, Gvk};
 
     use super::*;
     use crate::store::{Index, Query};
