@@ -7,7 +7,9 @@ import { checkedKey, gvk, nameOf, objectKey } from "./kind.js";
 
 /** Why a read could not be answered. */
 export class ReadError extends Error {
-  constructor(what, { tag, val }) {
+  constructor(what, { tag, val: told }) {
+    // As in a request: QuickJS' components take a u32 beyond 2^31 for a negative number.
+    const val = typeof told === "number" ? told >>> 0 : told;
     super(`${what} cannot be read${REASONS[tag]?.(val) ?? `: ${tag}`}`);
     this.name = "ReadError";
     this.code = tag;

@@ -13,8 +13,9 @@ export class Request {
     this.objectText = record.object ?? null;
     this.previousText = record.previous ?? null;
     this.deleting = record.deleting;
-    this.attempt = record.attempt;
-    this.last = record.last ?? null;
+    // QuickJS' components take a u32 beyond 2^31 for a negative number (componentize-qjs 0.4.5).
+    this.attempt = record.attempt >>> 0;
+    this.last = record.last ? { ...record.last, effect: record.last.effect >>> 0 } : null;
   }
 
   get object() {

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::bindings::vmhost::plugin::types::{
-    Apply, Create, Delete, Effect, Event, EventType, Next, ObjectKey, Outcome, Patch, PatchType,
-    Propagation,
+    Apply, Create, Delete, Effect, Event, EventType, Next, ObjectKey, Other, Outcome, Patch,
+    PatchType, Propagation,
 };
 use crate::error::Result;
 
@@ -283,7 +283,7 @@ macro_rules! effect_from {
         }
     )* };
 }
-effect_from!(Apply, Patch, Create, Delete, Event);
+effect_from!(Apply, Patch, Create, Delete, Event, Other);
 
 #[cfg(test)]
 mod tests {

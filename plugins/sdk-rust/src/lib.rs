@@ -68,7 +68,7 @@ pub use bindings::vmhost::plugin::cluster::Query;
 pub use bindings::vmhost::plugin::config;
 pub use bindings::vmhost::plugin::types::{
     Apply, Change, Create, Delete, Effect, Event, EventType, MapRequest, Next, ObjectKey,
-    ObjectName, Outcome, Patch, PatchType, Propagation, Refusal, Request,
+    ObjectName, Other, Outcome, Patch, PatchType, Propagation, Refusal, Request,
 };
 pub use description::{Controller, Description, Kind, Permission, Verb};
 pub use effects::JsonPatch;
@@ -142,6 +142,9 @@ pub fn log(level: Level, message: &str) {
 #[doc(hidden)]
 pub use bindings::vmhost::plugin::log::Level;
 
+/// Logs at level trace, in the form of `format!`. In native tests [`testing::TestHost`] keeps it.
+#[macro_export]
+macro_rules! trace { ($($arg:tt)*) => { $crate::log($crate::Level::Trace, &::std::format!($($arg)*)) } }
 /// Logs at level info, in the form of `format!`. In native tests [`testing::TestHost`] keeps it.
 #[macro_export]
 macro_rules! info { ($($arg:tt)*) => { $crate::log($crate::Level::Info, &::std::format!($($arg)*)) } }
