@@ -201,7 +201,7 @@ async fn a_case_that_cannot_be_read_is_named_by_file_and_place() -> Result<()> {
 #[tokio::test]
 async fn an_update_writes_what_came_and_then_it_is_expected() -> Result<()> {
     let cases = Cases::new()?;
-    let merge = json!({ "merge": { "spec": { "b": 1, "a": 2.0 } }, "subresource": "status" });
+    let merge = json!({ "merge": { "spec": { "b": 1, "a": 2.0 } } });
     cases.order(
         "new",
         json!({ "effects": [merge], "next": { "fail": "no" } }),
@@ -229,7 +229,6 @@ async fn an_update_writes_what_came_and_then_it_is_expected() -> Result<()> {
           "namespace": "a",
           "name": "x"
         },
-        "subresource": "status",
         "type": "merge",
         "body": {
           "spec": {

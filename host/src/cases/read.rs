@@ -21,8 +21,6 @@ pub const EXPECT: &str = "expect.json";
 /// A case as it was written.
 #[derive(Debug)]
 pub struct Case {
-    /// The folder's name.
-    pub name: String,
     /// The folder.
     pub folder: PathBuf,
     /// `object.json`; none: the object is gone.
@@ -157,7 +155,6 @@ impl Case {
             None => None,
         };
         let case = Self {
-            name: name_of(folder),
             folder: folder.to_owned(),
             cache: cache(&folder.join("cache"))?,
             request: read(&folder.join("request.json"))?.unwrap_or_default(),

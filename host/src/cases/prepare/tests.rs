@@ -12,15 +12,14 @@ const KINDS: &str = r#"{ "apiVersion": "vmhost/v1", "name": "p", "controllers": 
 
 /// Files of a case: the object's metadata beside its name, and the request.
 fn prepared(kind: &str, metadata: Value, request: Value) -> Result<Prepared, String> {
-    let mut metadata = metadata;
-    let object = metadata.as_object_mut().map(|members| {
-        members.insert("name".into(), json!("x"));
+    let object = metadata.is_object().then(|| {
+        let mut metadata = metadata.clone();
+        metadata["name"] = json!("x");
         let (api_version, kind) = kind.split_once(' ').unwrap();
         let value = json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata });
         Given::new("object.json".into(), value).unwrap()
     });
     let case = Case {
-        name: "c".into(),
         folder: Path::new("c").into(),
         object,
         cache: Vec::new(),
