@@ -23,6 +23,7 @@
 
 pub mod assets;
 pub mod bad;
+pub mod conformance;
 pub mod embedded;
 pub mod example;
 pub mod expect;

@@ -1,0 +1,54 @@
+//! The description of `../../description.json`, by the SDK's builders.
+
+use serde_json::json;
+use vmhost_plugin::{Controller, Description, Kind, Map, Permission, Predicates, Verb, Watch};
+
+pub const CASE: Kind = Kind::new("conformance.vmhost.dev", "v1", "Case");
+pub const CONFIG_MAP: Kind = Kind::core("v1", "ConfigMap");
+
+pub fn description() -> Description {
+    let primary = Watch::new(CASE)
+        .label_selector("app=case")
+        .field_selector("metadata.name!=ignored")
+        .wanted_fields(&["spec", "status.phase"])
+        .index("by-node", "spec.nodeName")
+        .predicates(
+            Predicates::new()
+                .generation_changed()
+                .labels_changed()
+                .label_selector("tier in (a,b)")
+                .field_selector("spec.paused!=true")
+                .cel("object.spec.case != ''"),
+        );
+    let cases = Controller::new("cases", primary)
+        .owns(CONFIG_MAP)
+        .watches(Watch::new(Kind::core("v1", "Secret")).metadata_only(), Map::Guest)
+        .watches(Kind::core("v1", "Node"), Map::Index("by-node".into()))
+        .watches(Kind::new("apps", "v1", "Deployment"), Map::Label("case".into()))
+        .watches(Kind::new("apps", "v1", "StatefulSet"), Map::Field("spec.serviceName".into()))
+        .watches(Kind::core("v1", "Service"), Map::Name)
+        .watches(Kind::core("v1", "Endpoints"), Map::Owner)
+        .reads(Kind::core("v1", "Namespace"))
+        .reads(Watch::new(Kind::core("v1", "Pod")).live())
+        .finalizer("conformance.vmhost.dev/clean-up")
+        .previous()
+        .event_source("conformance-controller")
+        .concurrency(2)
+        .retry_ms(10, 20_000)
+        .max_retries(7)
+        .retry_bucket(10, 100);
+    Description::new("conformance")
+        .version(env!("CARGO_PKG_VERSION"))
+        .controller(cases)
+        .controller(Controller::every_ms("ticker", 60_000))
+        .controller(Controller::once("starter"))
+        .permission(Permission::new(CASE, &[Verb::Patch]))
+        .permission(Permission::new(CASE, &[Verb::Patch]).subresource("status").namespace("default"))
+        .permission(Permission::new(CONFIG_MAP, &[Verb::Create, Verb::Patch, Verb::Delete]))
+        .install(json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "cases.conformance.vmhost.dev"},
+            "spec": {"group": "conformance.vmhost.dev", "names": {"plural": "cases"}},
+        }))
+}

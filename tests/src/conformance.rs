@@ -1,0 +1,72 @@
+//! The conformance kit: which languages there are, how their guests are built, what they read, and an outcome as JSON.
+//!
+//! What each case does is said in `tests/conformance/README.md`; `tests/tests/conformance.rs` holds the cases themselves.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use vmhost_toolchain::Error;
+use vmhost_toolchain::build::Builder;
+
+mod lines;
+mod reader;
+mod show;
+
+pub use lines::{Line, Lines};
+pub use reader::{Reader, text};
+pub use show::{outcome, parse_body};
+
+/// The languages: the name of the guest's folder in `tests/conformance`, and of the VM policy's in `plugins`.
+pub const LANGUAGES: [(&str, &str); 8] = [
+    ("rust", "vm"),
+    ("js", "vm-js"),
+    ("ts", "vm-ts"),
+    ("python", "vm-python"),
+    ("go", "vm-go"),
+    ("c", "vm-c"),
+    ("cpp", "vm-cpp"),
+    ("zig", "vm-zig"),
+];
+
+/// Without a toolchain its language is skipped, unless this is set: then it is an error.
+const REQUIRE: &str = "VMHOST_REQUIRE_LANGUAGES";
+
+/// Builds a folder of source into the target folder, as `vmhost build` does. None: its toolchain is not on this machine, which is told.
+pub async fn component(folder: &Path) -> Result<Option<PathBuf>> {
+    let name = folder
+        .file_name()
+        .context("a folder has a name")?
+        .to_string_lossy();
+    let builder = match Builder::new(folder).await {
+        Ok(builder) => builder,
+        Err(missing @ (Error::MissingTool { .. } | Error::OldTool { .. }))
+            if std::env::var_os(REQUIRE).is_none() =>
+        {
+            #[allow(
+                clippy::print_stderr,
+                reason = "straight to the terminal: a skip has to be seen"
+            )]
+            {
+                eprintln!("SKIPPED {name}: {missing}");
+            }
+            return Ok(None);
+        }
+        Err(error) => return Err(error).with_context(|| folder.display().to_string()),
+    };
+    // <target>/<profile>/deps/<test>
+    let test = std::env::current_exe()?;
+    let out = test
+        .with_file_name("languages")
+        .join(format!("{name}.wasm"));
+    std::fs::create_dir_all(out.parent().unwrap_or(&out))?;
+    builder
+        .build(&out)
+        .await
+        .with_context(|| format!("building {}", folder.display()))?;
+    Ok(Some(out))
+}
+
+/// A folder of this checkout.
+pub fn folder(below: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(below)
+}

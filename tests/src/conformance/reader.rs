@@ -1,0 +1,81 @@
+//! What the conformance guests find in the cluster.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use vmhost_core::{
+    Gvk, ListQuery, LiveRead, Object, ObjectName, ObjectReader, Page, ReadError, Snapshot,
+};
+
+/// Answers by the name that is asked for, and keeps the last query.
+#[derive(Clone, Default)]
+pub struct Reader(Arc<Mutex<Option<ListQuery>>>);
+
+/// The text of an object of these reads, spaces and all: it has to arrive as it is.
+pub fn text(kind: &str, name: &str) -> String {
+    format!(
+        r#"{{"apiVersion": "v1","kind":"{kind}","metadata":{{"name":"{name}","namespace":"default"}},"data":{{"é":"☃"}}}}"#
+    )
+}
+
+impl Reader {
+    /// The query of the last list.
+    pub fn query(&self) -> Option<ListQuery> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn object(kind: &Gvk, name: &ObjectName) -> Result<Option<Snapshot>, ReadError> {
+        let there = || {
+            let text = text(&kind.kind, name.name());
+            Ok(Some(Object::with_text(name.clone(), "u-1", 1, &text)))
+        };
+        match name.name() {
+            "not-watched" => Err(ReadError::NotWatched("ConfigMap.v1".into())),
+            "too-large" => Err(ReadError::TooLarge(4_294_967_295)),
+            "invalid" => Err(ReadError::Invalid("no such ☃".into())),
+            "unavailable" => Err(ReadError::Unavailable(String::new())),
+            "a" => there(),
+            // Of a thousand the even ones.
+            other => match other
+                .strip_prefix('k')
+                .and_then(|number| number.parse::<u32>().ok())
+            {
+                Some(number) if number % 2 == 0 => there(),
+                _ => Ok(None),
+            },
+        }
+    }
+
+    fn page(&self, query: &ListQuery) -> Page {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(query.clone());
+        let objects = ["x", "y"].map(|name| {
+            let text = text(&query.kind.kind, name);
+            Object::with_text(ObjectName::new(Some("default"), name), "u-1", 1, &text)
+        });
+        Page {
+            objects: objects.into(),
+            next: query.after.as_ref().map(|after| format!("{after}, next")),
+        }
+    }
+}
+
+impl ObjectReader for Reader {
+    fn get(&self, kind: &Gvk, name: &ObjectName) -> Result<Option<Snapshot>, ReadError> {
+        Self::object(kind, name)
+    }
+
+    fn list(&self, query: &ListQuery) -> Result<Page, ReadError> {
+        Ok(self.page(query))
+    }
+
+    fn get_live(&self, kind: Gvk, name: ObjectName) -> LiveRead<Option<Snapshot>> {
+        Box::pin(async move { Self::object(&kind, &name) })
+    }
+
+    fn list_live(&self, query: ListQuery) -> LiveRead<Page> {
+        let page = self.page(&query);
+        Box::pin(async move { Ok(page) })
+    }
+}

@@ -1,0 +1,234 @@
+//! What an SDK's author and a policy's author run themselves, each in the language's own test runner, and whether the committed bindings are those of `wit/`.
+//!
+//! A language whose tools are not on this machine is skipped, with a line; with `VMHOST_REQUIRE_LANGUAGES` that is an error.
+
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, bail, ensure};
+use vmhost_tests::conformance::folder;
+
+/// Runs a program where it is; none: it is not installed.
+fn output(
+    folder: &Path,
+    program: &str,
+    arguments: &[&str],
+    environment: &[(&str, &OsStr)],
+) -> Result<Option<Output>> {
+    let mut command = Command::new(program);
+    command
+        .current_dir(folder)
+        .args(arguments)
+        .envs(environment.iter().copied());
+    match command.output() {
+        Ok(output) => Ok(Some(output)),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            ensure!(
+                std::env::var_os("VMHOST_REQUIRE_LANGUAGES").is_none(),
+                "{program} is not installed"
+            );
+            #[allow(clippy::print_stderr, reason = "a skip has to be seen")]
+            {
+                eprintln!(
+                    "SKIPPED {} in {}: {program} is not installed",
+                    arguments.join(" "),
+                    folder.display()
+                );
+            }
+            Ok(None)
+        }
+        Err(error) => Err(error).with_context(|| program.to_owned()),
+    }
+}
+
+fn passes(
+    folder: &Path,
+    program: &str,
+    arguments: &[&str],
+    environment: &[(&str, &OsStr)],
+) -> Result<()> {
+    let Some(output) = output(folder, program, arguments, environment)? else {
+        return Ok(());
+    };
+    if !output.status.success() {
+        let (out, error) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        bail!(
+            "{program} {} in {}: {}\n{out}\n{error}",
+            arguments.join(" "),
+            folder.display(),
+            output.status
+        );
+    }
+    Ok(())
+}
+
+/// A project of npm's, as `npm install` would leave it: the SDK and the types of node are linked.
+fn installed(project: &Path) -> Result<tempfile::TempDir> {
+    let copy = tempfile::tempdir()?;
+    for entry in std::fs::read_dir(project)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            std::fs::copy(entry.path(), copy.path().join(entry.file_name()))?;
+        }
+    }
+    let modules = copy.path().join("node_modules");
+    std::fs::create_dir_all(modules.join("@vmhost"))?;
+    let sdk = folder("plugins/sdk-js").canonicalize()?;
+    std::os::unix::fs::symlink(sdk, modules.join("@vmhost/plugin"))?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let types = std::env::split_paths(&path).map(|bin| bin.join("../@types"));
+    if let Some(types) = types.into_iter().find(|types| types.is_dir()) {
+        std::os::unix::fs::symlink(types.canonicalize()?, modules.join("@types"))?;
+    }
+    Ok(copy)
+}
+
+#[test]
+fn javascript_and_typescript() -> Result<()> {
+    passes(&folder("plugins/sdk-js"), "node", &["--test"], &[])?;
+    let js = installed(&folder("plugins/vm-js"))?;
+    passes(js.path(), "node", &["--test"], &[])?;
+    let ts = installed(&folder("plugins/vm-ts"))?;
+    for tool in ["tsc", "esbuild"] {
+        if output(ts.path(), tool, &["--version"], &[])?.is_none() {
+            return Ok(());
+        }
+    }
+    passes(ts.path(), "npm", &["test"], &[])
+}
+
+#[test]
+fn python() -> Result<()> {
+    let sdk = folder("plugins/sdk-python").canonicalize()?;
+    let quiet = ("PYTHONDONTWRITEBYTECODE", OsStr::new("1"));
+    for project in ["plugins/sdk-python", "plugins/vm-python"] {
+        passes(
+            &folder(project),
+            "python3",
+            &["-m", "unittest"],
+            &[quiet, ("PYTHONPATH", sdk.as_os_str())],
+        )?;
+    }
+    let cache = tempfile::tempdir()?;
+    for project in [
+        "plugins/sdk-python",
+        "plugins/vm-python",
+        "tests/conformance/python",
+    ] {
+        let environment = [
+            ("MYPYPATH", sdk.as_os_str()),
+            ("MYPY_CACHE_DIR", cache.path().as_os_str()),
+        ];
+        passes(&folder(project), "mypy", &["--strict", "."], &environment)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn go() -> Result<()> {
+    for project in ["plugins/sdk-go", "plugins/vm-go", "tests/conformance/go"] {
+        passes(&folder(project), "go", &["vet", "./..."], &[])?;
+        passes(&folder(project), "go", &["test", "./..."], &[])?;
+    }
+    Ok(())
+}
+
+#[test]
+fn c_and_cpp() -> Result<()> {
+    for project in ["plugins/sdk-c", "plugins/vm-c", "plugins/vm-cpp"] {
+        passes(&folder(project), "make", &["--silent", "test"], &[])?;
+    }
+    Ok(())
+}
+
+#[test]
+fn zig() -> Result<()> {
+    let cache = tempfile::tempdir()?;
+    let environment = [("ZIG_LOCAL_CACHE_DIR", cache.path().as_os_str())];
+    passes(
+        &folder("plugins/sdk-zig"),
+        "zig",
+        &["test", "-I../sdk-c/bindings", "-lc", "tests.zig"],
+        &environment,
+    )?;
+    let policy = [
+        "test",
+        "--dep",
+        "vmhost",
+        "-Mroot=plugin_test.zig",
+        "-Mvmhost=../sdk-zig/vmhost.zig",
+    ];
+    passes(&folder("plugins/vm-zig"), "zig", &policy, &environment)
+}
+
+#[test]
+fn committed_bindings_are_those_of_the_contract() -> Result<()> {
+    let wit = folder("wit/v1").canonicalize()?;
+    let wit = wit.to_str().context("the checkout's path is no UTF-8")?;
+    let made = tempfile::tempdir()?;
+    let out = made.path().to_str().context("no UTF-8")?;
+    if output(made.path(), "wit-bindgen", &["--version"], &[])?.is_none() {
+        return Ok(());
+    }
+    passes(
+        made.path(),
+        "wit-bindgen",
+        &[
+            "c",
+            wit,
+            "--world",
+            "plugin",
+            "--no-object-file",
+            "--out-dir",
+            out,
+        ],
+        &[],
+    )?;
+    for file in ["plugin.c", "plugin.h"] {
+        same(
+            &made.path().join(file),
+            &folder("plugins/sdk-c/bindings").join(file),
+        )?;
+    }
+    let script = folder("plugins/sdk-go/internal/bindings/generate.sh").canonicalize()?;
+    let script = script.to_str().context("no UTF-8")?;
+    passes(made.path(), "sh", &[script, out, wit], &[])?;
+    let committed = folder("plugins/sdk-go/internal/bindings");
+    let mut files = 0;
+    for package in ["imports", "exports/wit_exports"] {
+        for file in go_files(&made.path().join(package))? {
+            same(&file, &committed.join(file.strip_prefix(made.path())?))?;
+            files += 1;
+        }
+    }
+    ensure!(files >= 5, "only {files} files were made");
+    Ok(())
+}
+
+fn go_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(go_files(&path)?);
+        } else if path.extension() == Some(OsStr::new("go")) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+fn same(made: &Path, committed: &Path) -> Result<()> {
+    let read = |path: &Path| std::fs::read(path).with_context(|| path.display().to_string());
+    ensure!(
+        read(made)? == read(committed)?,
+        "{} is not what wit-bindgen makes of wit/v1: make it anew",
+        committed.display()
+    );
+    Ok(())
+}
