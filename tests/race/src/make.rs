@@ -203,7 +203,22 @@ fn target() -> Result<PathBuf> {
 
 fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // What is meant for this build must not reach the others.
+    // What is meant for this build must not reach the others. What `cargo run` tells of this package would make ring's build script, and all that stands on
+    // it, seem changed each time.
+    let about_this = |name: &str| {
+        [
+            "CARGO_PKG_",
+            "CARGO_MANIFEST_",
+            "CARGO_BIN_",
+            "CARGO_CRATE_",
+        ]
+        .iter()
+        .any(|start| name.starts_with(start))
+    };
+    let told = env::vars().map(|(name, _)| name);
+    for name in told.filter(|name| about_this(name)) {
+        cargo.env_remove(name);
+    }
     cargo
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env_remove("RUSTFLAGS");
