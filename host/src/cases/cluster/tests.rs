@@ -151,7 +151,13 @@ fn objects_are_pruned_and_completed() {
     let secret = given(
         json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" }, "data": {} }),
     );
-    assert!(!cluster.as_changed(&secret).unwrap().text.contains("data"));
+    assert!(
+        !cluster
+            .as_changed(&secret)
+            .unwrap()
+            .text
+            .contains(r#""data""#)
+    );
     let error = cluster.as_changed(&app).unwrap_err().to_string();
     assert_eq!(
         error,

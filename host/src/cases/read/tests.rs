@@ -75,7 +75,7 @@ fn a_mistake_is_named_by_file_field_and_place() {
         (
             "object.json",
             "{\n  \"kind\": ,\n}",
-            "object.json: expected value at line 2 column 11",
+            "object.json: kind: expected value at line 2 column 11",
         ),
         (
             "object.json",
