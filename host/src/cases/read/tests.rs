@@ -120,7 +120,7 @@ fn a_mistake_is_named_by_file_field_and_place() {
         (
             "request.json",
             r#"{"attempts":1}"#,
-            "request.json: unknown field `attempts`, expected one of `controller`",
+            "request.json: attempts: unknown field `attempts`, expected one of `controller`",
         ),
         (
             "request.json",
@@ -156,7 +156,7 @@ fn a_mistake_is_named_by_file_field_and_place() {
         ("objects/a.json", OBJECT, "objects is no part of a case"),
     ] {
         let error = read_case(&[("object.json", OBJECT), (file, text)]).unwrap_err();
-        assert!(error.starts_with(says), "{error}");
+        assert!(error.starts_with(says), "{error}\n{says}");
     }
 }
 
