@@ -4,9 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use vmhost_toolchain::Error;
 use vmhost_toolchain::build::Builder;
+
+use crate::run;
 
 mod lines;
 mod reader;
@@ -31,6 +33,12 @@ pub const LANGUAGES: [(&str, &str); 8] = [
 /// Without a toolchain its language is skipped, unless this is set: then it is an error.
 const REQUIRE: &str = "VMHOST_REQUIRE_LANGUAGES";
 
+/// What needs a toolchain that is not on this machine is skipped, or an error.
+pub fn missing(what: &str, reason: &str) -> Result<()> {
+    ensure!(std::env::var_os(REQUIRE).is_none(), "{what}: {reason}");
+    run::skip(what, reason)
+}
+
 /// Builds a folder of source into the target folder, as `vmhost build` does. None: its toolchain is not on this machine, which is told.
 pub async fn component(folder: &Path) -> Result<Option<PathBuf>> {
     let name = folder
@@ -39,17 +47,8 @@ pub async fn component(folder: &Path) -> Result<Option<PathBuf>> {
         .to_string_lossy();
     let builder = match Builder::new(folder).await {
         Ok(builder) => builder,
-        Err(missing @ (Error::MissingTool { .. } | Error::OldTool { .. }))
-            if std::env::var_os(REQUIRE).is_none() =>
-        {
-            #[allow(
-                clippy::print_stderr,
-                reason = "straight to the terminal: a skip has to be seen"
-            )]
-            {
-                eprintln!("SKIPPED {name}: {missing}");
-            }
-            return Ok(None);
+        Err(error @ (Error::MissingTool { .. } | Error::OldTool { .. })) => {
+            return missing(&folder.display().to_string(), &error.to_string()).map(|()| None);
         }
         Err(error) => return Err(error).with_context(|| folder.display().to_string()),
     };

@@ -59,12 +59,12 @@ pub fn test(
                 server.attach_logs();
                 result
             })),
-            Err(reason) => skip(name, &reason),
+            Err(Unavailable(reason)) => skip(name, &reason),
         },
         Sharing::Own => runtime()?.block_on(bounded(async {
             match TestServer::own(target, Options::default()).await? {
                 Ok(server) => body(&server).await,
-                Err(reason) => skip(name, &reason),
+                Err(Unavailable(reason)) => skip(name, &reason),
             }
         })),
     });
@@ -77,7 +77,7 @@ pub fn real_only(name: &str, options: Options, body: impl AsyncFnOnce(&TestServe
         runtime()?.block_on(bounded(async {
             match TestServer::own(Target::Real, options).await? {
                 Ok(server) => body(&server).await,
-                Err(reason) => skip(name, &reason),
+                Err(Unavailable(reason)) => skip(name, &reason),
             }
         }))
     });
@@ -105,7 +105,7 @@ async fn bounded(body: impl Future<Output = Result<()>>) -> Result<()> {
 }
 
 /// Straight to the terminal: libtest would swallow it, and a skip must be seen.
-fn skip(name: &str, Unavailable(reason): &Unavailable) -> Result<()> {
+pub(crate) fn skip(name: &str, reason: &str) -> Result<()> {
     let _ = writeln!(stderr(), "SKIPPED {name}: {reason}");
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail, ensure};
-use vmhost_tests::conformance::folder;
+use vmhost_tests::conformance::{folder, missing};
 
 /// Runs a program where it is; none: it is not installed.
 fn output(
@@ -25,19 +25,8 @@ fn output(
     match command.output() {
         Ok(output) => Ok(Some(output)),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            ensure!(
-                std::env::var_os("VMHOST_REQUIRE_LANGUAGES").is_none(),
-                "{program} is not installed"
-            );
-            #[allow(clippy::print_stderr, reason = "a skip has to be seen")]
-            {
-                eprintln!(
-                    "SKIPPED {} in {}: {program} is not installed",
-                    arguments.join(" "),
-                    folder.display()
-                );
-            }
-            Ok(None)
+            let what = format!("{program} {} in {}", arguments.join(" "), folder.display());
+            missing(&what, "the program is not installed").map(|()| None)
         }
         Err(error) => Err(error).with_context(|| program.to_owned()),
     }
