@@ -160,7 +160,11 @@ const char *vmhost_setting(const char *name) {
 
 /* ---- the calls of the host ---- */
 
-void exports_vmhost_plugin_controller_describe(exports_vmhost_plugin_controller_json_t *result) { *result = out(describe(&vmhost_plugin)); }
+bool exports_vmhost_plugin_controller_describe(exports_vmhost_plugin_controller_json_t *result, plugin_string_t *failure) {
+    if (vmhost_plugin.reconcile) *result = out(describe(&vmhost_plugin));
+    else *failure = out("the plugin has no reconcile");
+    return vmhost_plugin.reconcile != NULL;
+}
 
 void exports_vmhost_plugin_controller_reconcile(exports_vmhost_plugin_controller_request_t *from, exports_vmhost_plugin_controller_outcome_t *result) {
     const vmhost_plugin_types_refusal_t *last = &from->last.val;
@@ -179,8 +183,7 @@ void exports_vmhost_plugin_controller_reconcile(exports_vmhost_plugin_controller
     }
     vmhost_outcome outcome = {0};
     error = NULL;
-    if (vmhost_plugin.reconcile) vmhost_plugin.reconcile(&request, &outcome);
-    else vmhost_set_error("the plugin has no reconcile");
+    vmhost_plugin.reconcile(&request, &outcome);
     if (error) {
         outcome = (vmhost_outcome){0};
         vmhost_retry(&outcome, "%s", error);

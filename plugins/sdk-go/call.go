@@ -23,8 +23,7 @@ func Export(policy Policy) {
 
 var errNoPolicy = errors.New("the plugin exports no policy: call vmhost.Export in an init function, with Describe and Reconcile")
 
-// describe answers with no text at all where it cannot, which the host refuses. The reason is in the host's log.
-func (p Policy) describe() string {
+func (p Policy) describe() wit.Result[string, string] {
 	text, err := guard(func() ([]byte, error) {
 		if p.Describe == nil || p.Reconcile == nil {
 			return nil, errNoPolicy
@@ -32,9 +31,9 @@ func (p Policy) describe() string {
 		return json.Marshal(p.Describe())
 	})
 	if err != nil {
-		host.Log(slog.LevelError, "the description cannot be written: "+err.Error())
+		return wit.Err[string, string](valid(err.Error()))
 	}
-	return string(text)
+	return wit.Ok[string, string](string(text))
 }
 
 func (p Policy) reconcile(request wire.Request) wire.Outcome {

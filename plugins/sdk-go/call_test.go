@@ -97,27 +97,24 @@ func TestMappedChanges(t *testing.T) {
 	}
 }
 
-func TestADescriptionThatCannotBeWrittenIsEmptyAndLogged(t *testing.T) {
+func TestADescriptionThatCannotBeWrittenIsAnError(t *testing.T) {
 	reconcile := func(*Request) (Outcome, error) { return Outcome{}, nil }
 	for _, test := range []struct {
 		policy Policy
 		want   string
 	}{
-		{Policy{}, "ERROR: the description cannot be written: the plugin exports no policy"},
-		{Policy{Reconcile: reconcile, Describe: func() Description { panic("no") }}, "ERROR: panic: no\n"},
+		{Policy{}, "the plugin exports no policy"},
+		{Policy{Reconcile: reconcile, Describe: func() Description { panic("no") }}, "panic: no"},
 		{
 			Policy{Reconcile: reconcile, Describe: func() Description { return Description{Setup: Setup{[]any{func() {}}}} }},
-			"ERROR: the description cannot be written: json",
+			"json",
 		},
 	} {
-		var log lines
-		WithHost(&log, func() {
-			if text := test.policy.describe(); text != "" {
-				t.Errorf("the description is %s", text)
+		WithHost(&lines{}, func() {
+			have := test.policy.describe()
+			if !have.IsErr() || !strings.HasPrefix(have.Err(), test.want) {
+				t.Errorf("%v", have)
 			}
 		})
-		if len(log.all) == 0 || !strings.HasPrefix(log.all[0], test.want) {
-			t.Errorf("%q", log.all)
-		}
 	}
 }

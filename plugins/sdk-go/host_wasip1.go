@@ -22,7 +22,7 @@ var host Host = realHost{}
 
 func init() {
 	slog.SetDefault(slog.New(NewLogHandler()))
-	export_vmhost_plugin_controller.Describe = func() string { return exported.describe() }
+	export_vmhost_plugin_controller.Describe = func() wit.Result[string, string] { return exported.describe() }
 	export_vmhost_plugin_controller.Reconcile = func(r wire.Request) wire.Outcome { return exported.reconcile(r) }
 	export_vmhost_plugin_controller.MapChanges = func(r wire.MapRequest) wit.Result[[]wire.ObjectName, string] { return exported.mapChanges(r) }
 }

@@ -59,6 +59,8 @@ pub const Effect = extern struct {
 pub const Next = extern struct { tag: u8, val: extern union { requeue_after_ms: u32, text: String } };
 pub const Outcome = extern struct { effects: List(Effect), next: Next };
 
+pub const DescribeResult = Result(String, String);
+
 pub const Change = extern struct { old: Option(String), new: Option(String) };
 pub const MapResult = Result(List(ObjectName), String);
 

@@ -25,6 +25,7 @@ test "the records lie in memory as those of the C bindings" {
     try same(bindings.Effect, c.vmhost_plugin_types_effect_t);
     try same(bindings.Next, c.vmhost_plugin_types_next_t);
     try same(bindings.Change, c.vmhost_plugin_types_change_t);
+    try same(bindings.DescribeResult, c.exports_vmhost_plugin_controller_result_json_string_t);
     try same(bindings.MapResult, c.exports_vmhost_plugin_controller_result_list_object_name_string_t);
     try same(bindings.ObjectName, c.vmhost_plugin_types_object_name_t);
     try same(bindings.Query, c.vmhost_plugin_cluster_query_t);

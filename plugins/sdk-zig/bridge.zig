@@ -7,6 +7,7 @@ const read = @import("read.zig");
 const vmhost = @import("vmhost.zig");
 
 pub const Change = bindings.Change;
+pub const DescribeResult = bindings.DescribeResult;
 pub const MapResult = bindings.MapResult;
 pub const Outcome = bindings.Outcome;
 pub const Request = bindings.Request;
@@ -32,6 +33,11 @@ pub fn turnOf(request: *const Request) vmhost.Turn {
 
 fn refusal(from: *const bindings.Refusal) vmhost.Refusal {
     return .{ .effect = from.effect, .code = from.code, .reason = from.reason.to(), .message = from.message.to() };
+}
+
+pub fn describe(comptime policy: type) DescribeResult {
+    const text = toJson(vmhost.arena(), policy.plugin) catch |err| return .{ .is_err = true, .val = .{ .err = effects.string(vmhost.call.textOf(err)) } };
+    return .{ .is_err = false, .val = .{ .ok = .from(text) } };
 }
 
 pub fn reconcile(comptime policy: type, request: *const Request) Outcome {

@@ -36,12 +36,12 @@ comptime {
     @export(&reallocAdapter, .{ .name = "cabi_realloc_adapter" });
 }
 
-var described: bridge.String = undefined;
+var described: bridge.DescribeResult = undefined;
 var decided: bridge.Outcome = undefined;
 var mapped: bridge.MapResult = undefined;
 
-fn describe() callconv(.c) *bridge.String {
-    described = .from(bridge.toJson(vmhost.arena(), policy.plugin) catch @panic("out of memory"));
+fn describe() callconv(.c) *bridge.DescribeResult {
+    described = bridge.describe(policy);
     return &described;
 }
 

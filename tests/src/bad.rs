@@ -82,7 +82,12 @@ pub fn wider() -> Result<Vec<Bad>> {
 
 type Description = (&'static str, &'static str, &'static [&'static str]);
 
-const DESCRIPTIONS: [Description; 8] = [
+const DESCRIPTIONS: [Description; 9] = [
+    (
+        "will not describe itself",
+        "refuse: no size is configured",
+        &["describe", "no size is configured"],
+    ),
     (
         "describes itself in prose",
         "a policy for VMs",

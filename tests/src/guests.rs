@@ -47,7 +47,7 @@ pub fn vm_stamp(number: u32, mode: Mode) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A policy whose `describe` answers this text.
+/// A policy whose `describe` answers this text; `refuse: why`: the error `why`.
 pub fn describing(text: &str) -> Result<Vec<u8>> {
     ensure!(
         text.len() <= DESCRIPTION_SIZE,

@@ -47,6 +47,9 @@ pub enum LoadError {
     /// `describe` failed.
     #[error("describe failed: {0}")]
     Describe(CallError),
+    /// `describe` returned an error.
+    #[error("the plugin does not describe itself: {0}")]
+    Refused(String),
     /// `describe` returned nonsense.
     #[error(transparent)]
     Description(#[from] DescriptionError),

@@ -66,12 +66,12 @@ impl Instance {
         self.used
     }
 
-    /// Calls `describe`.
+    /// Calls `describe`. A text of the policy's own is no error of the call.
     pub(crate) async fn describe(
         &mut self,
         engine: &Engine,
         limits: &Limits,
-    ) -> Result<String, CallError> {
+    ) -> Result<Result<String, String>, CallError> {
         self.begin(limits, None);
         let _active = engine.ticker().enter();
         let called = within(

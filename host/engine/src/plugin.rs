@@ -110,7 +110,8 @@ impl Plugin {
         let text = instance
             .describe(engine, &limits)
             .await
-            .map_err(LoadError::Describe)?;
+            .map_err(LoadError::Describe)?
+            .map_err(LoadError::Refused)?;
         let description = Description::parse(&text)?;
         let settings = Arc::new(settings.get(&description.name).cloned().unwrap_or_default());
         instance.configure(settings.clone());

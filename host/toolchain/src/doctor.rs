@@ -5,10 +5,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::Language;
-use crate::build::TOOLS;
 use crate::tool::{Found, Tool};
 use crate::version::Version;
+use crate::{Language, build, types};
 
 /// One tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,6 +17,8 @@ pub struct Line {
     pub languages: Vec<Language>,
     /// Its name.
     pub tool: &'static str,
+    /// What it is needed for.
+    pub purpose: Purpose,
     /// Whether it can be used.
     pub state: State,
     /// How it is called.
@@ -28,6 +29,16 @@ pub struct Line {
     pub minimum: Version,
     /// The command that installs it.
     pub install: &'static str,
+}
+
+/// What a tool is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Purpose {
+    /// `vmhost build`, and what builds before it goes on.
+    Build,
+    /// `vmhost types` alone.
+    Types,
 }
 
 /// Whether a tool can be used.
@@ -45,13 +56,18 @@ pub enum State {
 /// Looks for all tools, as a build of `folder` would.
 pub async fn doctor(folder: &Path) -> Vec<Line> {
     let mut lines = Vec::new();
-    for (tool, languages) in TOOLS {
-        lines.push(line(tool, languages, tool.find(folder).await));
+    for (purpose, tools) in [
+        (Purpose::Build, build::TOOLS),
+        (Purpose::Types, types::TOOLS),
+    ] {
+        for (tool, languages) in tools {
+            lines.push(line(purpose, tool, languages, tool.find(folder).await));
+        }
     }
     lines
 }
 
-fn line(tool: &Tool, languages: &[Language], found: Found) -> Line {
+fn line(purpose: Purpose, tool: &Tool, languages: &[Language], found: Found) -> Line {
     let (state, program) = match found {
         Found::Good(program) => (State::Found, Some(program)),
         Found::Old(program) => (State::TooOld, Some(program)),
@@ -60,6 +76,7 @@ fn line(tool: &Tool, languages: &[Language], found: Found) -> Line {
     Line {
         languages: languages.to_vec(),
         tool: tool.name,
+        purpose,
         state,
         version: program.as_ref().and_then(|program| program.version),
         path: program.map(|program| program.text()),
@@ -103,7 +120,10 @@ fn row(line: &Line) -> [String; 4] {
         }
         _ => format!("missing: {}", line.install),
     };
-    let tool = line.tool.to_owned();
+    let tool = match line.purpose {
+        Purpose::Build => line.tool.to_owned(),
+        Purpose::Types => format!("{} (types)", line.tool),
+    };
     [
         languages.join(", "),
         tool,
@@ -136,20 +156,30 @@ mod tests {
     fn each_state_has_a_line_that_says_what_to_do() {
         let both = [Language::Js, Language::Ts];
         let lines = [
-            line(&PLANE, &both, Found::Good(found(Version(2, 1, 3)))),
-            line(&PLANE, &[Language::C], Found::Old(found(Version(1, 0, 0)))),
-            line(&PLANE, &[Language::Go], Found::Missing),
+            line(
+                Purpose::Build,
+                &PLANE,
+                &both,
+                Found::Good(found(Version(2, 1, 3))),
+            ),
+            line(
+                Purpose::Build,
+                &PLANE,
+                &[Language::C],
+                Found::Old(found(Version(1, 0, 0))),
+            ),
+            line(Purpose::Types, &PLANE, &[Language::Go], Found::Missing),
         ];
         assert_eq!(
             table(&lines),
-            "js, ts  plane  2.1.3  /bin/plane\n\
-             c       plane  1.0.0  /bin/plane is too old, 2.1.0 is needed: npm install plane@2.1.0\n\
-             go      plane  -      missing: npm install plane@2.1.0\n"
+            "js, ts  plane          2.1.3  /bin/plane\n\
+             c       plane          1.0.0  /bin/plane is too old, 2.1.0 is needed: npm install plane@2.1.0\n\
+             go      plane (types)  -      missing: npm install plane@2.1.0\n"
         );
         assert_eq!(
             serde_json::to_value(&lines[1]).unwrap(),
             serde_json::json!({
-                "languages": ["c"], "tool": "plane", "state": "tooOld", "path": "/bin/plane", "version": "1.0.0", "minimum": "2.1.0",
+                "languages": ["c"], "tool": "plane", "purpose": "build", "state": "tooOld", "path": "/bin/plane", "version": "1.0.0", "minimum": "2.1.0",
                 "install": "npm install plane@2.1.0",
             })
         );
@@ -159,12 +189,12 @@ mod tests {
     fn every_language_has_a_tool_and_every_tool_a_way_to_get_it() {
         for language in Language::ALL {
             assert!(
-                TOOLS
+                build::TOOLS
                     .iter()
                     .any(|(_, languages)| languages.contains(&language))
             );
         }
-        for (tool, _) in TOOLS {
+        for (tool, _) in build::TOOLS.iter().chain(types::TOOLS) {
             assert!(
                 !tool.ways.is_empty() && !tool.install.is_empty(),
                 "{}",

@@ -11,6 +11,8 @@ mod definition;
 mod generator;
 mod schema;
 
+pub(crate) use generator::TOOLS;
+
 use definition::Definition;
 use generator::Generator;
 use schema::Dialect;

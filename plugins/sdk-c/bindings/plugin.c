@@ -34,8 +34,19 @@ extern void __wasm_import_vmhost_plugin_cluster_list_live(uint8_t *, uint8_t *);
 
 __attribute__((__weak__, __export_name__("cabi_post_vmhost:plugin/controller@1.0.0#describe")))
 void __wasm_export_exports_vmhost_plugin_controller_describe_post_return(uint8_t * arg0) {
-  if ((*((size_t*) (arg0 + sizeof(void*)))) > 0) {
-    free(*((uint8_t **) (arg0 + 0)));
+  switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + 0))) {
+    case 0: {
+      if ((*((size_t*) (arg0 + (2*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (arg0 + sizeof(void*))));
+      }
+      break;
+    }
+    case 1: {
+      if ((*((size_t*) (arg0 + (2*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (arg0 + sizeof(void*))));
+      }
+      break;
+    }
   }
 }
 
@@ -640,6 +651,14 @@ void exports_vmhost_plugin_controller_request_free(exports_vmhost_plugin_control
   vmhost_plugin_types_request_free(ptr);
 }
 
+void exports_vmhost_plugin_controller_result_json_string_free(exports_vmhost_plugin_controller_result_json_string_t *ptr) {
+  if (!ptr->is_err) {
+    exports_vmhost_plugin_controller_json_free(&ptr->val.ok);
+  } else {
+    plugin_string_free(&ptr->val.err);
+  }
+}
+
 void exports_vmhost_plugin_controller_list_object_name_free(exports_vmhost_plugin_controller_list_object_name_t *ptr) {
   size_t list_len = ptr->len;
   if (list_len > 0) {
@@ -1139,11 +1158,26 @@ bool vmhost_plugin_cluster_list_live(vmhost_plugin_cluster_query_t *query, vmhos
 
 __attribute__((__export_name__("vmhost:plugin/controller@1.0.0#describe")))
 uint8_t * __wasm_export_exports_vmhost_plugin_controller_describe(void) {
-  exports_vmhost_plugin_controller_json_t ret;
-  exports_vmhost_plugin_controller_describe(&ret);
+  exports_vmhost_plugin_controller_result_json_string_t ret;
+  exports_vmhost_plugin_controller_json_t ok;
+  plugin_string_t err;
+  ret.is_err = !exports_vmhost_plugin_controller_describe(&ok, &err);
+  if (ret.is_err) {
+    ret.val.err = err;
+  }
+  if (!ret.is_err) {
+    ret.val.ok = ok;
+  }
   uint8_t *ptr = (uint8_t *) &RET_AREA;
-  *((size_t*)(ptr + sizeof(void*))) = (ret).len;
-  *((uint8_t **)(ptr + 0)) = (uint8_t *) (ret).ptr;
+  if ((ret).is_err) {
+    const plugin_string_t *payload0 = &(ret).val.err;*((int8_t*)(ptr + 0)) = 1;
+    *((size_t*)(ptr + (2*sizeof(void*)))) = (*payload0).len;
+    *((uint8_t **)(ptr + sizeof(void*))) = (uint8_t *) (*payload0).ptr;
+  } else {
+    const exports_vmhost_plugin_controller_json_t *payload = &(ret).val.ok;*((int8_t*)(ptr + 0)) = 0;
+    *((size_t*)(ptr + (2*sizeof(void*)))) = (*payload).len;
+    *((uint8_t **)(ptr + sizeof(void*))) = (uint8_t *) (*payload).ptr;
+  }
   return ptr;
 }
 

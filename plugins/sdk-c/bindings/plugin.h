@@ -321,8 +321,8 @@ typedef struct vmhost_plugin_cluster_read_error_t {
   } val;
 } vmhost_plugin_cluster_read_error_t;
 
-// The description does not name this kind (or not this namespace) as `primary`, or in `owns`, `watches` or `reads`; or it names it for live reads only; with the
-// kind's name.
+// The description does not name this kind (or not this namespace) as `primary`, or in `owns`, `watches` or `reads`; or it names it for live reads only.
+// With what is missing: `Pod.v1`, `Pod.v1 in namespace web`, `Pod.v1 (live reads only)`.
 #define VMHOST_PLUGIN_CLUSTER_READ_ERROR_NOT_WATCHED 0
 // The answer is larger than this limit in bytes: ask for fewer objects, or for `metadata-only`.
 #define VMHOST_PLUGIN_CLUSTER_READ_ERROR_TOO_LARGE 1
@@ -427,6 +427,14 @@ typedef vmhost_plugin_types_outcome_t exports_vmhost_plugin_controller_outcome_t
 typedef vmhost_plugin_types_request_t exports_vmhost_plugin_controller_request_t;
 
 typedef struct {
+  bool is_err;
+  union {
+    exports_vmhost_plugin_controller_json_t ok;
+    plugin_string_t err;
+  } val;
+} exports_vmhost_plugin_controller_result_json_string_t;
+
+typedef struct {
   exports_vmhost_plugin_controller_object_name_t *ptr;
   size_t len;
 } exports_vmhost_plugin_controller_list_object_name_t;
@@ -460,7 +468,7 @@ extern bool vmhost_plugin_cluster_get_live(vmhost_plugin_cluster_object_key_t *k
 extern bool vmhost_plugin_cluster_list_live(vmhost_plugin_cluster_query_t *query, vmhost_plugin_cluster_page_t *ret, vmhost_plugin_cluster_read_error_t *err);
 
 // Exported Functions from `vmhost:plugin/controller@1.0.0`
-void exports_vmhost_plugin_controller_describe(exports_vmhost_plugin_controller_json_t *ret);
+bool exports_vmhost_plugin_controller_describe(exports_vmhost_plugin_controller_json_t *ret, plugin_string_t *err);
 void exports_vmhost_plugin_controller_reconcile(exports_vmhost_plugin_controller_request_t *request, exports_vmhost_plugin_controller_outcome_t *ret);
 bool exports_vmhost_plugin_controller_map_changes(exports_vmhost_plugin_controller_map_request_t *request, exports_vmhost_plugin_controller_list_object_name_t *ret, plugin_string_t *err);
 
@@ -553,6 +561,8 @@ void exports_vmhost_plugin_controller_object_name_free(exports_vmhost_plugin_con
 void exports_vmhost_plugin_controller_outcome_free(exports_vmhost_plugin_controller_outcome_t *ptr);
 
 void exports_vmhost_plugin_controller_request_free(exports_vmhost_plugin_controller_request_t *ptr);
+
+void exports_vmhost_plugin_controller_result_json_string_free(exports_vmhost_plugin_controller_result_json_string_t *ptr);
 
 void exports_vmhost_plugin_controller_list_object_name_free(exports_vmhost_plugin_controller_list_object_name_t *ptr);
 

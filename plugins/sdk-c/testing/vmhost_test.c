@@ -304,8 +304,8 @@ static const char *next_text(const vmhost_plugin_types_next_t *next) {
 
 const char *vmhost_test_describe(void) {
     exports_vmhost_plugin_controller_json_t result;
-    exports_vmhost_plugin_controller_describe(&result);
-    return end_call(held(result));
+    plugin_string_t failure;
+    return end_call(exports_vmhost_plugin_controller_describe(&result, &failure) ? held(result) : one("error", string(failure)));
 }
 
 const char *vmhost_test_reconcile(vmhost_request request) {

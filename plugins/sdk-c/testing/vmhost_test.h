@@ -15,6 +15,7 @@
 extern "C" {
 #endif
 
+/* The description, or {"error":"text"}. */
 const char *vmhost_test_describe(void);
 const char *vmhost_test_reconcile(vmhost_request request);
 /* The keys, as [{"namespace","name"}], or {"error":"text"}. */

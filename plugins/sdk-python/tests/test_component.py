@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 from vmhost_plugin import TRACE, Controller, Description, Error, Kind, MapRequest, NotWatched, ObjectName, Outcome, Policy, Request, cluster, policy, setting
 
@@ -113,6 +114,11 @@ class TestComponent(unittest.TestCase):
 
     def test_it_describes_itself(self) -> None:
         self.assertEqual(json.loads(self.controller.describe())["name"], "odd")
+
+    def test_a_description_that_cannot_be_written_is_an_error(self) -> None:
+        with patch.object(type(self.controller._policy), "describe", side_effect=KeyError("SIZE")), self.assertRaises(Err) as refused:
+            self.controller.describe()
+        self.assertEqual(refused.exception.value, "KeyError: 'SIZE'")
 
     def test_every_exception_is_a_retry_with_its_traceback_in_the_log(self) -> None:
         texts = {"raise": "broken on purpose", "key": "KeyError: 'spec'", "exit": "SystemExit", "recurse": "maximum recursion depth exceeded"}

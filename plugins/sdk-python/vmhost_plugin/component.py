@@ -114,13 +114,12 @@ class Controller:
         _keep_sources()
 
     def describe(self) -> str:
-        """There is no room for an error here: the call ends in a trap, the host refuses the plugin, and its log has the traceback."""
         with _Call():
             try:
                 return clean(self._policy.describe().to_json())
             except BaseException as error:
-                _failed("describe", error)
-                raise
+                text = _failed("describe", error)
+        raise _err(text)
 
     def reconcile(self, request: Any) -> Any:
         with _Call():

@@ -99,8 +99,8 @@ macro_rules! export {
         const _: () = {
             struct Export;
             impl $crate::bindings::exports::vmhost::plugin::controller::Guest for Export {
-                fn describe() -> ::std::string::String {
-                    <$policy as $crate::Policy>::describe().to_json()
+                fn describe() -> ::std::result::Result<::std::string::String, ::std::string::String> {
+                    ::std::result::Result::Ok(<$policy as $crate::Policy>::describe().to_json())
                 }
                 fn reconcile(request: $crate::Request) -> $crate::Outcome {
                     <$policy as $crate::Policy>::reconcile(&request)

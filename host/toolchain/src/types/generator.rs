@@ -127,6 +127,14 @@ const GO_JSONSCHEMA: Tool = Tool {
     install: "go install github.com/atombender/go-jsonschema@v0.24.1 (and put $(go env GOPATH)/bin on PATH)",
 };
 
+/// All of them, with the languages that they write.
+pub(crate) const TOOLS: &[(&Tool, &[Language])] = &[
+    (&KOPIUM, &[Language::Rust]),
+    (&JSON2TS, &[Language::Js, Language::Ts]),
+    (&DATAMODEL_CODEGEN, &[Language::Python]),
+    (&GO_JSONSCHEMA, &[Language::Go]),
+];
+
 impl Generator {
     /// That of a language.
     pub fn of(language: Language) -> Result<Self> {

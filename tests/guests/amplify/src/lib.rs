@@ -5,7 +5,7 @@ use kit::{Effect, Guest, Next, Other, Outcome, Request};
 struct Amplify;
 
 impl Guest for Amplify {
-    fn describe() -> String {
+    fn describe() -> Result<String, String> {
         kit::vm_policy("amplify")
     }
 

@@ -5,7 +5,7 @@ use kit::{Guest, Next, Outcome, Request};
 struct BadUtf8;
 
 impl Guest for BadUtf8 {
-    fn describe() -> String {
+    fn describe() -> Result<String, String> {
         kit::vm_policy("bad-utf8")
     }
 

@@ -1,4 +1,4 @@
-//! Describes itself with whatever text a test writes into its bytes.
+//! Describes itself with whatever text a test writes into its bytes; one that begins with `refuse: ` is its error.
 
 use kit::{Guest, Outcome, Request};
 
@@ -17,14 +17,18 @@ static DESCRIPTION: [u8; 4096] = {
 struct Describe;
 
 impl Guest for Describe {
-    fn describe() -> String {
+    fn describe() -> Result<String, String> {
         // Not a constant to the compiler, since tests patch it.
         let text = std::hint::black_box(&DESCRIPTION);
         let end = text
             .iter()
             .rposition(|byte| *byte != b' ')
             .map_or(0, |last| last + 1);
-        String::from_utf8_lossy(&text[..end]).into_owned()
+        let text = String::from_utf8_lossy(&text[..end]).into_owned();
+        match text.strip_prefix("refuse: ") {
+            Some(reason) => Err(reason.into()),
+            None => Ok(text),
+        }
     }
 
     fn reconcile(_: Request) -> Outcome {

@@ -5,7 +5,7 @@ use kit::{Guest, Outcome, Request};
 struct EatMemoryInDescribe;
 
 impl Guest for EatMemoryInDescribe {
-    fn describe() -> String {
+    fn describe() -> Result<String, String> {
         let mut taken: Vec<Vec<u8>> = Vec::new();
         loop {
             taken.push(vec![1; 1 << 20]);

@@ -5,7 +5,7 @@ use kit::{Guest, Outcome, Request};
 struct EatMemory;
 
 impl Guest for EatMemory {
-    fn describe() -> String {
+    fn describe() -> Result<String, String> {
         kit::vm_policy("eat-memory")
     }
 

@@ -24,8 +24,8 @@ use vmhost::plugin::types::Next;
 struct FutureImport;
 
 impl Guest for FutureImport {
-    fn describe() -> String {
-        String::new()
+    fn describe() -> Result<String, String> {
+        Ok(String::new())
     }
 
     fn reconcile(request: Request) -> Outcome {

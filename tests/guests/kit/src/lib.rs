@@ -14,8 +14,8 @@ pub use exports::vmhost::plugin::controller::Guest;
 pub use vmhost::plugin::types::*;
 
 /// A policy named `plugin` with one controller, `vms`, over VirtualMachines that it may patch.
-pub fn vm_policy(plugin: &str) -> String {
-    format!(
+pub fn vm_policy(plugin: &str) -> Result<String, String> {
+    Ok(format!(
         r#"{{
   "apiVersion": "vmhost/v1",
   "name": "{plugin}",
@@ -27,7 +27,7 @@ pub fn vm_policy(plugin: &str) -> String {
     {{ "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine", "verbs": ["patch"] }}
   ]
 }}"#
-    )
+    ))
 }
 
 /// The `map-changes` of a guest that has no watch which it maps itself.

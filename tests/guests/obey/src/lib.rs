@@ -22,8 +22,8 @@ const DESCRIPTION: &str = r#"{
 }"#;
 
 impl Guest for Obey {
-    fn describe() -> String {
-        DESCRIPTION.into()
+    fn describe() -> Result<String, String> {
+        Ok(DESCRIPTION.into())
     }
 
     fn reconcile(request: Request) -> Outcome {

@@ -15,7 +15,7 @@ fn deeper(depth: u64) -> u64 {
 struct Recurse;
 
 impl Guest for Recurse {
-    fn describe() -> String {
+    fn describe() -> Result<String, String> {
         kit::vm_policy("recurse")
     }
 

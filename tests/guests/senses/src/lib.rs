@@ -9,7 +9,7 @@ use kit::{Guest, Outcome, Request};
 struct Senses;
 
 impl Guest for Senses {
-    fn describe() -> String {
+    fn describe() -> Result<String, String> {
         kit::vm_policy("senses")
     }
 

@@ -5,7 +5,7 @@ use kit::{Guest, Outcome, Request};
 struct SpinInDescribe;
 
 impl Guest for SpinInDescribe {
-    fn describe() -> String {
+    fn describe() -> Result<String, String> {
         loop {
             std::hint::black_box(());
         }

@@ -8,7 +8,7 @@ struct Spin;
 static NAME: [u8; 32] = *b"VMHOST-NAME-spin                ";
 
 impl Guest for Spin {
-    fn describe() -> String {
+    fn describe() -> Result<String, String> {
         // Not a constant to the compiler, since tests patch it.
         let name = &std::hint::black_box(&NAME)[12..];
         kit::vm_policy(String::from_utf8_lossy(name).trim_end())

@@ -8,7 +8,7 @@ static CALLS: AtomicU32 = AtomicU32::new(0);
 struct StateLeak;
 
 impl Guest for StateLeak {
-    fn describe() -> String {
+    fn describe() -> Result<String, String> {
         kit::vm_policy("state-leak")
     }
 

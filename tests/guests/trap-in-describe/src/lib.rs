@@ -5,7 +5,7 @@ use kit::{Guest, Outcome, Request};
 struct TrapInDescribe;
 
 impl Guest for TrapInDescribe {
-    fn describe() -> String {
+    fn describe() -> Result<String, String> {
         panic!("this policy cannot describe itself")
     }
 

@@ -5,7 +5,7 @@ use kit::{Guest, Outcome, Request};
 struct Trap;
 
 impl Guest for Trap {
-    fn describe() -> String {
+    fn describe() -> Result<String, String> {
         kit::vm_policy("trap")
     }
 

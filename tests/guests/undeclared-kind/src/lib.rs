@@ -5,7 +5,7 @@ use kit::{Create, Effect, Guest, Next, Outcome, Request};
 struct UndeclaredKind;
 
 impl Guest for UndeclaredKind {
-    fn describe() -> String {
+    fn describe() -> Result<String, String> {
         kit::vm_policy("undeclared-kind")
     }
 

@@ -69,7 +69,7 @@ impl Stamp {
 struct VmStamp;
 
 impl Guest for VmStamp {
-    fn describe() -> String {
+    fn describe() -> Result<String, String> {
         kit::vm_policy("vm-stamp")
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 struct Watcher;
 
 impl Guest for Watcher {
-    fn describe() -> String {
+    fn describe() -> Result<String, String> {
         let vm = |case: &str, more: Value| {
             let mut watched = json!({ "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine", "labelSelector": format!("case={case}") });
             merge(&mut watched, more);
@@ -26,7 +26,7 @@ impl Guest for Watcher {
             controller
         };
         let watches = |map: Value| json!({ "watches": [config_map(json!({ "map": map }))] });
-        json!({
+        Ok(json!({
             "apiVersion": "vmhost/v1",
             "name": "watcher",
             "controllers": [
@@ -59,7 +59,7 @@ impl Guest for Watcher {
                 { "version": "v1", "kind": "ConfigMap", "verbs": ["create", "patch", "delete"] },
             ],
         })
-        .to_string()
+        .to_string())
     }
 
     fn reconcile(request: Request) -> Outcome {

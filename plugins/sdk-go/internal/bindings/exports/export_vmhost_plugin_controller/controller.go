@@ -8,7 +8,7 @@ import (
 
 // The three functions of the interface `controller`.
 var (
-	Describe   func() string
+	Describe   func() witTypes.Result[string, string]
 	Reconcile  func(vmhost_plugin_types.Request) vmhost_plugin_types.Outcome
 	MapChanges func(vmhost_plugin_types.MapRequest) witTypes.Result[[]vmhost_plugin_types.ObjectName, string]
 )

@@ -22,8 +22,8 @@ type Json = string
 type ObjectKey = vmhost_plugin_types.ObjectKey
 
 const (
-	// The description does not name this kind (or not this namespace) as `primary`, or in `owns`, `watches` or `reads`; or it names it for live reads only; with the
-	// kind's name.
+	// The description does not name this kind (or not this namespace) as `primary`, or in `owns`, `watches` or `reads`; or it names it for live reads only.
+	// With what is missing: `Pod.v1`, `Pod.v1 in namespace web`, `Pod.v1 (live reads only)`.
 	ReadError_NotWatched uint8 = 0
 	// The answer is larger than this limit in bytes: ask for fewer objects, or for `metadata-only`.
 	ReadError_TooLarge uint8 = 1
