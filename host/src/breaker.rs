@@ -1,6 +1,7 @@
 //! A circuit breaker per plugin: a policy whose calls all end in traps, deadlines or memory kills is left in peace for a while, so that it does not cost a
 //! core for nothing. Keys that come up meanwhile wait out the pause.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +16,11 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 /// Counts what calls end in.
 #[derive(Debug, Default)]
-pub struct Breaker(Mutex<State>);
+pub struct Breaker {
+    state: Mutex<State>,
+    /// Whether a call has failed since the last that did not, for all those that would only learn that nothing is wrong.
+    troubled: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -29,6 +34,9 @@ struct State {
 impl Breaker {
     /// How long calls have to wait; `None`: go on. After a pause one call is let through at a time until one succeeds.
     pub fn pause(&self) -> Option<Duration> {
+        if !self.troubled.load(Ordering::Relaxed) {
+            return None;
+        }
         let mut state = self.lock();
         let until = state.until?;
         let now = Instant::now();
@@ -43,15 +51,15 @@ impl Breaker {
 
     /// A call returned an outcome.
     pub fn success(&self) {
-        let mut state = self.lock();
-        if state.failures > 0 {
-            *state = State::default();
+        if self.troubled.load(Ordering::Relaxed) {
+            self.reset();
         }
     }
 
     /// A call did not return. The pause, if this one opened the breaker.
     pub fn failure(&self) -> Option<Duration> {
         let mut state = self.lock();
+        self.troubled.store(true, Ordering::Relaxed);
         state.failures = state.failures.saturating_add(1);
         if state.failures < FAILURES {
             return None;
@@ -79,11 +87,13 @@ impl Breaker {
 
     /// A new generation starts with a clean slate.
     pub fn reset(&self) {
-        *self.lock() = State::default();
+        let mut state = self.lock();
+        *state = State::default();
+        self.troubled.store(false, Ordering::Relaxed);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -56,6 +56,8 @@ pub struct Controller {
     clock: Option<Clock>,
     /// Keys whose last turn was no success: most are not here.
     failing: Mutex<FxHashMap<ObjectName, Failing>>,
+    /// Whether any is there, for all those turns that would only learn that none is.
+    fails: AtomicBool,
     settings: Settings,
     started: AtomicBool,
 }
@@ -138,6 +140,7 @@ impl Controller {
                 _ => None,
             },
             failing: Mutex::default(),
+            fails: AtomicBool::new(false),
             started: AtomicBool::new(false),
             settings,
         })
@@ -160,12 +163,10 @@ impl Controller {
 
     /// What is remembered of a key.
     pub fn failing(&self, key: &ObjectName) -> Option<Failing> {
-        let failing = self.lock();
-        if failing.is_empty() {
-            None
-        } else {
-            failing.get(key).cloned()
+        if !self.fails.load(Ordering::Relaxed) {
+            return None;
         }
+        self.lock().get(key).cloned()
     }
 
     /// How many keys are remembered, and some of them, in no order.
@@ -181,11 +182,11 @@ impl Controller {
 
     /// The key's turn was a success, or it is gone.
     pub fn forget(&self, key: &ObjectName) {
-        let mut failing = self.lock();
-        if !failing.is_empty() {
+        if self.fails.load(Ordering::Relaxed) {
+            let mut failing = self.lock();
             failing.remove(key);
+            self.fails.store(!failing.is_empty(), Ordering::Relaxed);
         }
-        drop(failing);
         self.queue.forget(key);
     }
 
@@ -203,6 +204,7 @@ impl Controller {
     /// Failures since the last success, this one included.
     pub fn remember(&self, key: &ObjectName, last: Option<Refusal>, conflict: bool) -> u32 {
         let mut failing = self.lock();
+        self.fails.store(true, Ordering::Relaxed);
         let entry = failing.entry(key.clone()).or_default();
         if conflict {
             entry.conflicts = entry.conflicts.saturating_add(1);
@@ -234,7 +236,10 @@ impl Controller {
     pub fn renew(&self, keys: Vec<ObjectName>) -> usize {
         let count = keys.len();
         // Dropped outside of the lock: all workers ask here.
-        let forgiven = std::mem::take(&mut *self.lock());
+        let mut failing = self.lock();
+        let forgiven = std::mem::take(&mut *failing);
+        self.fails.store(false, Ordering::Relaxed);
+        drop(failing);
         drop(forgiven);
         self.hot.clear();
         self.queue.clear_back_offs();

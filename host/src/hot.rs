@@ -3,6 +3,7 @@
 //!
 //! Only turns that wrote something, or asked to come back at once, are counted: a key that others change often is none of this.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,7 +20,11 @@ pub const HOLD: Duration = Duration::from_secs(30);
 
 /// Counts a controller's keys.
 #[derive(Debug, Default)]
-pub struct HotKeys(Mutex<State>);
+pub struct HotKeys {
+    state: Mutex<State>,
+    /// `state.held` as of its last change, for all those turns that would only learn that no key is held.
+    held: AtomicUsize,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -32,14 +37,15 @@ struct State {
 impl HotKeys {
     /// How long the key is still held; none: it may run.
     pub fn pause(&self, key: &ObjectName) -> Option<Duration> {
-        let mut state = self.lock();
-        if state.held.is_empty() {
+        if self.held.load(Ordering::Relaxed) == 0 {
             return None;
         }
+        let mut state = self.lock();
         let until = *state.held.get(key)?;
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             state.held.remove(key);
+            self.held.store(state.held.len(), Ordering::Relaxed);
             return None;
         }
         Some(left)
@@ -60,6 +66,7 @@ impl HotKeys {
         }
         state.turns.remove(key);
         state.held.insert(key.clone(), now + HOLD);
+        self.held.store(state.held.len(), Ordering::Relaxed);
         true
     }
 
@@ -71,12 +78,15 @@ impl HotKeys {
     /// A swap: the new code gets its chance.
     pub fn clear(&self) {
         // Dropped outside of the lock: all workers ask here.
-        let old = std::mem::take(&mut *self.lock());
+        let mut state = self.lock();
+        let old = std::mem::take(&mut *state);
+        self.held.store(0, Ordering::Relaxed);
+        drop(state);
         drop(old);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -46,6 +46,7 @@ pub mod cli;
 pub mod config;
 pub mod controller;
 pub mod decide;
+pub mod desk;
 pub mod dev;
 pub mod finalizer;
 pub mod finalizers;

@@ -393,17 +393,8 @@ impl Manager {
                 .with_label_values(&[slot.name.as_str()])
                 .set(stats.unloads as i64);
             for wired in generation.controllers.values() {
-                let stats = wired.controller.queue.stats();
-                wired
-                    .controller
-                    .metrics
-                    .unfinished
-                    .set(stats.unfinished.as_secs_f64());
-                wired
-                    .controller
-                    .metrics
-                    .longest_running
-                    .set(stats.longest_running.as_secs_f64());
+                let controller = &wired.controller;
+                controller.metrics.queue(&controller.queue.stats());
                 for subscription in wired.sources.subscriptions() {
                     let kind = subscription.spec().kind.to_string();
                     metrics

@@ -32,8 +32,10 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<L
             continue;
         }
         // As for a turn: no call starts on an older generation after a newer one was announced.
-        let starting = slot.begin();
-        let generation = starting.generation.clone();
+        let generation = slot.current();
+        let Some(starting) = slot.begin(&generation) else {
+            continue;
+        };
         let Some(sources) = generation.sources(&controller).cloned() else {
             return;
         };

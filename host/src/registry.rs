@@ -1,13 +1,13 @@
 //! Generations of a plugin. The present one is replaced in one step, and whoever took it keeps it to the end of its turn.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use vmhost_core::{Description, Grants};
+use vmhost_core::{Description, Grants, Striped};
 use vmhost_engine::Plugin;
 
 use crate::breaker::Breaker;
@@ -29,31 +29,45 @@ pub struct Generation {
     pub starts: Starts,
 }
 
-/// Calls of a generation that are about to start: how many, and a bell for when there are none.
+/// Calls of a generation that are about to start: how many, and a bell for who waits until there are none.
 #[derive(Default)]
 pub struct Starts {
-    count: AtomicUsize,
+    counts: Striped<AtomicUsize>,
+    awaited: AtomicBool,
     none: Notify,
 }
 
-/// A call is about to start on this generation.
-pub struct Starting {
-    /// The generation, from get to settle.
-    pub generation: Arc<Generation>,
+/// A call is about to start on a generation.
+pub struct Starting<'a> {
+    starts: &'a Starts,
+    /// Where it was counted, whichever thread ends it.
+    count: &'a AtomicUsize,
 }
 
-impl Starting {
-    fn new(generation: Arc<Generation>) -> Self {
-        generation.starts.count.fetch_add(1, Ordering::SeqCst);
-        Self { generation }
+impl Starts {
+    fn begin(&self) -> Starting<'_> {
+        let count = self.counts.mine();
+        count.fetch_add(1, Ordering::SeqCst);
+        Starting {
+            starts: self,
+            count,
+        }
+    }
+
+    fn is_none(&self) -> bool {
+        self.counts
+            .iter()
+            .all(|count| count.load(Ordering::SeqCst) == 0)
     }
 }
 
-impl Drop for Starting {
+impl Drop for Starting<'_> {
     fn drop(&mut self) {
-        let starts = &self.generation.starts;
-        if starts.count.fetch_sub(1, Ordering::SeqCst) == 1 {
-            starts.none.notify_waiters();
+        // SeqCst on both sides: either this sees that somebody waits, or that one sees this count.
+        if self.count.fetch_sub(1, Ordering::SeqCst) == 1
+            && self.starts.awaited.load(Ordering::SeqCst)
+        {
+            self.starts.none.notify_waiters();
         }
     }
 }
@@ -140,15 +154,11 @@ impl Slot {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The generation of a turn whose call is about to start. Until the guard drops, a swap that replaces this generation is not announced.
-    pub fn begin(&self) -> Starting {
-        loop {
-            let starting = Starting::new(self.current());
-            // Counted first, then compared: either the swap sees the count, or this sees the swap.
-            if Arc::ptr_eq(&starting.generation, &self.current()) {
-                return starting;
-            }
-        }
+    /// A call is about to start on this generation. Until the guard drops, a swap that replaces the generation is not announced. None: it was replaced.
+    pub fn begin<'a>(&self, generation: &'a Arc<Generation>) -> Option<Starting<'a>> {
+        let starting = generation.starts.begin();
+        // Counted first, then compared: either the swap sees the count, or this sees the swap.
+        Arc::ptr_eq(generation, &self.current.load()).then_some(starting)
     }
 
     /// The present generation.
@@ -170,9 +180,10 @@ impl Slot {
 impl Generation {
     /// Resolves when no call is about to start on it: of a generation that was replaced, none ever will again.
     pub async fn started(&self) {
+        self.starts.awaited.store(true, Ordering::SeqCst);
         loop {
             let none = self.starts.none.notified();
-            if self.starts.count.load(Ordering::SeqCst) == 0 {
+            if self.starts.is_none() {
                 return;
             }
             none.await;

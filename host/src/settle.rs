@@ -40,8 +40,12 @@ pub struct Settler {
 }
 
 /// Settles one turn: writes, then one queue decision. Returns before the lease drops.
-pub async fn settle(settler: &Arc<Settler>, turn: Arc<Turn>, called: Result<Outcome, CallError>) {
-    let (controller, key) = (&turn.controller, &turn.key);
+pub async fn settle(
+    settler: &Arc<Settler>,
+    turn: Arc<Turn>,
+    called: Result<Outcome, CallError>,
+) -> TurnResult {
+    let (controller, key) = (&turn.desk.controller, &turn.key);
     let mut busy = false;
     let decided = match called {
         Err(error) => decide::call_failed(controller, key, &error),
@@ -65,13 +69,12 @@ pub async fn settle(settler: &Arc<Settler>, turn: Arc<Turn>, called: Result<Outc
             }
         }
     };
-    finish(settler, &turn, decided, busy);
+    finish(settler, &turn, decided, busy)
 }
 
 /// What every turn ends with, after its decision.
-fn finish(settler: &Settler, turn: &Turn, decided: Decided, busy: bool) {
-    let (controller, key) = (&turn.controller, &turn.key);
-    controller.metrics.turn(decided.result);
+fn finish(settler: &Settler, turn: &Turn, decided: Decided, busy: bool) -> TurnResult {
+    let (controller, key) = (&turn.desk.controller, &turn.key);
     decide::by_clock(controller, key);
     let done = matches!(
         decided.result,
@@ -84,7 +87,7 @@ fn finish(settler: &Settler, turn: &Turn, decided: Decided, busy: bool) {
             controller.applied.forget(key);
             controller.own_writes.forget(key);
         }
-        if turn.sources.description().previous {
+        if turn.desk.sources.description().previous {
             controller.previous.record(key, turn.object.as_ref());
         }
         if turn.replaced {
@@ -97,11 +100,12 @@ fn finish(settler: &Settler, turn: &Turn, decided: Decided, busy: bool) {
     if busy && !controller.is_timer() && controller.hot.is_hot(key) {
         warn(settler, turn, "HotLoop", decide::hold(controller));
     }
+    decided.result
 }
 
 /// A turn without the policy: the object gets what it needs before the policy may see it.
-pub async fn prepare(settler: &Arc<Settler>, turn: Arc<Turn>, effect: Effect) {
-    let (controller, key) = (&turn.controller, &turn.key);
+pub async fn prepare(settler: &Arc<Settler>, turn: Arc<Turn>, effect: Effect) -> TurnResult {
+    let (controller, key) = (&turn.desk.controller, &turn.key);
     let decided = {
         let _held = Held::new(controller, key);
         let carried = carry_out(settler, &turn, Vec::new(), Some(effect)).await;
@@ -112,13 +116,12 @@ pub async fn prepare(settler: &Arc<Settler>, turn: Arc<Turn>, effect: Effect) {
             Some(stop) => decide::refused(controller, key, stop),
         }
     };
-    finish(settler, &turn, decided, true);
+    finish(settler, &turn, decided, true)
 }
 
 /// A turn in which nothing is to be done: the object is being deleted, and waits for others.
-pub fn leave(turn: &Turn) {
-    let decided = decide::follow(&turn.controller, &turn.key, Next::AwaitChange);
-    turn.controller.metrics.turn(decided.result);
+pub fn leave(turn: &Turn) -> TurnResult {
+    decide::follow(&turn.desk.controller, &turn.key, Next::AwaitChange).result
 }
 
 /// The write that takes the finalizer off, if the policy says that it has cleaned up.
@@ -126,11 +129,13 @@ fn finalized(turn: &Turn, next: &Next) -> Result<Option<Effect>, &'static str> {
     if *next != Next::Finalized {
         return Ok(None);
     }
-    let finalizer = turn.sources.description().finalizer.as_deref();
+    let finalizer = turn.desk.sources.description().finalizer.as_deref();
     match (finalizer, &turn.object) {
-        (Some(finalizer), Some(object)) if turn.deleting => {
-            Ok(finalizer::removal(finalizer, &turn.controller.kind, object))
-        }
+        (Some(finalizer), Some(object)) if turn.deleting => Ok(finalizer::removal(
+            finalizer,
+            &turn.desk.controller.kind,
+            object,
+        )),
         _ => Err(NOT_DELETING),
     }
 }
@@ -168,7 +173,7 @@ impl Drop for Held<'_> {
 
 /// Hands an Event to the recorder. It never fails a turn.
 fn record(settler: &Settler, turn: &Turn, event: &Event) {
-    let controller = &turn.controller;
+    let controller = &turn.desk.controller;
     let cut = |text: &str| text.chars().take(128).collect::<String>();
     // A guest may return megabytes; a recorder's queue is long.
     let related = event
@@ -176,7 +181,7 @@ fn record(settler: &Settler, turn: &Turn, event: &Event) {
         .as_ref()
         .filter(|key| key.kind.kind.len() < 256 && key.name.as_str().len() < 512);
     settler.recorder.record(RecordedEvent {
-        plugin: turn.generation.plugin.description().name.clone(),
+        plugin: turn.desk.generation.plugin.description().name.clone(),
         regarding: ObjectRef {
             kind: controller.kind.clone(),
             name: turn.key.clone(),
@@ -198,6 +203,7 @@ fn record(settler: &Settler, turn: &Turn, event: &Event) {
         }),
         note: vmhost_core::cut(&event.note, 1024).to_owned(),
         reporting_controller: turn
+            .desk
             .sources
             .description()
             .event_source

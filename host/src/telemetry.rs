@@ -3,7 +3,6 @@
 //! Both labels `name` and `controller` carry `<plugin>/<controller>`, or the name alone when both are the same.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use prometheus::{
     Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
@@ -13,9 +12,11 @@ use vmhost_cluster::{EventObserver, RequestObserver};
 use vmhost_queue::Lane;
 
 mod wakes;
+mod worker;
 
 use wakes::WakeCounters;
 pub use wakes::WakeMetrics;
+pub use worker::WorkerMetrics;
 
 /// controller-runtime's buckets of `controller_runtime_reconcile_time_seconds`.
 const RECONCILE_BUCKETS: &[f64] = &[
@@ -94,10 +95,8 @@ pub struct ControllerMetrics {
     queue_duration: Histogram,
     work_duration: Histogram,
     retries: IntCounter,
-    /// Since when and how long keys are worked on.
-    pub unfinished: Gauge,
-    /// The longest of them.
-    pub longest_running: Gauge,
+    unfinished: Gauge,
+    longest_running: Gauge,
     success: IntCounter,
     error: IntCounter,
     requeue: IntCounter,
@@ -106,14 +105,11 @@ pub struct ControllerMetrics {
     terminal: IntCounter,
     panics: IntCounter,
     timeouts: IntCounter,
-    /// A whole turn, from get to done.
-    pub reconcile_time: Histogram,
+    reconcile_time: Histogram,
     /// Workers.
     pub max_concurrent: IntGauge,
-    /// Workers that have a key.
-    pub active_workers: IntGauge,
-    /// A call of the policy.
-    pub call_time: Histogram,
+    active_workers: IntGauge,
+    call_time: Histogram,
     call_errors: IntCounterVec,
     breaker: IntCounter,
     plugin: String,
@@ -457,8 +453,18 @@ pub fn controller_label(plugin: &str, name: &str) -> String {
 }
 
 impl ControllerMetrics {
-    /// A turn ended.
-    pub fn turn(&self, result: TurnResult) {
+    /// What the queue shows now.
+    pub fn queue(&self, stats: &vmhost_queue::Stats) {
+        let [low, high] = &self.depth;
+        low.set(stats.low as i64);
+        high.set(stats.high as i64);
+        self.active_workers.set(stats.processing as i64);
+        self.unfinished.set(stats.unfinished.as_secs_f64());
+        self.longest_running
+            .set(stats.longest_running.as_secs_f64());
+    }
+
+    fn turn(&self, result: TurnResult) {
         match result {
             TurnResult::Success => self.success.inc(),
             TurnResult::Requeue => self.requeue.inc(),
@@ -503,22 +509,6 @@ impl ControllerMetrics {
 impl vmhost_queue::Metrics for ControllerMetrics {
     fn add(&self, _lane: Lane) {
         self.adds.inc();
-    }
-
-    fn depth_changed(&self, lane: Lane, depth: usize) {
-        let gauge = match lane {
-            Lane::Low => &self.depth[0],
-            Lane::High => &self.depth[1],
-        };
-        gauge.set(depth as i64);
-    }
-
-    fn queue_duration(&self, waited: Duration) {
-        self.queue_duration.observe(waited.as_secs_f64());
-    }
-
-    fn work_duration(&self, worked: Duration) {
-        self.work_duration.observe(worked.as_secs_f64());
     }
 
     fn retry(&self) {

@@ -1,27 +1,25 @@
 //! HOT PATH: get, call, settle, done. One worker is one task on the guests' runtime; it waits for a key and never for another worker.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use vmhost_core::{ObjectName, Outcome, Request, Snapshot};
 use vmhost_engine::CallError;
+use vmhost_queue::Lease;
 
 use crate::controller::Controller;
+use crate::desk::Desk;
 use crate::finalizer::{self, Phase};
 use crate::leader::Leadership;
 use crate::log::Reconcile;
-use crate::registry::{Generation, Slot, Starting};
+use crate::registry::{Slot, Starting};
 use crate::settle::{Settler, leave, prepare, settle, warn};
-use crate::sources::Sources;
+use crate::telemetry::{TurnResult, WorkerMetrics};
 
 /// One turn of one key: what it saw, and who saw it.
 pub struct Turn {
-    /// The generation, from get to settle.
-    pub generation: Arc<Generation>,
-    /// The controller.
-    pub controller: Arc<Controller>,
-    /// The generation's stores.
-    pub sources: Arc<Sources>,
+    /// What it works with, from get to settle.
+    pub desk: Arc<Desk>,
     /// The key.
     pub key: ObjectName,
     /// What log lines say of it.
@@ -49,14 +47,36 @@ pub async fn run(
     settler: Arc<Settler>,
     leadership: Arc<Leadership>,
 ) {
-    while let Some(lease) = next(&slot, &controller, &leadership).await {
+    let mut metrics = WorkerMetrics::new(&controller.metrics);
+    let mut kept: Option<Arc<Desk>> = None;
+    loop {
+        let lease = match ready(&controller, &leadership) {
+            Some(lease) => lease,
+            None => {
+                // It may wait for long: what others look at is handed over, and an old generation is not held.
+                metrics.flush();
+                kept = None;
+                match next(&slot, &controller, &leadership).await {
+                    Some(lease) => lease,
+                    None => return,
+                }
+            }
+        };
         // Neither a full queue nor a quick policy ever makes this task wait: let others have the thread now and then.
         tokio::task::coop::consume_budget().await;
-        // Loaded after `get`: no call starts on an older generation after a newer one was announced.
-        let starting = slot.begin();
-        let generation = starting.generation.clone();
-        let Some(sources) = generation.sources(&controller).cloned() else {
-            return;
+        // Begun after `get`: no call starts on an older generation after a newer one was announced.
+        let (desk, starting) = loop {
+            let desk = match &kept {
+                Some(desk) => desk,
+                None => match Desk::new(slot.current(), &controller) {
+                    Some(desk) => kept.insert(desk),
+                    None => return,
+                },
+            };
+            if let Some(starting) = slot.begin(&desk.generation) {
+                break (desk, starting);
+            }
+            kept = None;
         };
         if let Some(rest) = controller.hot.pause(lease.key()) {
             controller.queue.add_after(lease.key().clone(), rest);
@@ -69,13 +89,25 @@ pub async fn run(
             controller.queue.add_low(lease.key().clone());
             continue;
         }
-        let turn = Turn::new(generation, &controller, sources, lease.key().clone());
+        let began = Instant::now();
+        let turn = Turn::new(desk.clone(), lease.key().clone());
         let reconcile = turn.reconcile.clone();
         let mut unsettled = Unsettled(Some((&controller, lease.key())));
-        reconcile.scope(turn.run(&slot, &settler, starting)).await;
+        let result = reconcile
+            .scope(turn.run(&slot, &settler, starting, &mut metrics))
+            .await;
         unsettled.0 = None;
+        metrics.turn(lease.wait(), began, result);
         // done: the lease drops.
     }
+}
+
+/// A key, if one is ready now and this host leads.
+fn ready(controller: &Controller, leadership: &Leadership) -> Option<Lease<ObjectName>> {
+    if !leadership.is_leading() {
+        return None;
+    }
+    controller.queue.try_get()
 }
 
 /// The next key while this host leads; none: the worker ends.
@@ -83,7 +115,7 @@ async fn next(
     slot: &Slot,
     controller: &Arc<Controller>,
     leadership: &Leadership,
-) -> Option<vmhost_queue::Lease<ObjectName>> {
+) -> Option<Lease<ObjectName>> {
     loop {
         while !leadership.is_leading()
             && tokio::time::timeout(STANDBY_STEP, leadership.leads())
@@ -115,26 +147,20 @@ impl Drop for Unsettled<'_> {
 
 impl Turn {
     /// The key's turn, with what the stores show now, never with what an event brought.
-    fn new(
-        generation: Arc<Generation>,
-        controller: &Arc<Controller>,
-        sources: Arc<Sources>,
-        key: ObjectName,
-    ) -> Self {
-        let object = sources.snapshot(&key);
-        let previous = sources
+    fn new(desk: Arc<Desk>, key: ObjectName) -> Self {
+        let object = desk.sources.snapshot(&key);
+        let previous = desk
+            .sources
             .description()
             .previous
-            .then(|| controller.previous.get(&key))
+            .then(|| desk.controller.previous.get(&key))
             .flatten();
         let replaced =
             matches!((&previous, &object), (Some(old), Some(new)) if old.uid() != new.uid());
-        let number = generation.number;
+        let number = desk.generation.number;
         Self {
-            reconcile: Reconcile::new(controller.label.clone(), number, key.clone()),
-            generation,
-            controller: controller.clone(),
-            sources,
+            reconcile: Reconcile::new(desk.label.clone(), number, key.clone()),
+            desk,
             key,
             object: object.filter(|_| !replaced),
             previous,
@@ -143,20 +169,26 @@ impl Turn {
         }
     }
 
-    async fn run(mut self, slot: &Slot, settler: &Arc<Settler>, starting: Starting) {
-        let controller = self.controller.clone();
-        let _active = Active::new(&controller);
-        let finalizer = self.sources.description().finalizer.as_deref();
-        match finalizer::phase(finalizer, &controller.kind, self.object.as_ref()) {
+    async fn run(
+        mut self,
+        slot: &Slot,
+        settler: &Arc<Settler>,
+        starting: Starting<'_>,
+        metrics: &mut WorkerMetrics,
+    ) -> TurnResult {
+        let finalizer = self.desk.sources.description().finalizer.as_deref();
+        match finalizer::phase(finalizer, &self.desk.controller.kind, self.object.as_ref()) {
             Phase::Call { deleting } => {
                 self.deleting = deleting;
+                let began = Instant::now();
                 let outcome = self.call(slot, settler, starting).await;
-                settle(settler, Arc::new(self), outcome).await;
+                metrics.call(began.elapsed());
+                settle(settler, Arc::new(self), outcome).await
             }
             Phase::Add(effect) => {
                 // No call starts here: a swap need not wait for this write.
                 drop(starting);
-                prepare(settler, Arc::new(self), effect).await;
+                prepare(settler, Arc::new(self), effect).await
             }
             Phase::Leave => leave(&self),
         }
@@ -166,12 +198,17 @@ impl Turn {
         &self,
         slot: &Slot,
         settler: &Settler,
-        starting: Starting,
+        starting: Starting<'_>,
     ) -> Result<Outcome, CallError> {
-        let failing = self.controller.failing(&self.key);
+        let Desk {
+            generation,
+            controller,
+            ..
+        } = &*self.desk;
+        let failing = controller.failing(&self.key);
         let request = Request {
-            controller: &self.controller.name,
-            kind: &self.controller.kind,
+            controller: &controller.name,
+            kind: &controller.kind,
             name: &self.key,
             object: self.object.clone(),
             previous: self.previous.clone(),
@@ -179,54 +216,25 @@ impl Turn {
             attempt: failing.as_ref().map_or(0, |failing| failing.attempt),
             last: failing.as_ref().and_then(|failing| failing.last.as_ref()),
         };
-        let called = {
-            let _timer = self.controller.metrics.call_time.start_timer();
-            self.generation
-                .plugin
-                .call(&request, self.sources.clone(), || drop(starting))
-                .await
-        };
+        let called = generation
+            .plugin
+            .call(&request, self.desk.clone(), || drop(starting))
+            .await;
         match &called {
             Ok(_) => slot.breaker.success(),
             // A full pool is the host's affair.
             Err(CallError::Busy(_)) => {}
             // What the old code does says nothing about the new.
-            Err(_) if !Arc::ptr_eq(&self.generation, &slot.current()) => {}
+            Err(_) if !Arc::ptr_eq(generation, &slot.current()) => {}
             Err(_) => {
                 if let Some(pause) = slot.breaker.failure() {
                     let note = format!("all calls of the plugin fail: it is paused for {pause:?}");
                     tracing::error!(plugin = slot.name, "{note}");
-                    self.controller.metrics.breaker_opened();
+                    controller.metrics.breaker_opened();
                     warn(settler, self, "PluginPaused", note);
                 }
             }
         }
         called
-    }
-}
-
-/// A worker has a key.
-struct Active<'a> {
-    controller: &'a Controller,
-    started: std::time::Instant,
-}
-
-impl<'a> Active<'a> {
-    fn new(controller: &'a Controller) -> Self {
-        controller.metrics.active_workers.inc();
-        Self {
-            controller,
-            started: std::time::Instant::now(),
-        }
-    }
-}
-
-impl Drop for Active<'_> {
-    fn drop(&mut self) {
-        self.controller.metrics.active_workers.dec();
-        self.controller
-            .metrics
-            .reconcile_time
-            .observe(self.started.elapsed().as_secs_f64());
     }
 }

@@ -63,14 +63,20 @@ fn a_swap_is_announced_when_no_call_is_about_to_start_on_the_old_code() {
         async || {
             let (engine, _) = Engine::new(&EngineConfig::default())?;
             let slot = Slot::new(generation(&engine, 1).await?);
-            let starting = slot.begin();
+            let first = slot.current();
+            let starting = slot.begin(&first);
+            ensure!(starting.is_some(), "generation 1 is the present one");
             let old = slot.replace(Arc::new(generation(&engine, 2).await?));
             let mut announced = std::pin::pin!(old.started());
             ensure!(
                 announced.as_mut().now_or_never().is_none(),
                 "a call is about to start on generation 1"
             );
-            ensure!(slot.begin().generation.number == 2);
+            ensure!(
+                slot.begin(&first).is_none(),
+                "no call starts on generation 1 any more"
+            );
+            ensure!(slot.begin(&slot.current()).is_some());
             drop(starting);
             announced.await;
             Ok(())

@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU32;
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard};
 use tokio::sync::{oneshot, watch};
 use vmhost_core::{ObjectName, Snapshot};
 
@@ -30,7 +31,8 @@ const OVERHEAD: usize = 220;
 /// Snapshots by name.
 #[derive(Debug)]
 pub struct Store {
-    state: RwLock<State>,
+    /// Read at each turn by all workers, written by one informer: readers do not meet.
+    state: ShardedLock<State>,
     /// Those who wait for a position, by it and a number that makes it unique. Apart from `state`, so that waiting never blocks readers.
     waiters: Mutex<Waiters>,
     /// Counts changes, for those who wait for something else.
@@ -79,7 +81,7 @@ struct Waiters {
 impl Default for Store {
     fn default() -> Self {
         Self {
-            state: RwLock::default(),
+            state: ShardedLock::default(),
             waiters: Mutex::default(),
             changes: watch::Sender::new(0),
         }
@@ -87,7 +89,7 @@ impl Default for Store {
 }
 
 impl Store {
-    fn read(&self) -> RwLockReadGuard<'_, State> {
+    fn read(&self) -> ShardedLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 

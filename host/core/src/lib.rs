@@ -16,6 +16,7 @@ pub mod predicate;
 pub mod read;
 pub mod request;
 pub mod selector;
+pub mod striped;
 pub mod tailed;
 pub mod text;
 
@@ -37,4 +38,5 @@ pub use predicate::{Changed, Predicate, PredicateDescription, PredicateError, Wa
 pub use read::{IndexMatch, ListQuery, LiveRead, ObjectReader, Page, ReadError};
 pub use request::{Change, MapRequest, Refusal, Request};
 pub use selector::LabelSelector;
+pub use striped::Striped;
 pub use text::{cut, one_line};

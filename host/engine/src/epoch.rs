@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use vmhost_core::Striped;
 use wasmtime::EngineWeak;
 
 /// How often a running guest yields. 10 ms: a good guest beside spinning ones waits for one tick of each, and deadlines are seconds.
@@ -24,19 +25,20 @@ pub(crate) struct Ticker {
 
 struct Shared {
     engines: Mutex<Vec<EngineWeak>>,
-    active: AtomicUsize,
+    /// Calls that run, by the threads that began them.
+    active: Striped<AtomicUsize>,
     parked: AtomicBool,
     stop: AtomicBool,
 }
 
-/// A call is running.
-pub(crate) struct Active<'a>(&'a Ticker);
+/// A call is running. It ends where it began to count, whichever thread ends it: so none that runs is ever overlooked.
+pub(crate) struct Active<'a>(&'a AtomicUsize);
 
 impl Ticker {
     pub(crate) fn start(engine: EngineWeak) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             engines: Mutex::new(vec![engine]),
-            active: AtomicUsize::new(0),
+            active: Striped::default(),
             parked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
@@ -60,15 +62,22 @@ impl Ticker {
     /// Keeps the ticker going until the guard drops.
     pub(crate) fn enter(&self) -> Active<'_> {
         // SeqCst on both sides: either this sees `parked`, or the ticker sees `active` before it parks.
-        self.shared.active.fetch_add(1, Ordering::SeqCst);
+        let active = self.shared.active.mine();
+        active.fetch_add(1, Ordering::SeqCst);
         if self.shared.parked.load(Ordering::SeqCst) {
             self.thread.unpark();
         }
-        Active(self)
+        Active(active)
     }
 }
 
 impl Shared {
+    fn is_active(&self) -> bool {
+        self.active
+            .iter()
+            .any(|active| active.load(Ordering::SeqCst) > 0)
+    }
+
     fn engines(&self) -> std::sync::MutexGuard<'_, Vec<EngineWeak>> {
         self.engines.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,7 +85,7 @@ impl Shared {
 
 impl Drop for Active<'_> {
     fn drop(&mut self) {
-        self.0.shared.active.fetch_sub(1, Ordering::SeqCst);
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -90,14 +99,14 @@ impl Drop for Ticker {
 fn tick(shared: &Shared) {
     let mut quiet = 0;
     while !shared.stop.load(Ordering::SeqCst) {
-        if shared.active.load(Ordering::SeqCst) > 0 {
+        if shared.is_active() {
             quiet = 0;
         } else {
             quiet += 1;
         }
         if quiet > LINGER {
             shared.parked.store(true, Ordering::SeqCst);
-            while shared.active.load(Ordering::SeqCst) == 0 && !shared.stop.load(Ordering::SeqCst) {
+            while !shared.is_active() && !shared.stop.load(Ordering::SeqCst) {
                 thread::park();
             }
             shared.parked.store(false, Ordering::SeqCst);

@@ -3,26 +3,24 @@
 //! A policy that nobody calls shrinks to its description: its instances are dropped, and its image too if a file holds it; the next call maps that again.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use vmhost_core::{Description, Limits, MapRequest, ObjectName, ObjectReader, Outcome, Request};
 
-use crate::cache::Stored;
 use crate::engine::{Code, Engine, Image};
 use crate::error::{CallError, LoadError};
 use crate::instance::Instance;
 use crate::still::World;
 use crate::tier::SLOTS;
 
+mod pool;
 mod still;
+
+use pool::{Counted, Numbered, Pool};
 
 /// Instances of one plugin at once: a quarter of all slots, so that no plugin takes those of the others.
 const INSTANCES: usize = SLOTS as usize / 4;
-
-/// Idle instances that are kept for the next calls.
-const IDLE: usize = 64;
 
 /// What the operator set for a plugin.
 pub type Settings = HashMap<String, String>;
@@ -36,32 +34,9 @@ pub struct Plugin {
     imports: Vec<String>,
     digest: String,
     size: usize,
-    pool: Mutex<Pool>,
+    pool: Pool,
     /// One maps the image, the others wait.
     mapping: tokio::sync::Mutex<()>,
-    live: Arc<AtomicUsize>,
-    created: AtomicU64,
-    unloads: AtomicU64,
-}
-
-/// The present image and the instances of it that wait for a call.
-struct Pool {
-    /// None: unloaded, until the next call.
-    image: Option<Arc<Image>>,
-    code: Code,
-    stored: Option<Arc<Stored>>,
-    /// Last in, first out: the memory of the newest is the warmest.
-    idle: Vec<Counted>,
-    /// When the image came or was called last.
-    used: Instant,
-}
-
-/// An instance that is counted while it lives.
-struct Counted {
-    instance: Instance,
-    /// Whose instance it is.
-    image: Arc<Image>,
-    live: Arc<AtomicUsize>,
 }
 
 /// How many instances a plugin has.
@@ -115,18 +90,10 @@ impl Plugin {
         let description = Description::parse(&text)?;
         let settings = Arc::new(settings.get(&description.name).cloned().unwrap_or_default());
         instance.configure(settings.clone());
-        let live = Arc::new(AtomicUsize::new(1));
         let (digest, size, imports) = (image.digest.clone(), image.size, image.imports());
-        let image = Arc::new(image);
-        let mut pool = Pool::new(image.clone());
-        // From here on it is counted, also when it is dropped at once.
-        let warm = Counted {
-            instance,
-            image,
-            live: live.clone(),
-        };
-        if warm.instance.calls_left > 0 {
-            pool.idle.push(warm);
+        let pool = Pool::new(image);
+        if let Some(image) = pool.image() {
+            pool.give_back(pool.count(&image, instance));
         }
         Ok(Self {
             engine: engine.clone(),
@@ -136,11 +103,8 @@ impl Plugin {
             imports,
             digest,
             size,
-            pool: Mutex::new(pool),
+            pool,
             mapping: tokio::sync::Mutex::default(),
-            live,
-            created: AtomicU64::new(1),
-            unloads: AtomicU64::new(0),
         })
     }
 
@@ -157,7 +121,7 @@ impl Plugin {
             .instance
             .reconcile(&self.engine, &self.limits, request, reader)
             .await?;
-        self.give_back(counted);
+        self.pool.give_back(counted);
         Ok(outcome)
     }
 
@@ -174,79 +138,49 @@ impl Plugin {
             .instance
             .map(&self.engine, &self.limits, request, reader)
             .await?;
-        self.give_back(counted);
+        self.pool.give_back(counted);
         Ok(names)
     }
 
     /// An instance of the present image, idle or new.
     async fn take(&self) -> Result<Counted, CallError> {
-        let image = {
-            let mut pool = self.pool();
-            if let Some(idle) = pool.idle.pop() {
-                return Ok(idle);
-            }
-            pool.image.clone()
-        };
-        let image = match image {
-            Some(image) => image,
-            None => self.map_again().await?,
-        };
-        self.fresh(image).await
-    }
-
-    /// An instance whose call ended well may serve another, unless its image was replaced or unloaded meanwhile.
-    fn give_back(&self, counted: Counted) {
-        let mut pool = self.pool();
-        pool.used = counted.instance.used();
-        if counted.instance.calls_left > 0 && pool.is_of(&counted.image) && pool.idle.len() < IDLE {
-            pool.idle.push(counted);
+        if let Some(idle) = self.pool.pop() {
+            return Ok(idle);
         }
-    }
-
-    async fn fresh(&self, image: Arc<Image>) -> Result<Counted, CallError> {
-        if self.live.load(Ordering::Relaxed) >= INSTANCES {
+        let of = self.image().await?;
+        if self.pool.live() >= INSTANCES {
             return Err(CallError::Busy(format!(
                 "the plugin has {INSTANCES} instances already"
             )));
         }
         let instance = Instance::new(
             &self.engine,
-            &image.pre,
+            &of.image.pre,
             &self.limits,
             self.settings.clone(),
             World::Real,
         )
         .await?;
-        self.created.fetch_add(1, Ordering::Relaxed);
-        self.live.fetch_add(1, Ordering::Relaxed);
-        Ok(Counted {
-            instance,
-            image,
-            live: self.live.clone(),
-        })
+        Ok(self.pool.count(&of, instance))
     }
 
-    /// The image of a plugin that was unloaded. Takes less than a millisecond if its file is in memory.
-    async fn map_again(&self) -> Result<Arc<Image>, CallError> {
+    /// The present image. That of a plugin that was unloaded is mapped again, which takes less than a millisecond if its file is in memory.
+    async fn image(&self) -> Result<Numbered, CallError> {
+        if let Some(image) = self.pool.image() {
+            return Ok(image);
+        }
         let _one = self.mapping.lock().await;
         loop {
-            let (stored, code) = {
-                let pool = self.pool();
-                if let Some(image) = &pool.image {
-                    return Ok(image.clone());
-                }
-                (pool.stored.clone(), pool.code)
-            };
+            if let Some(image) = self.pool.image() {
+                return Ok(image);
+            }
+            let (stored, code) = self.pool.stored();
             // What has no file is never unloaded.
             let stored = stored.ok_or_else(|| CallError::Busy("its code is nowhere".into()))?;
             let digest = self.digest.clone();
             let mapped = self.engine.map(stored, code, digest, self.size).await;
             let image = mapped.map_err(|error| CallError::Busy(error.to_string()))?;
-            let mut pool = self.pool();
-            // Else a better one has come meanwhile.
-            if pool.image.is_none() && pool.code == code {
-                let image = Arc::new(image);
-                pool.put(image.clone());
+            if let Some(image) = self.pool.put_back(image) {
                 return Ok(image);
             }
         }
@@ -258,44 +192,19 @@ impl Plugin {
         if image.digest != self.digest {
             return false;
         }
-        let image = Arc::new(image);
-        let mut pool = self.pool();
-        if pool.image.is_none() && image.stored.is_some() {
-            // Nobody has called it for long: it stays unloaded.
-            (pool.code, pool.stored) = (image.code, image.stored.clone());
-            return true;
-        }
-        let old = std::mem::take(&mut pool.idle);
-        pool.put(image);
-        drop(pool);
-        drop(old);
+        self.pool.replace(image);
         true
     }
 
     /// Drops idle instances that were called last before `before`; with the last instance, the code too, if a file holds it. What is left is the description.
     /// True: the code was dropped.
     pub fn rest(&self, before: Instant) -> bool {
-        let mut pool = self.pool();
-        let (old, warm): (Vec<_>, Vec<_>) = std::mem::take(&mut pool.idle)
-            .into_iter()
-            .partition(|counted| counted.instance.used() < before);
-        pool.idle = warm;
-        let busy = self.live.load(Ordering::Relaxed) > old.len();
-        let unload = !busy && pool.used < before && pool.stored.is_some();
-        let image = pool.image.take_if(|_| unload);
-        drop(pool);
-        drop(old);
-        if image.is_none() {
-            return false;
-        }
-        self.unloads.fetch_add(1, Ordering::Relaxed);
-        true
+        self.pool.rest(before)
     }
 
     /// When it was called last, if its code is there.
     pub fn used(&self) -> Option<Instant> {
-        let pool = self.pool();
-        pool.image.as_ref().map(|_| pool.used)
+        self.pool.used()
     }
 
     /// What it says about itself.
@@ -310,19 +219,12 @@ impl Plugin {
 
     /// How the present image was compiled.
     pub fn code(&self) -> Code {
-        self.pool().code
+        self.pool.code()
     }
 
     /// How many instances it has.
     pub fn instances(&self) -> InstanceStats {
-        let pool = self.pool();
-        InstanceStats {
-            live: self.live.load(Ordering::Relaxed),
-            idle: pool.idle.len(),
-            created: self.created.load(Ordering::Relaxed),
-            loaded: pool.image.is_some(),
-            unloads: self.unloads.load(Ordering::Relaxed),
-        }
+        self.pool.stats()
     }
 
     /// What `vmhost inspect` shows.
@@ -334,40 +236,5 @@ impl Plugin {
             imports: self.imports.clone(),
             description: self.description.clone(),
         }
-    }
-
-    fn pool(&self) -> MutexGuard<'_, Pool> {
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Pool {
-    fn new(image: Arc<Image>) -> Self {
-        Self {
-            code: image.code,
-            stored: image.stored.clone(),
-            image: Some(image),
-            idle: Vec::new(),
-            used: Instant::now(),
-        }
-    }
-
-    fn put(&mut self, image: Arc<Image>) {
-        *self = Self {
-            idle: std::mem::take(&mut self.idle),
-            ..Self::new(image)
-        };
-    }
-
-    fn is_of(&self, image: &Arc<Image>) -> bool {
-        self.image
-            .as_ref()
-            .is_some_and(|present| Arc::ptr_eq(present, image))
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.live.fetch_sub(1, Ordering::Relaxed);
     }
 }

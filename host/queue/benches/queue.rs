@@ -20,15 +20,12 @@ use common::{Naive, Name};
 const HOUR: Duration = Duration::from_secs(3600);
 const BATCH: u64 = 1000;
 
-/// A program's counters: each event an atomic or two, and the clock is read.
+/// A program's counters: each event an atomic, and the clock is read.
 struct Counters(AtomicU64);
 
 impl Metrics for Counters {
     fn add(&self, _: Lane) {
         self.0.fetch_add(1, Relaxed);
-    }
-    fn queue_duration(&self, waited: Duration) {
-        self.0.fetch_add(waited.as_nanos() as u64, Relaxed);
     }
 }
 

@@ -58,7 +58,7 @@ impl<K> Lease<K> {
         self.lane
     }
 
-    /// How long the key waited, from the add that made it dirty. Zero if the metrics want no times.
+    /// How long the key waited, from the add that made it dirty (`workqueue_queue_duration_seconds`). Zero if the metrics want no times.
     pub fn wait(&self) -> Duration {
         self.wait
     }

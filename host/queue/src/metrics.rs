@@ -1,4 +1,7 @@
-//! What the queue tells about itself: the hooks of client-go's `metrics.go`, and a snapshot.
+//! What the queue tells about itself: two of the hooks of client-go's `metrics.go`, and a snapshot.
+//!
+//! What is wanted for each key that is taken (how long it waited, how long the run took) is no hook: the [`crate::Lease`] has the first, its holder a clock, and
+//! neither has to be told under the lock, where all workers meet.
 //!
 //! Knows no metrics library. The names in brackets are those of the Prometheus metrics that dashboards expect.
 
@@ -16,8 +19,7 @@ pub enum Lane {
 /// Told of each event while the queue's lock is held: an implementation must be quick (an atomic or two) and must not call
 /// the queue. Every method does nothing unless overridden.
 pub trait Metrics: Send + Sync {
-    /// Whether the queue should read the clock for [`Metrics::queue_duration`], [`Metrics::work_duration`],
-    /// [`crate::Lease::wait`] and the running times of [`Stats`]. Asked once, by [`crate::Queue::new`].
+    /// Whether the queue should read the clock for [`crate::Lease::wait`] and the running times of [`Stats`]. Asked once, by [`crate::Queue::new`].
     fn wants_times(&self) -> bool {
         true
     }
@@ -25,21 +27,6 @@ pub trait Metrics: Send + Sync {
     /// A key became dirty; duplicates are not counted (`workqueue_adds_total`).
     fn add(&self, lane: Lane) {
         let _ = lane;
-    }
-
-    /// This many keys now wait in the lane (`workqueue_depth`).
-    fn depth_changed(&self, lane: Lane, depth: usize) {
-        let _ = (lane, depth);
-    }
-
-    /// A key was taken, so long after it became dirty (`workqueue_queue_duration_seconds`).
-    fn queue_duration(&self, waited: Duration) {
-        let _ = waited;
-    }
-
-    /// A run ended and took so long (`workqueue_work_duration_seconds`).
-    fn work_duration(&self, worked: Duration) {
-        let _ = worked;
     }
 
     /// A delayed add of any kind (`workqueue_retries_total`).
@@ -56,7 +43,7 @@ impl Metrics for NoMetrics {
     }
 }
 
-/// The queue at one moment.
+/// The queue at one moment (`workqueue_depth` and, of `processing`, `controller_runtime_active_workers`).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Stats {
     /// Keys that wait in the high lane.

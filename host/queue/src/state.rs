@@ -155,8 +155,6 @@ impl<K> State<K> {
             Lane::Low => &mut self.low,
         };
         list.push_back(&mut self.slots, at);
-        let depth = list.len();
-        self.metrics.depth_changed(lane, depth);
         self.wake_getter();
     }
 
@@ -166,8 +164,6 @@ impl<K> State<K> {
             Lane::Low => &mut self.low,
         };
         list.remove(&mut self.slots, at);
-        let depth = list.len();
-        self.metrics.depth_changed(lane, depth);
     }
 
     /// Marks a key as dirty. It moves up a lane if need be, never down.
@@ -288,7 +284,6 @@ impl<K> State<K> {
         if self.times {
             slot.started_at = now;
             wait = Duration::from_nanos(now.saturating_sub(slot.queued_at));
-            self.metrics.queue_duration(wait);
         }
         let (attempt, key) = (slot.failures, slot.key.clone());
         // This run is the retry: its end decides anew.
@@ -313,10 +308,6 @@ impl<K> State<K> {
     /// Ends the run of a key.
     pub(crate) fn done(&mut self, at: u32) {
         self.running.remove(&mut self.slots, at);
-        if self.times {
-            let worked = self.now().saturating_sub(self.slots[at].started_at);
-            self.metrics.work_duration(Duration::from_nanos(worked));
-        }
         let slot = &mut self.slots[at];
         slot.place = Place::Idle;
         let mut again = slot.again.take();

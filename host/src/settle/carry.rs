@@ -45,8 +45,8 @@ pub(super) async fn carry_out(
     own: Option<Effect>,
 ) -> Carried {
     let is_kept =
-        |kind: &Gvk, namespace: Option<&str>| turn.sources.store_of(kind, namespace).is_some();
-    if let Err(refused) = check(&effects, &turn.generation.grants, is_kept) {
+        |kind: &Gvk, namespace: Option<&str>| turn.desk.sources.store_of(kind, namespace).is_some();
+    if let Err(refused) = check(&effects, &turn.desk.generation.grants, is_kept) {
         return refused.stop(&effects).into();
     }
     effects.extend(own);
@@ -93,7 +93,7 @@ async fn write_all(settler: &Settler, turn: &Turn, effects: &[Effect]) -> Carrie
         .await
         .is_err()
     {
-        turn.controller.metrics.own_write_timeouts.inc();
+        turn.desk.controller.metrics.own_write_timeouts.inc();
         tracing::warn!("this turn's writes did not show up in the store within {OWN_WRITES:?}");
     }
     Carried { stop, wrote }
@@ -131,7 +131,7 @@ impl Writes {
         effect: &Effect,
         key: ObjectKey,
     ) -> Option<Stop> {
-        let controller = &turn.controller;
+        let controller = &turn.desk.controller;
         // Another version of the same kind names the same object.
         let primary = key.kind.group == controller.kind.group
             && key.kind.kind == controller.kind.kind
@@ -144,6 +144,7 @@ impl Writes {
         }
         if let Effect::Apply(apply) = effect
             && let Some(stored) = turn
+                .desk
                 .sources
                 .store_of(&key.kind, key.name.namespace())
                 .and_then(|store| store.get(key.name.as_str()))
@@ -200,7 +201,10 @@ impl Writes {
         if primary {
             return turn.object.as_ref().map(|object| object.version);
         }
-        let store = turn.sources.store_of(&key.kind, key.name.namespace())?;
+        let store = turn
+            .desk
+            .sources
+            .store_of(&key.kind, key.name.namespace())?;
         Some(store.get(key.name.as_str())?.version)
     }
 
@@ -222,7 +226,7 @@ impl Writes {
             key.name = ObjectName::new(key.name.namespace(), &written.name);
         }
         if let Effect::Apply(apply) = effect {
-            turn.controller.applied.record(&key, apply, written);
+            turn.desk.controller.applied.record(&key, apply, written);
         }
         if written.gone {
             self.changed = true;
@@ -250,13 +254,14 @@ impl Writes {
     async fn seen(self, turn: &Turn) {
         for (key, version) in self.versions {
             let Some(watch) = turn
+                .desk
                 .sources
                 .subscription_of(&key.kind, key.name.namespace())
             else {
                 continue;
             };
             // What a selector leaves out never comes.
-            if turn.sources.is_selective(&key.kind)
+            if turn.desk.sources.is_selective(&key.kind)
                 && watch.store().get(key.name.as_str()).is_none()
             {
                 continue;
@@ -265,6 +270,7 @@ impl Writes {
         }
         for (key, uid) in self.deleted {
             let Some(watch) = turn
+                .desk
                 .sources
                 .subscription_of(&key.kind, key.name.namespace())
             else {
@@ -280,8 +286,9 @@ impl Writes {
                 .await;
         }
         if let Some(key) = self.awaited
-            && !turn.sources.is_selective(&key.kind)
+            && !turn.desk.sources.is_selective(&key.kind)
             && let Some(watch) = turn
+                .desk
                 .sources
                 .subscription_of(&key.kind, key.name.namespace())
         {
@@ -294,8 +301,11 @@ impl Writes {
 
 /// Events of this version, from whichever watch, are the turn's own.
 fn own_write(turn: &Turn, key: &ObjectKey, version: u64) {
-    for source in turn.sources.sources_of(&key.kind) {
-        turn.controller.own_writes.wrote(&turn.key, source, version);
+    for source in turn.desk.sources.sources_of(&key.kind) {
+        turn.desk
+            .controller
+            .own_writes
+            .wrote(&turn.key, source, version);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError};
 
 use vmhost_core::{Object, ObjectName, Snapshot};
 
@@ -32,8 +32,7 @@ pub(crate) struct Upserted {
 impl Store {
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let (result, position) = {
-            let mut state: RwLockWriteGuard<'_, State> =
-                self.state.write().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
             let result = change(&mut state);
             (
                 result,

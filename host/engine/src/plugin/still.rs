@@ -37,15 +37,11 @@ impl Plugin {
     }
 
     async fn still(&self, settings: Settings) -> Result<Instance, CallError> {
-        let image = self.pool().image.clone();
-        let image = match image {
-            Some(image) => image,
-            None => self.map_again().await?,
-        };
+        let of = self.image().await?;
         let settings = Arc::new(settings);
         Instance::new(
             &self.engine,
-            &image.pre,
+            &of.image.pre,
             &self.limits,
             settings,
             World::Still,
