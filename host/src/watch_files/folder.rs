@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 
 use super::hub::is_reading;
 
-/// Silence after which a burst of events is over: a tool that formats what an editor saved is given its time.
-const QUIET: Duration = Duration::from_millis(80);
+/// Silence after which a burst of events is over. Short, since what comes later, of a tool that formats what an editor saved, ends the build and begins another.
+const QUIET: Duration = Duration::from_millis(15);
 /// Events that may wait. More are dropped: each only says "look".
 const EVENTS: usize = 64;
 

@@ -67,7 +67,7 @@ pub(crate) const CLANG_CPP: Tool = Tool {
         by_zig(&["python3", "-m", "ziglang", "c++"]),
     ],
     minimum: Version(14, 0, 0),
-    install: "pip install ziglang==0.15.2, or: apt-get install clang lld wasi-libc libclang-rt-dev-wasm32 libc++-dev-wasm32 libc++abi-dev-wasm32",
+    install: "pip install ziglang==0.15.2, or: apt-get install clang lld wasi-libc libclang-rt-dev-wasm32 libc++-dev-wasm32",
 };
 
 /// Zig has a clang of its own, and all that it needs.
