@@ -93,9 +93,9 @@ pub async fn run(
         let turn = Turn::new(desk.clone(), lease.key().clone());
         let reconcile = turn.reconcile.clone();
         let mut unsettled = Unsettled(Some((&controller, lease.key())));
-        let result = reconcile
-            .scope(turn.run(&slot, &settler, starting, &mut metrics))
-            .await;
+        // On the heap while it lasts: thousands of workers wait for a key, and few have one.
+        let turn = Box::pin(turn.run(&slot, &settler, starting, &mut metrics));
+        let result = reconcile.scope(turn).await;
         unsettled.0 = None;
         metrics.turn(lease.wait(), began, result);
         // done: the lease drops.
