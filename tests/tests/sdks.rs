@@ -155,6 +155,23 @@ fn zig() -> Result<()> {
     passes(&folder("plugins/vm-zig"), "zig", &policy, &environment)
 }
 
+/// What is published has to compile where this repository is not.
+#[test]
+fn the_rust_crate_carries_the_contract() -> Result<()> {
+    let arguments = ["package", "--list", "--allow-dirty", "--offline"];
+    let listed = output(&folder("plugins/sdk-rust"), "cargo", &arguments, &[])?;
+    let listed = listed.context("no cargo")?;
+    let files = String::from_utf8_lossy(&listed.stdout);
+    for file in ["wit/v1/world.wit", "wit/v1/types.wit", "wit/v1/cluster.wit"] {
+        ensure!(
+            files.lines().any(|line| line == file),
+            "{file} is not in the package:\n{files}\n{}",
+            String::from_utf8_lossy(&listed.stderr)
+        );
+    }
+    Ok(())
+}
+
 #[test]
 fn committed_bindings_are_those_of_the_contract() -> Result<()> {
     let wit = folder("wit/v1").canonicalize()?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rust_embed::Embed;
 
-use crate::{Error, Language, Result, place, wit};
+use crate::{Error, Language, Result, place};
 
 /// Written into each SDK: the version of the host that it belongs to.
 const VERSION_FILE: &str = "vmhost-sdk.txt";
@@ -40,9 +40,6 @@ struct Templates;
 /// The workspace that the Rust SDK stands in here.
 const WORKSPACE: &str = include_str!("../../../Cargo.toml");
 
-/// Where the Rust SDK finds the contract here, and in a project.
-const RUST_WIT: [&str; 2] = ["\"../../wit/v1\"", "\"wit/v1\""];
-
 /// The folder of a language's SDK below `plugins`.
 const fn sdk_of(language: Language) -> &'static str {
     match language {
@@ -66,10 +63,6 @@ pub(crate) fn write_sdk(language: Language, folder: &Path) -> Result<()> {
         let bytes = Sdks::get(&path).map(|file| file.data).unwrap_or_default();
         let bytes = match (language, name) {
             (Language::Rust, "Cargo.toml") => standalone(&text(&bytes)?)?.into_bytes().into(),
-            (Language::Rust, "src/lib.rs") => {
-                let [here, there] = RUST_WIT;
-                text(&bytes)?.replace(here, there).into_bytes().into()
-            }
             _ => bytes,
         };
         place::if_changed(&folder.join(name), &bytes)?;
@@ -77,9 +70,6 @@ pub(crate) fn write_sdk(language: Language, folder: &Path) -> Result<()> {
     }
     if !written {
         return Err(Error::NotEmbedded(format!("the SDK for {language}")));
-    }
-    if language == Language::Rust {
-        wit::write(&folder.join("wit/v1"))?;
     }
     let version = concat!(env!("CARGO_PKG_VERSION"), "\n");
     place::if_changed(&folder.join(VERSION_FILE), version.as_bytes())

@@ -52,7 +52,7 @@ mod watch;
 )]
 pub mod bindings {
     wit_bindgen::generate!({
-        path: "../../wit/v1",
+        path: "wit/v1",
         world: "plugin",
         pub_export_macro: true,
         default_bindings_module: "vmhost_plugin::bindings",
