@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use crate::error::IoContext as _;
 use crate::tool::{Found, Program};
 use crate::{Error, Language, Result, place, process};
@@ -52,7 +54,10 @@ pub async fn types(wanted: &Wanted<'_>) -> Result<Types> {
             definition.with_schema(schema::shape(&definition.schema, Dialect::Structural))
         }
     };
-    let text = generate(&generator, &program, &definition.kind, &input, wanted.file).await?;
+    let mut text = generate(&generator, &program, &definition.kind, &input, wanted.file).await?;
+    if language == Language::Rust {
+        text.push_str(&whole_in_rust(&definition.kind, &definition.schema));
+    }
     let lost = match language {
         Language::Python => schema::property_names(&definition.schema)
             .into_iter()
@@ -61,6 +66,28 @@ pub async fn types(wanted: &Wanted<'_>) -> Result<Types> {
         _ => Vec::new(),
     };
     Ok(Types { text, lost })
+}
+
+/// The object that kopium's types are parts of: kopium leaves that to kube's derive, which a policy does not have.
+fn whole_in_rust(kind: &str, schema: &Value) -> String {
+    let mut text = format!(
+        "\n/// What a policy reads: `request.object::<{kind}>()`.\n#[derive(Serialize, Deserialize, Clone, Debug)]\npub struct {kind} {{\n"
+    );
+    let required = schema["required"].as_array();
+    for (field, part) in [("spec", "Spec"), ("status", "Status")] {
+        let fields = schema["properties"][field]["properties"].as_object();
+        if fields.is_none_or(|fields| fields.is_empty()) {
+            continue;
+        }
+        if required.is_some_and(|names| names.iter().any(|name| name == field)) {
+            text.push_str(&format!("    pub {field}: {kind}{part},\n"));
+        } else {
+            text.push_str(&format!(
+                "    #[serde(default, skip_serializing_if = \"Option::is_none\")]\n    pub {field}: Option<{kind}{part}>,\n"
+            ));
+        }
+    }
+    text + "}\n"
 }
 
 /// Runs the generator in a folder of its own.
@@ -159,6 +186,20 @@ spec:
         fs::write(&file, CRD).unwrap();
         fs::write(folder.path().join(marker), "").unwrap();
         (folder, file)
+    }
+
+    #[test]
+    fn in_rust_the_parts_become_an_object() {
+        let properties = serde_json::json!({ "a": { "type": "string" } });
+        let schema = serde_json::json!({
+            "required": ["spec"],
+            "properties": { "spec": { "properties": properties }, "status": { "properties": properties }, "other": {} },
+        });
+        assert_eq!(
+            whole_in_rust("Foo", &schema),
+            "\n/// What a policy reads: `request.object::<Foo>()`.\n#[derive(Serialize, Deserialize, Clone, Debug)]\npub struct Foo {\n    pub spec: FooSpec,\n    \
+             #[serde(default, skip_serializing_if = \"Option::is_none\")]\n    pub status: Option<FooStatus>,\n}\n"
+        );
     }
 
     #[test]
