@@ -1,7 +1,7 @@
 //! How many instructions the hot path takes, counted by Callgrind: the same number however busy the machine is. CI fails on more than 5 % growth.
 //!
 //! `cargo bench --profile dev -p vmhost-tests --bench instructions` needs valgrind and gungraun-runner (`.ci/run` installs both). The counts are of the test profile,
-//! whose dependencies and hot crates are optimised, so that CI compiles nothing twice; they are compared with `instructions.txt`, not with a release build.
+//! whose dependencies and hot crates are optimised, so that CI compiles no dependency twice; they are compared with `instructions.txt`, not with a release build.
 //! Whole turns are shown, and not compared: the clock makes a guest yield wherever it is, and each yield is a few more instructions (28 % between two runs).
 //! Whoever makes something faster writes the new number there; whoever makes it slower says in the commit why that is worth it.
 
