@@ -9,10 +9,11 @@ use serde_json::Value;
 use vmhost_apiserver::{Options, Server, State};
 use vmhost_cluster::{ConnectOptions, Connection, connect};
 use vmhost_core::Gvk;
+use vmhost_toolchain::build::component_path;
 use vmhost_toolchain::{Builder, Built};
 
 use crate::admin::Admin;
-use crate::build::component_of;
+use crate::build::text;
 use crate::cli::DevArgs;
 use crate::manager::{Loader, Manager};
 use crate::narrate::{Narration, narrate};
@@ -25,12 +26,18 @@ use crate::watch_files::FolderWatch;
 /// Kinds that others need: applied first, in this order.
 const FIRST: [&str; 2] = ["CustomResourceDefinition", "Namespace"];
 
+/// A folder that is built at each save.
+struct Source {
+    watch: FolderWatch,
+    builder: Option<Builder>,
+}
+
 /// A plugin in development.
 pub struct Session {
     /// Runs it.
     pub manager: Arc<Manager>,
     slot: Arc<Slot>,
-    source: Option<FolderWatch>,
+    source: Option<Source>,
     file: PathBuf,
     bytes: Vec<u8>,
     _server: Server,
@@ -42,12 +49,14 @@ impl Session {
     pub async fn start(args: &DevArgs, loader: Arc<Loader>, admin: Admin) -> Result<Self> {
         let plugin_path = &args.plugin;
         let manifests = manifests(args)?;
-        // Watched before it is built, so that no save is missed.
-        let source = match plugin_path.is_dir() {
-            true => Some(FolderWatch::new(plugin_path)?),
-            false => None,
+        let (source, file) = match plugin_path.is_dir() {
+            true => {
+                let (source, built) = Source::begin(plugin_path).await?;
+                tracing::info!("{}", text(&built));
+                (Some(source), built.path)
+            }
+            false => (None, plugin_path.clone()),
         };
-        let file = component_of(plugin_path).await?;
         let (plugin, bytes) = loader.load_file(&file).await?;
         let name = plugin.description().name.clone();
 
@@ -118,19 +127,18 @@ impl Session {
         }
     }
 
-    async fn follow_source(&self, mut source: FolderWatch) {
-        let folder = source.folder().to_owned();
+    async fn follow_source(&self, mut source: Source) {
+        let folder = source.watch.folder().to_owned();
         print(&format!(
             "watching     {} (save a file to swap the policy)",
             folder.display()
         ));
-        let mut builder = None;
-        source.changed().await;
+        source.watch.changed().await;
         loop {
             // Saved again before it was built: that build is stopped, and the next one begins.
             let built = tokio::select! {
-                built = build(&mut builder, &folder, &self.file) => built,
-                () = source.changed() => continue,
+                built = build(&mut source.builder, &folder, &self.file) => built,
+                () = source.watch.changed() => continue,
             };
             let swapped = match built {
                 Ok(built) => self.swap(&built).await,
@@ -140,7 +148,7 @@ impl Session {
                 let folder = folder.display().to_string();
                 reload::report(&self.manager, &self.slot, &folder, &error);
             }
-            source.changed().await;
+            source.watch.changed().await;
         }
     }
 
@@ -149,6 +157,16 @@ impl Session {
             .await
             .with_context(|| built.path.display().to_string())?;
         reload::reload(&self.manager, &self.slot, bytes, Some(built.took)).await
+    }
+}
+
+impl Source {
+    /// Watches the folder before it is built, so that no save is missed.
+    async fn begin(folder: &Path) -> Result<(Self, Built)> {
+        let watch = FolderWatch::new(folder)?;
+        let mut builder = None;
+        let built = build(&mut builder, folder, &component_path(folder)).await?;
+        Ok((Self { watch, builder }, built))
     }
 }
 

@@ -245,7 +245,7 @@ impl Engine {
         .await?
     }
 
-    fn tier(&self, code: Code) -> Result<Arc<Tier>, LoadError> {
+    pub(crate) fn tier(&self, code: Code) -> Result<Arc<Tier>, LoadError> {
         if code == Code::Optimised {
             return Ok(self.0.optimised.clone());
         }
@@ -331,7 +331,7 @@ async fn compile_into(
     Ok(blank)
 }
 
-async fn off_the_runtime<T: Send + 'static>(
+pub(crate) async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, LoadError> {
     tokio::task::spawn_blocking(work)
@@ -365,7 +365,7 @@ fn no_room(error: std::io::Error) -> LoadError {
     LoadError::Compiler(format!("there is no room for the image: {error}"))
 }
 
-fn not_loaded(error: wasmtime::Error) -> LoadError {
+pub(crate) fn not_loaded(error: wasmtime::Error) -> LoadError {
     LoadError::Compiler(format!("its image cannot be loaded: {}", chain(&error)))
 }
 

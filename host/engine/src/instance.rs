@@ -35,17 +35,7 @@ impl Instance {
         settings: Arc<Settings>,
         world: World,
     ) -> Result<Self, CallError> {
-        let mut store = Store::new(pre.engine(), HostState::new(limits, settings, world));
-        store.limiter(HostState::limiter);
-        store.set_hostcall_fuel(limits.returned);
-        store.epoch_deadline_callback(|context| {
-            if Instant::now() >= context.data().deadline {
-                Err(DeadlinePassed.into())
-            } else {
-                Ok(UpdateDeadline::Yield(1))
-            }
-        });
-        store.set_epoch_deadline(1);
+        let mut store = limited(pre.engine(), limits, settings, world);
         let _active = engine.ticker().enter();
         let instantiated = within(limits.call_timeout, pre.instantiate_async(&mut store)).await;
         let printed = || store.data().output.take().unwrap_or_default();
@@ -160,9 +150,30 @@ impl Instance {
     }
 }
 
+/// A store with every limit set. Its first deadline begins now.
+pub(crate) fn limited(
+    engine: &wasmtime::Engine,
+    limits: &Limits,
+    settings: Arc<Settings>,
+    world: World,
+) -> Store<HostState> {
+    let mut store = Store::new(engine, HostState::new(limits, settings, world));
+    store.limiter(HostState::limiter);
+    store.set_hostcall_fuel(limits.returned);
+    store.epoch_deadline_callback(|context| {
+        if Instant::now() >= context.data().deadline {
+            Err(DeadlinePassed.into())
+        } else {
+            Ok(UpdateDeadline::Yield(1))
+        }
+    });
+    store.set_epoch_deadline(1);
+    store
+}
+
 /// A second fence around the epochs, which only fire while wasm runs: a guest that waits in a host function (a WASI poll) is stopped here. A little
 /// later than the epochs would, so that a spinning guest ends by its own error. A call that never waits, as most do, never sees the timer.
-async fn within<F: Future>(timeout: Duration, call: F) -> Option<F::Output> {
+pub(crate) async fn within<F: Future>(timeout: Duration, call: F) -> Option<F::Output> {
     let mut call = pin!(call);
     let first = poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await;
     match first {

@@ -12,6 +12,7 @@
 //! ```
 //! What is absent: a `Store<HostState>` that was not made by [`instance`]; a call without a deadline; an instance that is used again after an error.
 
+mod base;
 mod bindings;
 mod cache;
 mod compiler;
@@ -26,6 +27,7 @@ mod state;
 mod still;
 mod tier;
 
+pub use base::{Base, BaseError};
 pub use cache::CacheError;
 pub use compiler::{Child, Compiler, as_child};
 pub use engine::{Code, Engine, EngineConfig, EngineError, Image};

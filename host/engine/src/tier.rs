@@ -1,7 +1,10 @@
 //! One wasmtime engine with its linker: how a compiled component is loaded and linked, and how many instances may live.
 
-use wasmtime::component::{Component, HasSelf, Linker};
-use wasmtime::{Config, Enabled, InstanceAllocationStrategy, PoolingAllocationConfig, Strategy};
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
+use wasmtime::{
+    Config, Enabled, InstanceAllocationStrategy, PoolingAllocationConfig, Strategy, Trap,
+};
 
 use crate::bindings::v1;
 use crate::cache::Stored;
@@ -65,6 +68,26 @@ impl Tier {
         unsafe {
             Component::deserialize(&self.engine, image)
         }
+    }
+
+    /// Resolves the imports of an interpreter. Those that are neither WASI's nor the contract's are its toolchain's own, and trap if they are called.
+    pub(crate) fn link_base(
+        &self,
+        component: &Component,
+    ) -> wasmtime::Result<InstancePre<HostState>> {
+        let mut linker = self.linker.clone();
+        for (name, import) in component.component_type().imports(&self.engine) {
+            let ours = name.starts_with("wasi:") || name.starts_with("vmhost:");
+            if let (false, ComponentItem::ComponentInstance(interface)) = (ours, import.ty) {
+                let mut traps = linker.instance(name)?;
+                for (function, _) in interface.exports(&self.engine) {
+                    traps.func_new(function, |_, _, _, _| {
+                        Err(Trap::UnreachableCodeReached.into())
+                    })?;
+                }
+            }
+        }
+        linker.instantiate_pre(component)
     }
 
     /// Resolves every import.

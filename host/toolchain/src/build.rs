@@ -1,5 +1,5 @@
 //! From a folder of source to a component. Each language has a file of its own below; what they share is here: which tools there are is settled before anything
-//! runs, and the result is looked at before it is put in its place. Knows no cluster and runs no component.
+//! runs, and the result is looked at before it is put in its place. Knows no cluster and calls no policy.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,6 +16,7 @@ mod c;
 mod go;
 mod js;
 mod python;
+mod quickjs;
 mod rust;
 mod zig;
 
@@ -182,7 +183,7 @@ pub(crate) const TOOLS: &[(&Tool, &[Language])] = &[
     (&rust::CARGO, &[Language::Rust]),
     (&rust::TARGET, &[Language::Rust]),
     (&js::ESBUILD, &[Language::Js, Language::Ts]),
-    (&js::QUICKJS, &[Language::Js, Language::Ts]),
+    (&quickjs::QUICKJS, &[Language::Js, Language::Ts]),
     (&js::STARLINGMONKEY, &[Language::Js, Language::Ts]),
     (&python::COMPONENTIZE, &[Language::Python]),
     (&go::GO, &[Language::Go]),

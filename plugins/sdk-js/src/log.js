@@ -33,10 +33,10 @@ export function messageOf(error) {
   return error.name === "Error" ? message : `${textOf(error.name)}: ${message}`;
 }
 
-/** An error with its stack, and what caused it. Not all engines put the message into the stack. */
+/** An error with its stack, and what caused it. Not all engines put the message into the stack, and QuickJS knows no name of the bundle. */
 export function stackOf(error) {
   if (!(error instanceof Error)) return messageOf(error);
-  const stack = typeof error.stack === "string" ? error.stack.trimEnd() : "";
+  const stack = typeof error.stack === "string" ? error.stack.trimEnd().replaceAll("<input>", ".vmhost/plugin.js") : "";
   const whole = stack.startsWith(`${error.name}: ${error.message}`) ? stack : `${messageOf(error)}\n${stack}`;
   return error.cause === undefined || error.cause === error ? whole : `${whole}\ncaused by: ${messageOf(error.cause)}`;
 }

@@ -1,9 +1,11 @@
-//! JavaScript and TypeScript: esbuild makes one file of the entry and all that it imports, componentize-qjs puts that and QuickJS into a component.
+//! JavaScript and TypeScript: esbuild makes one file of the entry and all that it imports; what that becomes is in `quickjs`, or jco puts it and StarlingMonkey
+//! into a component.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::quickjs::{QUICKJS, QuickJs};
 use super::{Made, succeeded};
 use crate::tool::{Program, Tool, Way};
 use crate::version::Version;
@@ -11,7 +13,7 @@ use crate::work::Work;
 use crate::{Error, Language, Result, place, process, wit};
 
 /// Where npm puts programs.
-const BIN: Option<&str> = Some("node_modules/.bin");
+pub(super) const BIN: Option<&str> = Some("node_modules/.bin");
 
 /// Bundles.
 pub(crate) const ESBUILD: Tool = Tool {
@@ -25,20 +27,6 @@ pub(crate) const ESBUILD: Tool = Tool {
     }],
     minimum: Version(0, 18, 0),
     install: "npm install, in the plugin's folder (if its package.json does not name it: npm install --save-dev --save-exact esbuild@0.28.2)",
-};
-
-/// Makes the component, with QuickJS.
-pub(crate) const QUICKJS: Tool = Tool {
-    name: "componentize-qjs",
-    variable: None,
-    ways: &[Way {
-        command: &["componentize-qjs"],
-        local: BIN,
-        version: &[],
-        probe: Some(&["--help"]),
-    }],
-    minimum: Version(0, 4, 5),
-    install: "npm install, in the plugin's folder (if its package.json does not name it: npm install --save-dev --save-exact componentize-qjs@0.4.5)",
 };
 
 /// Makes the component, with StarlingMonkey.
@@ -64,7 +52,6 @@ const EXPORT: &str = "controller";
 /// What esbuild does. The engine runs no promises between two calls: what is `async` is written out as generators, which the SDK runs.
 const ESBUILD_OPTIONS: &[&str] = &[
     "--bundle",
-    "--format=esm",
     "--platform=neutral",
     "--main-fields=main",
     "--external:vmhost:*",
@@ -78,24 +65,49 @@ const ESBUILD_OPTIONS: &[&str] = &[
 #[derive(Debug)]
 pub(crate) struct Tools {
     language: Language,
-    engine: Engine,
     esbuild: Program,
-    componentize: Program,
+    engine: Engine,
 }
 
 /// What runs it in the component.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug)]
 enum Engine {
+    QuickJs(Box<QuickJs>),
+    StarlingMonkey(Program),
+}
+
+/// Its name in a `package.json`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum EngineName {
     #[default]
     QuickJs,
     StarlingMonkey,
 }
 
 impl Engine {
-    fn tool(self) -> &'static Tool {
+    async fn find(name: EngineName, folder: &Path, language: Language) -> Result<Self> {
+        Ok(match name {
+            EngineName::QuickJs => Self::QuickJs(Box::new(QuickJs::new(
+                QUICKJS.need(folder, language).await?,
+            ))),
+            EngineName::StarlingMonkey => {
+                Self::StarlingMonkey(STARLINGMONKEY.need(folder, language).await?)
+            }
+        })
+    }
+
+    /// Its modules, as esbuild calls them.
+    fn format(&self) -> &'static str {
         match self {
-            Self::QuickJs => &QUICKJS,
-            Self::StarlingMonkey => &STARLINGMONKEY,
+            Self::QuickJs(_) => "cjs",
+            Self::StarlingMonkey(_) => "esm",
+        }
+    }
+
+    fn tool(&self) -> (&'static Tool, &Program) {
+        match self {
+            Self::QuickJs(quickjs) => (&QUICKJS, quickjs.program()),
+            Self::StarlingMonkey(program) => (&STARLINGMONKEY, program),
         }
     }
 }
@@ -105,9 +117,8 @@ impl Tools {
         let engine = Package::of(folder, language)?.engine;
         Ok(Self {
             language,
-            engine,
             esbuild: ESBUILD.need(folder, language).await?,
-            componentize: engine.tool().need(folder, language).await?,
+            engine: Engine::find(engine, folder, language).await?,
         })
     }
 
@@ -116,39 +127,12 @@ impl Tools {
         let work = Work::begin(folder).await?;
         let bundle = work.output("plugin.js")?;
         self.bundle(folder, &package, &work, &bundle).await?;
-        let component = work.output("plugin.wasm")?;
-        let wit = work.wit()?;
-        let mut command = self.componentize.command();
-        command.current_dir(folder);
-        match self.engine {
-            Engine::QuickJs => {
-                command
-                    .args(["--sync", "--world", wit::WORLD, "--wit"])
-                    .arg(wit);
-                command.arg("--js").arg(&bundle).arg("--output");
-            }
-            Engine::StarlingMonkey => {
-                command
-                    .arg("componentize")
-                    .arg(&bundle)
-                    .arg("--wit")
-                    .arg(wit);
-                command.args(["--world-name", wit::WORLD]);
-                // The host gives no network, and refuses a component that asks for one.
-                command.args(["--disable", "http", "--disable", "fetch-event", "--out"]);
-            }
-        }
-        let output = process::run_shown(command.arg(&component)).await?;
-        let tool = self.engine.tool();
-        succeeded(&output, folder, tool.name, "")?;
-        let wasm = work.take(&component, "its tool ended well, and wrote nothing")?;
-        Ok(Made::by(
-            wasm,
-            component,
-            package.sdk,
-            tool,
-            &self.componentize,
-        ))
+        let wasm = match &self.engine {
+            Engine::QuickJs(quickjs) => quickjs.component(folder, &work, &bundle).await?,
+            Engine::StarlingMonkey(jco) => starlingmonkey(jco, folder, &work, &bundle).await?,
+        };
+        let (tool, program) = self.engine.tool();
+        Ok(Made::by(wasm, bundle, package.sdk, tool, program))
     }
 
     /// One file of the entry and all that it imports.
@@ -159,41 +143,46 @@ impl Tools {
         work: &Work,
         bundle: &Path,
     ) -> Result<()> {
-        let about = work.output("plugin.meta.json")?;
+        let entry = work.path("entry.js");
+        place::if_changed(&entry, entry_text(&package.main).as_bytes())?;
         let mut esbuild = self.esbuild.command();
         esbuild
             .current_dir(folder)
-            .arg(&package.main)
-            .args(ESBUILD_OPTIONS);
+            .arg(&entry)
+            .args(ESBUILD_OPTIONS)
+            .arg(format!("--format={}", self.engine.format()));
         if let Some(sdk) = &package.sdk {
             esbuild.arg(format!("--alias:{SDK}={}", sdk.display()));
         }
-        esbuild.arg(format!("--metafile={}", about.display()));
         esbuild.arg(format!("--outfile={}", bundle.display()));
         let output = process::run_shown(&mut esbuild).await?;
-        succeeded(&output, folder, ESBUILD.name, "")?;
-        if !exports(&place::read(&about)?, EXPORT) {
-            return Err(Error::Project {
-                file: folder.join(&package.main),
-                problem: format!(
-                    "exports no `{EXPORT}`: write `export const {EXPORT} = plugin({{...}})`"
-                ),
-            });
-        }
-        Ok(())
+        succeeded(&output, folder, ESBUILD.name, "")
     }
 }
 
-/// Whether the one output that esbuild tells about exports a name.
-fn exports(about: &[u8], name: &str) -> bool {
-    let about: Value = serde_json::from_slice(about).unwrap_or_default();
-    let outputs = about.get("outputs").and_then(Value::as_object);
-    let mut exports = outputs
-        .into_iter()
-        .flat_map(|outputs| outputs.values())
-        .filter_map(|output| output.get("exports")?.as_array())
-        .flatten();
-    exports.any(|export| export == name)
+/// What is bundled: the policy's export, so that esbuild says if there is none. It shows this line then.
+fn entry_text(main: &str) -> String {
+    let main = Value::from(format!("../{main}"));
+    format!("export {{ {EXPORT} }} from {main}; // export const {EXPORT} = plugin({{...}})\n")
+}
+
+/// A bundle's component, with StarlingMonkey.
+async fn starlingmonkey(
+    jco: &Program,
+    folder: &Path,
+    work: &Work,
+    bundle: &Path,
+) -> Result<Vec<u8>> {
+    let component = work.output("plugin.wasm")?;
+    let mut command = jco.command();
+    command.current_dir(folder).arg("componentize").arg(bundle);
+    command.arg("--wit").arg(work.wit()?);
+    command.args(["--world-name", wit::WORLD]);
+    // The host gives no network, and refuses a component that asks for one.
+    command.args(["--disable", "http", "--disable", "fetch-event", "--out"]);
+    let output = process::run_shown(command.arg(&component)).await?;
+    succeeded(&output, folder, STARLINGMONKEY.name, "")?;
+    work.take(&component, "its tool ended well, and wrote nothing")
 }
 
 /// What a `package.json` says to us.
@@ -203,7 +192,7 @@ struct Package {
     main: String,
     /// Where the SDK is, if it is a folder.
     sdk: Option<PathBuf>,
-    engine: Engine,
+    engine: EngineName,
 }
 
 impl Package {
@@ -226,9 +215,9 @@ impl Package {
             )));
         }
         let engine = match package.pointer("/vmhost/engine").map(Value::as_str) {
-            None => Engine::default(),
-            Some(Some("quickjs")) => Engine::QuickJs,
-            Some(Some("starlingmonkey")) => Engine::StarlingMonkey,
+            None => EngineName::default(),
+            Some(Some("quickjs")) => EngineName::QuickJs,
+            Some(Some("starlingmonkey")) => EngineName::StarlingMonkey,
             Some(other) => {
                 return Err(wrong(format!(
                     "vmhost.engine is {:?}: take \"quickjs\" or \"starlingmonkey\"",
@@ -279,14 +268,14 @@ mod tests {
         let said = Package {
             main: "policy.js".to_owned(),
             sdk: Some(sdk),
-            engine: Engine::StarlingMonkey,
+            engine: EngineName::StarlingMonkey,
         };
         assert_eq!(found.unwrap(), said);
         let (_folder, found) = package(r#"{"dependencies":{"@vmhost/plugin":"1.0.0"}}"#);
         let usual = Package {
             main: "plugin.ts".to_owned(),
             sdk: None,
-            engine: Engine::QuickJs,
+            engine: EngineName::QuickJs,
         };
         assert_eq!(found.unwrap(), usual);
     }
@@ -319,16 +308,10 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_without_the_export_is_seen() {
-        let about =
-            br#"{"inputs":{},"outputs":{".vmhost/plugin.js":{"exports":["controller","other"]}}}"#;
-        assert!(exports(about, EXPORT));
-        for about in [
-            &br#"{"outputs":{"a.js":{"exports":["other"]}}}"#[..],
-            b"{}",
-            b"",
-        ] {
-            assert!(!exports(about, EXPORT));
-        }
+    fn the_entry_is_named_whatever_its_name() {
+        assert_eq!(
+            entry_text("src/a \"b\".js"),
+            "export { controller } from \"../src/a \\\"b\\\".js\"; // export const controller = plugin({...})\n"
+        );
     }
 }

@@ -1,0 +1,224 @@
+//! A component that is a language's interpreter without a policy: given its source, it becomes that policy's component.
+//!
+//! The source is loaded into an instance here, once; what is in the instance's memory afterwards is written into a copy of the component (wizer,
+//! <https://docs.rs/wasmtime-wizer>). So the interpreter is compiled for the first policy only, and a policy's own code at its top level runs when it is built.
+//! It must not know which language it is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use vmhost_core::Limits;
+use wasmtime::Store;
+use wasmtime::component::{Component, Instance, InstancePre, Lift, WasmList};
+use wasmtime_wizer::{ComponentInstanceState, Wizer};
+
+use crate::engine::{Code, Engine, off_the_runtime};
+use crate::error::{CallError, LoadError, call_error};
+use crate::instance::{limited, within};
+use crate::state::HostState;
+use crate::still::World;
+use crate::tier::{Tier, chain};
+
+/// What a policy may take to be loaded: it is its author's machine, and nobody waits for the call.
+const LIMITS: Limits = Limits {
+    call_timeout: Duration::from_secs(60),
+    memory: 1 << 30,
+    reuse: 1,
+    returned: 1 << 30,
+    read: 0,
+    component: u64::MAX,
+};
+
+/// An interpreter that waits for a policy.
+pub struct Base {
+    engine: Engine,
+    wasm: Bytes,
+    load: &'static str,
+    pre: InstancePre<HostState>,
+    /// Of the engine that it was compiled for.
+    _tier: Arc<Tier>,
+}
+
+/// Why a policy was not loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum BaseError {
+    /// What the interpreter says: the policy's author has to act.
+    #[error("{0}")]
+    Refused(String),
+    /// The policy's top level goes on and on.
+    #[error("the policy was not loaded within {0:?}: an endless loop at its top level?")]
+    Deadline(Duration),
+    /// The policy's top level takes too much.
+    #[error("the policy asked for {wanted} bytes of memory while it was loaded, more than {limit}")]
+    Memory {
+        /// What it would have had, in bytes.
+        wanted: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The interpreter broke while it loaded the policy.
+    #[error("the policy broke its interpreter: {0}")]
+    Broke(CallError),
+    /// The component is no base: it lacks the function, or does what cannot be written down (wizer's limits).
+    #[error("the interpreter's state cannot be kept: {0}")]
+    Unfit(String),
+}
+
+impl From<CallError> for BaseError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Deadline(timeout) => Self::Deadline(timeout),
+            CallError::Memory { wanted, limit } => Self::Memory { wanted, limit },
+            error => Self::Broke(error),
+        }
+    }
+}
+
+impl Base {
+    /// Compiles one. `load` is its export `func(source: string) -> result<_, string>`.
+    pub async fn new(
+        engine: &Engine,
+        wasm: impl Into<Bytes>,
+        load: &'static str,
+    ) -> Result<Self, LoadError> {
+        let wasm = wasm.into();
+        let tier = engine.tier(Code::Baseline)?;
+        let compiled = off_the_runtime({
+            let (tier, wasm) = (tier.clone(), wasm.clone());
+            move || {
+                let (_, instrumented) = Wizer::new().instrument_component(&wasm)?;
+                tier.link_base(&Component::new(&tier.engine, instrumented)?)
+            }
+        });
+        let pre = compiled
+            .await?
+            .map_err(|error| LoadError::Invalid(chain(&error)))?;
+        Ok(Self {
+            engine: engine.clone(),
+            wasm,
+            load,
+            pre,
+            _tier: tier,
+        })
+    }
+
+    /// Loads a policy's source into a fresh instance, and makes a component of what that has become. Takes tens of milliseconds.
+    pub async fn snapshot(&self, source: &str) -> Result<Vec<u8>, BaseError> {
+        let pre = &self.pre;
+        let mut store = limited(pre.engine(), &LIMITS, Arc::default(), World::Real);
+        let _active = self.engine.ticker().enter();
+        let instantiated = within(LIMITS.call_timeout, pre.instantiate_async(&mut store)).await;
+        let instance = ended(&store, instantiated)?;
+        let load = instance
+            .get_typed_func::<(&str,), (Result<(), String>,)>(&mut store, self.load)
+            .map_err(|error| BaseError::Unfit(format!("{}: {}", self.load, chain(&error))))?;
+        let called = within(LIMITS.call_timeout, load.call_async(&mut store, (source,))).await;
+        let (loaded,) = ended(&store, called)?;
+        loaded.map_err(BaseError::Refused)?;
+        self.written(State {
+            store,
+            instance,
+            problem: None,
+        })
+        .await
+    }
+
+    /// The component with an instance's state in it.
+    async fn written(&self, mut state: State) -> Result<Vec<u8>, BaseError> {
+        let wizer = Wizer::new();
+        let (context, _) = wizer
+            .instrument_component(&self.wasm)
+            .map_err(|error| unfit(&error))?;
+        let written = wizer.snapshot_component(&context, &mut state).await;
+        match state.problem {
+            Some(problem) => Err(unfit(&problem)),
+            None => written.map_err(|error| unfit(&error)),
+        }
+    }
+}
+
+fn unfit(error: &wasmtime::Error) -> BaseError {
+    BaseError::Unfit(chain(error))
+}
+
+fn ended<T>(store: &Store<HostState>, called: Option<wasmtime::Result<T>>) -> Result<T, CallError> {
+    let timeout = LIMITS.call_timeout;
+    let called = called.ok_or(CallError::Deadline(timeout))?;
+    called.map_err(|error| {
+        let printed = store.data().output.take().unwrap_or_default();
+        call_error(&error, timeout, &printed)
+    })
+}
+
+/// An instance whose state is read. Wizer takes no error for an answer: the first one is kept, and what it is given instead goes nowhere.
+struct State {
+    store: Store<HostState>,
+    instance: Instance,
+    problem: Option<wasmtime::Error>,
+}
+
+impl State {
+    async fn call<R: Lift + Send + Sync + 'static>(
+        &mut self,
+        interface: &str,
+        name: &str,
+    ) -> Option<R> {
+        let called = self.try_call(interface, name).await;
+        called
+            .map_err(|error| self.problem.get_or_insert(error))
+            .ok()
+    }
+
+    async fn try_call<R: Lift + Send + Sync + 'static>(
+        &mut self,
+        interface: &str,
+        name: &str,
+    ) -> wasmtime::Result<R> {
+        let lacks = || wasmtime::Error::msg(format!("no {interface}#{name}"));
+        let exported = |parent, name, state: &mut Self| {
+            let found = state
+                .instance
+                .get_export_index(&mut state.store, parent, name);
+            found.ok_or_else(lacks)
+        };
+        let interface = exported(None, interface, self)?;
+        let index = exported(Some(&interface), name, self)?;
+        let function = self
+            .instance
+            .get_typed_func::<(), (R,)>(&mut self.store, index)?;
+        Ok(function.call_async(&mut self.store, ()).await?.0)
+    }
+}
+
+impl ComponentInstanceState for State {
+    async fn call_func_ret_list_u8(
+        &mut self,
+        interface: &str,
+        name: &str,
+        contents: impl FnOnce(&[u8]) + Send,
+    ) {
+        match self.call::<WasmList<u8>>(interface, name).await {
+            Some(list) => contents(list.as_le_slice(&self.store)),
+            None => contents(&[]),
+        }
+    }
+
+    async fn call_func_ret_s32(&mut self, interface: &str, name: &str) -> i32 {
+        self.call(interface, name).await.unwrap_or_default()
+    }
+
+    async fn call_func_ret_s64(&mut self, interface: &str, name: &str) -> i64 {
+        self.call(interface, name).await.unwrap_or_default()
+    }
+
+    async fn call_func_ret_f32(&mut self, interface: &str, name: &str) -> u32 {
+        let value: Option<f32> = self.call(interface, name).await;
+        value.unwrap_or_default().to_bits()
+    }
+
+    async fn call_func_ret_f64(&mut self, interface: &str, name: &str) -> u64 {
+        let value: Option<f64> = self.call(interface, name).await;
+        value.unwrap_or_default().to_bits()
+    }
+}

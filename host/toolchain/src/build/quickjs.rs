@@ -1,0 +1,222 @@
+//! QuickJS: componentize-qjs puts it into a component without a policy, once; policies are loaded into that here, which takes a tenth of the time.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use tokio::sync::Mutex;
+use vmhost_engine::{Base, Engine, EngineConfig};
+use wasm_encoder::{Component, ComponentSectionId, RawSection};
+use wasmparser::{Parser, Payload};
+
+use super::succeeded;
+use crate::error::{Cause, IoContext as _};
+use crate::tool::{Program, Tool, Way};
+use crate::version::Version;
+use crate::work::Work;
+use crate::{Error, Result, place, process, wit};
+
+/// Makes the base.
+pub(crate) const QUICKJS: Tool = Tool {
+    name: "componentize-qjs",
+    variable: None,
+    ways: &[Way {
+        command: &["componentize-qjs"],
+        local: super::js::BIN,
+        version: &[],
+        probe: Some(&["--help"]),
+    }],
+    minimum: Version(0, 4, 5),
+    install: "npm install, in the plugin's folder (if its package.json does not name it: npm install --save-dev --save-exact componentize-qjs@0.4.5)",
+};
+
+/// Its policy: none yet.
+const LOADER: &str = include_str!("quickjs/loader.js");
+
+/// Its world, and the world's name.
+const WORLD: (&str, &str) = (include_str!("quickjs/base.wit"), "base");
+
+/// What the loader exports besides the contract.
+const LOAD: &str = "load";
+
+/// componentize-qjs puts the component that it made beside one that stands for what is only there while it is made. This is the outer one, without the inner.
+struct Shell {
+    sections: Vec<(u8, Vec<u8>)>,
+    inner: usize,
+}
+
+/// QuickJS in a component. Made at the first build, kept in the project's hidden folder for the next process, and compiled for the next build.
+pub(crate) struct QuickJs {
+    componentize: Program,
+    base: Mutex<Option<(Shell, Base)>>,
+}
+
+impl std::fmt::Debug for QuickJs {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_tuple("QuickJs")
+            .field(&self.componentize)
+            .finish()
+    }
+}
+
+impl QuickJs {
+    pub fn new(componentize: Program) -> Self {
+        Self {
+            componentize,
+            base: Mutex::default(),
+        }
+    }
+
+    /// Who makes the base.
+    pub fn program(&self) -> &Program {
+        &self.componentize
+    }
+
+    /// A bundle's component.
+    pub async fn component(&self, folder: &Path, work: &Work, bundle: &Path) -> Result<Vec<u8>> {
+        let source = fs::read_to_string(bundle).at("read", bundle)?;
+        let mut base = self.base.lock().await;
+        let (shell, base) = match &mut *base {
+            Some(base) => base,
+            none => none.insert(self.compiled(folder, work).await?),
+        };
+        let loaded = base.snapshot(&source).await.map_err(|error| {
+            let _ = writeln!(std::io::stderr(), "{error}");
+            Error::Failed {
+                folder: folder.to_owned(),
+                tool: "QuickJS".to_owned(),
+                hint: "",
+            }
+        })?;
+        Ok(shell.around(&loaded))
+    }
+
+    async fn compiled(&self, folder: &Path, work: &Work) -> Result<(Shell, Base)> {
+        let component = work.path("quickjs.wasm");
+        let recipe = self.recipe();
+        let made_by = work.path("quickjs.recipe");
+        if !component.is_file() || !fs::read(&made_by).is_ok_and(|made| made == recipe.as_bytes()) {
+            place::remove(&made_by)?;
+            self.make(folder, work, &component).await?;
+            place::whole(&made_by, recipe.as_bytes())?;
+        }
+        let compiled = async || {
+            let (shell, inner) = Shell::of(&place::read(&component)?)?;
+            let (engine, _) = Engine::new(&EngineConfig::default())?;
+            Ok((shell, Base::new(&engine, inner, LOAD).await?))
+        };
+        compiled().await.map_err(|source| Error::Componentize {
+            file: component.clone(),
+            source,
+        })
+    }
+
+    /// All that a base is made of: another one is made when it changes.
+    fn recipe(&self) -> String {
+        let version = self.componentize.version.map(|version| version.to_string());
+        let tool = format!(
+            "{} {}",
+            self.componentize.text(),
+            version.unwrap_or_default()
+        );
+        let contract = wit::FILES.map(|(_, text)| text).concat();
+        [&tool, LOADER, WORLD.0, &contract].join("\n")
+    }
+
+    async fn make(&self, folder: &Path, work: &Work, component: &Path) -> Result<()> {
+        let parts = work.path("quickjs");
+        let loader = parts.join("loader.js");
+        place::if_changed(&loader, LOADER.as_bytes())?;
+        let contract = parts.join("wit");
+        place::if_changed(&contract.join("base.wit"), WORLD.0.as_bytes())?;
+        wit::write(&contract.join("deps/plugin"))?;
+        place::remove(component)?;
+        let mut command = self.componentize.command();
+        command.current_dir(folder);
+        command
+            .args(["--sync", "--world", WORLD.1, "--wit"])
+            .arg(contract);
+        command
+            .arg("--js")
+            .arg(loader)
+            .arg("--output")
+            .arg(component);
+        let output = process::run_shown(&mut command).await?;
+        succeeded(&output, folder, QUICKJS.name, "")?;
+        work.take(component, "its tool ended well, and wrote nothing")
+            .map(drop)
+    }
+}
+
+impl Shell {
+    /// A component, and the first one in it.
+    fn of(component: &[u8]) -> Result<(Self, Vec<u8>), Cause> {
+        let mut sections = Vec::new();
+        let mut depth = 0;
+        for payload in Parser::new(0).parse_all(component) {
+            let payload = payload?;
+            match &payload {
+                Payload::Version { .. } => depth += 1,
+                Payload::End(_) => depth -= 1,
+                _ => {}
+            }
+            if let (1, Some((id, range))) = (depth, payload.as_section()) {
+                let range = range.start as usize..range.end as usize;
+                sections.push((id, component[range].to_vec()));
+            }
+        }
+        let nested = |(id, _): &(u8, Vec<u8>)| *id == ComponentSectionId::Component as u8;
+        let inner = sections
+            .iter()
+            .position(nested)
+            .ok_or("it has no component in it")?;
+        let wasm = std::mem::take(&mut sections[inner].1);
+        Ok((Self { sections, inner }, wasm))
+    }
+
+    /// With another component in its place.
+    fn around(&self, inner: &[u8]) -> Vec<u8> {
+        let mut whole = Component::new();
+        for (index, (id, data)) in self.sections.iter().enumerate() {
+            let data = if index == self.inner { inner } else { data };
+            whole.section(&RawSection { id: *id, data });
+        }
+        whole.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inner_component_is_exchanged_and_all_else_stays() {
+        let whole = wat::parse_str(
+            r#"(component (core module) (component $inner (core module) (component)) (component) (instance (instantiate $inner)))"#,
+        );
+        let whole = whole.unwrap();
+        let (shell, inner) = Shell::of(&whole).unwrap();
+        assert_eq!(
+            inner,
+            wat::parse_str("(component $inner (core module) (component))").unwrap()
+        );
+        assert_eq!(shell.around(&inner), whole);
+        let other = wat::parse_str("(component)").unwrap();
+        let expected =
+            r#"(component (core module) (component) (component) (instance (instantiate 0)))"#;
+        assert_eq!(
+            sections(&shell.around(&other)),
+            sections(&wat::parse_str(expected).unwrap())
+        );
+        assert!(Shell::of(&other).is_err());
+    }
+
+    /// Without names.
+    fn sections(component: &[u8]) -> Vec<(u8, Vec<u8>)> {
+        let (mut shell, inner) = Shell::of(component).unwrap();
+        shell.sections[shell.inner].1 = inner;
+        shell.sections.retain(|(id, _)| *id != 0);
+        shell.sections
+    }
+}
