@@ -3,7 +3,7 @@
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime::{
-    Config, Enabled, InstanceAllocationStrategy, PoolingAllocationConfig, Strategy, Trap,
+    Config, Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Strategy, Trap,
 };
 
 use crate::bindings::v1;
@@ -117,6 +117,10 @@ fn config(code: Code) -> Config {
         Code::Baseline => Strategy::Winch,
         Code::Optimised => Strategy::Cranelift,
     });
+    if code == Code::Baseline {
+        // Cranelift makes its trampolines, thousands in a Go policy: a tenth of the time.
+        config.cranelift_opt_level(OptLevel::None);
+    }
     config.epoch_interruption(true);
     // Frames for the log are not worth unwinding at each trap: a panic's text is in the captured output.
     config.wasm_backtrace_max_frames(None);
