@@ -66,6 +66,9 @@ pub struct RunArgs {
     /// A context of the kubeconfig; none: its current one.
     #[arg(long, env = "VMHOST_CONTEXT")]
     pub context: Option<String>,
+    /// Fill the caches from a watch (client-go's WatchListClient) and not from lists in pages: spares etcd where the API server is older than 1.34.
+    #[arg(long, env = "VMHOST_STREAMING_LISTS", value_parser = clap::builder::FalseyValueParser::new())]
+    pub streaming_lists: bool,
     /// What both ways of running have.
     #[command(flatten)]
     pub common: CommonArgs,

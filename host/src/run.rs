@@ -195,7 +195,9 @@ async fn start_manager(
         kubeconfig: args.kubeconfig,
         context: args.context,
     };
-    let connection = connect(&options).await?;
+    let connection = connect(&options)
+        .await?
+        .with_streaming_lists(args.streaming_lists);
     let mut options = permissions::Options::of(&loader.config);
     options.lease = election.as_ref().map(|settings| permissions::Lease {
         namespace: settings

@@ -83,7 +83,8 @@ fn informers() -> (Runtime, Informers) {
     let runtime = runtime();
     let server = InProcess::new(KEYS, "complete", 2048);
     let _inside = runtime.enter();
-    let connection = Connection::from_client(server.client(), "in this process");
+    let connection =
+        Connection::from_client(server.client(), "in this process").with_streaming_lists(true);
     let informers = Informers::new(
         connection,
         std::sync::Arc::new(vmhost_cluster::NoInformerObserver),

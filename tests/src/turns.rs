@@ -37,7 +37,8 @@ impl Turns {
             .optimise(bytes.clone(), loader.config.limits.component)
             .await?;
         plugin.install(best);
-        let connection = Connection::from_client(server.client(), "in this process");
+        let connection =
+            Connection::from_client(server.client(), "in this process").with_streaming_lists(true);
         let manager = Manager::new(loader, connection, Metrics::new()?);
         let slot = manager.add(plugin).await?;
         let wired = slot.current().controllers.values().next().cloned();

@@ -135,26 +135,31 @@ async fn changes_and_deletions_while_the_watch_is_down_are_found(
     Ok(())
 }
 
-both_servers!(a_server_without_streaming_lists_is_listed_in_pages);
-async fn a_server_without_streaming_lists_is_listed_in_pages(server: &TestServer) -> Result<()> {
-    for code in [400, 422] {
+both_servers!(lists_are_streamed_where_that_is_wanted_and_the_server_can);
+async fn lists_are_streamed_where_that_is_wanted_and_the_server_can(
+    server: &TestServer,
+) -> Result<()> {
+    for denied in [None, Some(400), Some(422)] {
         let vms = Vms::install(server).await?;
         let policy = policy()?;
         let proxy = server.proxy().await?;
-        proxy.deny_streaming_lists(code);
+        if let Some(code) = denied {
+            proxy.deny_streaming_lists(code);
+        }
         vms.create(0..20, 0).await?;
         let _host = host::on(proxy.kubeconfig())?
+            .arg("--streaming-lists")
             .namespace(vms.namespace())
             .plugin(policy.path())
             .ready()
             .await?;
         vms.until_complete(20)
             .await
-            .with_context(|| format!("denied by {code}"))?;
+            .with_context(|| format!("denied by {denied:?}"))?;
+        let lists = proxy.requests_where(|request| request.is_list(PLURAL));
         ensure!(
-            !proxy
-                .requests_where(|request| request.is_list(PLURAL))
-                .is_empty()
+            lists.is_empty() == denied.is_none(),
+            "{denied:?}: {lists:?}"
         );
     }
     Ok(())

@@ -20,12 +20,16 @@ async fn informer(
     kind: &str,
     namespace: &str,
     wanted: &Wanted,
+    streaming_lists: bool,
 ) -> Result<Subscription> {
     let options = ConnectOptions {
         kubeconfig: Some(kubeconfig),
         context: None,
     };
-    let informers = Informers::new(connect(&options).await?, Arc::new(NoInformerObserver));
+    let connection = connect(&options)
+        .await?
+        .with_streaming_lists(streaming_lists);
+    let informers = Informers::new(connection, Arc::new(NoInformerObserver));
     let subscription = informers.subscribe(
         WatchSpec {
             namespace: Some(namespace.to_owned()),
@@ -48,21 +52,17 @@ async fn texts(
 ) -> Result<[String; 3]> {
     let namespace = server.namespace("same-text").await?;
     // It is there before the object: a watch event brings it.
-    let watched = informer(server.kubeconfig(), kind, &namespace, wanted).await?;
+    let watched = informer(server.kubeconfig(), kind, &namespace, wanted, false).await?;
     create(server.client().await?, &namespace).await?;
     let key = format!("{namespace}/{name}");
     watched.wait_until(|store| store.get(&key).is_some()).await;
-    let streamed = informer(server.kubeconfig(), kind, &namespace, wanted).await?;
     let proxy = server.proxy().await?;
-    proxy.deny_streaming_lists(422);
-    let listed = informer(proxy.kubeconfig().to_owned(), kind, &namespace, wanted).await?;
-    ensure!(
-        proxy
-            .requests()
-            .iter()
-            .any(|request| request.param("limit").is_some()),
-        "the paged list was not used"
-    );
+    let kubeconfig = || proxy.kubeconfig().to_owned();
+    let streamed = informer(kubeconfig(), kind, &namespace, wanted, true).await?;
+    let pages = || proxy.requests_where(|request| request.param("limit").is_some());
+    ensure!(pages().is_empty(), "the streaming list was not used");
+    let listed = informer(kubeconfig(), kind, &namespace, wanted, false).await?;
+    ensure!(!pages().is_empty(), "the paged list was not used");
     let mut texts = Vec::new();
     for subscription in [&watched, &streamed, &listed] {
         let object = subscription

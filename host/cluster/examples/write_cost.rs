@@ -357,7 +357,8 @@ async fn connected(kubeconfig: &Path) -> Connection {
         kubeconfig: Some(kubeconfig.to_owned()),
         context: None,
     };
-    connect(&options).await.unwrap()
+    // The server of this example lists no other way.
+    connect(&options).await.unwrap().with_streaming_lists(true)
 }
 
 /// The path of a turn that writes: from a thread of the guests' runtime to the one that does the I/O, until the store shows the write.
@@ -369,7 +370,8 @@ fn vmhost(kubeconfig: &Path, options: &Options, over: Over, hand: Hand) -> Strin
     let (connection, informers) = io.block_on(async {
         let connection = match over {
             Over::Own => connected(kubeconfig).await,
-            Over::Kube => Connection::from_client(client(kubeconfig).await, "kube's client"),
+            Over::Kube => Connection::from_client(client(kubeconfig).await, "kube's client")
+                .with_streaming_lists(true),
         };
         let informers = Informers::new(connection.clone(), Arc::new(NoInformerObserver));
         (connection, informers)

@@ -158,6 +158,7 @@ pub struct Connection {
     about: Arc<About>,
     observer: Option<Arc<dyn RequestObserver>>,
     write_timeout: Duration,
+    streaming_lists: bool,
 }
 
 struct About {
@@ -210,6 +211,7 @@ impl Connection {
             about,
             observer: None,
             write_timeout: WRITE_TIMEOUT,
+            streaming_lists: false,
         }
     }
 
@@ -235,6 +237,14 @@ impl Connection {
     #[must_use]
     pub fn with_write_timeout(mut self, limit: Duration) -> Self {
         self.write_timeout = limit;
+        self
+    }
+
+    /// The same connection, whose informers fill their stores from a watch, where the server can do that (client-go's `WatchListClient`), and not from lists in
+    /// pages. Pages cost a server less that has them in its cache: 1.4 s of CPU for 20,000 objects against 2.1 (1.36). One before 1.34 reads them from etcd.
+    #[must_use]
+    pub fn with_streaming_lists(mut self, wanted: bool) -> Self {
+        self.streaming_lists = wanted;
         self
     }
 
@@ -284,6 +294,10 @@ impl Connection {
 
     pub(crate) fn transport(&self) -> &Transport {
         &self.transport
+    }
+
+    pub(crate) fn streams_lists(&self) -> bool {
+        self.streaming_lists
     }
 
     pub(crate) fn write_timeout(&self) -> Duration {

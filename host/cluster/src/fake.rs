@@ -63,7 +63,9 @@ impl Fake {
             let fake = fake.clone();
             async move { fake.answer(request).await }
         });
+        // A script is shorter so: the answer that lists goes on as the watch.
         Connection::from_client(kube::Client::new(service, "default"), "fake")
+            .with_streaming_lists(true)
     }
 
     async fn answer(&self, request: Request<Body>) -> Result<Answer, std::io::Error> {

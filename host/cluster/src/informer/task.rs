@@ -53,7 +53,7 @@ pub(super) struct Task {
     informers: Weak<Inner>,
     backoff: Backoff,
     missing: Backoff,
-    /// The server has no streaming list.
+    /// Lists are read in pages: streaming ones are not wanted, or the server has none.
     paged: bool,
     fruitless: u32,
     /// The last request was to fill the store, and did not get to the end of it.
@@ -72,13 +72,14 @@ enum State {
 impl Task {
     pub(super) fn new(connection: Connection, shared: Arc<Shared>, informers: Weak<Inner>) -> Self {
         let (backoff, missing) = (Backoff::new(), Backoff::up_to(MISSING_MAX));
+        let paged = !connection.streams_lists();
         Self {
             connection,
             shared,
             informers,
             backoff,
             missing,
-            paged: false,
+            paged,
             fruitless: 0,
             listing: true,
         }
