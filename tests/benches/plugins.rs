@@ -1,7 +1,7 @@
 //! What each further plugin costs: `cargo bench -p vmhost-tests --bench plugins`.
 //!
-//! Many plugins on one kind, each a component of its own: memory of the process while all are warm, and when all are unloaded; how long the first call of an
-//! unloaded one takes; and how many watches the server has.
+//! Many plugins on one kind, each a component of its own: memory of the process when they are unloaded, and what they take in addition when they are called; how long
+//! the first call of an unloaded one takes; and how many watches the server has.
 
 #![allow(clippy::print_stdout, reason = "a benchmark's result")]
 
@@ -12,11 +12,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use tokio::runtime::Builder;
 use vmhost::config::Config;
+use vmhost::idle::WARM;
 use vmhost::manager::{Loader, Manager};
 use vmhost::registry::Slot;
 use vmhost::telemetry::Metrics;
 use vmhost_cluster::Connection;
+use vmhost_core::ObjectName;
 use vmhost_engine::Compiler;
+use vmhost_queue::Queue;
 use vmhost_tests::guests;
 use vmhost_tests::in_process::InProcess;
 
@@ -39,37 +42,60 @@ fn main() -> Result<ExitCode> {
         };
         let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
         let server = InProcess::new(100, "complete", 512);
-        let connection = Connection::from_client(server.client(), "in this process");
+        let connection = Connection::from_client(server.client(), "in this process").with_streaming_lists(true);
         let manager = Manager::new(loader, connection, Metrics::new()?);
         let mut slots = Vec::new();
         // What the first ones bring is not counted.
         add(&manager, &mut slots, 10).await?;
         for count in [10, 100, 1000] {
-            let (loaded, unloaded) = cost(&manager, &mut slots, count).await?;
-            println!("{count} further plugins: {loaded:.0} KiB each when warm, {unloaded:.0} KiB each when unloaded");
+            let unloaded = added(&manager, &mut slots, count).await?;
+            println!("{count} further plugins: {unloaded:.0} KiB each, unloaded");
         }
-        let slot = slots.last().context("no plugin")?;
-        first_call(slot).await;
+        let mut first = Vec::new();
+        for slot in slots.iter().rev().step_by(10) {
+            first.push(call(slot).await?);
+        }
+        rest(&slots);
+        first.sort_unstable();
+        println!(
+            "first call of an unloaded one, from the queue to done: {:.2?}, of {} nine in ten within {:.2?}",
+            first[first.len() / 2],
+            first.len(),
+            first[first.len() * 9 / 10]
+        );
+        for count in [10, 100, 1000] {
+            let warm = warmed(&slots[slots.len() - count..]).await?;
+            println!("{count} plugins: {warm:.0} KiB more each, warm");
+            rest(&slots);
+        }
         println!("{} watches for {} plugins", server.watches(), slots.len());
         manager.shut_down().await;
         Ok(ExitCode::SUCCESS)
     })
 }
 
-/// RSS of each further plugin, warm and unloaded.
-async fn cost(
-    manager: &Arc<Manager>,
-    slots: &mut Vec<Arc<Slot>>,
-    count: usize,
-) -> Result<(f64, f64)> {
-    rest(slots);
+/// KiB of each further plugin, unloaded. As in a host, no more than [`WARM`] are there at once.
+async fn added(manager: &Arc<Manager>, slots: &mut Vec<Arc<Slot>>, count: usize) -> Result<f64> {
+    let (before, end) = (rss()?, slots.len() + count);
+    while slots.len() < end {
+        let some = WARM.min(end - slots.len());
+        add(manager, slots, some).await?;
+        rest(slots);
+    }
+    Ok(each(before, rss()?, count))
+}
+
+/// KiB that each takes in addition, when all are called.
+async fn warmed(slots: &[Arc<Slot>]) -> Result<f64> {
     let before = rss()?;
-    add(manager, slots, count).await?;
-    let warm = rss()?;
-    rest(slots);
-    let unloaded = rss()?;
-    let each = |after: usize| (after as f64 - before as f64) / 1024.0 / count as f64;
-    Ok((each(warm), each(unloaded)))
+    for slot in slots {
+        call(slot).await?;
+    }
+    Ok(each(before, rss()?, slots.len()))
+}
+
+fn each(before: usize, after: usize, count: usize) -> f64 {
+    (after as f64 - before as f64) / 1024.0 / count as f64
 }
 
 async fn add(manager: &Arc<Manager>, slots: &mut Vec<Arc<Slot>>, count: usize) -> Result<()> {
@@ -85,24 +111,21 @@ async fn add(manager: &Arc<Manager>, slots: &mut Vec<Arc<Slot>>, count: usize) -
         let (plugin, _) = manager.loader.load(&bytes).await?;
         slots.push(manager.add(plugin).await?);
     }
-    let wired: Vec<_> = slots
-        .iter()
-        .flat_map(|slot| {
-            slot.current()
-                .controllers
-                .values()
-                .cloned()
-                .collect::<Vec<_>>()
-        })
-        .collect();
-    for wired in &wired {
-        wired.sources.synced().await;
-        let queue = &wired.controller.queue;
-        while !queue.is_empty() || queue.stats().processing > 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+    for slot in slots.iter().rev().take(count) {
+        let generation = slot.current();
+        for wired in generation.controllers.values() {
+            wired.sources.synced().await;
+            done(&wired.controller.queue).await;
         }
     }
     Ok(())
+}
+
+/// Until nothing is queued and nothing runs.
+async fn done(queue: &Queue<ObjectName>) {
+    while !queue.is_empty() || queue.stats().processing > 0 {
+        tokio::task::yield_now().await;
+    }
 }
 
 fn rest(slots: &[Arc<Slot>]) {
@@ -111,22 +134,16 @@ fn rest(slots: &[Arc<Slot>]) {
     }
 }
 
-async fn first_call(slot: &Arc<Slot>) {
+/// How long one turn takes, from the queue to done.
+async fn call(slot: &Arc<Slot>) -> Result<Duration> {
     let generation = slot.current();
-    let Some(wired) = generation.controllers.values().next() else {
-        return;
-    };
+    let wired = generation.controllers.values().next();
+    let wired = wired.context("no controller")?;
     let names = wired.sources.names();
     let start = Instant::now();
     wired.controller.queue.add(names[0].clone());
-    let queue = &wired.controller.queue;
-    while !queue.is_empty() || queue.stats().processing > 0 {
-        tokio::task::yield_now().await;
-    }
-    println!(
-        "first call of an unloaded one, from the queue to done: {:.2?}",
-        start.elapsed()
-    );
+    done(&wired.controller.queue).await;
+    Ok(start.elapsed())
 }
 
 /// Resident bytes of this process.
