@@ -41,6 +41,7 @@ pub mod real;
 pub mod report;
 pub mod run;
 pub mod server;
+pub mod tools;
 pub mod turns;
 pub mod vm;
 pub mod wait;
