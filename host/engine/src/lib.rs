@@ -10,6 +10,8 @@
 //!          |  in a child                        +-- deadline (epochs + time-out), memory limiter, copy limit, captured output
 //!          +-- Winch first, Cranelift behind
 //! ```
+//! Beside that, [`Base`]: a language's interpreter is run once to load a policy, and becomes that policy's component.
+//!
 //! What is absent: a `Store<HostState>` that was not made by [`instance`]; a call without a deadline; an instance that is used again after an error.
 
 mod base;
