@@ -10,7 +10,7 @@ use vmhost_apiserver::{Options, Server, State};
 use vmhost_cluster::{ConnectOptions, Connection, connect};
 use vmhost_core::Gvk;
 use vmhost_toolchain::build::component_path;
-use vmhost_toolchain::{Builder, Built};
+use vmhost_toolchain::{Builder, Built, Error};
 
 use crate::admin::Admin;
 use crate::build::text;
@@ -170,14 +170,18 @@ impl Source {
     }
 }
 
-/// The tools are looked for once, and again after a build that failed: what was missing may be there by then.
+/// The tools are looked for once, and again when the project names others, or a build failed for another reason than its source: what was missing may be there
+/// by then.
 async fn build(builder: &mut Option<Builder>, folder: &Path, file: &Path) -> Result<Built> {
-    let known = match builder.take() {
+    let known = match builder.take().filter(Builder::is_current) {
         Some(known) => builder.insert(known),
         None => builder.insert(Builder::new(folder).await?),
     };
     let built = known.build(file).await;
-    if built.is_err() {
+    if built
+        .as_ref()
+        .is_err_and(|error| !matches!(error, Error::Failed { .. }))
+    {
         *builder = None;
     }
     Ok(built?)

@@ -5,9 +5,10 @@
 //! It must not know which language it is.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tokio::runtime::Handle;
 use vmhost_core::Limits;
 use wasmtime::Store;
 use wasmtime::component::{Component, Instance, InstancePre, Lift, WasmList};
@@ -23,7 +24,7 @@ use crate::tier::{Tier, chain};
 /// What a policy may take to be loaded: it is its author's machine, and nobody waits for the call.
 const LIMITS: Limits = Limits {
     call_timeout: Duration::from_secs(60),
-    memory: 1 << 30,
+    memory: 256 << 20,
     reuse: 1,
     returned: 1 << 30,
     read: 0,
@@ -116,25 +117,30 @@ impl Base {
         let called = within(LIMITS.call_timeout, load.call_async(&mut store, (source,))).await;
         let (loaded,) = ended(&store, called)?;
         loaded.map_err(BaseError::Refused)?;
-        self.written(State {
+        // What reads the state has a time of its own.
+        store.data_mut().deadline = Instant::now() + LIMITS.call_timeout;
+        let state = State {
             store,
             instance,
             problem: None,
-        })
-        .await
+        };
+        let (wasm, runtime) = (self.wasm.clone(), Handle::current());
+        off_the_runtime(move || runtime.block_on(written(&wasm, state)))
+            .await
+            .map_err(|error| BaseError::Unfit(error.to_string()))?
     }
+}
 
-    /// The component with an instance's state in it.
-    async fn written(&self, mut state: State) -> Result<Vec<u8>, BaseError> {
-        let wizer = Wizer::new();
-        let (context, _) = wizer
-            .instrument_component(&self.wasm)
-            .map_err(|error| unfit(&error))?;
-        let written = wizer.snapshot_component(&context, &mut state).await;
-        match state.problem {
-            Some(problem) => Err(unfit(&problem)),
-            None => written.map_err(|error| unfit(&error)),
-        }
+/// The component with an instance's state in it.
+async fn written(wasm: &[u8], mut state: State) -> Result<Vec<u8>, BaseError> {
+    let wizer = Wizer::new();
+    let (context, _) = wizer
+        .instrument_component(wasm)
+        .map_err(|error| unfit(&error))?;
+    let written = wizer.snapshot_component(&context, &mut state).await;
+    match state.problem {
+        Some(problem) => Err(unfit(&problem)),
+        None => written.map_err(|error| unfit(&error)),
     }
 }
 

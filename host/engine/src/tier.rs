@@ -80,10 +80,12 @@ impl Tier {
             let ours = name.starts_with("wasi:") || name.starts_with("vmhost:");
             if let (false, ComponentItem::ComponentInstance(interface)) = (ours, import.ty) {
                 let mut traps = linker.instance(name)?;
-                for (function, _) in interface.exports(&self.engine) {
-                    traps.func_new(function, |_, _, _, _| {
-                        Err(Trap::UnreachableCodeReached.into())
-                    })?;
+                for (name, export) in interface.exports(&self.engine) {
+                    if let ComponentItem::ComponentFunc(_) = export.ty {
+                        traps.func_new(name, |_, _, _, _| {
+                            Err(Trap::UnreachableCodeReached.into())
+                        })?;
+                    }
                 }
             }
         }

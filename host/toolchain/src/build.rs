@@ -124,6 +124,14 @@ impl Builder {
         self.language
     }
 
+    /// Are these still the tools that the project's files name?
+    pub fn is_current(&self) -> bool {
+        match &self.tools {
+            Tools::Js(tools) => tools.is_current(&self.folder),
+            _ => true,
+        }
+    }
+
     /// Builds. The tools' own messages go to this process's stderr. Dropped before its end, it stops them, and leaves `out` as it was.
     pub async fn build(&self, out: &Path) -> Result<Built> {
         let started = Instant::now();

@@ -1,6 +1,6 @@
 // The host, inside the component: the imports of the contract, and the globals that are set when the policy's module is loaded.
 //
-// That happens when the component is built, and there is no host then: an import that is called would end the build with nothing but a backtrace.
+// That happens when the component is built, and there is no host then: what an import would answer is nobody's answer, and would stay.
 
 import * as clusterImport from "vmhost:plugin/cluster@1.0.0";
 import * as configImport from "vmhost:plugin/config@1.0.0";

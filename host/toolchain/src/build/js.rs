@@ -43,6 +43,9 @@ pub(crate) const STARLINGMONKEY: Tool = Tool {
     install: "npm install --save-dev --save-exact @bytecodealliance/jco@1.34.0 (only if package.json says \"vmhost\": {\"engine\": \"starlingmonkey\"})",
 };
 
+/// What a project says of itself.
+const PACKAGE: &str = "package.json";
+
 /// The SDK's name among packages.
 const SDK: &str = "@vmhost/plugin";
 
@@ -59,12 +62,16 @@ const ESBUILD_OPTIONS: &[&str] = &[
     "--supported:async-generator=false",
     "--supported:for-await=false",
     "--log-level=warning",
+    // The entry without the policy's export.
+    "--log-override:import-is-undefined=error",
 ];
 
 /// What builds JavaScript.
 #[derive(Debug)]
 pub(crate) struct Tools {
     language: Language,
+    /// The text that named the engine, and its tool's version.
+    package: Vec<u8>,
     esbuild: Program,
     engine: Engine,
 }
@@ -114,12 +121,18 @@ impl Engine {
 
 impl Tools {
     pub async fn find(folder: &Path, language: Language) -> Result<Self> {
+        let package = place::read(&folder.join(PACKAGE))?;
         let engine = Package::of(folder, language)?.engine;
         Ok(Self {
             language,
+            package,
             esbuild: ESBUILD.need(folder, language).await?,
             engine: Engine::find(engine, folder, language).await?,
         })
+    }
+
+    pub fn is_current(&self, folder: &Path) -> bool {
+        place::read(&folder.join(PACKAGE)).is_ok_and(|package| package == self.package)
     }
 
     pub async fn build(&self, folder: &Path) -> Result<Made> {
@@ -163,7 +176,7 @@ impl Tools {
 /// What is bundled: the policy's export, so that esbuild says if there is none. It shows this line then.
 fn entry_text(main: &str) -> String {
     let main = Value::from(format!("../{main}"));
-    format!("export {{ {EXPORT} }} from {main}; // export const {EXPORT} = plugin({{...}})\n")
+    format!("export {{ {EXPORT} }} /* = plugin({{...}}) */ from {main};\n")
 }
 
 /// A bundle's component, with StarlingMonkey.
@@ -197,7 +210,7 @@ struct Package {
 
 impl Package {
     fn of(folder: &Path, language: Language) -> Result<Self> {
-        let file = folder.join("package.json");
+        let file = folder.join(PACKAGE);
         let wrong = |problem: String| Error::Project {
             file: file.clone(),
             problem,
@@ -311,7 +324,7 @@ mod tests {
     fn the_entry_is_named_whatever_its_name() {
         assert_eq!(
             entry_text("src/a \"b\".js"),
-            "export { controller } from \"../src/a \\\"b\\\".js\"; // export const controller = plugin({...})\n"
+            "export { controller } /* = plugin({...}) */ from \"../src/a \\\"b\\\".js\";\n"
         );
     }
 }

@@ -106,9 +106,13 @@ impl QuickJs {
             let (engine, _) = Engine::new(&EngineConfig::default())?;
             Ok((shell, Base::new(&engine, inner, LOAD).await?))
         };
-        compiled().await.map_err(|source| Error::Componentize {
-            file: component.clone(),
-            source,
+        compiled().await.map_err(|source| {
+            // Whatever is wrong with it: it is made anew next time.
+            let _ = place::remove(&made_by);
+            Error::Componentize {
+                file: component.clone(),
+                source,
+            }
         })
     }
 
