@@ -12,7 +12,7 @@ use std::hint::black_box;
 use gungraun::prelude::*;
 use gungraun::{Callgrind, EventKind};
 use tokio::runtime::{Builder, Handle, Runtime};
-use vmhost_cluster::{Connection, Informers, WatchSpec};
+use vmhost_cluster::{Informers, WatchSpec};
 use vmhost_core::{Gvk, ObjectName};
 use vmhost_queue::{Config, Queue};
 use vmhost_tests::in_process::InProcess;
@@ -83,8 +83,7 @@ fn informers() -> (Runtime, Informers) {
     let runtime = runtime();
     let server = InProcess::new(KEYS, "complete", 2048);
     let _inside = runtime.enter();
-    let connection =
-        Connection::from_client(server.client(), "in this process").with_streaming_lists(true);
+    let connection = server.connection();
     let informers = Informers::new(
         connection,
         std::sync::Arc::new(vmhost_cluster::NoInformerObserver),

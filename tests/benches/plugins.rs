@@ -16,7 +16,6 @@ use vmhost::idle::WARM;
 use vmhost::manager::{Loader, Manager};
 use vmhost::registry::Slot;
 use vmhost::telemetry::Metrics;
-use vmhost_cluster::Connection;
 use vmhost_core::ObjectName;
 use vmhost_engine::Compiler;
 use vmhost_queue::Queue;
@@ -42,7 +41,7 @@ fn main() -> Result<ExitCode> {
         };
         let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
         let server = InProcess::new(100, "complete", 512);
-        let connection = Connection::from_client(server.client(), "in this process").with_streaming_lists(true);
+        let connection = server.connection();
         let manager = Manager::new(loader, connection, Metrics::new()?);
         let mut slots = Vec::new();
         // What as many bring as are there at once is not counted: their instances' memory serves those that come later.

@@ -39,18 +39,25 @@ pub fn missing(what: &str, reason: &str) -> Result<()> {
     run::skip(what, reason)
 }
 
-/// Builds a folder of source into the target folder, as `vmhost build` does. None: its toolchain is not on this machine, which is told.
+/// What builds a folder of source. None: its toolchain is not on this machine, which is told.
+pub async fn builder(folder: &Path) -> Result<Option<Builder>> {
+    match Builder::new(folder).await {
+        Ok(builder) => Ok(Some(builder)),
+        Err(error @ (Error::MissingTool { .. } | Error::OldTool { .. })) => {
+            missing(&folder.display().to_string(), &error.to_string()).map(|()| None)
+        }
+        Err(error) => Err(error).with_context(|| folder.display().to_string()),
+    }
+}
+
+/// Builds a folder of source into the target folder, as `vmhost build` does. None: as [`builder`].
 pub async fn component(folder: &Path) -> Result<Option<PathBuf>> {
     let name = folder
         .file_name()
         .context("a folder has a name")?
         .to_string_lossy();
-    let builder = match Builder::new(folder).await {
-        Ok(builder) => builder,
-        Err(error @ (Error::MissingTool { .. } | Error::OldTool { .. })) => {
-            return missing(&folder.display().to_string(), &error.to_string()).map(|()| None);
-        }
-        Err(error) => return Err(error).with_context(|| folder.display().to_string()),
+    let Some(builder) = builder(folder).await? else {
+        return Ok(None);
     };
     // <target>/<profile>/deps/<test>
     let test = std::env::current_exe()?;

@@ -1,4 +1,4 @@
-//! An API server that is a function: VirtualMachines in memory, behind a `kube::Client`, without a socket. For benchmarks and instruction counts, where a
+//! An API server that is a function: VirtualMachines in memory, behind a `Connection`, without a socket. For benchmarks and instruction counts, where a
 //! server's own work, the kernel's and the network's would drown what is measured.
 //!
 //! It knows what a host asks for: the discovery of one group, a watch that begins with a list, and JSON patches of one value. It is no server to test
@@ -15,6 +15,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use kube::client::Body;
 use tokio::sync::mpsc;
+use vmhost_cluster::Connection;
 
 const GROUP: &str = "/apis/cloud.waibizi.com/v1";
 const RESOURCES: &str = r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"cloud.waibizi.com/v1","resources":[{"name":"virtualmachines","singularName":"virtualmachine","namespaced":true,"kind":"VirtualMachine","verbs":["get","list","watch","patch"]}]}"#;
@@ -58,14 +59,15 @@ impl InProcess {
         })))
     }
 
-    /// A client of it. Cheap.
-    pub fn client(&self) -> kube::Client {
+    /// A connection to it. Cheap. It knows no lists in pages.
+    pub fn connection(&self) -> Connection {
         let server = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let server = server.clone();
             async move { server.answer(request).await }
         });
-        kube::Client::new(service, NAMESPACE)
+        Connection::from_client(kube::Client::new(service, NAMESPACE), "in this process")
+            .with_streaming_lists(true)
     }
 
     /// How many patches were carried out.

@@ -10,7 +10,6 @@ use vmhost::controller::Controller;
 use vmhost::manager::{Loader, Manager};
 use vmhost::registry::{Slot, Wired};
 use vmhost::telemetry::Metrics;
-use vmhost_cluster::Connection;
 
 use crate::guests;
 use crate::in_process::InProcess;
@@ -37,8 +36,7 @@ impl Turns {
             .optimise(bytes.clone(), loader.config.limits.component)
             .await?;
         plugin.install(best);
-        let connection =
-            Connection::from_client(server.client(), "in this process").with_streaming_lists(true);
+        let connection = server.connection();
         let manager = Manager::new(loader, connection, Metrics::new()?);
         let slot = manager.add(plugin).await?;
         let wired = slot.current().controllers.values().next().cloned();

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use tempfile::TempDir;
-use vmhost_tests::conformance::missing;
+use vmhost_tests::conformance::builder;
 use vmhost_tests::host::{self, Exit};
 use vmhost_tests::run;
-use vmhost_toolchain::build::Builder;
+use vmhost_toolchain::Language;
 use vmhost_toolchain::scaffold::Project;
-use vmhost_toolchain::{Error, Language};
 
 /// What `vmhost new` writes; none: its tools are not on this machine.
 async fn project() -> Result<Option<(TempDir, PathBuf)>> {
@@ -23,13 +22,7 @@ async fn project() -> Result<Option<(TempDir, PathBuf)>> {
         version: "v1",
     };
     let path = project.write(folder.path())?;
-    match Builder::new(&path).await {
-        Err(error @ (Error::MissingTool { .. } | Error::OldTool { .. })) => {
-            missing("building JavaScript", &error.to_string()).map(|()| None)
-        }
-        Err(error) => Err(error.into()),
-        Ok(_) => Ok(Some((folder, path))),
-    }
+    Ok(builder(&path).await?.map(|_| (folder, path)))
 }
 
 async fn build(project: &Path) -> Result<Exit> {
