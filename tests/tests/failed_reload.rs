@@ -29,20 +29,16 @@ async fn the_old_policy_stays(server: &TestServer) -> Result<()> {
     let all = bad::plugins()?.into_iter().chain(bad::wider()?);
     for (number, Bad { what, bytes, says }) in all.enumerate() {
         let before = failures(&host).await?;
-        let spoken = host.output().len();
+        let says_it = |line: &str| says.iter().all(|word| line.contains(word));
+        let heard = host.output().iter().filter(|line| says_it(line)).count();
         policy.swap(&bytes, Way::Rename)?;
         host.until_metric(RELOADS, &[PLUGIN, NOT_RELOADED], before + 1.0)
             .await
             .context(what)?;
-        let output = host.output();
-        let said = output[spoken..]
-            .iter()
-            .any(|line| says.iter().all(|word| line.contains(word)));
-        ensure!(
-            said,
-            "{what}: no new line holds {says:?}: {:#?}",
-            &output[spoken..]
-        );
+        // The line comes after the count, and through a pipe.
+        host.wait_for_lines(heard + 1, says_it)
+            .await
+            .with_context(|| format!("{what}: waiting for a new line with {says:?}"))?;
         ensure!(
             host.metrics().await?.sum(GENERATION, &[PLUGIN]) == generation,
             "{what}: a new generation"
