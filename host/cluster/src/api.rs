@@ -213,15 +213,19 @@ pub(crate) fn query(pairs: &[(&str, &str)]) -> String {
 /// Percent-encodes all but RFC 3986's unreserved characters and the colon (`system:node`), so that no name can leave its place in a path.
 pub(crate) fn encode(value: &str, out: &mut String) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in value.bytes() {
+    let mut plain = 0;
+    for (at, byte) in value.bytes().enumerate() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b':') {
-            out.push(byte as char);
-        } else {
-            out.push('%');
-            out.push(HEX[usize::from(byte >> 4)] as char);
-            out.push(HEX[usize::from(byte & 15)] as char);
+            continue;
         }
+        // A piece is ASCII; between the bytes of another character there is none.
+        out.push_str(value.get(plain..at).unwrap_or_default());
+        plain = at + 1;
+        out.push('%');
+        out.push(HEX[usize::from(byte >> 4)] as char);
+        out.push(HEX[usize::from(byte & 15)] as char);
     }
+    out.push_str(value.get(plain..).unwrap_or_default());
 }
 
 impl Connection {

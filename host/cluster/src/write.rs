@@ -6,9 +6,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, WARNING};
-use http::{HeaderMap, HeaderValue, Method};
-use serde::Deserialize;
+use http::header::ACCEPT;
+use http::{HeaderValue, Method};
 use serde_json::{Map, Value, json};
 use vmhost_core::{PatchType, Propagation, Snapshot};
 
@@ -16,6 +15,8 @@ use crate::api::{BoxError, CallError, query, request};
 use crate::connect::Connection;
 use crate::discovery::Resource;
 use crate::text::{Wanted, ingest};
+
+mod answer;
 
 /// How long a write may take. Shorter than the time between the renew deadline (10 s) and the end of a lease (15 s), so that no write of a leader that
 /// lost its lease lands later than the next leader's first.
@@ -285,7 +286,7 @@ impl Connection {
             request.headers_mut().insert(ACCEPT, accept);
         }
         match self.call(request, self.write_timeout()).await {
-            Ok((headers, body)) => read_written(&headers, &body),
+            Ok((headers, body)) => answer::read(&headers, &body),
             Err(CallError::Refused(refused)) if narrow && refused.code == 406 => {
                 self.answer_whole();
                 Err(WriteError::Answer(refused.message))
@@ -319,72 +320,6 @@ fn path(target: &Target<'_>) -> Result<String, WriteError> {
     Ok(target
         .resource
         .path(target.namespace, target.name, target.subresource))
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Answered {
-    kind: String,
-    metadata: AnsweredMetadata,
-    details: Option<AnsweredDetails>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct AnsweredMetadata {
-    name: String,
-    uid: String,
-    resource_version: String,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct AnsweredDetails {
-    name: String,
-    uid: String,
-}
-
-/// Reads the metadata of what was written; all else is skipped over.
-fn read_written(headers: &HeaderMap, body: &[u8]) -> Result<Written, WriteError> {
-    let answered: Answered =
-        serde_json::from_slice(body).map_err(|error| WriteError::Answer(error.to_string()))?;
-    let warnings = headers
-        .get_all(WARNING)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .map(warning)
-        .collect();
-    if answered.kind == "Status" {
-        let details = answered.details.unwrap_or_default();
-        return Ok(Written {
-            version: 0,
-            uid: details.uid,
-            name: details.name,
-            gone: true,
-            warnings,
-        });
-    }
-    let AnsweredMetadata {
-        name,
-        uid,
-        resource_version,
-    } = answered.metadata;
-    Ok(Written {
-        version: resource_version.parse().unwrap_or(0),
-        uid,
-        name,
-        gone: false,
-        warnings,
-    })
-}
-
-/// `299 - "unknown field \"spec.x\""` without its code and quotes.
-fn warning(value: &str) -> String {
-    let text = value.splitn(3, ' ').nth(2).unwrap_or(value).trim();
-    text.strip_prefix('"')
-        .and_then(|text| text.strip_suffix('"'))
-        .unwrap_or(text)
-        .replace("\\\"", "\"")
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //!
 //! Until an operator writes grants of his own, what the first generation declared is the grant.
 
+use std::borrow::Cow;
+
 use crate::description::{Description, Permission, Verb, Watched};
 use crate::effect::{Effect, Target};
 
@@ -97,22 +99,22 @@ impl Grants {
     }
 
     fn missing_of(&self, permission: &Permission) -> Vec<String> {
-        let some_or = |list: &[String]| -> Vec<Option<String>> {
+        fn some_or(list: &[String]) -> Vec<Option<&str>> {
             if list.is_empty() {
                 vec![None]
             } else {
-                list.iter().cloned().map(Some).collect()
+                list.iter().map(|one| Some(one.as_str())).collect()
             }
-        };
+        }
         let mut missing = Vec::new();
         for &verb in &permission.verbs {
             for subresource in some_or(&permission.subresources) {
                 for namespace in some_or(&permission.namespaces) {
                     let target = Target {
-                        kind: permission.gvk(),
-                        namespace,
+                        kind: Cow::Owned(permission.gvk()),
+                        namespace: namespace.map(Cow::Borrowed),
                         name: None,
-                        subresource: subresource.clone(),
+                        subresource,
                     };
                     let granted = self
                         .permissions
@@ -129,21 +131,22 @@ impl Grants {
 }
 
 impl Permission {
-    fn allows(&self, verb: Verb, target: &Target) -> bool {
+    fn allows(&self, verb: Verb, target: &Target<'_>) -> bool {
+        let holds = |list: &[String], one: &str| list.iter().any(|listed| listed == one);
         self.kind == target.kind.kind
             && self.group == target.kind.group
             && self.version == target.kind.version
             && self.verbs.contains(&verb)
-            && match &target.subresource {
+            && match target.subresource {
                 None => self.subresources.is_empty(),
-                Some(subresource) => self.subresources.contains(subresource),
+                Some(subresource) => holds(&self.subresources, subresource),
             }
             // Cluster-scoped objects are in no namespace: only a permission that is not limited covers them.
             && (self.namespaces.is_empty()
                 || target
                     .namespace
-                    .as_ref()
-                    .is_some_and(|namespace| self.namespaces.contains(namespace)))
+                    .as_deref()
+                    .is_some_and(|namespace| holds(&self.namespaces, namespace)))
     }
 }
 
@@ -190,9 +193,9 @@ fn claims(description: &Description) -> Vec<String> {
     finalizers.chain(definitions).collect()
 }
 
-fn asked(verb: Verb, target: &Target) -> String {
+fn asked(verb: Verb, target: &Target<'_>) -> String {
     let mut text = format!("{} {}", verb.as_str(), target.kind);
-    if let Some(subresource) = &target.subresource {
+    if let Some(subresource) = target.subresource {
         text.push('/');
         text.push_str(subresource);
     }

@@ -106,7 +106,7 @@ fn written_key(effect: &Effect) -> Option<ObjectKey> {
         target.name.as_deref().unwrap_or_default(),
     );
     Some(ObjectKey {
-        kind: target.kind,
+        kind: target.kind.into_owned(),
         name,
     })
 }

@@ -196,12 +196,3 @@ async fn an_error_says_whether_it_may_have_happened() {
         .unwrap();
     assert!(gone.is_none());
 }
-
-#[test]
-fn warnings_lose_their_codes() {
-    assert_eq!(
-        warning(r#"299 - "unknown field \"spec.x\"""#),
-        "unknown field \"spec.x\""
-    );
-    assert_eq!(warning("odd"), "odd");
-}

@@ -50,7 +50,6 @@ pub(crate) const TARGET: Tool = Tool {
 
 /// Small, stripped, and without the unwinding that a trap makes useless.
 const PROFILE: &[&str] = &[
-    "profile.release.opt-level=\"s\"",
     "profile.release.lto=true",
     "profile.release.codegen-units=1",
     "profile.release.panic=\"abort\"",
