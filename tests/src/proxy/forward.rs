@@ -47,6 +47,8 @@ pub(super) async fn accept(listener: TcpListener, addr: SocketAddr, shared: Arc<
             continue;
         };
         tokio::select! {
+            // First: what connects after it was told to refuse is not served.
+            biased;
             _ = refusing.changed() => {}
             connection = open.accept() => if let Ok((stream, _)) = connection {
                 tokio::spawn(serve(stream, shared.clone()));
@@ -57,6 +59,10 @@ pub(super) async fn accept(listener: TcpListener, addr: SocketAddr, shared: Arc<
 
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     let mut cut = shared.connection_cut.subscribe();
+    if *shared.refusing.borrow() {
+        // Accepted just before.
+        return;
+    }
     // A client measures small writes; they must not wait for each other.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| answer(request, shared.clone()));
