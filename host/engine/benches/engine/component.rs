@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// As `vmhost build`: see `host/src/build.rs`.
-const PROFILE: [&str; 4] = [
+const PROFILE: [&str; 5] = [
+    "profile.release.opt-level=\"s\"",
     "profile.release.lto=true",
     "profile.release.codegen-units=1",
     "profile.release.panic=\"abort\"",

@@ -48,8 +48,10 @@ pub(crate) const TARGET: Tool = Tool {
     install: "rustup target add wasm32-wasip2",
 };
 
-/// Small, stripped, and without the unwinding that a trap makes useless.
+/// Small, stripped, and without the unwinding that a trap makes useless. At cargo's own level (3) a call takes a fifth fewer instructions and an edit twice
+/// as long to build (1.2 s, not 0.6).
 const PROFILE: &[&str] = &[
+    "profile.release.opt-level=\"s\"",
     "profile.release.lto=true",
     "profile.release.codegen-units=1",
     "profile.release.panic=\"abort\"",
