@@ -59,6 +59,7 @@ async fn what_may_pass_is_tried_again(server: &TestServer) -> Result<()> {
         );
     }
     // It lasts: the guest is told how often.
+    obey.until_turns("internal", 4).await?;
     let attempts: Vec<Value> = obey
         .turns("internal")
         .iter()
