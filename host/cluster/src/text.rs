@@ -9,8 +9,7 @@ use vmhost_core::{Gvk, Object, ObjectName, Snapshot};
 mod names;
 mod scan;
 mod wanted;
-pub(crate) use names::Head;
-use names::Names;
+pub(crate) use names::{Head, Names};
 pub use scan::BadJson;
 use scan::Member;
 pub(crate) use scan::Scanner;
@@ -194,21 +193,19 @@ pub(crate) fn ingest(text: &str, kind: &Gvk, wanted: &Wanted) -> Result<Snapshot
 
 /// Reads only what names the object: enough for a deletion.
 pub(crate) fn head(text: &str) -> Result<Head<'_>, IngestError> {
-    let (mut names, mut first) = (Names::default(), true);
+    let (mut names, mut first) = (None, true);
     let mut scanner = Scanner::new(text);
-    let (mut kept, mut has_metadata) = (Kept(Vec::new()), false);
     scanner.open_object()?;
     while let Some(member) = scanner.member(first)? {
         first = false;
-        if !has_metadata && member.key.says("metadata") {
-            has_metadata = true;
-            metadata(&mut scanner, &mut names, &mut kept)?;
+        if names.is_none() && member.key.says("metadata") {
+            names = Some(Names::of(&mut scanner)?);
         } else {
             scanner.skip()?;
         }
     }
     scanner.end()?;
-    names.head()
+    names.unwrap_or_default().head()
 }
 
 /// Reads the metadata at the scanner's place, and keeps it without its managedFields.
@@ -229,11 +226,7 @@ fn metadata<'a>(
     let (mut first, mut any, mut behind) = (true, false, scanner.at());
     while let Some(member) = scanner.member(first)? {
         first = false;
-        let key = names.key(&member);
-        match &*key {
-            "name" | "namespace" | "uid" | "resourceVersion" => names.read(&key, scanner)?,
-            _ => scanner.skip()?,
-        }
+        let key = names.member(&member, scanner)?;
         behind = scanner.at();
         if key != "managedFields" {
             kept.up_to(&member, behind, &mut any);

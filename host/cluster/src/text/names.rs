@@ -15,18 +15,48 @@ pub(crate) struct Head<'a> {
     pub version: u64,
 }
 
-/// What of the metadata names the object.
+/// What of the metadata names the object; empty where nothing does.
 #[derive(Default)]
-pub(super) struct Names<'a> {
+pub(crate) struct Names<'a> {
     namespace: Cow<'a, str>,
-    name: Cow<'a, str>,
-    uid: Cow<'a, str>,
-    version: Cow<'a, str>,
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) uid: Cow<'a, str>,
+    pub(crate) version: Cow<'a, str>,
     /// Sound JSON that makes no sense here.
-    pub(super) odd: Option<BadJson>,
+    pub(crate) odd: Option<BadJson>,
 }
 
 impl<'a> Names<'a> {
+    /// Reads the object at the scanner's place; what does not name anything is passed over.
+    pub(crate) fn of(scanner: &mut Scanner<'a>) -> Result<Self, BadJson> {
+        let (mut names, mut first) = (Self::default(), true);
+        if scanner.peek() != Some(b'{') {
+            names.odd = scanner.expected::<()>("an object").err();
+            scanner.skip()?;
+            return Ok(names);
+        }
+        scanner.open_object()?;
+        while let Some(member) = scanner.member(first)? {
+            first = false;
+            names.member(&member, scanner)?;
+        }
+        Ok(names)
+    }
+
+    /// Reads or passes over one member of the metadata, and returns its key.
+    pub(super) fn member(
+        &mut self,
+        member: &Member<'a>,
+        scanner: &mut Scanner<'a>,
+    ) -> Result<Cow<'a, str>, BadJson> {
+        let key = self.key(member);
+        match &*key {
+            "name" | "namespace" | "uid" | "resourceVersion" => self.read(&key, scanner)?,
+            _ => scanner.skip()?,
+        }
+        Ok(key)
+    }
+
     /// A member's key; one that cannot be read makes the object odd.
     pub(super) fn key(&mut self, member: &Member<'a>) -> Cow<'a, str> {
         member.key.read().unwrap_or_else(|odd| {
@@ -36,7 +66,7 @@ impl<'a> Names<'a> {
     }
 
     /// Reads the value of one of the members that name the object. The first of several counts.
-    pub(super) fn read(&mut self, key: &str, scanner: &mut Scanner<'a>) -> Result<(), BadJson> {
+    fn read(&mut self, key: &str, scanner: &mut Scanner<'a>) -> Result<(), BadJson> {
         let odd = scanner.expected::<()>("a string").err();
         let value = if scanner.peek() == Some(b'"') {
             scanner.string()?.read()
