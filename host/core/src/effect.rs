@@ -1,7 +1,5 @@
 //! What a policy returns: effects, and what comes then. The records mirror `wit/v1/types.wit`, where their meaning is written down.
 
-use std::borrow::Cow;
-
 use crate::key::{Gvk, ObjectKey};
 use crate::object::ObjectHead;
 
@@ -137,41 +135,17 @@ pub enum Effect {
     Other(String),
 }
 
-/// Where an effect writes. Borrowed where the effect says so itself, owned where it was read out of an object's text.
+/// Where an effect writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target<'a> {
+pub struct Target {
     /// Its kind.
-    pub kind: Cow<'a, Gvk>,
+    pub kind: Gvk,
     /// Its namespace; none for cluster-scoped kinds.
-    pub namespace: Option<Cow<'a, str>>,
+    pub namespace: Option<String>,
     /// Its name; none when the API server is to generate one.
-    pub name: Option<Cow<'a, str>>,
+    pub name: Option<String>,
     /// The subresource; none: the object itself.
-    pub subresource: Option<&'a str>,
-}
-
-impl<'a> Target<'a> {
-    fn of_key(key: &'a ObjectKey, subresource: Option<&'a str>) -> Self {
-        Self {
-            kind: Cow::Borrowed(&key.kind),
-            namespace: key.name.namespace().map(Cow::Borrowed),
-            name: Some(key.name.name())
-                .filter(|name| !name.is_empty())
-                .map(Cow::Borrowed),
-            subresource,
-        }
-    }
-
-    fn of_object(object: &str, subresource: Option<&'a str>) -> Result<Self, String> {
-        let head = ObjectHead::parse(object)?;
-        let some = |text: Option<String>| text.filter(|text| !text.is_empty()).map(Cow::Owned);
-        Ok(Self {
-            kind: Cow::Owned(head.gvk()),
-            namespace: some(head.metadata.namespace),
-            name: some(head.metadata.name),
-            subresource,
-        })
-    }
+    pub subresource: Option<String>,
 }
 
 impl Effect {
@@ -188,15 +162,32 @@ impl Effect {
     }
 
     /// Where it writes; none for an event. The error says what is wrong with the object that it carries.
-    pub fn target(&self) -> Result<Option<Target<'_>>, String> {
+    pub fn target(&self) -> Result<Option<Target>, String> {
+        let of_key = |key: &ObjectKey, subresource: &Option<String>| Target {
+            kind: key.kind.clone(),
+            namespace: key.name.namespace().map(str::to_owned),
+            name: Some(key.name.name())
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned),
+            subresource: subresource.clone(),
+        };
+        let of_object = |object: &str, subresource: &Option<String>| {
+            let head = ObjectHead::parse(object)?;
+            Ok::<_, String>(Target {
+                kind: head.gvk(),
+                namespace: head
+                    .metadata
+                    .namespace
+                    .filter(|namespace| !namespace.is_empty()),
+                name: head.metadata.name.filter(|name| !name.is_empty()),
+                subresource: subresource.clone(),
+            })
+        };
         Ok(match self {
-            Self::Apply(apply) => Some(Target::of_object(
-                &apply.object,
-                apply.subresource.as_deref(),
-            )?),
-            Self::Create(create) => Some(Target::of_object(&create.object, None)?),
-            Self::Patch(patch) => Some(Target::of_key(&patch.key, patch.subresource.as_deref())),
-            Self::Delete(delete) => Some(Target::of_key(&delete.key, None)),
+            Self::Apply(apply) => Some(of_object(&apply.object, &apply.subresource)?),
+            Self::Create(create) => Some(of_object(&create.object, &None)?),
+            Self::Patch(patch) => Some(of_key(&patch.key, &patch.subresource)),
+            Self::Delete(delete) => Some(of_key(&delete.key, &None)),
             Self::Event(_) | Self::Other(_) => None,
         })
     }

@@ -2,8 +2,6 @@
 //!
 //! Until an operator writes grants of his own, what the first generation declared is the grant.
 
-use std::borrow::Cow;
-
 use crate::description::{Description, Permission, Verb, Watched};
 use crate::effect::{Effect, Target};
 
@@ -60,18 +58,18 @@ impl Grants {
         }
     }
 
-    /// May all of these effects be carried out? The first that may not be is named.
-    pub fn check_effects(&self, effects: &[Effect]) -> Result<(), Denied> {
-        for (index, effect) in effects.iter().enumerate() {
+    /// May all of these effects be carried out? Where each of them writes; the first that may not be is named.
+    pub fn check_effects(&self, effects: &[Effect]) -> Result<Vec<Option<Target>>, Denied> {
+        let checked = effects.iter().enumerate().map(|(index, effect)| {
             self.check_effect(effect).map_err(|reason| Denied {
                 effect: index as u32,
                 reason,
-            })?;
-        }
-        Ok(())
+            })
+        });
+        checked.collect()
     }
 
-    fn check_effect(&self, effect: &Effect) -> Result<(), String> {
+    fn check_effect(&self, effect: &Effect) -> Result<Option<Target>, String> {
         let verbs: &[Verb] = match effect {
             Effect::Apply(apply) if apply.create_if_absent => &[Verb::Patch, Verb::Create],
             Effect::Apply(_) | Effect::Patch(_) => &[Verb::Patch],
@@ -81,7 +79,7 @@ impl Grants {
             Effect::Other(name) => return Err(format!("effect {name:?} is unknown to this host")),
         };
         let Some(target) = effect.target()? else {
-            return Ok(());
+            return Ok(None);
         };
         for &verb in verbs {
             if !self
@@ -95,26 +93,26 @@ impl Grants {
                 ));
             }
         }
-        Ok(())
+        Ok(Some(target))
     }
 
     fn missing_of(&self, permission: &Permission) -> Vec<String> {
-        fn some_or(list: &[String]) -> Vec<Option<&str>> {
+        let some_or = |list: &[String]| -> Vec<Option<String>> {
             if list.is_empty() {
                 vec![None]
             } else {
-                list.iter().map(|one| Some(one.as_str())).collect()
+                list.iter().cloned().map(Some).collect()
             }
-        }
+        };
         let mut missing = Vec::new();
         for &verb in &permission.verbs {
             for subresource in some_or(&permission.subresources) {
                 for namespace in some_or(&permission.namespaces) {
                     let target = Target {
-                        kind: Cow::Owned(permission.gvk()),
-                        namespace: namespace.map(Cow::Borrowed),
+                        kind: permission.gvk(),
+                        namespace,
                         name: None,
-                        subresource,
+                        subresource: subresource.clone(),
                     };
                     let granted = self
                         .permissions
@@ -131,22 +129,21 @@ impl Grants {
 }
 
 impl Permission {
-    fn allows(&self, verb: Verb, target: &Target<'_>) -> bool {
-        let holds = |list: &[String], one: &str| list.iter().any(|listed| listed == one);
+    fn allows(&self, verb: Verb, target: &Target) -> bool {
         self.kind == target.kind.kind
             && self.group == target.kind.group
             && self.version == target.kind.version
             && self.verbs.contains(&verb)
-            && match target.subresource {
+            && match &target.subresource {
                 None => self.subresources.is_empty(),
-                Some(subresource) => holds(&self.subresources, subresource),
+                Some(subresource) => self.subresources.contains(subresource),
             }
             // Cluster-scoped objects are in no namespace: only a permission that is not limited covers them.
             && (self.namespaces.is_empty()
                 || target
                     .namespace
-                    .as_deref()
-                    .is_some_and(|namespace| holds(&self.namespaces, namespace)))
+                    .as_ref()
+                    .is_some_and(|namespace| self.namespaces.contains(namespace)))
     }
 }
 
@@ -193,9 +190,9 @@ fn claims(description: &Description) -> Vec<String> {
     finalizers.chain(definitions).collect()
 }
 
-fn asked(verb: Verb, target: &Target<'_>) -> String {
+fn asked(verb: Verb, target: &Target) -> String {
     let mut text = format!("{} {}", verb.as_str(), target.kind);
-    if let Some(subresource) = target.subresource {
+    if let Some(subresource) = &target.subresource {
         text.push('/');
         text.push_str(subresource);
     }

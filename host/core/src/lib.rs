@@ -26,6 +26,7 @@ pub use description::{
 };
 pub use effect::{
     Apply, Create, Delete, Effect, Event, EventType, Next, Outcome, Patch, PatchType, Propagation,
+    Target,
 };
 pub use field_path::{FieldPath, FieldPathError, Fields};
 pub use grants::{Denied, Grants, Wider};

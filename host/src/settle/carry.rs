@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vmhost_cluster::{Written, begin};
-use vmhost_core::{Effect, Gvk, ObjectKey, ObjectName, Refusal};
+use vmhost_core::{Effect, Gvk, ObjectKey, ObjectName, Refusal, Target};
 
 use super::check::check;
 use super::{Settler, record};
@@ -46,15 +46,17 @@ pub(super) async fn carry_out(
 ) -> Carried {
     let is_kept =
         |kind: &Gvk, namespace: Option<&str>| turn.desk.sources.store_of(kind, namespace).is_some();
-    if let Err(refused) = check(&effects, &turn.desk.generation.grants, is_kept) {
-        return refused.stop(&effects).into();
-    }
+    let mut targets = match check(&effects, &turn.desk.generation.grants, is_kept) {
+        Ok(targets) => targets,
+        Err(refused) => return refused.stop(&effects).into(),
+    };
+    targets.extend(own.as_ref().map(|own| own.target().ok().flatten()));
     effects.extend(own);
     // The first request leaves on this thread: see `begin`.
     let writing = begin(&settler.io, {
         let (settler, turn) = (settler.clone(), turn.clone());
         let reconcile = turn.reconcile.clone();
-        reconcile.scope(async move { write_all(&settler, &turn, &effects).await })
+        reconcile.scope(async move { write_all(&settler, &turn, &effects, targets).await })
     });
     writing.await.unwrap_or_else(|error| {
         let refusal = Refusal {
@@ -72,17 +74,23 @@ pub(super) async fn carry_out(
     })
 }
 
-async fn write_all(settler: &Settler, turn: &Turn, effects: &[Effect]) -> Carried {
+async fn write_all(
+    settler: &Settler,
+    turn: &Turn,
+    effects: &[Effect],
+    targets: Vec<Option<Target>>,
+) -> Carried {
     let mut writes = Writes::default();
     let mut stop = None;
-    for (index, effect) in effects.iter().enumerate() {
+    for (index, (effect, target)) in effects.iter().zip(targets).enumerate() {
         if let Effect::Event(event) = effect {
             record(settler, turn, event);
             continue;
         }
-        let Some(key) = written_key(effect) else {
+        let Some(target) = target else {
             continue;
         };
+        let key = written_key(target);
         stop = writes.one(settler, turn, index, effect, key).await;
         if stop.is_some() {
             break;
@@ -99,16 +107,15 @@ async fn write_all(settler: &Settler, turn: &Turn, effects: &[Effect]) -> Carrie
     Carried { stop, wrote }
 }
 
-fn written_key(effect: &Effect) -> Option<ObjectKey> {
-    let target = effect.target().ok().flatten()?;
+fn written_key(target: Target) -> ObjectKey {
     let name = ObjectName::new(
         target.namespace.as_deref(),
         target.name.as_deref().unwrap_or_default(),
     );
-    Some(ObjectKey {
-        kind: target.kind.into_owned(),
+    ObjectKey {
+        kind: target.kind,
         name,
-    })
+    }
 }
 
 /// What a turn has written so far.

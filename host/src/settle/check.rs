@@ -1,7 +1,7 @@
 //! What is looked at before the first effect of a turn is written: the grants, how many there are, what they name. Decided from the outcome alone, so that a case
 //! without a cluster is told the same.
 
-use vmhost_core::{Effect, Grants, Gvk, Refusal};
+use vmhost_core::{Effect, Grants, Gvk, Refusal, Target};
 
 use crate::decide::Stop;
 use crate::verdict::Verdict;
@@ -20,13 +20,13 @@ pub struct Refused {
     pub message: String,
 }
 
-/// May these effects be written? `is_kept`: is there a store that would show objects of this kind, in this namespace?
+/// May these effects be written? Where each of them writes. `is_kept`: is there a store that would show objects of this kind, in this namespace?
 pub fn check(
     effects: &[Effect],
     grants: &Grants,
     is_kept: impl Fn(&Gvk, Option<&str>) -> bool,
-) -> Result<(), Refused> {
-    grants.check_effects(effects).map_err(|denied| Refused {
+) -> Result<Vec<Option<Target>>, Refused> {
+    let targets = grants.check_effects(effects).map_err(|denied| Refused {
         effect: denied.effect as usize,
         reason: "NotGranted",
         message: denied.reason,
@@ -39,14 +39,17 @@ pub fn check(
             message: format!("{count} effects are more than the {EFFECTS} of one turn"),
         });
     }
-    for (index, effect) in effects.iter().enumerate() {
-        check_name(effect, &is_kept).map_err(|message| Refused {
+    for (index, (effect, target)) in effects.iter().zip(&targets).enumerate() {
+        let Some(target) = target else {
+            continue;
+        };
+        check_name(effect, target, &is_kept).map_err(|message| Refused {
             effect: index,
             reason: "BadRequest",
             message: message.into(),
         })?;
     }
-    Ok(())
+    Ok(targets)
 }
 
 impl Refused {
@@ -75,11 +78,9 @@ impl Refused {
 
 fn check_name(
     effect: &Effect,
+    target: &Target,
     is_kept: impl Fn(&Gvk, Option<&str>) -> bool,
 ) -> Result<(), &'static str> {
-    let Ok(Some(target)) = effect.target() else {
-        return Ok(());
-    };
     match (&target.name, effect) {
         (Some(_), _) => Ok(()),
         (None, Effect::Create(_)) if is_kept(&target.kind, target.namespace.as_deref()) => Ok(()),
