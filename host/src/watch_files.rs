@@ -21,7 +21,7 @@ use hub::Place;
 
 /// Silence after which a burst of events is over.
 const QUIET: Duration = Duration::from_millis(40);
-/// The same when the last of them said that the file is whole: who opens it again all the same is seen, and read once more.
+/// The same when one of them said that the file is whole, and none since that somebody writes: who opens it again all the same is seen, and read once more.
 const WHOLE: Duration = Duration::from_millis(2);
 /// How long a writer that has not closed the file may pause. Behind it the file is read all the same: the event of the close can be missing on some file systems.
 const WRITING: Duration = Duration::from_secs(10);
@@ -120,7 +120,7 @@ impl FileWatch {
             let before = stamp(&self.path);
             let wait = if self.signs.writing.load(Ordering::Acquire) {
                 WRITING
-            } else if self.signs.whole.swap(false, Ordering::AcqRel) {
+            } else if self.signs.whole.load(Ordering::Acquire) {
                 WHOLE
             } else {
                 QUIET
@@ -130,6 +130,7 @@ impl FileWatch {
                 .is_err();
             if quiet && before == stamp(&self.path) {
                 self.signs.writing.store(false, Ordering::Release);
+                self.signs.whole.store(false, Ordering::Release);
                 return;
             }
         }
@@ -216,6 +217,30 @@ mod tests {
         fs::write(&path, "three").unwrap();
         fs::write(&path, "four").unwrap();
         assert_eq!(next(&mut watch).await, b"four");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rename_is_not_waited_out_however_many_events_it_sends() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p.wasm");
+        fs::write(&path, "one").unwrap();
+        let mut watch = FileWatch::new(&Hub::new(), &path, digest(b"one"), 1000);
+        for signs in [
+            &[Sign::Closed][..],
+            &[Sign::Closed, Sign::Closed],
+            &[Sign::Writing, Sign::Closed, Sign::Look],
+        ] {
+            // One is taken before the next ones come, as between two threads.
+            let (first, others) = signs.split_first().unwrap();
+            watch.signs.note(*first);
+            watch.signs.look.notified().await;
+            watch.pending = true;
+            others.iter().for_each(|sign| watch.signs.note(*sign));
+            let began = tokio::time::Instant::now();
+            watch.quiet().await;
+            assert!(began.elapsed() < QUIET, "{signs:?}");
+            watch.pending = false;
+        }
     }
 
     #[tokio::test]
