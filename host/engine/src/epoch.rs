@@ -11,11 +11,15 @@ use std::time::Duration;
 use vmhost_core::Striped;
 use wasmtime::EngineWeak;
 
-/// How often a running guest yields. 10 ms: a good guest beside spinning ones waits for one tick of each, and deadlines are seconds.
-pub(crate) const TICK: Duration = Duration::from_millis(10);
+/// How often a running guest yields. 10 ms: a good guest beside spinning ones waits for one tick of each, and deadlines are seconds. Its first yield may
+/// come as late as [`LONGEST`].
+const TICK: Duration = Duration::from_millis(10);
 
-/// Ticks without any call after which the thread parks. Waking it costs a system call, which a busy queue should not pay for every key.
-const LINGER: u32 = 100;
+/// How long it sleeps at most while it sees no call: most take microseconds, begin and end between two looks, and each look is a wake-up.
+pub(crate) const LONGEST: Duration = Duration::from_millis(40);
+
+/// How long it sees no call before it parks. Unparking it costs a system call, which a busy queue should not pay for every key.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// Ticks the engines while calls are active. Dropping it ends the thread.
 pub(crate) struct Ticker {
@@ -97,24 +101,25 @@ impl Drop for Ticker {
 }
 
 fn tick(shared: &Shared) {
-    let mut quiet = 0;
+    let (mut pause, mut quiet) = (TICK, Duration::ZERO);
     while !shared.stop.load(Ordering::SeqCst) {
+        thread::sleep(pause);
         if shared.is_active() {
-            quiet = 0;
-        } else {
-            quiet += 1;
+            for engine in shared.engines().iter().filter_map(EngineWeak::upgrade) {
+                engine.increment_epoch();
+            }
+            (pause, quiet) = (TICK, Duration::ZERO);
+            continue;
         }
+        quiet += pause;
+        pause = LONGEST.min(2 * pause);
         if quiet > LINGER {
             shared.parked.store(true, Ordering::SeqCst);
             while !shared.is_active() && !shared.stop.load(Ordering::SeqCst) {
                 thread::park();
             }
             shared.parked.store(false, Ordering::SeqCst);
-            quiet = 0;
-        }
-        thread::sleep(TICK);
-        for engine in shared.engines().iter().filter_map(EngineWeak::upgrade) {
-            engine.increment_epoch();
+            (pause, quiet) = (TICK, Duration::ZERO);
         }
     }
 }

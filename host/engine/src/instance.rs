@@ -11,7 +11,7 @@ use wasmtime::{Store, UpdateDeadline};
 
 use crate::bindings::v1;
 use crate::engine::Engine;
-use crate::epoch::TICK;
+use crate::epoch::LONGEST;
 use crate::error::{CallError, DeadlinePassed, call_error};
 use crate::plugin::Settings;
 use crate::state::{HostState, LOG_LINES};
@@ -178,6 +178,6 @@ pub(crate) async fn within<F: Future>(timeout: Duration, call: F) -> Option<F::O
     let first = poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await;
     match first {
         Poll::Ready(output) => Some(output),
-        Poll::Pending => tokio::time::timeout(timeout + 4 * TICK, call).await.ok(),
+        Poll::Pending => tokio::time::timeout(timeout + LONGEST, call).await.ok(),
     }
 }
