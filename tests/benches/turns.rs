@@ -7,21 +7,16 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use tokio::runtime::{Builder, Runtime};
 use vmhost_tests::in_process::InProcess;
 use vmhost_tests::turns::Turns;
 
 const MACHINES: usize = 20_000;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 15;
 
 fn main() -> Result<()> {
-    let one = look(1)?;
-    let two = look(2)?;
-    println!(
-        "two threads do {:.2} times what one does",
-        one.as_secs_f64() / two.as_secs_f64()
-    );
+    look()?;
     make()
 }
 
@@ -32,25 +27,58 @@ fn guests(threads: usize) -> Result<Runtime> {
         .build()?)
 }
 
-/// Turns without a write.
-fn look(threads: usize) -> Result<Duration> {
-    let guests = guests(threads)?;
+/// Turns without a write: of a host with one thread, of one with two, and of two hosts with one each, which share nothing: what two threads could do at best on
+/// this machine at this time. In turn, since what a core gets changes from second to second.
+fn look() -> Result<()> {
+    let threads = [guests(1)?, guests(2)?, guests(1)?];
     let here = Builder::new_current_thread().enable_all().build()?;
     here.block_on(async {
-        let server = InProcess::new(MACHINES, "complete", 512);
-        let turns = Turns::start(server, guests.handle().clone()).await?;
-        let mut best = Duration::MAX;
-        for _ in 0..ROUNDS {
-            let start = Instant::now();
-            let names = turns.wake_all();
-            turns.wait_quietly().await;
-            best = best.min(start.elapsed() / names as u32);
+        let mut hosts = Vec::new();
+        for threads in &threads {
+            let server = InProcess::new(MACHINES, "complete", 512);
+            hosts.push(Turns::start(server, threads.handle().clone()).await?);
         }
-        let rate = 1.0 / best.as_secs_f64();
-        println!("turn without a write, {threads} guest thread(s): {best:.2?}, {rate:.0}/s");
-        turns.stop().await;
-        Ok(best)
+        let [one, two, other] = &hosts[..] else {
+            unreachable!("as many hosts as runtimes");
+        };
+        let ways = [
+            ("one thread", vec![one]),
+            ("two threads", vec![two]),
+            ("two hosts that share nothing", vec![one, other]),
+        ];
+        let mut took = vec![Vec::new(); ways.len()];
+        for _ in 0..ROUNDS {
+            for ((_, hosts), took) in ways.iter().zip(&mut took) {
+                took.push(round(hosts).await);
+            }
+        }
+        let one = median(&took[0])?;
+        for ((way, _), took) in ways.iter().zip(&took) {
+            let (median, best) = (median(took)?, took.iter().min().context("no round")?);
+            let times = one.as_secs_f64() / median.as_secs_f64();
+            println!("turn without a write, {way}: median {median:.2?}, best {best:.2?}; {times:.2} times one thread");
+        }
+        for host in hosts {
+            host.stop().await;
+        }
+        Ok(())
     })
+}
+
+/// All keys of these hosts once: the time of one.
+async fn round(hosts: &[&Turns]) -> Duration {
+    let start = Instant::now();
+    let names: usize = hosts.iter().map(|host| host.wake_all()).sum();
+    for host in hosts {
+        host.wait_quietly().await;
+    }
+    start.elapsed() / names as u32
+}
+
+fn median(took: &[Duration]) -> Result<Duration> {
+    let mut sorted = took.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied().context("no round")
 }
 
 /// Turns with a write, all on one thread.
@@ -60,7 +88,7 @@ fn make() -> Result<()> {
         let server = InProcess::new(3000, "complete", 512);
         let turns = Turns::start(server, tokio::runtime::Handle::current()).await?;
         let mut best = Duration::MAX;
-        for _ in 0..ROUNDS {
+        for _ in 0..ROUNDS / 3 {
             let start = Instant::now();
             turns.make_all().await;
             best = best.min(start.elapsed() / turns.len() as u32);
