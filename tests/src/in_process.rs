@@ -34,6 +34,7 @@ struct State {
     machines: Vec<Machine>,
     watches: Vec<mpsc::UnboundedSender<Bytes>>,
     patches: usize,
+    requests: usize,
 }
 
 struct Machine {
@@ -56,6 +57,7 @@ impl InProcess {
             machines: machines.collect(),
             watches: Vec::new(),
             patches: 0,
+            requests: 0,
         })))
     }
 
@@ -73,6 +75,11 @@ impl InProcess {
     /// How many patches were carried out.
     pub fn patches(&self) -> usize {
         self.lock().patches
+    }
+
+    /// How many requests came, refused ones too: it keeps no Events.
+    pub fn requests(&self) -> usize {
+        self.lock().requests
     }
 
     /// How many watches it serves.
@@ -93,6 +100,7 @@ impl InProcess {
     }
 
     async fn answer(&self, request: Request<Body>) -> Result<Answer, std::io::Error> {
+        self.lock().requests += 1;
         let (head, body) = request.into_parts();
         let body = body.collect_bytes().await.map_err(std::io::Error::other)?;
         let path = head.uri.path();

@@ -69,7 +69,7 @@ impl Turns {
         }
     }
 
-    /// Every machine is to be made once more: a change of each, a turn, a write, and the change that the write makes.
+    /// Every machine is to be made once more: a change of each, a turn, a write, the change that the write makes, and its Event, which is sent behind the turn.
     pub async fn make_all(&self) {
         let before = self.server.patches();
         self.server.set_all("creating");
@@ -77,6 +77,7 @@ impl Turns {
             tokio::task::yield_now().await;
         }
         self.until_done().await;
+        self.until_quiet().await;
     }
 
     /// How many keys.
@@ -139,6 +140,17 @@ impl Turns {
     async fn until_done(&self) {
         while self.is_busy() {
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Until nothing more is asked of the server.
+    async fn until_quiet(&self) {
+        let mut before = None;
+        while before != Some(self.server.requests()) {
+            before = Some(self.server.requests());
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
         }
     }
 
