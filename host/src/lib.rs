@@ -27,6 +27,7 @@
 //! | [`leader`] | of several hosts, one works: who may take keys and write, and until when |
 //! | [`setup`] | what has to be in the cluster before a plugin's controllers start |
 //! | [`breaker`] | leaving a policy in peace whose calls all fail |
+//! | [`runtimes`] | the threads of I/O and of guests, and who goes first |
 //! | [`idle`], [`trim`] | taking code out of memory: of plugins that nobody calls, of the host's start |
 //! | [`reload`], [`watch_files`] | new bytes to a new generation; when a file is whole |
 //! | [`admin`], [`telemetry`], [`log`] | probes, metrics and the state |
@@ -67,6 +68,7 @@ pub mod registry;
 pub mod reload;
 pub mod resources;
 pub mod run;
+pub mod runtimes;
 pub mod settle;
 pub mod setup;
 pub mod sources;

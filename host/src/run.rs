@@ -1,4 +1,4 @@
-//! The process: runtimes, signals, exit code.
+//! The process: commands, signals, exit code.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use vmhost_cluster::{ConnectOptions, connect};
 use vmhost_engine::{Code, Compiler, Plugin};
@@ -18,15 +18,9 @@ use crate::leader::{self, Leadership};
 use crate::manager::{Loader, Manager};
 use crate::telemetry::Metrics;
 use crate::{
-    build, cases, dev, finalizers, idle, inspect, log, permissions, rbac, reload, status, trim,
+    build, cases, dev, finalizers, idle, inspect, log, permissions, rbac, reload, runtimes, status,
+    trim,
 };
-
-/// Threads for watches, probes and writes. One: what a watch brings is read piece by piece, and a second thread would be woken for each piece only to find
-/// nothing to do (measured: a seventh of what a write costs).
-const IO_THREADS: usize = 1;
-
-/// Polls between looks at timers and I/O. A guest may run for one epoch tick (10 ms) a poll, so that the default of 61 would make timers wait for 0.6 s.
-const EVENT_INTERVAL: u32 = 8;
 
 /// The `vmhost` command.
 pub fn main() -> ExitCode {
@@ -63,10 +57,8 @@ fn start(cli: Cli) -> Result<()> {
     };
     log::start(format, filter)?;
     idle::allow_open_files();
-    let io = runtime("vmhost-io", IO_THREADS, |builder| builder.enable_all())?;
-    // Without sockets, so that its threads sleep on nothing but their work. What a guest's turn sends belongs to the other one.
-    let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    let guests = runtime("vmhost-guest", threads, |builder| builder.enable_time())?;
+    let io = runtimes::io()?;
+    let guests = runtimes::guests(std::thread::available_parallelism().map_or(2, usize::from))?;
     let result = io.block_on(async {
         match cli.command {
             None => run(cli.run, &guests).await,
@@ -109,19 +101,6 @@ fn start(cli: Cli) -> Result<()> {
     guests.shutdown_background();
     io.shutdown_background();
     result
-}
-
-fn runtime(
-    name: &str,
-    threads: usize,
-    enable: impl FnOnce(&mut Builder) -> &mut Builder,
-) -> Result<Runtime> {
-    let mut builder = Builder::new_multi_thread();
-    builder
-        .thread_name(name)
-        .worker_threads(threads)
-        .event_interval(EVENT_INTERVAL);
-    enable(&mut builder).build().context("cannot start threads")
 }
 
 /// For commands that load a component and run none of its controllers.

@@ -15,6 +15,7 @@ use vmhost::config::Config;
 use vmhost::idle::WARM;
 use vmhost::manager::{Loader, Manager};
 use vmhost::registry::Slot;
+use vmhost::runtimes;
 use vmhost::telemetry::Metrics;
 use vmhost_core::ObjectName;
 use vmhost_engine::Compiler;
@@ -27,10 +28,7 @@ fn main() -> Result<ExitCode> {
     if let Some(exit) = vmhost_engine::as_child(std::env::args_os()) {
         return Ok(exit);
     }
-    let guests = Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_time()
-        .build()?;
+    let guests = runtimes::guests(2)?;
     let here = Builder::new_current_thread().enable_all().build()?;
     here.block_on(async {
         let cache = tempfile::tempdir()?;

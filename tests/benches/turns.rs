@@ -8,7 +8,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
+use vmhost::runtimes;
 use vmhost_tests::in_process::InProcess;
 use vmhost_tests::turns::Turns;
 
@@ -20,17 +21,14 @@ fn main() -> Result<()> {
     make()
 }
 
-fn guests(threads: usize) -> Result<Runtime> {
-    Ok(Builder::new_multi_thread()
-        .worker_threads(threads)
-        .enable_all()
-        .build()?)
-}
-
 /// Turns without a write: of a host with one thread, of one with two, and of two hosts with one each, which share nothing: what two threads could do at best on
 /// this machine at this time. In turn, since what a core gets changes from second to second.
 fn look() -> Result<()> {
-    let threads = [guests(1)?, guests(2)?, guests(1)?];
+    let threads = [
+        runtimes::guests(1)?,
+        runtimes::guests(2)?,
+        runtimes::guests(1)?,
+    ];
     let here = Builder::new_current_thread().enable_all().build()?;
     here.block_on(async {
         let mut hosts = Vec::new();

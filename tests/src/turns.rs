@@ -28,7 +28,12 @@ pub type Calls = Vec<(f64, f64)>;
 impl Turns {
     /// Starts on this runtime, with guests on that one, and waits until all machines were looked at.
     pub async fn start(server: InProcess, guests: Handle) -> Result<Self> {
-        let loader = Arc::new(Loader::new(Config::inspecting(), guests)?);
+        Self::configured(server, guests, Config::inspecting()).await
+    }
+
+    /// As [`Turns::start`], of a host that is set up so.
+    pub async fn configured(server: InProcess, guests: Handle, config: Config) -> Result<Self> {
+        let loader = Arc::new(Loader::new(config, guests)?);
         let bytes = guests::read(guests::EXAMPLE_VM)?;
         let (plugin, _) = loader.load(&bytes).await?;
         let best = loader
@@ -137,7 +142,7 @@ impl Turns {
     }
 
     /// Until the queue has nothing, and no worker either.
-    async fn until_done(&self) {
+    pub async fn until_done(&self) {
         while self.is_busy() {
             tokio::task::yield_now().await;
         }

@@ -1,0 +1,109 @@
+//! What settling a turn takes: `cargo bench -p vmhost-tests --bench settle`.
+//!
+//! Of a policy that wants nothing, and of one with a patch: the checks, the request, its answer, and the change that comes back by the watch and is in the store
+//! before the key may have its next turn. The server is a function in this process, and its work is counted too.
+
+#![allow(missing_docs, reason = "criterion's macros document nothing")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use tokio::runtime::{Builder, Handle};
+use vmhost::desk::Desk;
+use vmhost::leader::Leadership;
+use vmhost::log::Reconcile;
+use vmhost::resources::Resources;
+use vmhost::settle::{Settler, settle};
+use vmhost::worker::Turn;
+use vmhost::writes::Writer;
+use vmhost_cluster::Recorder;
+use vmhost_core::{Effect, Next, ObjectKey, ObjectName, Outcome, Patch, PatchType};
+use vmhost_tests::in_process::InProcess;
+use vmhost_tests::turns::Turns;
+
+/// So many that none of them writes often enough to be held back as a hot loop.
+const MACHINES: usize = 20_000;
+
+/// The only patch that the server takes.
+const BODY: &str = r#"[{"op":"replace","path":"/spec/status","value":"complete"}]"#;
+
+fn settled(criterion: &mut Criterion) {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let server = InProcess::new(MACHINES, "complete", 512);
+    let turns = runtime
+        .block_on(Turns::start(server.clone(), runtime.handle().clone()))
+        .expect("a host");
+    let settler = runtime.block_on(async { settler(&server, &turns) });
+    let generation = turns.slot().current();
+    let controller = &generation.controllers["virtualmachines"].controller;
+    let desk = Desk::new(generation.clone(), controller).expect("the controller is there");
+    let mut names = desk.sources.names().into_iter().cycle();
+    let mut group = criterion.benchmark_group("settle");
+    for (what, effect) in [("nothing", None), ("patch", Some(patch as fn(_) -> _))] {
+        group.bench_function(what, |bencher| {
+            bencher.iter_custom(|times| {
+                runtime.block_on(async {
+                    let mut took = Duration::ZERO;
+                    for name in names.by_ref().take(times as usize) {
+                        let key = ObjectKey {
+                            kind: controller.kind.clone(),
+                            name: name.clone(),
+                        };
+                        let outcome = Outcome {
+                            effects: effect.map(|effect| effect(key)).into_iter().collect(),
+                            next: Next::AwaitChange,
+                        };
+                        let turn = turn(&desk, name);
+                        let start = Instant::now();
+                        settle(&settler, turn, Ok(outcome)).await;
+                        took += start.elapsed();
+                        // The turn that the change has woken.
+                        turns.until_done().await;
+                    }
+                    took
+                })
+            });
+        });
+    }
+    group.finish();
+    runtime.block_on(turns.stop());
+}
+
+fn settler(server: &InProcess, turns: &Turns) -> Arc<Settler> {
+    let connection = server.connection();
+    let resources = Arc::new(Resources::new(connection.clone()));
+    Arc::new(Settler {
+        writer: Writer::new(resources, Leadership::alone()),
+        recorder: Recorder::start(connection, turns.manager().metrics.clone(), None),
+        io: Handle::current(),
+    })
+}
+
+fn turn(desk: &Arc<Desk>, key: ObjectName) -> Arc<Turn> {
+    Arc::new(Turn {
+        desk: desk.clone(),
+        reconcile: Reconcile::new(desk.label.clone(), desk.generation.number, key.clone()),
+        object: desk.sources.snapshot(&key),
+        key,
+        previous: None,
+        deleting: false,
+        replaced: false,
+    })
+}
+
+fn patch(key: ObjectKey) -> Effect {
+    Effect::Patch(Patch {
+        key,
+        subresource: None,
+        kind: PatchType::Json,
+        body: BODY.into(),
+        if_version: None,
+    })
+}
+
+criterion_group!(benches, settled);
+criterion_main!(benches);
