@@ -18,7 +18,7 @@ const ROUNDS: usize = 15;
 
 fn main() -> Result<()> {
     look()?;
-    make()
+    grow()
 }
 
 /// Turns without a write: of a host with one thread, of one with two, and of two hosts with one each, which share nothing: what two threads could do at best on
@@ -79,20 +79,27 @@ fn median(took: &[Duration]) -> Result<Duration> {
     sorted.get(sorted.len() / 2).copied().context("no round")
 }
 
-/// Turns with a write, all on one thread.
-fn make() -> Result<()> {
+/// Turns of few machines and of many, all on one thread: what an object costs should not depend on how many there are.
+fn grow() -> Result<()> {
     let here = Builder::new_current_thread().enable_all().build()?;
-    here.block_on(async {
-        let server = InProcess::new(3000, "complete", 512);
-        let turns = Turns::start(server, tokio::runtime::Handle::current()).await?;
-        let mut best = Duration::MAX;
-        for _ in 0..ROUNDS / 3 {
-            let start = Instant::now();
-            turns.make_all().await;
-            best = best.min(start.elapsed() / turns.len() as u32);
-        }
-        println!("turn with a write, all on one thread, server included: {best:.2?}");
-        turns.stop().await;
-        Ok(())
-    })
+    for machines in [1_000, MACHINES, 100_000] {
+        here.block_on(async {
+            let server = InProcess::new(machines, "complete", 512);
+            let turns = Turns::start(server, tokio::runtime::Handle::current()).await?;
+            let (mut looks, mut makes) = (Vec::new(), Vec::new());
+            for _ in 0..ROUNDS / 3 {
+                let start = Instant::now();
+                turns.look_at_all().await;
+                looks.push(start.elapsed() / machines as u32);
+                let start = Instant::now();
+                turns.make_all().await;
+                makes.push(start.elapsed() / machines as u32);
+            }
+            let (look, make) = (median(&looks)?, median(&makes)?);
+            println!("{machines} machines: a turn without a write {look:.2?}, with one, server included, {make:.2?}");
+            turns.stop().await;
+            anyhow::Ok(())
+        })?;
+    }
+    Ok(())
 }
