@@ -76,9 +76,9 @@ impl Turns {
 
     /// Every machine is to be made once more: a change of each, a turn, a write, the change that the write makes, and its Event, which is sent behind the turn.
     pub async fn make_all(&self) {
-        let before = self.server.patches();
+        let all = self.server.patches() + self.len();
         self.server.set_all("creating");
-        while self.server.patches() < before + self.len() {
+        while self.server.patches() < all {
             tokio::task::yield_now().await;
         }
         self.until_done().await;
