@@ -57,7 +57,8 @@ pub struct Manager {
     /// All metrics.
     pub metrics: Arc<Metrics>,
     informers: Informers,
-    settler: Arc<Settler>,
+    /// Carries out what policies want.
+    pub settler: Arc<Settler>,
     live: Arc<Live>,
     /// The cluster.
     pub connection: Connection,

@@ -147,7 +147,7 @@ impl Drop for Unsettled<'_> {
 
 impl Turn {
     /// The key's turn, with what the stores show now, never with what an event brought.
-    fn new(desk: Arc<Desk>, key: ObjectName) -> Self {
+    pub fn new(desk: Arc<Desk>, key: ObjectName) -> Self {
         let object = desk.sources.snapshot(&key);
         let previous = desk
             .sources

@@ -22,6 +22,7 @@ use vmhost_engine::Compiler;
 use vmhost_queue::Queue;
 use vmhost_tests::guests;
 use vmhost_tests::in_process::InProcess;
+use vmhost_tests::median::median;
 
 fn main() -> Result<ExitCode> {
     // Components are compiled by a child, as the host does: what a compiler leaves in its process is no plugin's.
@@ -54,10 +55,9 @@ fn main() -> Result<ExitCode> {
             first.push(call(slot).await?);
         }
         rest(&slots);
-        first.sort_unstable();
+        let median = median(&mut first)?;
         println!(
-            "first call of an unloaded one, from the queue to done: {:.2?}, of {} nine in ten within {:.2?}",
-            first[first.len() / 2],
+            "first call of an unloaded one, from the queue to done: {median:.2?}, of {} nine in ten within {:.2?}",
             first.len(),
             first[first.len() * 9 / 10]
         );

@@ -9,16 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Builder;
 use vmhost::desk::Desk;
-use vmhost::leader::Leadership;
-use vmhost::log::Reconcile;
-use vmhost::resources::Resources;
-use vmhost::settle::{Settler, settle};
+use vmhost::settle::settle;
 use vmhost::worker::Turn;
-use vmhost::writes::Writer;
-use vmhost_cluster::Recorder;
-use vmhost_core::{Effect, Next, ObjectKey, ObjectName, Outcome, Patch, PatchType};
+use vmhost_core::{Effect, Next, ObjectKey, Outcome, Patch, PatchType};
 use vmhost_tests::in_process::InProcess;
 use vmhost_tests::turns::Turns;
 
@@ -35,9 +30,9 @@ fn settled(criterion: &mut Criterion) {
         .expect("a runtime");
     let server = InProcess::new(MACHINES, "complete", 512);
     let turns = runtime
-        .block_on(Turns::start(server.clone(), runtime.handle().clone()))
+        .block_on(Turns::start(server, runtime.handle().clone()))
         .expect("a host");
-    let settler = runtime.block_on(async { settler(&server, &turns) });
+    let settler = &turns.manager().settler;
     let generation = turns.slot().current();
     let controller = &generation.controllers["virtualmachines"].controller;
     let desk = Desk::new(generation.clone(), controller).expect("the controller is there");
@@ -57,9 +52,9 @@ fn settled(criterion: &mut Criterion) {
                             effects: effect.map(|effect| effect(key)).into_iter().collect(),
                             next: Next::AwaitChange,
                         };
-                        let turn = turn(&desk, name);
+                        let turn = Arc::new(Turn::new(desk.clone(), name));
                         let start = Instant::now();
-                        settle(&settler, turn, Ok(outcome)).await;
+                        settle(settler, turn, Ok(outcome)).await;
                         took += start.elapsed();
                         // The turn that the change has woken.
                         turns.until_done().await;
@@ -71,28 +66,6 @@ fn settled(criterion: &mut Criterion) {
     }
     group.finish();
     runtime.block_on(turns.stop());
-}
-
-fn settler(server: &InProcess, turns: &Turns) -> Arc<Settler> {
-    let connection = server.connection();
-    let resources = Arc::new(Resources::new(connection.clone()));
-    Arc::new(Settler {
-        writer: Writer::new(resources, Leadership::alone()),
-        recorder: Recorder::start(connection, turns.manager().metrics.clone(), None),
-        io: Handle::current(),
-    })
-}
-
-fn turn(desk: &Arc<Desk>, key: ObjectName) -> Arc<Turn> {
-    Arc::new(Turn {
-        desk: desk.clone(),
-        reconcile: Reconcile::new(desk.label.clone(), desk.generation.number, key.clone()),
-        object: desk.sources.snapshot(&key),
-        key,
-        previous: None,
-        deleting: false,
-        replaced: false,
-    })
 }
 
 fn patch(key: ObjectKey) -> Effect {

@@ -15,6 +15,7 @@ use vmhost::{reload, runtimes};
 use vmhost_engine::Compiler;
 use vmhost_tests::guests::{self, Way};
 use vmhost_tests::in_process::InProcess;
+use vmhost_tests::median::median;
 use vmhost_tests::turns::Turns;
 
 const MACHINES: usize = 20_000;
@@ -87,12 +88,9 @@ async fn swaps(guests: tokio::runtime::Handle) -> Result<()> {
         println!("{live:.1?} from rename to live; calls p50 {p50:.0?}, p99 {p99:.0?}; {about}");
         took.push(live);
     }
-    took.sort_unstable();
+    let median = median(&mut took)?;
     if let [least, .., most] = took[..] {
-        println!(
-            "{SWAPS} swaps: median {:.1?}, {least:.1?} to {most:.1?}",
-            took[SWAPS / 2]
-        );
+        println!("{SWAPS} swaps: median {median:.1?}, {least:.1?} to {most:.1?}");
     }
     load.abort();
     Ok(())

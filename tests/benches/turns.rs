@@ -7,10 +7,11 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use tokio::runtime::Builder;
 use vmhost::runtimes;
 use vmhost_tests::in_process::InProcess;
+use vmhost_tests::median::median;
 use vmhost_tests::turns::Turns;
 
 const MACHINES: usize = 20_000;
@@ -50,9 +51,10 @@ fn look() -> Result<()> {
                 took.push(round(hosts).await);
             }
         }
-        let one = median(&took[0])?;
-        for ((way, _), took) in ways.iter().zip(&took) {
-            let (median, best) = (median(took)?, took.iter().min().context("no round")?);
+        let one = median(&mut took[0])?;
+        for ((way, _), took) in ways.iter().zip(&mut took) {
+            // Sorted by now.
+            let (median, best) = (median(took)?, took[0]);
             let times = one.as_secs_f64() / median.as_secs_f64();
             println!("turn without a write, {way}: median {median:.2?}, best {best:.2?}; {times:.2} times one thread");
         }
@@ -73,12 +75,6 @@ async fn round(hosts: &[&Turns]) -> Duration {
     start.elapsed() / names as u32
 }
 
-fn median(took: &[Duration]) -> Result<Duration> {
-    let mut sorted = took.to_vec();
-    sorted.sort_unstable();
-    sorted.get(sorted.len() / 2).copied().context("no round")
-}
-
 /// Turns of few machines and of many, all on one thread: what an object costs should not depend on how many there are.
 fn grow() -> Result<()> {
     let here = Builder::new_current_thread().enable_all().build()?;
@@ -95,7 +91,7 @@ fn grow() -> Result<()> {
                 turns.make_all().await;
                 makes.push(start.elapsed() / machines as u32);
             }
-            let (look, make) = (median(&looks)?, median(&makes)?);
+            let (look, make) = (median(&mut looks)?, median(&mut makes)?);
             println!("{machines} machines: a turn without a write {look:.2?}, with one, server included, {make:.2?}");
             turns.stop().await;
             anyhow::Ok(())
