@@ -10,7 +10,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+/// What guests and examples are built for.
+const TARGET: &str = "wasm32-wasip2";
 
 /// Not a guest: what the guests share.
 const KIT: &str = "kit";
@@ -42,10 +45,11 @@ fn build() -> Result<(), String> {
     }
     let out = PathBuf::from(var("OUT_DIR")?);
     let target = target_dir(&out)?;
+    need_target()?;
     compile(&guests, &target, &[])?;
     let packages: Vec<&str> = examples.iter().map(|(name, _)| name.as_str()).collect();
     compile(&root, &target, &packages)?;
-    let built = target.join("wasm32-wasip2").join("release");
+    let built = target.join(TARGET).join("release");
     let mut text = String::new();
     for name in members(&guests)? {
         constant(&mut text, "", &name, &built)?;
@@ -108,6 +112,42 @@ fn target_dir(out: &Path) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("OUT_DIR is not where cargo puts it: {}", out.display()))
 }
 
+/// Sees that the compiler has the target, and has rustup add it where it is missing, as `vmhost
+/// build` does.
+fn need_target() -> Result<(), String> {
+    // Nothing is compiled of the empty source, but the target's standard library is looked for.
+    let mut probe = Command::new(var("RUSTC")?);
+    probe.args([
+        "--target",
+        TARGET,
+        "--crate-type=lib",
+        "--emit=dep-info=-",
+        "-",
+    ]);
+    let mut rustup = Command::new("rustup");
+    rustup.args(["target", "add", TARGET]);
+    if succeeds(probe)? {
+        return Ok(());
+    }
+    let offline = env::var("CARGO_NET_OFFLINE").is_ok_and(|set| set == "true");
+    if !offline && succeeds(rustup).unwrap_or(false) {
+        println!("cargo::warning=added the Rust target {TARGET} by rustup: guests need it");
+        return Ok(());
+    }
+    Err(format!(
+        "the guests need the Rust target {TARGET}: rustup target add {TARGET}"
+    ))
+}
+
+/// Runs a command without input. An error: it could not be started.
+fn succeeds(mut command: Command) -> Result<bool, String> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("starting {:?}: {error}", command.get_program()))?;
+    Ok(output.status.success())
+}
+
 /// Builds these packages of a workspace, or all if none are named.
 fn compile(workspace: &Path, target: &Path, packages: &[&str]) -> Result<(), String> {
     let mut cargo = Command::new(var("CARGO")?);
@@ -118,7 +158,7 @@ fn compile(workspace: &Path, target: &Path, packages: &[&str]) -> Result<(), Str
             "--locked",
             "--release",
             "--target",
-            "wasm32-wasip2",
+            TARGET,
             "--target-dir",
         ])
         .arg(target);
@@ -144,7 +184,7 @@ fn compile(workspace: &Path, target: &Path, packages: &[&str]) -> Result<(), Str
         .map_err(|error| format!("starting cargo: {error}"))?;
     if !output.status.success() {
         let _ = std::io::stderr().write_all(&output.stderr);
-        return Err("building the guests failed (rustup target add wasm32-wasip2, if the target is missing)".into());
+        return Err("building the guests failed".into());
     }
     Ok(())
 }

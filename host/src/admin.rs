@@ -35,6 +35,11 @@ impl Admin {
         })
     }
 
+    /// Where metrics and state are served. None: nowhere.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref()?.local_addr().ok()
+    }
+
     /// Serves until the process ends. The probes answer from now on; they are ready when the manager is.
     pub fn serve(self, metrics: Arc<Metrics>, manager: Weak<Manager>) -> Result<()> {
         if let Some(listener) = self.metrics {

@@ -3,13 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use vmhost_toolchain::build::{self, Built, component_path};
+use vmhost_engine::CacheUse;
+use vmhost_toolchain::build::{self, Built, Network, component_path};
 use vmhost_toolchain::doctor;
 use vmhost_toolchain::scaffold::Project;
 use vmhost_toolchain::types::{Wanted, types as write_types};
 
 use crate::cli::{BuildArgs, DoctorArgs, NewArgs, OutputFormat, TypesArgs};
+use crate::config::cache_folder;
 use crate::run::print;
+use crate::table::bytes;
 
 /// `vmhost build`.
 pub async fn command(args: &BuildArgs) -> Result<()> {
@@ -21,7 +24,7 @@ pub async fn command(args: &BuildArgs) -> Result<()> {
     } else {
         let out = args.out.clone();
         let out = out.unwrap_or_else(|| component_path(&args.source));
-        build::build(&args.source, &out).await?
+        build::build(&args.source, &out, args.tools.network()).await?
     };
     match args.output {
         OutputFormat::Json => print(&serde_json::to_string(&built)?),
@@ -37,12 +40,12 @@ pub fn text(built: &Built) -> String {
 }
 
 /// The file of a plugin that the user named: a folder is built first.
-pub async fn component_of(path: &Path) -> Result<PathBuf> {
+pub async fn component_of(path: &Path, network: Network) -> Result<PathBuf> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
     let out = component_path(path);
-    let built = build::build(path, &out).await?;
+    let built = build::build(path, &out, network).await?;
     tracing::info!("{}", text(&built));
     Ok(out)
 }
@@ -93,7 +96,24 @@ pub async fn doctor(args: &DoctorArgs) -> Result<()> {
     let lines = doctor::doctor(&args.folder).await;
     match args.output {
         OutputFormat::Json => print(&serde_json::to_string(&lines)?),
-        OutputFormat::Text => print(doctor::table(&lines).trim_end()),
+        OutputFormat::Text => {
+            print(doctor::table(&lines).trim_end());
+            print(&cache(cache_folder(args.cache.as_deref()))?);
+        }
     }
     Ok(())
+}
+
+/// `vmhost cache: /home/you/.cache/vmhost/components, 42 compiled components, 123.4Mi of at most 1.0Gi`.
+fn cache(folder: Option<PathBuf>) -> Result<String> {
+    let Some(folder) = folder else {
+        return Ok("vmhost cache: none, components are compiled at each start".to_owned());
+    };
+    let shown = folder.display();
+    let held = CacheUse::of(&folder).with_context(|| format!("the cache folder {shown}"))?;
+    let (used, most) = (bytes(held.bytes), bytes(held.bound));
+    Ok(format!(
+        "vmhost cache: {shown}, {} compiled components, {used} of at most {most}",
+        held.files
+    ))
 }

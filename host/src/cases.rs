@@ -40,7 +40,7 @@ pub async fn command(loader: &Loader, args: &TestArgs) -> Result<()> {
     let folder = args.cases.clone();
     let folder = folder.unwrap_or_else(|| cases_of(&args.plugin));
     let folders = chosen(read::folders(&folder)?, &args.case)?;
-    let component = build::component_of(&args.plugin).await?;
+    let component = build::component_of(&args.plugin, args.source.network()).await?;
     let (plugin, _) = loader.load_file(&component).await?;
     let name = plugin.description().name.clone();
     let suite = Suite {

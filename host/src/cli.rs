@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use vmhost_toolchain::Language;
+use vmhost_toolchain::{Language, Network};
+
+/// Where `vmhost dev` writes its kubeconfig unless it is told another place.
+pub const DEV_KUBECONFIG: &str = ".vmhost/kubeconfig";
 
 /// Runs Kubernetes controllers whose logic is a WebAssembly component.
 #[derive(Debug, Parser)]
@@ -164,14 +167,10 @@ pub struct DevArgs {
     /// What both ways of running have.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Where /metrics and /debug/state are served; 0: nowhere.
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        env = "VMHOST_METRICS_BIND_ADDRESS",
-        default_value = "0"
-    )]
-    pub metrics_bind_address: String,
+    /// Where /metrics and /debug/state are served; 0: nowhere. Without it: 127.0.0.1:8080, or a free
+    /// port if that is taken. `vmhost status` finds it beside the kubeconfig.
+    #[arg(long, value_name = "ADDRESS", env = "VMHOST_METRICS_BIND_ADDRESS")]
+    pub metrics_bind_address: Option<String>,
     /// Where /healthz and /readyz are served; 0: nowhere.
     #[arg(
         long,
@@ -201,14 +200,35 @@ pub struct DevArgs {
         long,
         value_name = "FILE",
         env = "VMHOST_WRITE_KUBECONFIG",
-        default_value = ".vmhost/kubeconfig"
+        default_value = DEV_KUBECONFIG
     )]
     pub write_kubeconfig: PathBuf,
+}
+
+/// How a folder of source is built.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct SourceArgs {
+    /// Download nothing for a build: a dependency or Rust target that is missing is an error.
+    #[arg(long, env = "VMHOST_OFFLINE", value_parser = clap::builder::FalseyValueParser::new())]
+    offline: bool,
+}
+
+impl SourceArgs {
+    /// Whether a build may download.
+    pub fn network(self) -> Network {
+        match self.offline {
+            true => Network::Offline,
+            false => Network::Allowed,
+        }
+    }
 }
 
 /// What both ways of running have.
 #[derive(Clone, Debug, Args)]
 pub struct CommonArgs {
+    /// How a folder of source is built.
+    #[command(flatten)]
+    pub source: SourceArgs,
     /// Watch only this namespace. May be repeated; none: all.
     #[arg(
         long = "namespace",
@@ -314,6 +334,9 @@ pub struct BuildArgs {
     /// Where the component is written; none: beside the folder, with `.wasm` added to its name.
     #[arg(long, short = 'o', value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// How the folder is built.
+    #[command(flatten)]
+    pub tools: SourceArgs,
     /// How the result is printed.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
@@ -325,6 +348,9 @@ pub struct TestArgs {
     /// A folder of source, which is built first, or a component.
     #[arg(value_name = "PLUGIN")]
     pub plugin: PathBuf,
+    /// How a folder is built.
+    #[command(flatten)]
+    pub source: SourceArgs,
     /// Write what came out as what is expected, where that differs or is missing.
     #[arg(long)]
     pub update: bool,
@@ -391,6 +417,9 @@ pub struct DoctorArgs {
     /// A plugin's folder: tools that are installed in it are found, too.
     #[arg(value_name = "FOLDER", default_value = ".")]
     pub folder: PathBuf,
+    /// Where `vmhost` and `vmhost dev` keep compiled components (their --cache).
+    #[arg(long, value_name = "FOLDER", env = "VMHOST_CACHE")]
+    pub cache: Option<PathBuf>,
     /// How the result is printed.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
@@ -410,9 +439,10 @@ pub struct InspectArgs {
 /// `vmhost status`.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// Where the host serves its metrics (--metrics-bind-address).
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
-    pub address: String,
+    /// Where the host serves its metrics (--metrics-bind-address). Without it: where a `vmhost dev`
+    /// that wrote $KUBECONFIG or ./.vmhost/kubeconfig serves them, then 127.0.0.1:8080.
+    #[arg(long, value_name = "ADDRESS")]
+    pub address: Option<String>,
     /// How the result is printed.
     #[arg(long, short = 'o', value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,

@@ -174,6 +174,16 @@ pub fn listen_address(flag: &str, text: &str) -> Result<Option<Vec<SocketAddr>>>
     Ok(Some(vec![address]))
 }
 
+/// Where `vmhost dev` serves metrics and state: as [`listen_address`] if that is given, else on
+/// loopback, at the port that `vmhost` itself uses if it is free.
+pub fn dev_address(flag: &str, given: Option<&str>) -> Result<Option<Vec<SocketAddr>>> {
+    let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    match given {
+        Some(text) => listen_address(flag, text),
+        None => Ok(Some(vec![loopback(8080), loopback(0)])),
+    }
+}
+
 fn settings(given: &[String]) -> Result<HashMap<String, Settings>> {
     let mut settings: HashMap<String, Settings> = HashMap::new();
     for setting in given {
@@ -211,7 +221,7 @@ pub fn is_namespace(name: &str) -> bool {
 }
 
 /// `$XDG_CACHE_HOME/vmhost/components`, or `~/.cache/vmhost/components`; none without a home, as in many containers.
-fn cache_folder(given: Option<&std::path::Path>) -> Option<PathBuf> {
+pub fn cache_folder(given: Option<&std::path::Path>) -> Option<PathBuf> {
     match given {
         Some(folder) if folder.as_os_str() == "0" => None,
         Some(folder) => Some(folder.to_owned()),

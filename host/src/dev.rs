@@ -1,5 +1,6 @@
 //! `vmhost dev plugins/vm`: an embedded API server, the plugin, its manifests, and a swap at each save. The same manager as in production runs the plugin.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use vmhost_apiserver::{Options, Server, State};
 use vmhost_cluster::{ConnectOptions, Connection, connect};
 use vmhost_core::Gvk;
 use vmhost_toolchain::build::component_path;
-use vmhost_toolchain::{Builder, Built, Error};
+use vmhost_toolchain::{Builder, Built, Error, Network};
 
 use crate::admin::Admin;
 use crate::build::text;
@@ -29,7 +30,13 @@ const FIRST: [&str; 2] = ["CustomResourceDefinition", "Namespace"];
 /// A folder that is built at each save.
 struct Source {
     watch: FolderWatch,
-    builder: Option<Builder>,
+    tools: BuildTools,
+}
+
+/// What builds the folder, once it was looked for.
+struct BuildTools {
+    known: Option<Builder>,
+    network: Network,
 }
 
 /// A plugin in development.
@@ -40,8 +47,35 @@ pub struct Session {
     source: Option<Source>,
     file: PathBuf,
     bytes: Vec<u8>,
+    _address: Option<AddressFile>,
     _server: Server,
     _narrations: Vec<Narration>,
+}
+
+/// Tells `vmhost status` where this process serves its state, while it runs.
+struct AddressFile(PathBuf);
+
+impl AddressFile {
+    fn write(kubeconfig: &Path, address: SocketAddr) -> Result<Self> {
+        let path = address_file(kubeconfig);
+        write_private(&path, &format!("{address}\n"))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for AddressFile {
+    fn drop(&mut self) {
+        // Left behind, it names a port at which nothing answers, and the next dev replaces it.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// The file beside a kubeconfig in which `vmhost dev` writes where it serves its state.
+pub fn address_file(kubeconfig: &Path) -> PathBuf {
+    let mut name = kubeconfig.file_name().unwrap_or_default().to_owned();
+    name.push(".address");
+    kubeconfig.with_file_name(name)
 }
 
 impl Session {
@@ -51,7 +85,8 @@ impl Session {
         let manifests = manifests(args)?;
         let (source, file) = match plugin_path.is_dir() {
             true => {
-                let (source, built) = Source::begin(plugin_path).await?;
+                let (source, built) =
+                    Source::begin(plugin_path, args.common.source.network()).await?;
                 tracing::info!("{}", text(&built));
                 (Some(source), built.path)
             }
@@ -69,7 +104,13 @@ impl Session {
         let server = Server::start(State::new(), Options::at(addr))
             .await
             .context("the embedded API server (--api-bind-address)")?;
-        let kubeconfig = write_kubeconfig(&args.write_kubeconfig, &server.kubeconfig())?;
+        let kubeconfig =
+            write_private(&args.write_kubeconfig, &server.kubeconfig()).with_context(|| {
+                format!(
+                    "cannot write {} (--write-kubeconfig)",
+                    args.write_kubeconfig.display()
+                )
+            })?;
         print(&format!(
             "API server   https://{} (embedded, in memory, for development)",
             server.addr()
@@ -78,6 +119,14 @@ impl Session {
             "             export KUBECONFIG={}",
             kubeconfig.display()
         ));
+
+        let address = match admin.metrics_address() {
+            Some(address) => {
+                print(&format!("metrics      http://{address}/metrics"));
+                Some(AddressFile::write(&kubeconfig, address)?)
+            }
+            None => None,
+        };
 
         let connection = connect(&ConnectOptions {
             kubeconfig: Some(kubeconfig),
@@ -111,6 +160,7 @@ impl Session {
             source,
             file,
             bytes,
+            _address: address,
             _server: server,
             _narrations: narrations,
         })
@@ -137,7 +187,7 @@ impl Session {
         loop {
             // Saved again before it was built: that build is stopped, and the next one begins.
             let built = tokio::select! {
-                built = build(&mut source.builder, &folder, &self.file) => built,
+                built = source.tools.build(&folder, &self.file) => built,
                 () = source.watch.changed() => continue,
             };
             let swapped = match built {
@@ -162,29 +212,34 @@ impl Session {
 
 impl Source {
     /// Watches the folder before it is built, so that no save is missed.
-    async fn begin(folder: &Path) -> Result<(Self, Built)> {
+    async fn begin(folder: &Path, network: Network) -> Result<(Self, Built)> {
         let watch = FolderWatch::new(folder)?;
-        let mut builder = None;
-        let built = build(&mut builder, folder, &component_path(folder)).await?;
-        Ok((Self { watch, builder }, built))
+        let mut tools = BuildTools {
+            known: None,
+            network,
+        };
+        let built = tools.build(folder, &component_path(folder)).await?;
+        Ok((Self { watch, tools }, built))
     }
 }
 
-/// The tools are looked for once, and again when the project names others, or a build failed for another reason than its source: what was missing may be there
-/// by then.
-async fn build(builder: &mut Option<Builder>, folder: &Path, file: &Path) -> Result<Built> {
-    let known = match builder.take().filter(Builder::is_current) {
-        Some(known) => builder.insert(known),
-        None => builder.insert(Builder::new(folder).await?),
-    };
-    let built = known.build(file).await;
-    if built
-        .as_ref()
-        .is_err_and(|error| !matches!(error, Error::Failed { .. }))
-    {
-        *builder = None;
+impl BuildTools {
+    /// Builds. The tools are looked for once, and again when the project names others, or a build
+    /// failed for another reason than its source: what was missing may be there by then.
+    async fn build(&mut self, folder: &Path, file: &Path) -> Result<Built> {
+        let known = match self.known.take().filter(Builder::is_current) {
+            Some(known) => self.known.insert(known),
+            None => self.known.insert(Builder::new(folder, self.network).await?),
+        };
+        let built = known.build(file).await;
+        if built
+            .as_ref()
+            .is_err_and(|error| !matches!(error, Error::Failed { .. }))
+        {
+            self.known = None;
+        }
+        Ok(built?)
     }
-    Ok(built?)
 }
 
 /// One Kubernetes object of a file.
@@ -297,25 +352,22 @@ async fn apply(connection: &Connection, manifests: &[Manifest]) -> Result<()> {
     Ok(())
 }
 
-/// Writes it where only this user can read it. The absolute path.
-fn write_kubeconfig(path: &Path, content: &str) -> Result<PathBuf> {
+/// Writes a file that only this user can read, and returns its absolute path.
+fn write_private(path: &Path, content: &str) -> std::io::Result<PathBuf> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
-    let written = || -> std::io::Result<PathBuf> {
-        if let Some(folder) = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-        {
-            std::fs::create_dir_all(folder)?;
-        }
-        let mut file = std::fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(path)?;
-        file.write_all(content.as_bytes())?;
-        path.canonicalize()
-    };
-    written().with_context(|| format!("cannot write {} (--write-kubeconfig)", path.display()))
+    if let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(content.as_bytes())?;
+    path.canonicalize()
 }

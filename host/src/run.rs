@@ -13,7 +13,7 @@ use vmhost_engine::{Code, Compiler, Plugin};
 
 use crate::admin::Admin;
 use crate::cli::{Cli, Command, DevArgs, LogFormat, RunArgs};
-use crate::config::{Config, listen_address};
+use crate::config::{Config, dev_address, listen_address};
 use crate::leader::{self, Leadership};
 use crate::manager::{Loader, Manager};
 use crate::telemetry::Metrics;
@@ -142,7 +142,7 @@ async fn start_manager(
 ) -> Result<Arc<Manager>> {
     let mut plugins: Vec<(PathBuf, Plugin, Option<Vec<u8>>)> = Vec::new();
     for path in &args.plugins {
-        let file = build::component_of(path).await?;
+        let file = build::component_of(path, args.common.source.network()).await?;
         let (plugin, bytes) = loader.load_file(&file).await?;
         let name = plugin.description().name.clone();
         if let Some((other, ..)) = plugins
@@ -227,7 +227,10 @@ async fn develop(args: Box<DevArgs>, guests: &Runtime) -> Result<()> {
         ..Config::new(&args.common, true, true)?
     };
     let admin = Admin::bind(
-        listen_address("--metrics-bind-address", &args.metrics_bind_address)?,
+        dev_address(
+            "--metrics-bind-address",
+            args.metrics_bind_address.as_deref(),
+        )?,
         listen_address(
             "--health-probe-bind-address",
             &args.health_probe_bind_address,

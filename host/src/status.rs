@@ -1,5 +1,6 @@
 //! `vmhost status`: asks a running host for its state, and prints it. It knows the document and nothing of what makes it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -10,9 +11,13 @@ use tokio::net::TcpStream;
 
 use crate::admin::STATE_PATH;
 use crate::admin::state::{ControllerState, HostState, PluginState, StoreState};
-use crate::cli::{OutputFormat, StatusArgs};
+use crate::cli::{DEV_KUBECONFIG, OutputFormat, StatusArgs};
+use crate::dev::address_file;
 use crate::run::print;
-use crate::table::table;
+use crate::table::{bytes, table};
+
+/// Where a host serves its state unless it was told another address.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
 
 /// How long the host may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -22,7 +27,38 @@ const LONGEST: usize = 256 << 20;
 
 /// Reads the state of the host at an address and prints it.
 pub async fn command(args: &StatusArgs) -> Result<()> {
-    let address = address(&args.address);
+    let (address, state) = match &args.address {
+        Some(given) => ask(address(given)).await?,
+        None => find().await?,
+    };
+    match args.output {
+        OutputFormat::Json => print(&serde_json::to_string_pretty(&state)?),
+        OutputFormat::Text => print(&shown(&state, &address)),
+    }
+    Ok(())
+}
+
+/// The host that answers first: a `vmhost dev` of this folder or of `$KUBECONFIG`, then one at the
+/// default address.
+async fn find() -> Result<(String, HostState)> {
+    let named = std::env::var_os("KUBECONFIG").unwrap_or_default();
+    let kubeconfigs = std::env::split_paths(&named).chain([PathBuf::from(DEV_KUBECONFIG)]);
+    for kubeconfig in kubeconfigs {
+        let file = address_file(&kubeconfig);
+        let Ok(address) = std::fs::read_to_string(&file) else {
+            continue;
+        };
+        match ask(address.trim().to_owned()).await {
+            Ok(found) => return Ok(found),
+            // A dev that was killed leaves its file behind.
+            Err(error) => tracing::debug!("{}: {error:#}", file.display()),
+        }
+    }
+    ask(DEFAULT_ADDRESS.to_owned()).await
+}
+
+/// The state of the host at an address.
+async fn ask(address: String) -> Result<(String, HostState)> {
     let text = tokio::time::timeout(TIMEOUT, fetch(&address))
         .await
         .unwrap_or_else(|_| {
@@ -30,14 +66,10 @@ pub async fn command(args: &StatusArgs) -> Result<()> {
                 "{address} (--address) did not answer within {TIMEOUT:?}"
             ))
         })?;
-    let state: HostState = serde_json::from_slice(&text).map_err(|error| {
+    let state = serde_json::from_slice(&text).map_err(|error| {
         not_vmhost(&address, &format!("its {STATE_PATH} is not valid: {error}"))
     })?;
-    match args.output {
-        OutputFormat::Json => print(&serde_json::to_string_pretty(&state)?),
-        OutputFormat::Text => print(&shown(&state, &address)),
-    }
-    Ok(())
+    Ok((address, state))
 }
 
 /// `:8080` is this machine, as the flag that it is copied from has it.
@@ -197,7 +229,7 @@ fn stores(stores: &[StoreState]) -> String {
             selector.join("; "),
             store.phase.clone(),
             store.objects.to_string(),
-            bytes(store.bytes),
+            bytes(store.bytes as u64),
             store.relists.to_string(),
             store.skipped.to_string(),
             store.failures.to_string(),
@@ -235,37 +267,9 @@ fn failing(plugins: &[PluginState]) -> String {
     table(["CONTROLLER", "FAILING KEY", "ATTEMPT", "REFUSED"], &rows)
 }
 
-/// `1.5Mi`, as Kubernetes' quantities, rounded.
-fn bytes(bytes: usize) -> String {
-    let mut size = bytes as f64;
-    for unit in ["", "Ki", "Mi", "Gi"] {
-        if size < 1024.0 {
-            return match unit {
-                "" => format!("{bytes}"),
-                unit => format!("{size:.1}{unit}"),
-            };
-        }
-        size /= 1024.0;
-    }
-    format!("{size:.1}Ti")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_short() {
-        for (size, text) in [
-            (0, "0"),
-            (1023, "1023"),
-            (1536, "1.5Ki"),
-            (3 << 20, "3.0Mi"),
-            (5 << 40, "5.0Ti"),
-        ] {
-            assert_eq!(bytes(size), text);
-        }
-    }
 
     #[test]
     fn an_address_may_leave_the_host_out() {

@@ -33,6 +33,21 @@ pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
     lines.join("\n")
 }
 
+/// A size as Kubernetes' quantities, rounded: `1.5Mi`.
+pub fn bytes(bytes: u64) -> String {
+    let mut size = bytes as f64;
+    for unit in ["", "Ki", "Mi", "Gi"] {
+        if size < 1024.0 {
+            return match unit {
+                "" => format!("{bytes}"),
+                unit => format!("{size:.1}{unit}"),
+            };
+        }
+        size /= 1024.0;
+    }
+    format!("{size:.1}Ti")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,5 +63,18 @@ mod tests {
             "NAME        X\na           bcd\nlong name   <none>"
         );
         assert_eq!(table(["NAME"], &[]), "");
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        for (size, text) in [
+            (0, "0"),
+            (1023, "1023"),
+            (1536, "1.5Ki"),
+            (3 << 20, "3.0Mi"),
+            (5 << 40, "5.0Ti"),
+        ] {
+            assert_eq!(bytes(size), text);
+        }
     }
 }

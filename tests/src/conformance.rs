@@ -5,8 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use vmhost_toolchain::Error;
-use vmhost_toolchain::build::Builder;
+use vmhost_toolchain::{Builder, Error, Network};
 
 use crate::run;
 
@@ -41,7 +40,7 @@ pub fn missing(what: &str, reason: &str) -> Result<()> {
 
 /// What builds a folder of source. None: its toolchain is not on this machine, which is told.
 pub async fn builder(folder: &Path) -> Result<Option<Builder>> {
-    match Builder::new(folder).await {
+    match Builder::new(folder, Network::Allowed).await {
         Ok(builder) => Ok(Some(builder)),
         Err(error @ (Error::MissingTool { .. } | Error::OldTool { .. })) => {
             missing(&folder.display().to_string(), &error.to_string()).map(|()| None)

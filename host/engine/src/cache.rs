@@ -1,6 +1,7 @@
 //! Compiled images in files: in a folder, keyed by the component's digest and the engine's settings, or in memory without a name.
 //!
 //! Loading machine code runs it, so the folder must belong to this user and be closed to others; else it is not used at all.
+//! It holds at most 1 GiB: the images that were used least recently go.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,9 +9,14 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use tempfile::NamedTempFile;
+
+mod bound;
+
+pub use bound::CacheUse;
 
 /// Why a cache folder is not used. Nothing breaks without it: components are compiled at each start.
 #[derive(Debug, thiserror::Error)]
@@ -71,7 +77,10 @@ impl Cache {
 
     /// The image of a component, if it was stored.
     pub(crate) fn find(&self, digest: &str, engine: &wasmtime::Engine) -> Option<Stored> {
-        File::open(self.path(digest, engine)).ok().map(Stored)
+        let file = File::open(self.path(digest, engine)).ok()?;
+        // What is used stays longest. A folder on which that cannot be noted goes by age alone.
+        let _ = file.set_modified(SystemTime::now());
+        Some(Stored(file))
     }
 
     fn path(&self, digest: &str, engine: &wasmtime::Engine) -> PathBuf {
@@ -94,7 +103,14 @@ impl Cache {
         engine: &wasmtime::Engine,
     ) -> std::io::Result<Stored> {
         match blank {
-            Blank::Named(file) => Ok(Stored(file.persist(self.path(digest, engine))?)),
+            Blank::Named(file) => {
+                let stored = Stored(file.persist(self.path(digest, engine))?);
+                if let Err(error) = bound::prune(&self.folder, bound::BOUND) {
+                    let folder = self.folder.display();
+                    tracing::warn!("the cache folder {folder} is not pruned: {error}");
+                }
+                Ok(stored)
+            }
             Blank::Nameless(file) => Ok(Stored(file)),
         }
     }

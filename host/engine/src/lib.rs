@@ -30,7 +30,7 @@ mod still;
 mod tier;
 
 pub use base::{Base, BaseError};
-pub use cache::CacheError;
+pub use cache::{CacheError, CacheUse};
 pub use compiler::{Child, Compiler, as_child};
 pub use engine::{Code, Engine, EngineConfig, EngineError, Image};
 pub use error::{CallError, LoadError};

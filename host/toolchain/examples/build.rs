@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use vmhost_toolchain::scaffold::Project;
-use vmhost_toolchain::{build, doctor, imports};
+use vmhost_toolchain::{Network, build, doctor, imports};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,7 +14,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let here = Path::new(".");
     match args[..] {
         ["build", folder, out] => {
-            let built = build::build(Path::new(folder), Path::new(out)).await?;
+            let built = build::build(Path::new(folder), Path::new(out), Network::Allowed).await?;
             println!("{} bytes in {:.1?}", built.size, built.took);
             let facts = imports::look(Path::new(out), &std::fs::read(out)?)?;
             println!("{facts:#?}");

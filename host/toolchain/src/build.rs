@@ -39,6 +39,16 @@ fn as_millis<S: serde::Serializer>(took: &Duration, serializer: S) -> Result<S::
     serializer.serialize_u64(took.as_millis() as u64)
 }
 
+/// Whether a build may fetch what it lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Network {
+    /// Cargo and Go download dependencies, and rustup a Rust target that is missing.
+    #[default]
+    Allowed,
+    /// Nothing is downloaded. What is missing is an error that names the command to run.
+    Offline,
+}
+
 /// Builds one folder, as often as it is saved. Its tools are looked for once.
 #[derive(Debug)]
 pub struct Builder {
@@ -87,8 +97,8 @@ impl Made {
 }
 
 /// Builds a folder once.
-pub async fn build(folder: &Path, out: &Path) -> Result<Built> {
-    Builder::new(folder).await?.build(out).await
+pub async fn build(folder: &Path, out: &Path, network: Network) -> Result<Built> {
+    Builder::new(folder, network).await?.build(out).await
 }
 
 /// Makes a component of a file: a core module is turned into one, a component is checked and copied.
@@ -100,15 +110,16 @@ pub fn component_from(file: &Path, out: &Path) -> Result<Built> {
 }
 
 impl Builder {
-    /// Finds the language and its tools. One that is missing or too old is an error, before anything runs.
-    pub async fn new(folder: &Path) -> Result<Self> {
+    /// Finds the language and its tools. One that is missing or too old is an error, before anything
+    /// is compiled. A missing Rust target is added by rustup if the network may be used.
+    pub async fn new(folder: &Path, network: Network) -> Result<Self> {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let language = Language::of(&folder)?;
         let tools = match language {
-            Language::Rust => Tools::Rust(rust::Tools::find(&folder).await?),
+            Language::Rust => Tools::Rust(rust::Tools::find(&folder, network).await?),
             Language::Js | Language::Ts => Tools::Js(js::Tools::find(&folder, language).await?),
             Language::Python => Tools::Python(python::Tools::find(&folder).await?),
-            Language::Go => Tools::Go(go::Tools::find(&folder).await?),
+            Language::Go => Tools::Go(go::Tools::find(&folder, network).await?),
             Language::C | Language::Cpp => Tools::C(c::Tools::find(&folder, language).await?),
             Language::Zig => Tools::Zig(zig::Tools::find(&folder).await?),
         };
@@ -157,13 +168,12 @@ impl Builder {
 }
 
 /// An error if a tool refused the source.
-fn succeeded(output: &Output, folder: &Path, tool: &str, hint: &'static str) -> Result<()> {
+fn succeeded(output: &Output, folder: &Path, tool: &str) -> Result<()> {
     match output.status.success() {
         true => Ok(()),
         false => Err(Error::Failed {
             folder: folder.to_owned(),
             tool: tool.to_owned(),
-            hint,
         }),
     }
 }

@@ -114,14 +114,20 @@ pub enum Error {
         source: io::Error,
     },
     /// A tool that refused the source. It has said why on stderr.
-    #[error("building {} failed; {tool}'s messages are above{hint}", folder.display())]
+    #[error("building {} failed; {tool}'s messages are above", folder.display())]
     Failed {
         /// The folder.
         folder: PathBuf,
         /// Who said so.
         tool: String,
-        /// What is often missing, in brackets; or nothing.
-        hint: &'static str,
+    },
+    /// The Rust target is missing and could not be added.
+    #[error("`{command}` failed: {said}")]
+    NoTarget {
+        /// What was run.
+        command: &'static str,
+        /// What rustup said.
+        said: String,
     },
     /// A build that ended well and left nothing.
     #[error("{} built no component: {hint}", folder.display())]

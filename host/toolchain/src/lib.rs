@@ -16,7 +16,7 @@
 //! | [`doctor`] | which tools are there |
 //! | [`types`] | types of a language for the objects of a definition, by a generator of that language |
 //!
-//! What is absent: an installation of anything; a network; a policy that is called (one is loaded, if an interpreter runs it); a file outside the project's folder and the place of the result.
+//! What is absent: an installation of anything but a Rust target, by rustup; a network of its own; a policy that is called (one is loaded, if an interpreter runs it); a file outside the project's folder and the place of the result.
 
 pub mod build;
 pub mod componentize;
@@ -35,6 +35,6 @@ pub mod version;
 pub mod wit;
 mod work;
 
-pub use build::{Builder, Built};
+pub use build::{Builder, Built, Network};
 pub use error::{Error, Result};
 pub use language::Language;

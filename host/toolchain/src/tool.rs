@@ -83,9 +83,7 @@ impl Program {
 impl Tool {
     /// Looks for it: for a project's folder, or for anybody.
     pub async fn find(&self, folder: &Path) -> Found {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let path: Vec<PathBuf> = std::env::split_paths(&path).collect();
-        self.find_in(folder, &path).await
+        self.find_in(folder, &search_path()).await
     }
 
     /// The tool, or the error that says how to get it.
@@ -93,7 +91,7 @@ impl Tool {
         self.expect(self.find(folder).await, language)
     }
 
-    fn expect(&self, found: Found, language: Language) -> Result<Program> {
+    pub(crate) fn expect(&self, found: Found, language: Language) -> Result<Program> {
         match found {
             Found::Good(program) => Ok(program),
             Found::Old(program) => Err(Error::OldTool {
@@ -115,7 +113,8 @@ impl Tool {
         }
     }
 
-    async fn find_in(&self, folder: &Path, path: &[PathBuf]) -> Found {
+    /// [`Tool::find`] with the folders of a search path.
+    pub(crate) async fn find_in(&self, folder: &Path, path: &[PathBuf]) -> Found {
         let mut old = None;
         let named = self.variable.and_then(std::env::var_os);
         for way in self.ways {
@@ -123,7 +122,7 @@ impl Tool {
             let named = named.iter().map(PathBuf::from);
             let candidates = named.chain(places.iter().map(|place| place.join(way.command[0])));
             for file in candidates.filter(|file| is_program(file)) {
-                let Some(program) = way.program(file).await else {
+                let Some(program) = way.program(file, folder).await else {
                     continue;
                 };
                 if program
@@ -148,8 +147,9 @@ impl Way {
         near.chain(path.iter().cloned()).collect()
     }
 
-    /// The program, if it answers.
-    async fn program(&self, file: PathBuf) -> Option<Program> {
+    /// The program, if it answers when it is run in the project's folder: which version a manager
+    /// such as rustup runs depends on that.
+    async fn program(&self, file: PathBuf, folder: &Path) -> Option<Program> {
         let mut program = Program {
             command: vec![file.into_os_string()],
             version: None,
@@ -159,10 +159,10 @@ impl Way {
             .extend(self.command[1..].iter().map(OsString::from));
         program.version = match self.version {
             [] => package_version(Path::new(&program.command[0])),
-            asked => Version::find(&answer(program.command().args(asked)).await?),
+            asked => Version::find(&answer(program.command().args(asked), folder).await?),
         };
         if let Some(probe) = self.probe {
-            answer(program.command().args(probe)).await?;
+            answer(program.command().args(probe), folder).await?;
         }
         Some(program)
     }
@@ -179,7 +179,10 @@ fn package_version(program: &Path) -> Option<Version> {
 }
 
 /// What a tool prints, if it ends well and soon.
-async fn answer(command: &mut Command) -> Option<String> {
+async fn answer(command: &mut Command, folder: &Path) -> Option<String> {
+    if folder.is_dir() {
+        command.current_dir(folder);
+    }
     // Some tell their version on stderr, which is no message for the user.
     let ended = tokio::time::timeout(PATIENCE, process::run_kept(command)).await;
     let (output, stderr) = ended.ok()?.ok()?;
@@ -191,13 +194,19 @@ async fn answer(command: &mut Command) -> Option<String> {
     output.status.success().then_some(told)
 }
 
+/// The folders of `PATH`.
+pub(crate) fn search_path() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).collect()
+}
+
 fn is_program(file: &Path) -> bool {
     file.metadata()
         .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::fs;
 
@@ -217,7 +226,7 @@ mod tests {
     };
 
     /// Written by another process: one that this one has open for writing cannot be run by a third that is forked meanwhile.
-    fn program(folder: &Path, script: &str) {
+    pub(crate) fn program(folder: &Path, name: &str, script: &str) {
         fs::create_dir_all(folder).unwrap();
         let mut shell = std::process::Command::new("sh");
         shell.args([
@@ -225,7 +234,7 @@ mod tests {
             "printf '%s\\n' '#!/bin/sh' \"$2\" > \"$1\" && chmod 755 \"$1\"",
             "sh",
         ]);
-        shell.arg(folder.join("sawmill")).arg(script);
+        shell.arg(folder.join(name)).arg(script);
         assert!(shell.status().unwrap().success());
     }
 
@@ -247,7 +256,7 @@ mod tests {
         let (_root, folder, path) = machine();
         assert_eq!(SAWMILL.find_in(&folder, &path).await, Found::Missing);
 
-        program(&path[1], "echo sawmill 1.9.3 >&2");
+        program(&path[1], "sawmill", "echo sawmill 1.9.3 >&2");
         let old = SAWMILL.find_in(&folder, &path).await;
         assert_eq!(
             SAWMILL.expect(old, Language::Js).unwrap_err().to_string(),
@@ -259,7 +268,7 @@ mod tests {
 
         // A newer one in the repository, above the project.
         let above = folder.parent().unwrap().join("node_modules/.bin");
-        program(&above, "echo v2.0.0");
+        program(&above, "sawmill", "echo v2.0.0");
         let Found::Good(good) = SAWMILL.find_in(&folder, &path).await else {
             panic!("not found");
         };
@@ -271,7 +280,7 @@ mod tests {
     async fn a_program_that_tells_no_version_is_as_old_as_its_package() {
         let (_root, folder, _) = machine();
         let package = folder.join("node_modules/sawmill");
-        program(&package.join("bin"), "echo it saws");
+        program(&package.join("bin"), "sawmill", "echo it saws");
         fs::write(package.join("package.json"), r#"{"version":"2.4.0"}"#).unwrap();
         let bin = folder.join("node_modules/.bin");
         fs::create_dir(&bin).unwrap();
@@ -293,11 +302,11 @@ mod tests {
     #[tokio::test]
     async fn what_does_not_run_or_lacks_something_is_missing() {
         let (_root, folder, path) = machine();
-        program(&path[1], "echo sawmill 3.0.0; exit 1");
+        program(&path[1], "sawmill", "echo sawmill 3.0.0; exit 1");
         assert_eq!(SAWMILL.find_in(&folder, &path).await, Found::Missing);
 
         // It tells its version, and has no logs to saw.
-        program(&path[1], "[ \"$1\" = --version ] && echo 3.0.0");
+        program(&path[1], "sawmill", "[ \"$1\" = --version ] && echo 3.0.0");
         let ways = [Way {
             probe: Some(&["--logs"]),
             ..WAY

@@ -180,7 +180,7 @@ impl Tools {
 
     async fn run(&self, command: &mut Command, folder: &Path) -> Result<()> {
         let output = process::run_shown(command).await?;
-        succeeded(&output, folder, &self.compiler.text(), "")
+        succeeded(&output, folder, &self.compiler.text())
     }
 
     fn is_zig(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Made, succeeded};
+use super::{Made, Network, succeeded};
 use crate::tool::{Program, Tool, Way};
 use crate::version::Version;
 use crate::work::Work;
@@ -37,12 +37,13 @@ const OPTIONS: [&str; 5] = [
 #[derive(Debug)]
 pub(crate) struct Tools {
     go: Program,
+    network: Network,
 }
 
 impl Tools {
-    pub async fn find(folder: &Path) -> Result<Self> {
+    pub async fn find(folder: &Path, network: Network) -> Result<Self> {
         let go = GO.need(folder, Language::Go).await?;
-        Ok(Self { go })
+        Ok(Self { go, network })
     }
 
     pub async fn build(&self, folder: &Path) -> Result<Made> {
@@ -51,8 +52,11 @@ impl Tools {
         let mut command = self.go.command();
         command.current_dir(folder).envs(TARGET).args(OPTIONS);
         command.arg("-o").arg(&core).arg(".");
+        if self.network == Network::Offline {
+            command.env("GOPROXY", "off");
+        }
         let output = process::run_shown(&mut command).await?;
-        succeeded(&output, folder, GO.name, "")?;
+        succeeded(&output, folder, GO.name)?;
         let wasm = work.take(&core, "its package has to be main")?;
         let sdk = work::own_sdk(folder);
         Ok(Made::by(wasm, core, Some(sdk), &GO, &self.go))

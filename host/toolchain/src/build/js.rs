@@ -169,7 +169,7 @@ impl Tools {
         }
         esbuild.arg(format!("--outfile={}", bundle.display()));
         let output = process::run_shown(&mut esbuild).await?;
-        succeeded(&output, folder, ESBUILD.name, "")
+        succeeded(&output, folder, ESBUILD.name)
     }
 }
 
@@ -194,7 +194,7 @@ async fn starlingmonkey(
     // The host gives no network, and refuses a component that asks for one.
     command.args(["--disable", "http", "--disable", "fetch-event", "--out"]);
     let output = process::run_shown(command.arg(&component)).await?;
-    succeeded(&output, folder, STARLINGMONKEY.name, "")?;
+    succeeded(&output, folder, STARLINGMONKEY.name)?;
     work.take(&component, "its tool ended well, and wrote nothing")
 }
 

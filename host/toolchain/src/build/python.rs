@@ -91,7 +91,7 @@ impl Tools {
         if !output.status.success() {
             let _ = std::io::stderr().write_all(readable(&messages, &paths).as_bytes());
         }
-        succeeded(&output, folder, COMPONENTIZE.name, "")?;
+        succeeded(&output, folder, COMPONENTIZE.name)?;
         let wasm = work.take(&component, "componentize-py ended well, and wrote nothing")?;
         Ok(Made::by(
             wasm,

@@ -86,7 +86,6 @@ impl QuickJs {
             Error::Failed {
                 folder: folder.to_owned(),
                 tool: "QuickJS".to_owned(),
-                hint: "",
             }
         })?;
         Ok(shell.around(&loaded))
@@ -147,7 +146,7 @@ impl QuickJs {
             .arg("--output")
             .arg(component);
         let output = process::run_shown(&mut command).await?;
-        succeeded(&output, folder, QUICKJS.name, "")?;
+        succeeded(&output, folder, QUICKJS.name)?;
         work.take(component, "its tool ended well, and wrote nothing")
             .map(drop)
     }

@@ -69,7 +69,7 @@ impl Tools {
         command.args(["--dep", "vmhost", "-Mplugin=plugin.zig"]);
         command.arg(format!("-Mvmhost={}/vmhost.zig", sdk.display()));
         let output = process::run_shown(&mut command).await?;
-        succeeded(&output, folder, ZIG.name, "")?;
+        succeeded(&output, folder, ZIG.name)?;
         let wasm = work.take(&core, "zig ended well, and wrote nothing")?;
         Ok(Made::by(wasm, core, Some(sdk), &ZIG, &self.zig))
     }
