@@ -17,7 +17,7 @@ const HANGS: Duration = Duration::from_secs(600);
 
 /// Makes two tests, `<name>::embedded` and `<name>::real`, of `async fn <name>(server: &TestServer) -> Result<()>`.
 ///
-/// `both_servers!(name)` shares one server among the tests of the binary; `both_servers!(name, own)` gives
+/// `both_servers!(name)` shares one server among the tests of the program; `both_servers!(name, own)` gives
 /// the test its own, which it may kill. The function stands beside the macro and not inside, so that rustfmt
 /// and editors see it.
 #[macro_export]

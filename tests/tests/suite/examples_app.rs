@@ -24,7 +24,7 @@ impl Cluster {
         user.install_definitions_of("app").await?;
         if user.get(REGISTRY).await?.is_none() {
             let registry = manifests("examples/app/manifests/registry.yaml")?;
-            // Another test of this binary may be quicker.
+            // Another test may be quicker.
             let _ = user
                 .create("/api/v1/namespaces/default/configmaps", &registry[0])
                 .await;

@@ -127,6 +127,7 @@ async fn two_hosts_on_one_port(server: &TestServer) -> Result<()> {
     let exit = host::bare()?
         .arg("--kubeconfig")
         .arg(server.kubeconfig())
+        .namespace(vms.namespace())
         .plugin(policy.path())
         .args([
             "--health-probe-bind-address",
