@@ -104,8 +104,9 @@ async fn bounded(body: impl Future<Output = Result<()>>) -> Result<()> {
     }
 }
 
-/// Straight to the terminal: libtest would swallow it, and a skip must be seen.
-pub(crate) fn skip(name: &str, reason: &str) -> Result<()> {
+/// Says that a test is skipped, straight to the terminal: libtest would swallow it, and a skip must be
+/// seen.
+pub fn skip(name: &str, reason: &str) -> Result<()> {
     let _ = writeln!(stderr(), "SKIPPED {name}: {reason}");
     Ok(())
 }

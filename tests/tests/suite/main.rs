@@ -31,6 +31,7 @@ mod harness;
 mod hostile_guests;
 mod isolation;
 mod javascript;
+mod kubectl;
 mod languages;
 mod leader;
 mod level_based;
