@@ -8,7 +8,9 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
 use vmhost_tests::bad::{self, Bad};
-use vmhost_tests::guests::{self, Mode, PolicyFile};
+use vmhost_tests::guests::{self, Mode, PolicyFile, SECOND};
+use vmhost_tests::host::Host;
+use vmhost_tests::proxy::{Hold, Proxy};
 use vmhost_tests::real::PLAIN_USER;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{self, Vms};
@@ -159,11 +161,13 @@ async fn a_crd_that_comes_later(server: &TestServer) -> Result<()> {
     host.until_ready().await
 }
 
-both_servers!(a_host_drains_on_sigterm);
-async fn a_host_drains_on_sigterm(server: &TestServer) -> Result<()> {
-    let vms = Vms::install(server).await?;
-    let policy = good()?;
-    let proxy = server.proxy().await?;
+/// A policy whose turns have two effects.
+fn twice() -> Result<PolicyFile> {
+    PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Twice)?)
+}
+
+/// A host whose turn on the first VM is held at its first write.
+async fn in_a_turn(proxy: &Proxy, vms: &Vms, policy: &PolicyFile) -> Result<(Host, Hold)> {
     let hold = proxy.hold(|request| request.writes(vm::PLURAL));
     let host = host::on(proxy.kubeconfig())?
         .namespace(vms.namespace())
@@ -172,11 +176,48 @@ async fn a_host_drains_on_sigterm(server: &TestServer) -> Result<()> {
         .await?;
     vms.create(0..1, 0).await?;
     hold.reached(1).await?;
+    Ok((host, hold))
+}
+
+both_servers!(a_host_drains_on_sigterm);
+async fn a_host_drains_on_sigterm(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let proxy = server.proxy().await?;
+    let policy = twice()?;
+    let (host, hold) = in_a_turn(&proxy, &vms, &policy).await?;
     host.sigterm()?;
+    host.wait_for_line("shutting down").await?;
+    // No new keys, though its watch still shows them and workers are idle.
+    vms.create(1..2, 0).await?;
+    host.until_metric("vmhost_store_objects", &[], 2.0).await?;
     hold.release();
     let exit = host.wait_exit().await?;
     ensure!(exit.status.success(), "{exit:?}");
+    // Its second effect was sent by a process that had been told to end.
     let vm = vms.get(&Vms::name(0)).await?.context("it is there")?;
-    ensure!(vm.complete(), "the call in flight was not settled: {vm:?}");
+    ensure!(
+        vm.complete() && vm.annotation(SECOND).is_some(),
+        "the turn in flight did not end: {vm:?}"
+    );
+    let late = vms.get(&Vms::name(1)).await?.context("it is there")?;
+    ensure!(!late.complete(), "a turn began after the signal: {late:?}");
+    Ok(())
+}
+
+both_servers!(a_second_signal_stops_at_once);
+async fn a_second_signal_stops_at_once(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let proxy = server.proxy().await?;
+    let policy = twice()?;
+    let (host, hold) = in_a_turn(&proxy, &vms, &policy).await?;
+    host.sigterm()?;
+    host.wait_for_line("shutting down").await?;
+    ensure!(host.exited()?.is_none(), "it does not drain");
+    host.sigterm()?;
+    // The write is still held: nobody waits for the turn.
+    let exit = host.wait_exit().await?;
+    exit.expect_error(&["error: stopped by a second signal"])?;
+    ensure!(exit.status.code() == Some(1), "{exit:?}");
+    hold.release();
     Ok(())
 }
