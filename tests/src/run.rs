@@ -70,8 +70,13 @@ pub fn test(
     });
 }
 
-/// Runs a body that needs the real server, with options of its own. For what only a real one has, such as
-/// access control.
+/// Runs a body that needs what only the real server has, such as access control, on the one that tests
+/// share.
+pub fn real_shared(name: &str, body: impl AsyncFnOnce(&TestServer) -> Result<()>) {
+    test(name, Target::Real, Sharing::Shared, body);
+}
+
+/// [`real_shared`] on a server of the test's own, with these options.
 pub fn real_only(name: &str, options: Options, body: impl AsyncFnOnce(&TestServer) -> Result<()>) {
     verdict(name, || {
         runtime()?.block_on(bounded(async {

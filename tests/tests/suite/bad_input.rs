@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
@@ -85,35 +85,33 @@ async fn a_server_that_does_not_know_the_user(server: &TestServer) -> Result<()>
 
 #[test]
 fn a_user_without_rights_waits_for_them() {
-    run::real_only(
-        "a_user_without_rights_waits_for_them",
-        Default::default(),
-        async |server| {
-            let client = server.client().await?;
-            vm::install(&client).await?;
-            let plain = server
-                .kubeconfig_of(PLAIN_USER)
-                .context("a real server has users")?;
-            let policy = good()?;
-            let host = host::on(&plain)?.plugin(policy.path()).spawn()?;
-            let named = |line: &str| line.contains("403") && line.contains("virtualmachines");
-            host.wait_for_lines(1, named).await?;
-            let (code, _) = eventually("the probe answers", async || {
-                Ok(Some(host.probe("/readyz").await?))
-            })
+    run::real_shared("a_user_without_rights_waits_for_them", async |server| {
+        let vms = Vms::install(server).await?;
+        let plain = server
+            .kubeconfig_of(PLAIN_USER)
+            .context("a real server has users")?;
+        let policy = good()?;
+        let host = host::on(&plain)?
+            .namespace(vms.namespace())
+            .plugin(policy.path())
+            .spawn()?;
+        let named = |line: &str| line.contains("403") && line.contains("virtualmachines");
+        host.wait_for_lines(1, named).await?;
+        let (code, _) = eventually("the probe answers", async || {
+            Ok(Some(host.probe("/readyz").await?))
+        })
+        .await?;
+        ensure!(code != 200, "ready without rights");
+        let binding = serde_json::from_value(json!({
+            "metadata": { "name": "vmhost-may" },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": PLAIN_USER }],
+        }))?;
+        Api::<RoleBinding>::namespaced(server.client().await?, vms.namespace())
+            .create(&PostParams::default(), &binding)
             .await?;
-            ensure!(code != 200, "ready without rights");
-            let binding = serde_json::from_value(json!({
-                "metadata": { "name": "vmhost-may" },
-                "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
-                "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": PLAIN_USER }],
-            }))?;
-            Api::<ClusterRoleBinding>::all(client)
-                .create(&PostParams::default(), &binding)
-                .await?;
-            host.until_ready().await
-        },
-    );
+        host.until_ready().await
+    });
 }
 
 both_servers!(two_hosts_on_one_port);

@@ -3,10 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end by a panic")]
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use tempfile::TempDir;
 use vmhost_tests::embedded::EmbeddedServer;
@@ -364,15 +363,13 @@ fn definitions_and_reads(k: &Kubectl) {
         r#"{"spec":{"status":"complete"}}"#,
     ];
     k.ok(&args, "", &["patched"]);
-    // The watch has what happened meanwhile; it is given a moment to print.
-    std::thread::sleep(Duration::from_millis(500));
+    // Its own time-out ends it, should it never print this.
+    let printed = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let complete = |line: &String| line.contains("public-wx") && line.contains("complete");
+    let seen = printed.map_while(Result::ok).find(complete);
     watch.kill().unwrap();
-    let output = watch.wait_with_output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        text.contains("public-wx") && text.contains("complete"),
-        "get -w: {text}"
-    );
+    watch.wait().unwrap();
+    assert!(seen.is_some(), "get -w does not show the change");
 }
 
 fn writes(k: &Kubectl) {

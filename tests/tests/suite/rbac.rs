@@ -134,43 +134,39 @@ fn the_cluster_role_is_enough() {
 
 #[test]
 fn a_role_is_enough_for_one_namespace() {
-    run::real_only(
-        "a_role_is_enough_for_one_namespace",
-        Default::default(),
-        async |server| {
-            let runner = Runner::new(server).await?;
-            let namespace = runner.vms.namespace().to_owned();
-            let flags = ["--role", "--namespace", &namespace, "--leader-elect"];
-            let yaml = runner.yaml(&flags).await?;
-            let kinds = runner.apply(&yaml).await?;
-            ensure!(kinds == ["Role", "RoleBinding"], "{yaml}");
-            runner.vms.create(0..10, 0).await?;
-            let host = runner
-                .host()?
-                .namespace(&namespace)
-                .args(["--leader-elect", "--leader-election-namespace", &namespace])
-                .ready()
-                .await?;
-            runner.vms.until_complete(10).await?;
-            host.wait_for_line(GRANTED).await?;
-            let (_, state) = net::get(host.metrics_addr(), "/debug/state").await?;
-            ensure!(state.contains(r#""leader":"leading""#), "{state}");
-            // By discovery the same text comes out.
-            let admin = server.kubeconfig();
-            let asked = runner
-                .yaml(&[
-                    "--role",
-                    "--namespace",
-                    &namespace,
-                    "--leader-elect",
-                    "--kubeconfig",
-                    &admin.to_string_lossy(),
-                ])
-                .await?;
-            ensure!(asked == yaml, "{asked}");
-            Ok(())
-        },
-    );
+    run::real_shared("a_role_is_enough_for_one_namespace", async |server| {
+        let runner = Runner::new(server).await?;
+        let namespace = runner.vms.namespace().to_owned();
+        let flags = ["--role", "--namespace", &namespace, "--leader-elect"];
+        let yaml = runner.yaml(&flags).await?;
+        let kinds = runner.apply(&yaml).await?;
+        ensure!(kinds == ["Role", "RoleBinding"], "{yaml}");
+        runner.vms.create(0..10, 0).await?;
+        let host = runner
+            .host()?
+            .namespace(&namespace)
+            .args(["--leader-elect", "--leader-election-namespace", &namespace])
+            .ready()
+            .await?;
+        runner.vms.until_complete(10).await?;
+        host.wait_for_line(GRANTED).await?;
+        let (_, state) = net::get(host.metrics_addr(), "/debug/state").await?;
+        ensure!(state.contains(r#""leader":"leading""#), "{state}");
+        // By discovery the same text comes out.
+        let admin = server.kubeconfig();
+        let asked = runner
+            .yaml(&[
+                "--role",
+                "--namespace",
+                &namespace,
+                "--leader-elect",
+                "--kubeconfig",
+                &admin.to_string_lossy(),
+            ])
+            .await?;
+        ensure!(asked == yaml, "{asked}");
+        Ok(())
+    });
 }
 
 #[test]
@@ -251,9 +247,8 @@ fn a_swap_that_needs_more_than_is_granted_is_refused() {
 
 #[test]
 fn definitions_are_installed_with_what_is_granted_for_them() {
-    run::real_only(
+    run::real_shared(
         "definitions_are_installed_with_what_is_granted_for_them",
-        Default::default(),
         async |server| {
             let runner = Runner::new(server).await?;
             let carrying = guests::describing(
@@ -302,22 +297,18 @@ fn kubectl(program: &Path, kubeconfig: &Path, command: &[&str], input: &str) -> 
 
 #[test]
 fn kubectl_takes_the_yaml() {
-    run::real_only(
-        "kubectl_takes_the_yaml",
-        Default::default(),
-        async |server| {
-            let programs = kubectl::all()?;
-            if programs.is_empty() {
-                return kubectl::none("kubectl_takes_the_yaml");
-            }
-            for program in programs {
-                takes_the_yaml(&program, server)
-                    .await
-                    .with_context(|| program.display().to_string())?;
-            }
-            Ok(())
-        },
-    );
+    run::real_shared("kubectl_takes_the_yaml", async |server| {
+        let programs = kubectl::all()?;
+        if programs.is_empty() {
+            return kubectl::none("kubectl_takes_the_yaml");
+        }
+        for program in programs {
+            takes_the_yaml(&program, server)
+                .await
+                .with_context(|| program.display().to_string())?;
+        }
+        Ok(())
+    });
 }
 
 async fn takes_the_yaml(program: &Path, server: &TestServer) -> Result<()> {
