@@ -35,7 +35,7 @@ type Answers = dyn Fn(&Request<()>) -> Answer + Send + Sync;
 pub(crate) struct Fake {
     answers: Option<Arc<Answers>>,
     seen: Arc<Mutex<Vec<Seen>>>,
-    /// None: lists are streamed. Else what is left of streams whose beginning was served as a page.
+    /// Where lists come in pages: what is left of the streams whose beginnings were served as pages.
     begun: Option<Arc<Mutex<Vec<Begun>>>>,
 }
 
@@ -55,8 +55,8 @@ impl Fake {
         }
     }
 
-    /// The same answers to who lists in pages: the beginning of a streaming list is served as a page,
-    /// and what follows as the watch from there on.
+    /// Gives the same answers to a client that lists in pages: serves the beginning of a streaming list
+    /// as a page, and what follows as the watch from there on.
     pub(crate) fn in_pages(mut self) -> Self {
         self.begun = Some(Arc::default());
         self

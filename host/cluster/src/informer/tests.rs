@@ -539,15 +539,20 @@ async fn refusals_are_told_once_and_tried_again(lists: Lists) {
 
 both_lists!(one_bad_object_does_not_stop_the_others);
 async fn one_bad_object_does_not_stop_the_others(lists: Lists) {
-    let bad = [
-        event("ADDED", r#"{"metadata":{"name":"x","namespace":"n"}}"#),
-        event("ADDED", &vm("a", "a", 1)),
-        bookmark(2, true),
+    let bad = event("ADDED", r#"{"metadata":{"name":"x","namespace":"n"}}"#);
+    let garbage = [
         "{\"type\":\"ADDED\",\"object\":{\"met\n".into(),
         "nonsense\n".into(),
         event("NEWTYPE", "{}"),
-        event("MODIFIED", &vm("a", "a", 3)),
-    ];
+    ]
+    .concat();
+    let good = event("ADDED", &vm("a", "a", 1));
+    let list = match lists {
+        // A page with garbage in it is no page.
+        Lists::Paged => [bad, good, bookmark(2, true), garbage],
+        Lists::Streamed => [bad, garbage, good, bookmark(2, true)],
+    };
+    let bad = [list.concat(), event("MODIFIED", &vm("a", "a", 3))];
     let (_sender, answer) = stream_of(&bad).await;
     let mut world = World::listing(lists, [answer]);
     assert_eq!(world.told().await, told("n/a", Cause::Initial, 1));
