@@ -1,20 +1,18 @@
 //! Where the real kube-apiserver and etcd come from.
 //!
 //! No package registry ships them, so they are looked for in `$KUBEBUILDER_ASSETS`, on `PATH` and in
-//! a cache outside the checkout, and otherwise built there from Go modules (about six minutes on two
-//! cores, once for each machine and version). Without Go the reason is handed to the caller, who
-//! skips visibly or, with `VMHOST_REQUIRE_KUBE_APISERVER=1`, fails.
+//! a cache outside the checkout, and otherwise built there from Go modules by `kubernetes.sh` (about
+//! six minutes on two cores, once for each machine and version). Without Go the reason is handed to
+//! the caller, who skips visibly or, with `VMHOST_REQUIRE_KUBE_APISERVER=1`, fails.
 
 use std::env;
-use std::fs::{self, File};
-use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
-/// The module that builds both; its `go.mod` is the one place that names the versions.
-const GO_MOD: &str = include_str!("../kube-apiserver/go.mod");
+/// The exit code by which `kubernetes.sh` says that there is no Go.
+const NO_GO: i32 = 3;
 
 /// Both binaries, present on disk.
 #[derive(Clone, Debug)]
@@ -25,9 +23,14 @@ pub struct Assets {
     pub kube_apiserver: PathBuf,
 }
 
-/// True where a missing kube-apiserver must be a failure and not a skip.
+/// Whether a missing kube-apiserver is a failure and not a skip.
 pub fn required() -> bool {
-    env::var("VMHOST_REQUIRE_KUBE_APISERVER").is_ok_and(|v| !v.is_empty() && v != "0")
+    is_set("VMHOST_REQUIRE_KUBE_APISERVER")
+}
+
+/// Whether a variable is set to something other than `0`.
+pub(crate) fn is_set(variable: &str) -> bool {
+    env::var(variable).is_ok_and(|value| !value.is_empty() && value != "0")
 }
 
 /// Finds or builds the binaries. The error says why there are none.
@@ -47,39 +50,13 @@ pub fn find() -> Result<Assets> {
             kube_apiserver,
         });
     }
-    let version = kubernetes_version()?;
-    let folder = cache_root()?.join("k8s").join(version);
-    if let Some(assets) = in_folder(&folder) {
-        return Ok(assets);
-    }
-    let Some(go) = on_path("go") else {
-        bail!(
-            "not in $KUBEBUILDER_ASSETS, on PATH or in {}, and there is no Go to build it with",
-            folder.display()
-        );
+    let built = || {
+        Ok(Assets {
+            etcd: built("kube-apiserver", "etcd")?,
+            kube_apiserver: built("kube-apiserver", "kube-apiserver")?,
+        })
     };
-    build(&go, &folder, version)?;
-    in_folder(&folder).with_context(|| format!("nothing in {} after the build", folder.display()))
-}
-
-/// The version that `go.mod` requires, such as `v1.36.3`.
-fn kubernetes_version() -> Result<&'static str> {
-    GO_MOD
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("k8s.io/kubernetes "))
-        .find(|version| version.starts_with('v'))
-        .context("go.mod requires no k8s.io/kubernetes")
-}
-
-fn cache_root() -> Result<PathBuf> {
-    let base = match env::var_os("XDG_CACHE_HOME").filter(|dir| !dir.is_empty()) {
-        Some(dir) => PathBuf::from(dir),
-        None => {
-            PathBuf::from(env::var_os("HOME").context("neither XDG_CACHE_HOME nor HOME is set")?)
-                .join(".cache")
-        }
-    };
-    Ok(base.join("vmhost"))
+    built().map_err(|error: anyhow::Error| error.context("not in $KUBEBUILDER_ASSETS or on PATH"))
 }
 
 fn in_folder(dir: &Path) -> Option<Assets> {
@@ -90,87 +67,40 @@ fn in_folder(dir: &Path) -> Option<Assets> {
     (assets.etcd.is_file() && assets.kube_apiserver.is_file()).then_some(assets)
 }
 
-fn on_path(name: &str) -> Option<PathBuf> {
+/// The first file of this name in the folders of `PATH`.
+pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?)
         .map(|dir| dir.join(name))
         .find(|file| file.is_file())
 }
 
-/// Builds what is missing. Several test processes may come here at once: one builds, the others
-/// wait for the lock and then find the files.
-fn build(go: &Path, folder: &Path, version: &str) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-    let lock = File::create(folder.join(".lock")).context("making the lock file of the build")?;
-    lock.lock().context("waiting for the lock of the build")?;
-    let module = go_module()?;
-    let package = "k8s.io/component-base/version";
-    let (major, minor) = major_minor(version)?;
-    let flags = format!(
-        "-s -w -X {package}.gitVersion={version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
-    );
-    for (name, ldflags) in [("etcd", "-s -w"), ("kube-apiserver", flags.as_str())] {
-        let target = folder.join(name);
-        if target.is_file() {
-            continue;
-        }
-        // Straight to the terminal: a test that seems to hang for minutes must say why.
-        let _ = writeln!(
-            stderr(),
-            "building {name} ({version}) into {}: minutes, once",
-            folder.display()
-        );
-        let unfinished = folder.join(format!(".{name}.unfinished"));
-        let status = Command::new(go)
-            .current_dir(&module)
-            .args([
-                "build",
-                "-trimpath",
-                "-buildvcs=false",
-                "-ldflags",
-                ldflags,
-                "-o",
-            ])
-            .arg(&unfinished)
-            .arg(format!("./cmd/{name}"))
-            .stdin(Stdio::null())
-            .status()
-            .with_context(|| format!("starting {}", go.display()))?;
-        ensure!(
-            status.success(),
-            "go build of {name} failed ({status}); its messages are above"
-        );
-        // Only a whole binary gets the name that others look for.
-        fs::rename(&unfinished, &target)
-            .with_context(|| format!("putting {} in place", target.display()))?;
+/// A program of one of the Go modules beside `kubernetes.sh`, from the cache or built into it. What
+/// takes long is said on the terminal: a test that seems to hang for minutes must say why.
+pub(crate) fn built(module: &str, name: &str) -> Result<PathBuf> {
+    let script = script()?;
+    let output = Command::new(&script)
+        .args([module, name])
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("starting {}", script.display()))?;
+    match output.status.code() {
+        Some(0) => {}
+        Some(NO_GO) => bail!("{name} is not in the cache, and there is no Go to build it with"),
+        _ => bail!(
+            "the build of {name} failed ({}); its messages are above",
+            output.status
+        ),
     }
-    Ok(())
+    let path = String::from_utf8(output.stdout).context("reading the path of what was built")?;
+    Ok(PathBuf::from(path.trim_end()))
 }
 
-/// The folder of `GO_MOD`. Looked for upwards, since the race takes this file into a package of its own.
-fn go_module() -> Result<PathBuf> {
+/// Looked for upwards, since the race takes this file into a package of its own.
+fn script() -> Result<PathBuf> {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
-        .map(|folder| folder.join("tests/kube-apiserver"))
-        .find(|folder| folder.join("go.mod").is_file())
-        .context("the sources of the kube-apiserver's build are gone")
-}
-
-fn major_minor(version: &str) -> Result<(&str, &str)> {
-    let mut parts = version.trim_start_matches('v').split('.');
-    match (parts.next(), parts.next()) {
-        (Some(major), Some(minor)) => Ok((major, minor)),
-        _ => bail!("not a version: {version}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_version_is_read_from_go_mod() {
-        let version = kubernetes_version().unwrap();
-        assert!(version.starts_with("v1."), "{version}");
-        assert_eq!(major_minor(version).unwrap().0, "1");
-    }
+        .map(|folder| folder.join("tests/kubernetes.sh"))
+        .find(|file| file.is_file())
+        .context("tests/kubernetes.sh, which builds kube-apiserver, is gone")
 }

@@ -38,7 +38,11 @@ pub fn plugins() -> Result<Vec<Bad>> {
             b"\0asm\x01\0\0\0".to_vec(),
             &["core WebAssembly module"],
         ),
-        bad("truncated", good[..good.len() / 2].to_vec(), &[]),
+        bad(
+            "truncated",
+            good[..good.len() / 2].to_vec(),
+            &["damaged or not valid", "out of bounds"],
+        ),
         bad(
             "of another contract",
             guests::read(guests::OTHER_CONTRACT)?,

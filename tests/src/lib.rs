@@ -32,6 +32,7 @@ pub mod guests;
 pub mod host;
 pub mod in_process;
 pub mod kubeconfig;
+pub mod kubectl;
 pub mod median;
 pub mod metrics;
 pub mod net;

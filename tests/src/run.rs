@@ -17,7 +17,7 @@ const HANGS: Duration = Duration::from_secs(600);
 
 /// Makes two tests, `<name>::embedded` and `<name>::real`, of `async fn <name>(server: &TestServer) -> Result<()>`.
 ///
-/// `both_servers!(name)` shares one server among the tests of the binary; `both_servers!(name, own)` gives
+/// `both_servers!(name)` shares one server among the tests of the program; `both_servers!(name, own)` gives
 /// the test its own, which it may kill. The function stands beside the macro and not inside, so that rustfmt
 /// and editors see it.
 #[macro_export]
@@ -70,8 +70,13 @@ pub fn test(
     });
 }
 
-/// Runs a body that needs the real server, with options of its own. For what only a real one has, such as
-/// access control.
+/// Runs a body that needs what only the real server has, such as access control, on the one that tests
+/// share.
+pub fn real_shared(name: &str, body: impl AsyncFnOnce(&TestServer) -> Result<()>) {
+    test(name, Target::Real, Sharing::Shared, body);
+}
+
+/// [`real_shared`] on a server of the test's own, with these options.
 pub fn real_only(name: &str, options: Options, body: impl AsyncFnOnce(&TestServer) -> Result<()>) {
     verdict(name, || {
         runtime()?.block_on(bounded(async {
@@ -104,8 +109,9 @@ async fn bounded(body: impl Future<Output = Result<()>>) -> Result<()> {
     }
 }
 
-/// Straight to the terminal: libtest would swallow it, and a skip must be seen.
-pub(crate) fn skip(name: &str, reason: &str) -> Result<()> {
+/// Says that a test is skipped, straight to the terminal: libtest would swallow it, and a skip must be
+/// seen.
+pub fn skip(name: &str, reason: &str) -> Result<()> {
     let _ = writeln!(stderr(), "SKIPPED {name}: {reason}");
     Ok(())
 }

@@ -23,11 +23,11 @@ pub enum Target {
     Real,
 }
 
-/// Whether a test kills or reconfigures its server (then it owns one) or not (then all tests of the
-/// binary share one, since a real one takes 8 s to start). Sharers use a namespace each.
+/// Whether a test kills or reconfigures its server (then it owns one) or not (then it shares one
+/// with all tests of the program, since a real one takes 8 s to start). Sharers use a namespace each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// One server for all tests of this binary.
+    /// One server for all tests of the program.
     Shared,
     /// A server of the test's own.
     Own,
@@ -49,7 +49,7 @@ pub struct TestServer {
 pub struct Unavailable(pub String);
 
 impl TestServer {
-    /// The server that all tests of this binary share, started on first use.
+    /// The server that all tests of the program share, started on first use.
     pub fn shared(target: Target) -> Result<Result<&'static TestServer, Unavailable>> {
         type Slot = OnceLock<Result<Result<TestServer, Unavailable>, String>>;
         static EMBEDDED: Slot = Slot::new();

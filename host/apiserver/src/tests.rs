@@ -3,6 +3,7 @@
 mod builtin;
 mod custom;
 mod discovery;
+mod front;
 mod garbage;
 mod lists;
 mod objects;

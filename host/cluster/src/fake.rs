@@ -5,10 +5,12 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use http::{Request, Response};
-use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, BodyStream, Full, StreamBody, combinators::UnsyncBoxBody};
 use kube::client::Body;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use crate::connect::Connection;
@@ -33,6 +35,15 @@ type Answers = dyn Fn(&Request<()>) -> Answer + Send + Sync;
 pub(crate) struct Fake {
     answers: Option<Arc<Answers>>,
     seen: Arc<Mutex<Vec<Seen>>>,
+    /// Where lists come in pages: what is left of the streams whose beginnings were served as pages.
+    begun: Option<Arc<Mutex<Vec<Begun>>>>,
+}
+
+/// A stream behind its list: the watch of this path from this version on.
+struct Begun {
+    path: String,
+    version: u64,
+    rest: Answer,
 }
 
 impl Fake {
@@ -40,7 +51,15 @@ impl Fake {
         Self {
             answers: Some(Arc::new(answers)),
             seen: Arc::default(),
+            begun: None,
         }
+    }
+
+    /// Gives the same answers to a client that lists in pages: serves the beginning of a streaming list
+    /// as a page, and what follows as the watch from there on.
+    pub(crate) fn in_pages(mut self) -> Self {
+        self.begun = Some(Arc::default());
+        self
     }
 
     /// Answers in this order; a request too many never gets an answer.
@@ -54,6 +73,7 @@ impl Fake {
         Self {
             answers: None,
             seen: Arc::default(),
+            begun: None,
         }
     }
 
@@ -65,7 +85,7 @@ impl Fake {
         });
         // A script is shorter so: the answer that lists goes on as the watch.
         Connection::from_client(kube::Client::new(service, "default"), "fake")
-            .with_streaming_lists(true)
+            .with_streaming_lists(self.begun.is_none())
     }
 
     async fn answer(&self, request: Request<Body>) -> Result<Answer, std::io::Error> {
@@ -88,11 +108,64 @@ impl Fake {
         let Some(answers) = &self.answers else {
             return Err(std::io::Error::other("connection reset"));
         };
-        let answer = answers(&Request::from_parts(head, ()));
-        if answer.extensions().get::<Hang>().is_some() {
+        let request = Request::from_parts(head, ());
+        if let Some(rest) = self.rest_for(&request) {
+            return Ok(rest);
+        }
+        let answer = answers(&request);
+        if is::<Hang>(&answer) {
             std::future::pending::<()>().await;
         }
+        if self.begun.is_some() && !watches(&request) && is::<Streamed>(&answer) {
+            return Ok(self.page(request.uri().path(), answer).await);
+        }
         Ok(answer)
+    }
+
+    /// What follows the page that this watch goes on from.
+    fn rest_for(&self, request: &Request<()>) -> Option<Answer> {
+        let mut begun = self.begun.as_ref()?.lock().unwrap();
+        let (path, version) = (request.uri().path(), version(request)?);
+        let same = |one: &Begun| one.path == path && one.version == version;
+        let at = begun.iter().position(same)?;
+        Some(begun.remove(at).rest)
+    }
+
+    /// Serves the lines of a stream up to the end of its list as a page.
+    async fn page(&self, path: &str, stream: Answer) -> Answer {
+        let mut body = stream.into_body();
+        let (mut text, mut items) = (String::new(), Vec::new());
+        let version = loop {
+            let Some((line, rest)) = text.split_once('\n') else {
+                let frame = body.frame().await.expect("a list ends").unwrap();
+                text += std::str::from_utf8(&frame.into_data().unwrap()).unwrap();
+                continue;
+            };
+            let event: Event<'_> = serde_json::from_str(line).unwrap();
+            let object = event.object.get().to_owned();
+            let ends = event.kind == "BOOKMARK";
+            text = rest.to_owned();
+            if ends {
+                let object: serde_json::Value = serde_json::from_str(&object).unwrap();
+                let version = object["metadata"]["resourceVersion"].as_str().unwrap();
+                break version.parse().unwrap();
+            }
+            items.push(object);
+        };
+        let text = Ok(http_body::Frame::data(Bytes::from(text)));
+        let rest = stream::once(async { text }).chain(BodyStream::new(body));
+        let rest = Response::new(StreamBody::new(rest).boxed_unsync());
+        let list = format!(
+            r#"{{"kind":"List","metadata":{{"resourceVersion":"{version}"}},"items":[{}]}}"#,
+            items.join(",")
+        );
+        let begun = Begun {
+            path: path.to_owned(),
+            version,
+            rest,
+        };
+        self.begun.as_ref().unwrap().lock().unwrap().push(begun);
+        json(200, &list)
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {
@@ -102,6 +175,38 @@ impl Fake {
 
 #[derive(Clone)]
 struct Hang;
+
+/// The answer is a watch, or a list that goes on as one.
+#[derive(Clone)]
+struct Streamed;
+
+fn is<T: Send + Sync + 'static>(answer: &Answer) -> bool {
+    answer.extensions().get::<T>().is_some()
+}
+
+/// One line of a stream.
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// Whether this opens a watch, one that lists included.
+pub(crate) fn watches(request: &Request<()>) -> bool {
+    let mut pairs = request.uri().query().unwrap_or_default().split('&');
+    pairs.any(|pair| pair == "watch=true")
+}
+
+/// The version that a watch goes on from.
+pub(crate) fn version(request: &Request<()>) -> Option<u64> {
+    let mut pairs = request.uri().query().unwrap_or_default().split('&');
+    pairs
+        .find_map(|pair| pair.strip_prefix("resourceVersion="))?
+        .parse()
+        .ok()
+}
 
 /// No answer, ever.
 pub(crate) fn hang() -> Answer {
@@ -141,11 +246,7 @@ pub(crate) fn streaming() -> (mpsc::Sender<String>, Answer) {
             receiver,
         ))
     });
-    (
-        sender,
-        Response::builder()
-            .status(200)
-            .body(StreamBody::new(pieces).boxed_unsync())
-            .unwrap(),
-    )
+    let mut answer = Response::new(StreamBody::new(pieces).boxed_unsync());
+    answer.extensions_mut().insert(Streamed);
+    (sender, answer)
 }

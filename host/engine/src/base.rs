@@ -228,3 +228,6 @@ impl ComponentInstanceState for State {
         value.unwrap_or_default().to_bits()
     }
 }
+
+#[cfg(test)]
+mod tests;

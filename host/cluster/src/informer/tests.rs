@@ -5,6 +5,41 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+/// How an informer lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lists {
+    /// In pages: the default.
+    Paged,
+    /// `--streaming-lists`.
+    Streamed,
+}
+
+impl Lists {
+    fn of(self, fake: Fake) -> Fake {
+        match self {
+            Lists::Paged => fake.in_pages(),
+            Lists::Streamed => fake,
+        }
+    }
+}
+
+/// Makes two tests of `async fn name(lists: Lists)`, whose time is paused.
+macro_rules! both_lists {
+    ($name:ident) => {
+        mod $name {
+            #[tokio::test(start_paused = true)]
+            async fn paged() {
+                super::$name(super::Lists::Paged).await;
+            }
+
+            #[tokio::test(start_paused = true)]
+            async fn streamed() {
+                super::$name(super::Lists::Streamed).await;
+            }
+        }
+    };
+}
+
 mod sharing;
 
 const GROUP: &str = r#"{"resources":[{"name":"vms","namespaced":true,"kind":"Vm"}]}"#;
@@ -44,13 +79,14 @@ fn expired() -> String {
 }
 
 fn page(version: u64, next: &str, items: &[String]) -> Answer {
+    json(200, &page_text(version, next, items))
+}
+
+fn page_text(version: u64, next: &str, items: &[String]) -> String {
     let metadata = format!(r#"{{"resourceVersion":"{version}","continue":"{next}"}}"#);
-    json(
-        200,
-        &format!(
-            r#"{{"kind":"VmList","metadata":{metadata},"items":[{}]}}"#,
-            items.join(",")
-        ),
+    format!(
+        r#"{{"kind":"VmList","metadata":{metadata},"items":[{}]}}"#,
+        items.join(",")
     )
 }
 
@@ -108,10 +144,12 @@ struct World {
 
 impl World {
     fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
-        Self::with(
-            Fake::script(std::iter::once(json(200, GROUP)).chain(answers)),
-            spec(),
-        )
+        Self::listing(Lists::Streamed, answers)
+    }
+
+    fn listing(lists: Lists, answers: impl IntoIterator<Item = Answer>) -> Self {
+        let fake = Fake::script(std::iter::once(json(200, GROUP)).chain(answers));
+        Self::with(lists.of(fake), spec())
     }
 
     fn with(fake: Fake, spec: WatchSpec) -> Self {
@@ -167,15 +205,15 @@ fn told(name: &str, cause: Cause, version: u64) -> (String, Cause, u64) {
     (name.into(), cause, version)
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_streaming_list_becomes_the_watch() {
+both_lists!(a_list_becomes_the_watch);
+async fn a_list_becomes_the_watch(lists: Lists) {
     let (sender, answer) = stream_of(&[
         event("ADDED", &vm("a", "u1", 3)),
         event("ADDED", &vm("b", "u2", 2)),
         bookmark(7, true),
     ])
     .await;
-    let mut world = World::new([answer]);
+    let mut world = World::listing(lists, [answer]);
     assert_eq!(world.told().await, told("n/a", Cause::Initial, 3));
     assert_eq!(world.told().await, told("n/b", Cause::Initial, 2));
     timeout(SOON, world.store().synced()).await.unwrap();
@@ -201,14 +239,12 @@ async fn a_streaming_list_becomes_the_watch() {
         world.told.try_recv().is_err(),
         "no notice of what changed nothing"
     );
-    let requests = world.requests();
-    assert!(
-        requests[0]
-            .query
-            .contains("sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
-        "{}",
-        requests[0].query
-    );
+    let asked = match lists {
+        Lists::Paged => "limit=500",
+        Lists::Streamed => "sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+    };
+    let query = &world.requests()[0].query;
+    assert!(query.contains(asked), "{query}");
     assert_eq!(
         world.logged(),
         [
@@ -277,6 +313,41 @@ async fn a_cut_watch_goes_on_and_410_lists_again_by_comparison() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn after_410_pages_are_compared_as_well() {
+    let initial = ["a", "b", "c"].map(|name| vm(name, name, 3));
+    let (first, one) = stream_of(&[event("MODIFIED", &vm("a", "a", 8)), expired()]).await;
+    // a is the same, b has changed, c is gone, d is new.
+    let (same, changed, new) = (vm("a", "a", 8), vm("b", "b", 9), vm("d", "d", 9));
+    let (_second, two) = streaming();
+    let mut world = World::listing(
+        Lists::Paged,
+        [
+            page(7, "", &initial),
+            one,
+            page(12, "x/y", &[same, changed]),
+            page(12, "", &[new]),
+            two,
+        ],
+    );
+    for name in ["n/a", "n/b", "n/c"] {
+        assert_eq!(world.told().await, told(name, Cause::Initial, 3));
+    }
+    drop(first);
+    for (name, cause, version) in [
+        ("n/a", Cause::Changed, 8),
+        ("n/b", Cause::Relisted, 9),
+        ("n/d", Cause::Relisted, 9),
+        ("n/c", Cause::Deleted, 12),
+    ] {
+        assert_eq!(world.told().await, told(name, cause, version));
+    }
+    assert_eq!(
+        (world.store().position(), world.subscription.state().relists),
+        (12, 1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_streaming_lists_it_lists_pages() {
     let refused = status(
         422,
@@ -326,8 +397,8 @@ async fn a_server_that_ignores_streaming_lists_is_found_out() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn it_waits_for_the_crd_and_outlives_it() {
+both_lists!(it_waits_for_the_crd_and_outlives_it);
+async fn it_waits_for_the_crd_and_outlives_it(lists: Lists) {
     let (first, one) = stream_of(&[event("ADDED", &vm("a", "a", 3)), bookmark(7, true)]).await;
     let (_second, two) = stream_of(&[event("ADDED", &vm("b", "b", 30)), bookmark(31, true)]).await;
     let no = || {
@@ -347,7 +418,7 @@ async fn it_waits_for_the_crd_and_outlives_it() {
         json(200, GROUP),
         two,
     ]);
-    let mut world = World::with(fake, spec());
+    let mut world = World::with(lists.of(fake), spec());
     assert_eq!(world.told().await, told("n/a", Cause::Initial, 3));
     world.until(|store| store.is_synced()).await;
     // Somebody waits for a write whose event cannot come any more.
@@ -379,8 +450,8 @@ async fn it_waits_for_the_crd_and_outlives_it() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_kind_that_is_gone_is_asked_for_at_leisure() {
+both_lists!(a_kind_that_is_gone_is_asked_for_at_leisure);
+async fn a_kind_that_is_gone_is_asked_for_at_leisure(lists: Lists) {
     let (first, one) = stream_of(&[event("ADDED", &vm("a", "a", 3)), bookmark(7, true)]).await;
     let first_watch = Mutex::new(Some(one));
     let gone = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -396,7 +467,7 @@ async fn a_kind_that_is_gone_is_asked_for_at_leisure() {
             }
         }
     });
-    let mut world = World::with(fake, spec());
+    let mut world = World::with(lists.of(fake), spec());
     assert_eq!(world.told().await, told("n/a", Cause::Initial, 3));
     world.until(|store| store.is_synced()).await;
     gone.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -416,8 +487,8 @@ async fn a_kind_that_is_gone_is_asked_for_at_leisure() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn refusals_are_told_once_and_tried_again() {
+both_lists!(refusals_are_told_once_and_tried_again);
+async fn refusals_are_told_once_and_tried_again(lists: Lists) {
     let forbidden = || {
         status(
             403,
@@ -435,7 +506,7 @@ async fn refusals_are_told_once_and_tried_again() {
     let fake = Fake::script([json(200, GROUP), forbidden(), forbidden(), busy, answer]);
     let start = tokio::time::Instant::now();
     let world = World::with(
-        fake,
+        lists.of(fake),
         WatchSpec {
             namespace: Some("n".into()),
             ..spec()
@@ -448,8 +519,14 @@ async fn refusals_are_told_once_and_tried_again() {
         start.elapsed()
     );
     let logged = world.logged();
+    let verb = match lists {
+        Lists::Paged => "list",
+        Lists::Streamed => "watch",
+    };
     assert!(
-        logged[0].starts_with("may not watch Vm.v1.x.io in namespace n: RBAC is missing"),
+        logged[0].starts_with(&format!(
+            "may not {verb} Vm.v1.x.io in namespace n: RBAC is missing"
+        )),
         "{logged:?}"
     );
     assert!(
@@ -460,20 +537,26 @@ async fn refusals_are_told_once_and_tried_again() {
     assert_eq!(world.requests()[0].path, "/apis/x.io/v1/namespaces/n/vms");
 }
 
-#[tokio::test(start_paused = true)]
-async fn one_bad_object_does_not_stop_the_others() {
-    let bad = [
-        event("ADDED", r#"{"metadata":{"name":"x","namespace":"n"}}"#),
+both_lists!(one_bad_object_does_not_stop_the_others);
+async fn one_bad_object_does_not_stop_the_others(lists: Lists) {
+    let bad = event("ADDED", r#"{"metadata":{"name":"x","namespace":"n"}}"#);
+    let garbage = [
         "{\"type\":\"ADDED\",\"object\":{\"met\n".into(),
         "nonsense\n".into(),
         event("NEWTYPE", "{}"),
-        event("ADDED", &vm("a", "a", 1)),
-        bookmark(2, true),
-    ];
+    ]
+    .concat();
+    let good = event("ADDED", &vm("a", "a", 1));
+    let list = match lists {
+        // A page with garbage in it is no page.
+        Lists::Paged => [bad, good, bookmark(2, true), garbage],
+        Lists::Streamed => [bad, garbage, good, bookmark(2, true)],
+    };
+    let bad = [list.concat(), event("MODIFIED", &vm("a", "a", 3))];
     let (_sender, answer) = stream_of(&bad).await;
-    let mut world = World::new([answer]);
+    let mut world = World::listing(lists, [answer]);
     assert_eq!(world.told().await, told("n/a", Cause::Initial, 1));
-    world.until(|store| store.is_synced()).await;
+    assert_eq!(world.told().await, told("n/a", Cause::Changed, 3));
     assert_eq!(world.subscription.state().skipped, 3);
     assert!(
         world
@@ -484,8 +567,8 @@ async fn one_bad_object_does_not_stop_the_others() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_dead_connection_is_cut_and_fruitless_watches_wait() {
+both_lists!(a_dead_connection_is_cut_and_fruitless_watches_wait);
+async fn a_dead_connection_is_cut_and_fruitless_watches_wait(lists: Lists) {
     let (_silent, one) = stream_of(&[event("ADDED", &vm("a", "a", 1)), bookmark(2, true)]).await;
     // Then watches that end at once: each waits longer, after three it lists again.
     let ended = || streaming().1;
@@ -496,7 +579,7 @@ async fn a_dead_connection_is_cut_and_fruitless_watches_wait() {
     ])
     .await;
     let start = tokio::time::Instant::now();
-    let mut world = World::new([one, ended(), ended(), ended(), list]);
+    let mut world = World::listing(lists, [one, ended(), ended(), ended(), list]);
     assert_eq!(world.told().await, told("n/a", Cause::Initial, 1));
     let (name, cause, ..) = timeout(2 * Duration::from_secs(660), world.told.recv())
         .await
@@ -510,10 +593,10 @@ async fn a_dead_connection_is_cut_and_fruitless_watches_wait() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn watches_are_shared_and_stop_with_their_last_user() {
+both_lists!(watches_are_shared_and_stop_with_their_last_user);
+async fn watches_are_shared_and_stop_with_their_last_user(lists: Lists) {
     let (sender, answer) = stream_of(&[event("ADDED", &vm("a", "a", 1)), bookmark(2, true)]).await;
-    let mut world = World::new([answer]);
+    let mut world = World::listing(lists, [answer]);
     world.told().await;
     world.until(|store| store.is_synced()).await;
 
@@ -575,10 +658,10 @@ impl Subscriber for Both {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_notice_has_both_sides() {
+both_lists!(a_notice_has_both_sides);
+async fn a_notice_has_both_sides(lists: Lists) {
     let (sender, answer) = stream_of(&[event("ADDED", &vm("a", "a", 1)), bookmark(2, true)]).await;
-    let world = World::new([answer]);
+    let world = World::listing(lists, [answer]);
     world.until(|store| store.is_synced()).await;
     let (both, mut seen) = mpsc::unbounded_channel();
     let _joined = world
@@ -655,11 +738,11 @@ async fn metadata_alone_is_asked_for_and_kept_under_the_real_kind() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn pruned_stores_hold_what_is_wanted() {
+both_lists!(pruned_stores_hold_what_is_wanted);
+async fn pruned_stores_hold_what_is_wanted(lists: Lists) {
     let (_sender, answer) = stream_of(&[event("ADDED", &vm("a", "a", 1)), bookmark(2, true)]).await;
     let world = World::with(
-        Fake::script([json(200, GROUP), answer]),
+        lists.of(Fake::script([json(200, GROUP), answer])),
         WatchSpec {
             wanted: Wanted::fields(Some(["status"])),
             ..spec()
@@ -673,8 +756,8 @@ async fn pruned_stores_hold_what_is_wanted() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_410_behind_the_list_of_the_same_stream_lists_again_at_once() {
+both_lists!(a_410_behind_the_list_of_the_same_stream_lists_again_at_once);
+async fn a_410_behind_the_list_of_the_same_stream_lists_again_at_once(lists: Lists) {
     let (_first, one) = stream_of(&[
         event("ADDED", &vm("a", "a", 1)),
         bookmark(2, true),
@@ -683,7 +766,7 @@ async fn a_410_behind_the_list_of_the_same_stream_lists_again_at_once() {
     .await;
     let (_second, two) = stream_of(&[event("ADDED", &vm("a", "a", 3)), bookmark(4, true)]).await;
     let start = tokio::time::Instant::now();
-    let mut world = World::new([one, two]);
+    let mut world = World::listing(lists, [one, two]);
     assert_eq!(world.told().await, told("n/a", Cause::Initial, 1));
     assert_eq!(world.told().await, told("n/a", Cause::Relisted, 3));
     assert!(start.elapsed() < Duration::from_millis(100));

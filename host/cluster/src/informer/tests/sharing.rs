@@ -1,6 +1,7 @@
 //! Who shares a watch, and what it is told while the watch is replaced by another one.
 
 use super::*;
+use crate::fake;
 use crate::informer::hold::Moved;
 use crate::informer::running::Running;
 use crate::store::Query;
@@ -9,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use tokio_util::sync::CancellationToken;
 use vmhost_core::FieldPath;
 
-/// An API server with objects: each watch lists them first, then gets what changes.
+/// An API server with objects: a watch without a version lists them first, and gets what changes.
 #[derive(Clone)]
 struct Server(Arc<Mutex<Served>>);
 
@@ -17,10 +18,15 @@ struct Served {
     /// By name: version and whole text.
     objects: BTreeMap<String, (u64, String)>,
     version: u64,
+    /// What each version brought.
+    history: Vec<(u64, String)>,
     watches: Vec<Watch>,
+    /// Pages that are held.
+    pages: Vec<mpsc::Sender<String>>,
     /// Lists get no answer until they are released.
     held: bool,
     namespaced: bool,
+    /// Of each list.
     paths: Vec<String>,
 }
 
@@ -47,8 +53,21 @@ impl Served {
         lines + &bookmark(self.version, true)
     }
 
+    fn page(&self) -> String {
+        let items: Vec<_> = self
+            .objects
+            .values()
+            .map(|(_, text)| text.clone())
+            .collect();
+        page_text(self.version, "", &items)
+    }
+
     fn release(&mut self) {
         self.held = false;
+        for page in std::mem::take(&mut self.pages) {
+            // Whoever is gone hears nothing.
+            let _ = page.try_send(self.page());
+        }
         let list = self.list();
         for watch in self.watches.iter_mut().filter(|watch| !watch.listed) {
             watch.listed = true;
@@ -56,7 +75,8 @@ impl Served {
         }
     }
 
-    fn tell(&self, line: &str) {
+    fn tell(&mut self, line: &str) {
+        self.history.push((self.version, line.to_owned()));
         for watch in &self.watches {
             if watch.listed && !watch.mute {
                 watch.send(line.to_owned());
@@ -71,11 +91,13 @@ impl Served {
 }
 
 impl Server {
-    fn new(objects: &[&str]) -> (Self, Informers) {
+    fn new(lists: Lists, objects: &[&str]) -> (Self, Informers) {
         let server = Self(Arc::new(Mutex::new(Served {
             objects: BTreeMap::new(),
             version: 1,
+            history: Vec::new(),
             watches: Vec::new(),
+            pages: Vec::new(),
             held: false,
             namespaced: true,
             paths: Vec::new(),
@@ -85,9 +107,11 @@ impl Server {
         }
         let fake = Fake::new({
             let server = server.clone();
-            move |request| server.answer(request.uri().path())
+            move |request| server.answer(request)
         });
-        let informers = Informers::new(fake.connection(), Arc::new(NoInformerObserver));
+        let streamed = lists == Lists::Streamed;
+        let connection = fake.connection().with_streaming_lists(streamed);
+        let informers = Informers::new(connection, Arc::new(NoInformerObserver));
         (server, informers)
     }
 
@@ -95,21 +119,34 @@ impl Server {
         self.0.lock().unwrap()
     }
 
-    fn answer(&self, path: &str) -> Answer {
+    fn answer(&self, request: &http::Request<()>) -> Answer {
         let mut served = self.served();
+        let path = request.uri().path();
         if path == "/apis/x.io/v1" {
             let namespaced = served.namespaced.to_string();
             return json(200, &GROUP.replace("true", &namespaced));
         }
-        served.paths.push(path.to_owned());
         let (sender, answer) = streaming();
-        let listed = !served.held;
+        let from = fake::version(request);
+        if from.is_none() {
+            served.paths.push(path.to_owned());
+        }
+        if !fake::watches(request) {
+            served.pages.push(sender);
+            if !served.held {
+                served.release();
+            }
+            return answer;
+        }
         let watch = Watch {
             sender,
-            listed,
+            listed: from.is_some() || !served.held,
             mute: false,
         };
-        if listed {
+        if let Some(from) = from {
+            let missed = served.history.iter().filter(|(version, _)| *version > from);
+            watch.send(missed.map(|(_, line)| line.as_str()).collect());
+        } else if watch.listed {
             watch.send(served.list());
         }
         served.watches.push(watch);
@@ -223,9 +260,9 @@ fn text(subscription: &Subscription, name: &str) -> String {
     subscription.store().get(name).unwrap().text.to_string()
 }
 
-#[tokio::test(start_paused = true)]
-async fn who_wants_other_fields_shares_the_watch_in_the_end() {
-    let (server, informers) = Server::new(&["a", "b"]);
+both_lists!(who_wants_other_fields_shares_the_watch_in_the_end);
+async fn who_wants_other_fields_shares_the_watch_in_the_end(lists: Lists) {
+    let (server, informers) = Server::new(lists, &["a", "b"]);
     let (first, told) = subscribe(&informers, wants(&["spec.v"]));
     first.synced().await;
     assert_eq!(told.take().len(), 2);
@@ -233,7 +270,7 @@ async fn who_wants_other_fields_shares_the_watch_in_the_end() {
 
     server.served().held = true;
     let (second, late) = subscribe(&informers, wants(&["status"]));
-    until(|| server.served().watches.len() == 2).await;
+    until(|| server.served().paths.len() == 2).await;
     assert!(!Arc::ptr_eq(&second.store(), &old) && !second.store().is_synced());
     // As long as the new one lists, the old one goes on.
     server.put("a");
@@ -268,19 +305,20 @@ async fn who_wants_other_fields_shares_the_watch_in_the_end() {
     assert_eq!(informers.states()[0].subscribers, 2);
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_the_new_store_shows_differently_is_told() {
-    let (server, informers) = Server::new(&["same", "changed", "gone"]);
+both_lists!(what_the_new_store_shows_differently_is_told);
+async fn what_the_new_store_shows_differently_is_told(lists: Lists) {
+    let (server, informers) = Server::new(lists, &["same", "changed", "gone"]);
     let (first, told) = subscribe(&informers, wants(&["spec.v"]));
     first.synced().await;
     told.take();
+    server.until_open(1).await;
     // The old watch has stopped to talk.
     server.served().watches[0].mute = true;
     server.put("changed");
     server.put("new");
     server.delete("gone");
     let (_second, _late) = subscribe(&informers, wants(&["status"]));
-    until(|| server.served().watches.len() == 2).await;
+    until(|| server.served().paths.len() == 2).await;
     server.until_open(1).await;
     let mut seen = told.take();
     seen.sort_by(|a, b| a.0.cmp(&b.0));
@@ -293,8 +331,8 @@ async fn what_the_new_store_shows_differently_is_told() {
     assert!(told.shows(&server));
 }
 
-#[tokio::test(start_paused = true)]
-async fn nobody_is_moved_back_in_time() {
+both_lists!(nobody_is_moved_back_in_time);
+async fn nobody_is_moved_back_in_time(lists: Lists) {
     let list = |version| {
         [
             event("ADDED", &vm("a", "a", version)),
@@ -309,7 +347,7 @@ async fn nobody_is_moved_back_in_time() {
         json(200, GROUP),
         second_answer,
     ]);
-    let informers = Informers::new(fake.connection(), Arc::new(NoInformerObserver));
+    let informers = Informers::new(lists.of(fake).connection(), Arc::new(NoInformerObserver));
     let (first, told) = subscribe(&informers, wants(&["spec.v"]));
     first.synced().await;
     let old = first.store();
@@ -347,10 +385,11 @@ async fn nobody_is_moved_back_in_time() {
     assert_eq!(told.take(), [("n/a".to_owned(), Cause::Changed)]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn memory_of_a_dropped_wish_comes_back() {
+both_lists!(memory_of_a_dropped_wish_comes_back);
+async fn memory_of_a_dropped_wish_comes_back(lists: Lists) {
     let names: Vec<String> = (0..50).map(|number| format!("o{number}")).collect();
-    let (server, informers) = Server::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let (server, informers) =
+        Server::new(lists, &names.iter().map(String::as_str).collect::<Vec<_>>());
     let (narrow, told) = subscribe(&informers, wants(&["status"]));
     narrow.synced().await;
     let little = narrow.store().bytes();
@@ -367,7 +406,7 @@ async fn memory_of_a_dropped_wish_comes_back() {
     until(|| freed.upgrade().is_none()).await;
     assert!(told.take().is_empty());
     assert_eq!(
-        server.served().watches.len(),
+        server.served().paths.len(),
         3,
         "one for each change of what is wanted"
     );
@@ -379,9 +418,9 @@ async fn memory_of_a_dropped_wish_comes_back() {
     assert!(informers.states().is_empty());
 }
 
-#[tokio::test(start_paused = true)]
-async fn those_who_come_together_list_once() {
-    let (server, informers) = Server::new(&["a"]);
+both_lists!(those_who_come_together_list_once);
+async fn those_who_come_together_list_once(lists: Lists) {
+    let (server, informers) = Server::new(lists, &["a"]);
     let all: Vec<_> = ["a", "b", "c", "spec.v", "status"]
         .map(|field| subscribe(&informers, wants(&[field])))
         .into();
@@ -390,13 +429,13 @@ async fn those_who_come_together_list_once() {
         assert!(Arc::ptr_eq(&subscription.store(), &all[0].0.store()));
         assert_eq!(told.take(), [("n/a".to_owned(), Cause::Initial)]);
     }
-    assert_eq!(server.served().watches.len(), 1);
+    assert_eq!(server.served().paths.len(), 1);
     assert_eq!(informers.states().len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn indexes_come_and_go_with_those_who_want_them() {
-    let (server, informers) = Server::new(&["a", "b"]);
+both_lists!(indexes_come_and_go_with_those_who_want_them);
+async fn indexes_come_and_go_with_those_who_want_them(lists: Lists) {
+    let (server, informers) = Server::new(lists, &["a", "b"]);
     let phase = Index::Field("status.phase".parse::<FieldPath>().unwrap());
     let with_index = |wanted: Wanted| WatchSpec {
         wanted,
@@ -427,7 +466,7 @@ async fn indexes_come_and_go_with_those_who_want_them() {
     drop(two);
     assert!(found(&plain).is_err());
     assert_eq!(plain.store().bytes(), bytes);
-    assert_eq!(server.served().watches.len(), 1);
+    assert_eq!(server.served().paths.len(), 1);
     drop(plain);
 
     // It has not: what the index needs is kept besides what is wanted.
@@ -443,9 +482,9 @@ async fn indexes_come_and_go_with_those_who_want_them() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_cluster_scoped_kind_has_one_watch_whatever_namespaces_are_asked_for() {
-    let (server, informers) = Server::new(&["a"]);
+both_lists!(a_cluster_scoped_kind_has_one_watch_whatever_namespaces_are_asked_for);
+async fn a_cluster_scoped_kind_has_one_watch_whatever_namespaces_are_asked_for(lists: Lists) {
+    let (server, informers) = Server::new(lists, &["a"]);
     server.served().namespaced = false;
     let in_namespace = |namespace: &str| WatchSpec {
         namespace: Some(namespace.into()),
@@ -479,9 +518,9 @@ impl Subscriber for GivesUp {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_subscription_may_be_given_up_within_a_notice() {
-    let (server, informers) = Server::new(&["a"]);
+both_lists!(a_subscription_may_be_given_up_within_a_notice);
+async fn a_subscription_may_be_given_up_within_a_notice(lists: Lists) {
+    let (server, informers) = Server::new(lists, &["a"]);
     let (wide, _) = subscribe(&informers, spec());
     wide.synced().await;
     let gives_up = Arc::new(GivesUp(Mutex::default()));
@@ -525,9 +564,9 @@ fn only_the_newest_aim_counts() {
 }
 
 /// Subscriptions come and go while objects change; whoever is there at the end has been told everything, in order.
-async fn churn(seed: u64, steps: usize) {
+async fn churn(lists: Lists, seed: u64, steps: usize) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let (server, informers) = Server::new(&["a", "b"]);
+    let (server, informers) = Server::new(lists, &["a", "b"]);
     let fields = ["a", "b", "c", "spec", "status"];
     let mut there: Vec<(Subscription, Arc<Mirror>)> = Vec::new();
     for _ in 0..steps {
@@ -578,17 +617,18 @@ async fn churn(seed: u64, steps: usize) {
     until(|| informers.states().is_empty()).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn nothing_is_missed_while_subscriptions_come_and_go() {
+both_lists!(nothing_is_missed_while_subscriptions_come_and_go);
+async fn nothing_is_missed_while_subscriptions_come_and_go(lists: Lists) {
     for seed in 0..60 {
-        churn(seed, 120).await;
+        churn(lists, seed, 120).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nor_on_several_threads() {
-    let all: Vec<_> = (100..124)
-        .map(|seed| tokio::spawn(churn(seed, 200)))
+    let both = [Lists::Paged, Lists::Streamed].into_iter();
+    let all: Vec<_> = both
+        .flat_map(|lists| (100..112).map(move |seed| tokio::spawn(churn(lists, seed, 200))))
         .collect();
     for one in all {
         one.await.unwrap();

@@ -1,9 +1,8 @@
 //! The RBAC that `vmhost rbac` prints is enough and no more: on a real API server, as the service account that it is bound to.
 
-use std::io::{ErrorKind, Write, stderr};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
@@ -17,38 +16,28 @@ use vmhost_tests::guests::{self, PolicyFile, Way};
 use vmhost_tests::host::{self, Exit, HostCommand};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
-use vmhost_tests::{kubeconfig, net, run};
+use vmhost_tests::{kubeconfig, kubectl, net, run};
 
-const PLUGINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins");
-/// A first build compiles serde and the SDK, perhaps while other tests run.
-const BUILD: Duration = Duration::from_secs(300);
 const ACCOUNT: &str = "runner";
 const GRANTED: &str = "all that the plugin needs is granted";
 
-/// The policy `vm`, the VMs of a namespace, and a service account there without rights.
-struct Runner {
+/// A policy, the VMs of a namespace, and a service account there without rights.
+pub(crate) struct Runner {
     client: Client,
-    vms: Vms,
+    /// Their namespace is the account's.
+    pub(crate) vms: Vms,
     policy: PolicyFile,
     kubeconfig: PathBuf,
 }
 
-async fn vm_component() -> Result<Vec<u8>> {
-    let dir = tempfile::tempdir()?;
-    let component = dir.path().join("vm.wasm");
-    let host = host::bare()?
-        .arg("build")
-        .arg(Path::new(PLUGINS).join("vm"))
-        .arg("--out")
-        .arg(&component)
-        .spawn()?;
-    let exit = host.wait_exit_within(BUILD).await?;
-    ensure!(exit.status.success(), "{exit:?}");
-    std::fs::read(&component).context("reading the component")
-}
-
 impl Runner {
+    /// Of the policy `vm`.
     async fn new(server: &TestServer) -> Result<Runner> {
+        Runner::of(server, guests::EXAMPLE_VM).await
+    }
+
+    /// Of the component in this file.
+    pub(crate) async fn of(server: &TestServer, component: &str) -> Result<Runner> {
         let vms = Vms::install(server).await?;
         let client = server.client().await?;
         let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), vms.namespace());
@@ -70,13 +59,13 @@ impl Runner {
         Ok(Runner {
             client,
             vms,
-            policy: PolicyFile::new("vm", &vm_component().await?)?,
+            policy: PolicyFile::new("policy", &guests::read(component)?)?,
             kubeconfig,
         })
     }
 
     /// What `vmhost rbac` prints.
-    async fn yaml(&self, flags: &[&str]) -> Result<String> {
+    pub(crate) async fn yaml(&self, flags: &[&str]) -> Result<String> {
         let account = format!("{}/{ACCOUNT}", self.vms.namespace());
         let exit = host::bare()?
             .arg("rbac")
@@ -90,7 +79,7 @@ impl Runner {
     }
 
     /// Server-side apply of each document.
-    async fn apply(&self, yaml: &str) -> Result<Vec<String>> {
+    pub(crate) async fn apply(&self, yaml: &str) -> Result<Vec<String>> {
         let mut kinds = Vec::new();
         for document in serde_yaml_ng::Deserializer::from_str(yaml) {
             let object: DynamicObject =
@@ -115,7 +104,8 @@ impl Runner {
         Ok(kinds)
     }
 
-    fn host(&self) -> Result<HostCommand> {
+    /// A host with this policy that runs as the service account.
+    pub(crate) fn host(&self) -> Result<HostCommand> {
         Ok(host::on(&self.kubeconfig)?
             .plugin(self.policy.path())
             .args(["--log", "vmhost=debug,info"]))
@@ -144,43 +134,39 @@ fn the_cluster_role_is_enough() {
 
 #[test]
 fn a_role_is_enough_for_one_namespace() {
-    run::real_only(
-        "a_role_is_enough_for_one_namespace",
-        Default::default(),
-        async |server| {
-            let runner = Runner::new(server).await?;
-            let namespace = runner.vms.namespace().to_owned();
-            let flags = ["--role", "--namespace", &namespace, "--leader-elect"];
-            let yaml = runner.yaml(&flags).await?;
-            let kinds = runner.apply(&yaml).await?;
-            ensure!(kinds == ["Role", "RoleBinding"], "{yaml}");
-            runner.vms.create(0..10, 0).await?;
-            let host = runner
-                .host()?
-                .namespace(&namespace)
-                .args(["--leader-elect", "--leader-election-namespace", &namespace])
-                .ready()
-                .await?;
-            runner.vms.until_complete(10).await?;
-            host.wait_for_line(GRANTED).await?;
-            let (_, state) = net::get(host.metrics_addr(), "/debug/state").await?;
-            ensure!(state.contains(r#""leader":"leading""#), "{state}");
-            // By discovery the same text comes out.
-            let admin = server.kubeconfig();
-            let asked = runner
-                .yaml(&[
-                    "--role",
-                    "--namespace",
-                    &namespace,
-                    "--leader-elect",
-                    "--kubeconfig",
-                    &admin.to_string_lossy(),
-                ])
-                .await?;
-            ensure!(asked == yaml, "{asked}");
-            Ok(())
-        },
-    );
+    run::real_shared("a_role_is_enough_for_one_namespace", async |server| {
+        let runner = Runner::new(server).await?;
+        let namespace = runner.vms.namespace().to_owned();
+        let flags = ["--role", "--namespace", &namespace, "--leader-elect"];
+        let yaml = runner.yaml(&flags).await?;
+        let kinds = runner.apply(&yaml).await?;
+        ensure!(kinds == ["Role", "RoleBinding"], "{yaml}");
+        runner.vms.create(0..10, 0).await?;
+        let host = runner
+            .host()?
+            .namespace(&namespace)
+            .args(["--leader-elect", "--leader-election-namespace", &namespace])
+            .ready()
+            .await?;
+        runner.vms.until_complete(10).await?;
+        host.wait_for_line(GRANTED).await?;
+        let (_, state) = net::get(host.metrics_addr(), "/debug/state").await?;
+        ensure!(state.contains(r#""leader":"leading""#), "{state}");
+        // By discovery the same text comes out.
+        let admin = server.kubeconfig();
+        let asked = runner
+            .yaml(&[
+                "--role",
+                "--namespace",
+                &namespace,
+                "--leader-elect",
+                "--kubeconfig",
+                &admin.to_string_lossy(),
+            ])
+            .await?;
+        ensure!(asked == yaml, "{asked}");
+        Ok(())
+    });
 }
 
 #[test]
@@ -261,9 +247,8 @@ fn a_swap_that_needs_more_than_is_granted_is_refused() {
 
 #[test]
 fn definitions_are_installed_with_what_is_granted_for_them() {
-    run::real_only(
+    run::real_shared(
         "definitions_are_installed_with_what_is_granted_for_them",
-        Default::default(),
         async |server| {
             let runner = Runner::new(server).await?;
             let carrying = guests::describing(
@@ -287,21 +272,16 @@ fn definitions_are_installed_with_what_is_granted_for_them() {
     );
 }
 
-/// A kubectl command that reads from stdin; none: there is no kubectl.
-fn kubectl(kubeconfig: &Path, command: &[&str], input: &str) -> Result<Option<String>> {
-    let child = Command::new("kubectl")
+/// What a kubectl command that reads from stdin prints.
+fn kubectl(program: &Path, kubeconfig: &Path, command: &[&str], input: &str) -> Result<String> {
+    let mut child = Command::new(program)
         .args(command)
         .args(["-f", "-"])
         .env("KUBECONFIG", kubeconfig)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn();
-    let mut child = match child {
-        Ok(child) => child,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
+        .spawn()?;
     let mut stdin = child.stdin.take().context("kubectl's stdin")?;
     stdin.write_all(input.as_bytes())?;
     drop(stdin);
@@ -309,51 +289,58 @@ fn kubectl(kubeconfig: &Path, command: &[&str], input: &str) -> Result<Option<St
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(
         output.status.success() && errors.is_empty(),
-        "kubectl {command:?}: {errors}"
+        "{} {command:?}: {errors}",
+        program.display()
     );
-    Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned()))
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[test]
 fn kubectl_takes_the_yaml() {
-    run::real_only(
-        "kubectl_takes_the_yaml",
-        Default::default(),
-        async |server| {
-            let namespace = server.namespace("rbac").await?;
-            let description = format!(
-                r#"{{"apiVersion":"vmhost/v1","name":"p","controllers":[{{"name":"c",
-                "primary":{{"group":"apps","version":"v1","kind":"Deployment"}},"finalizer":"example.com/p",
-                "owns":[{{"version":"v1","kind":"ConfigMap"}}]}}],"permissions":[
-                {{"version":"v1","kind":"ConfigMap","verbs":["create","patch"]}},
-                {{"version":"v1","kind":"Secret","verbs":["delete"],"namespaces":["{namespace}"]}}]}}"#
-            );
-            let account = format!("{namespace}/{ACCOUNT}");
-            let flags = ["--leader-elect", "--service-account", &account];
-            let exit = rbac(&description, &flags).await?;
-            ensure!(exit.status.success(), "{exit:?}");
-            let yaml = exit.stdout.join("\n");
-            let kubeconfig = server.kubeconfig();
-            for (command, words) in [
-                (&["apply"][..], "created"),
-                (&["apply"], "unchanged"),
-                (&["auth", "reconcile"], "reconciled"),
-            ] {
-                let Some(output) = kubectl(&kubeconfig, command, &yaml)? else {
-                    let _ = writeln!(stderr(), "SKIPPED kubectl_takes_the_yaml: no kubectl");
-                    return Ok(());
-                };
-                ensure!(output.lines().count() >= 4, "{output}");
-                ensure!(
-                    output
-                        .lines()
-                        .all(|line| line.contains(words) || words == "reconciled"),
-                    "{output}"
-                );
-            }
-            Ok(())
-        },
+    run::real_shared("kubectl_takes_the_yaml", async |server| {
+        let programs = kubectl::all()?;
+        if programs.is_empty() {
+            return kubectl::none("kubectl_takes_the_yaml");
+        }
+        for program in programs {
+            takes_the_yaml(&program, server)
+                .await
+                .with_context(|| program.display().to_string())?;
+        }
+        Ok(())
+    });
+}
+
+async fn takes_the_yaml(program: &Path, server: &TestServer) -> Result<()> {
+    let namespace = server.namespace("rbac").await?;
+    let description = format!(
+        r#"{{"apiVersion":"vmhost/v1","name":"{namespace}","controllers":[{{"name":"c",
+        "primary":{{"group":"apps","version":"v1","kind":"Deployment"}},"finalizer":"example.com/p",
+        "owns":[{{"version":"v1","kind":"ConfigMap"}}]}}],"permissions":[
+        {{"version":"v1","kind":"ConfigMap","verbs":["create","patch"]}},
+        {{"version":"v1","kind":"Secret","verbs":["delete"],"namespaces":["{namespace}"]}}]}}"#
     );
+    let account = format!("{namespace}/{ACCOUNT}");
+    let flags = ["--leader-elect", "--service-account", &account];
+    let exit = rbac(&description, &flags).await?;
+    ensure!(exit.status.success(), "{exit:?}");
+    let yaml = exit.stdout.join("\n");
+    let kubeconfig = server.kubeconfig();
+    for (command, words) in [
+        (&["apply"][..], "created"),
+        (&["apply"], "unchanged"),
+        (&["auth", "reconcile"], "reconciled"),
+    ] {
+        let output = kubectl(program, &kubeconfig, command, &yaml)?;
+        ensure!(output.lines().count() >= 4, "{output}");
+        ensure!(
+            output
+                .lines()
+                .all(|line| line.contains(words) || words == "reconciled"),
+            "{output}"
+        );
+    }
+    Ok(())
 }
 
 /// `vmhost rbac` of a plugin that says this about itself.

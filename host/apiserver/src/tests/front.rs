@@ -1,7 +1,5 @@
 //! The front as a client on the other end of a socket sees it: TLS, both HTTP versions, stop, kill and restart.
 
-#![allow(clippy::unwrap_used, reason = "a test may end by a panic")]
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -16,7 +14,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use vmhost_apiserver::{Error, Options, Server, State};
+
+use crate::{Error, Options, Server, State};
 
 const CMS: &str = "/api/v1/namespaces/default/configmaps";
 

@@ -1,15 +1,23 @@
 //! Promise 9: a failed reload changes nothing but a counter, a log line and a status.
 
+use std::fs::File;
+use std::io::Write;
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use vmhost_tests::bad::{self, Bad};
 use vmhost_tests::expect::{GENERATION, NOT_RELOADED, RELOADS};
 use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
 use vmhost_tests::host::Host;
 use vmhost_tests::server::TestServer;
-use vmhost_tests::vm::Vms;
+use vmhost_tests::vm::{Vm, Vms};
 use vmhost_tests::{both_servers, host};
 
 const PLUGIN: (&str, &str) = ("plugin", "vm-stamp");
+
+/// How long the writer of a file pauses. A file that is read while it is written cannot be loaded,
+/// and the host says so when it has not changed for a second.
+const LONGER_THAN_PATIENCE: Duration = Duration::from_millis(1500);
 
 async fn failures(host: &Host) -> Result<f64> {
     Ok(host.metrics().await?.sum(RELOADS, &[PLUGIN, NOT_RELOADED]))
@@ -68,14 +76,33 @@ async fn a_file_that_grows_slowly_is_never_loaded_in_part(server: &TestServer) -
         .ready()
         .await?;
     let generation = host.generation("vm-stamp").await?;
-    for number in 2..12 {
-        policy.swap(&guests::vm_stamp(number, Mode::Keep)?, Way::InPlace)?;
-        host.until_metric(GENERATION, &[PLUGIN], generation + f64::from(number - 1))
-            .await?;
+    let policy_of = |number| guests::vm_stamp(number, Mode::Keep);
+    let swapped = async |number: u32| {
+        let announced = generation + f64::from(number - 1);
+        host.until_metric(GENERATION, &[PLUGIN], announced).await
+    };
+    // In two halves, one behind the other.
+    for number in 2..6 {
+        policy.swap(&policy_of(number)?, Way::InPlace)?;
+        swapped(number).await?;
     }
+    // With pauses in which whoever reads it finds a part of it, and says so.
+    let bytes = policy_of(6)?;
+    let mut file = File::create(policy.path())?;
+    for (at, piece) in bytes.chunks(bytes.len() / 3 + 1).enumerate() {
+        file.write_all(piece)?;
+        tokio::time::sleep(LONGER_THAN_PATIENCE).await;
+        vms.create(at..at + 1, 0).await?;
+        let vm = vms
+            .until_one(&Vms::name(at), "the old policy works", Vm::complete)
+            .await?;
+        ensure!(vm.stamp == Some(5), "{vm:?}");
+    }
+    drop(file);
+    swapped(6).await?;
     ensure!(
         failures(&host).await? == 0.0,
-        "half a file was taken for a plugin"
+        "a part of a file was taken for a plugin"
     );
     Ok(())
 }

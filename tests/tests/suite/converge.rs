@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use vmhost_tests::expect::GENERATION;
 use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
-use vmhost_tests::proxy::Refusal;
+use vmhost_tests::proxy::{Refusal, Request};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{PLURAL, Vms};
 use vmhost_tests::{both_servers, host};
@@ -70,7 +70,7 @@ async fn the_server_is_killed_in_a_burst(server: &TestServer) -> Result<()> {
     Ok(())
 }
 
-both_servers!(watches_are_cut_and_history_is_gone, own);
+both_servers!(watches_are_cut_and_history_is_gone);
 async fn watches_are_cut_and_history_is_gone(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let policy = policy()?;
@@ -88,21 +88,53 @@ async fn watches_are_cut_and_history_is_gone(server: &TestServer) -> Result<()> 
                 vms.values().filter(|vm| vm.complete()).count() >= done
             })
             .await?;
-            // Every second cut also takes the history, so that the watch cannot go on where it was.
-            if round % 2 == 1 {
-                let resumes = |request: &vmhost_tests::proxy::Request| {
-                    request.is_watch()
-                        && request.concerns(PLURAL)
-                        && request.param("sendInitialEvents").is_none()
-                };
-                proxy.refuse(1, Refusal::expired(), resumes);
+            // The second cut also takes the history, so that the watch cannot go on where it was.
+            let history_is_gone = round == 1;
+            if history_is_gone {
+                proxy.refuse(1, Refusal::expired(), |request| {
+                    request.is_watch() && request.concerns(PLURAL)
+                });
             }
             proxy.cut_watches();
+            if history_is_gone {
+                let gone = |request: &Request| request.is_watch() && request.answered == Some(410);
+                proxy.wait_for(1, gone).await?;
+                proxy.wait_for(2, |request| request.is_list(PLURAL)).await?;
+            }
         }
         anyhow::Ok(())
     };
     tokio::try_join!(creating, cutting)?;
     vms.until_complete(MANY).await?;
+    Ok(())
+}
+
+both_servers!(history_is_gone_when_the_server_comes_back, own);
+async fn history_is_gone_when_the_server_comes_back(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    let proxy = server.proxy().await?;
+    let host = host::on(proxy.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    vms.create(0..10, 0).await?;
+    vms.until_complete(10).await?;
+    proxy.refuse_connections(true);
+    vms.delete(&Vms::name(0)).await?;
+    vms.reopen(&Vms::name(1)).await?;
+    server.compact().await?;
+    // The history that the server holds in its own memory goes too.
+    server.restart().await?;
+    vms.until("the server is back", |vms| vms.len() == 9)
+        .await?;
+    proxy.refuse_connections(false);
+    let told = |line: &str| line.contains("VirtualMachine") && line.contains("too old");
+    host.wait_for_lines(1, told)
+        .await
+        .context("waiting for the server's own 410")?;
+    vms.until_complete(9).await?;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! A component is given a text, and what it becomes remembers it.
 
-use vmhost_engine::{Base, BaseError, Engine, EngineConfig, LoadError};
+use crate::{Base, BaseError, Engine, EngineConfig, LoadError};
 
 /// Keeps what it is given. Asked `?`, it refuses, with what it has kept; `trap` and `grow` do so. It has an import that nobody provides.
 const KEEPER: &str = r#"

@@ -132,7 +132,7 @@ fn namespace_of(text: &str) -> Result<String> {
 
 #[test]
 fn a_pod_has_one_text() {
-    run::real_only("a_pod_has_one_text", Default::default(), async |server| {
+    run::real_shared("a_pod_has_one_text", async |server| {
         let create = async |client: kube::Client, namespace: &str| {
             let object: Pod = serde_json::from_value(json!({
                 "metadata": { "name": "x" },

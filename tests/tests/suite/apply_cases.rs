@@ -14,7 +14,7 @@ use vmhost_tests::both_servers;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::wait::eventually;
 
-const TABLE: &str = include_str!("../cases/apply.json");
+const TABLE: &str = include_str!("../../cases/apply.json");
 const COLLECTION: &str = "/apis/cases.vmhost.dev/v1/namespaces/default/widgets";
 
 both_servers!(the_table_of_apply);

@@ -490,7 +490,7 @@ fn markdown(table: &BTreeMap<&str, Vec<(&str, &str)>>) -> String {
     text
 }
 
-const BEGIN: &str = "<!-- conformance: made by tests/tests/conformance.rs -->\n";
+const BEGIN: &str = "<!-- conformance: made by tests/tests/suite/conformance.rs -->\n";
 const END: &str = "<!-- end -->";
 
 fn compare_with_readme(table: &str) -> Result<()> {

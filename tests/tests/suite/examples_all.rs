@@ -109,7 +109,7 @@ fn every_example_has_a_page_manifests_a_test_and_a_line_in_the_table() {
         );
         assert!(folder.join("manifests").is_dir(), "{name} has no manifests");
         assert!(table.contains(name), "{name} is not in examples/README.md");
-        let test = format!("tests/tests/examples_{}.rs", name.replace('-', "_"));
+        let test = format!("tests/tests/suite/examples_{}.rs", name.replace('-', "_"));
         assert!(root.join(&test).is_file(), "{name} has no {test}");
     }
 }

@@ -1,17 +1,15 @@
-//! What a user does with kubectl works: run with every kubectl that is there.
-//!
-//! `KUBECTL` may hold several paths, separated by colons; otherwise the one of the `PATH` is taken, and of those that
-//! lie beside it with a version in their names the oldest and the newest. Without any the test says that it is skipped.
+//! What a user does with kubectl works on the embedded server, with each version that
+//! [`vmhost_tests::kubectl`] finds.
 
 #![allow(clippy::unwrap_used, reason = "a test may end by a panic")]
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use tempfile::TempDir;
-use vmhost_apiserver::{Options, Server, State};
+use vmhost_tests::embedded::EmbeddedServer;
+use vmhost_tests::{kubectl, run};
 
 const CRD: &str = r#"
 apiVersion: apiextensions.k8s.io/v1
@@ -54,39 +52,6 @@ kind: ConfigMap
 metadata: { name: settings }
 data: { a: "1" }
 "#;
-
-fn kubectls() -> Vec<PathBuf> {
-    if let Some(list) = std::env::var_os("KUBECTL") {
-        return std::env::split_paths(&list)
-            .filter(|p| p.is_file())
-            .collect();
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .map(|dir| dir.join("kubectl"))
-        .find(|p| p.is_file());
-    let Some(found) = found else {
-        return Vec::new();
-    };
-    let real = found.canonicalize().unwrap_or_else(|_| found.clone());
-    let beside = real.parent().and_then(|dir| dir.read_dir().ok());
-    let mut versioned: Vec<PathBuf> = beside
-        .into_iter()
-        .flatten()
-        .filter_map(Result::ok)
-        .map(|entry| entry.path())
-        .filter(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("kubectl.1.")
-        })
-        .collect();
-    versioned.sort();
-    match versioned.as_slice() {
-        [] => vec![found],
-        [one] => vec![one.clone()],
-        [oldest, .., newest] => vec![oldest.clone(), newest.clone()],
-    }
-}
 
 /// A kubectl with a home and a kubeconfig of its own.
 struct Kubectl {
@@ -157,23 +122,20 @@ impl Kubectl {
 }
 
 #[test]
-#[allow(clippy::print_stderr, reason = "a skipped test says so")]
 fn users_work_with_virtual_machines() {
-    let binaries = kubectls();
-    if binaries.is_empty() {
-        eprintln!("SKIPPED: no kubectl in KUBECTL or PATH");
-    }
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    for binary in binaries {
-        let server = runtime
-            .block_on(Server::start(State::new(), Options::default()))
-            .unwrap();
-        let home = tempfile::tempdir().unwrap();
-        std::fs::write(home.path().join("config"), server.kubeconfig()).unwrap();
-        eprintln!("with {}", binary.display());
-        session(&Kubectl { binary, home });
-        runtime.block_on(server.stop());
-    }
+    run::alone("users_work_with_virtual_machines", async || {
+        let binaries = kubectl::all()?;
+        if binaries.is_empty() {
+            return kubectl::none("users_work_with_virtual_machines");
+        }
+        for binary in binaries {
+            let server = EmbeddedServer::start().await?;
+            let home = tempfile::tempdir()?;
+            std::fs::copy(server.kubeconfig(), home.path().join("config"))?;
+            session(&Kubectl { binary, home });
+        }
+        Ok(())
+    });
 }
 
 fn session(k: &Kubectl) {
@@ -401,15 +363,13 @@ fn definitions_and_reads(k: &Kubectl) {
         r#"{"spec":{"status":"complete"}}"#,
     ];
     k.ok(&args, "", &["patched"]);
-    // The watch has what happened meanwhile; it is given a moment to print.
-    std::thread::sleep(Duration::from_millis(500));
+    // Its own time-out ends it, should it never print this.
+    let printed = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let complete = |line: &String| line.contains("public-wx") && line.contains("complete");
+    let seen = printed.map_while(Result::ok).find(complete);
     watch.kill().unwrap();
-    let output = watch.wait_with_output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        text.contains("public-wx") && text.contains("complete"),
-        "get -w: {text}"
-    );
+    watch.wait().unwrap();
+    assert!(seen.is_some(), "get -w does not show the change");
 }
 
 fn writes(k: &Kubectl) {

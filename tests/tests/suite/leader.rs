@@ -372,59 +372,55 @@ async fn guests_that_spin_do_not_cost_the_lease(server: &TestServer) -> Result<(
 /// What leader election needs, and no more.
 #[test]
 fn the_rights_that_it_needs() {
-    run::real_only(
-        "the_rights_that_it_needs",
-        Default::default(),
-        async |server| {
-            let vms = Vms::install(server).await?;
-            let allow = async |name: &str, rules: Value| -> Result<()> {
-                let client = server.client().await?;
-                let role = json!({ "metadata": { "name": name }, "rules": [rules] });
-                Api::<Role>::namespaced(client.clone(), vms.namespace())
-                    .create(&PostParams::default(), &serde_json::from_value(role)?)
-                    .await?;
-                let group = "rbac.authorization.k8s.io";
-                let binding = json!({
-                    "metadata": { "name": name },
-                    "roleRef": { "apiGroup": group, "kind": "Role", "name": name },
-                    "subjects": [{ "apiGroup": group, "kind": "User", "name": PLAIN_USER }],
-                });
-                Api::<RoleBinding>::namespaced(client, vms.namespace())
-                    .create(&PostParams::default(), &serde_json::from_value(binding)?)
-                    .await?;
-                Ok(())
-            };
-            let work = json!({ "apiGroups": ["cloud.waibizi.com"], "resources": [PLURAL], "verbs": ["list", "watch", "patch"] });
-            allow("work", work).await?;
-            let plain = server
-                .kubeconfig_of(PLAIN_USER)
-                .context("a real server has users")?;
-            let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
-            let host = host::on(&plain)?
-                .namespace(vms.namespace())
-                .plugin(policy.path())
-                .args([
-                    "--leader-elect",
-                    "--leader-election-namespace",
-                    vms.namespace(),
-                ])
-                .ready()
+    run::real_shared("the_rights_that_it_needs", async |server| {
+        let vms = Vms::install(server).await?;
+        let allow = async |name: &str, rules: Value| -> Result<()> {
+            let client = server.client().await?;
+            let role = json!({ "metadata": { "name": name }, "rules": [rules] });
+            Api::<Role>::namespaced(client.clone(), vms.namespace())
+                .create(&PostParams::default(), &serde_json::from_value(role)?)
                 .await?;
-            vms.create(0..5, 0).await?;
-            let named = "leader election needs get, create and update on leases";
-            host.wait_for_line(named).await?;
-            host.until_metric("vmhost_store_objects", &[], 5.0).await?;
-            ensure!(vms.list().await?.iter().all(|vm| !vm.complete()));
-            let lead = json!({ "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"] });
-            allow("lead", lead).await?;
-            vms.until_complete(5).await?;
-            host.sigterm()?;
-            ensure!(host.wait_exit().await?.status.success());
-            let leases = Api::<Lease>::namespaced(server.client().await?, vms.namespace());
-            let spec = leases.get("vmhost").await?.spec.context("a spec")?;
-            ensure!(spec.holder_identity.as_deref() == Some(""), "{spec:?}");
-            ensure!(spec.lease_duration_seconds == Some(1), "{spec:?}");
+            let group = "rbac.authorization.k8s.io";
+            let binding = json!({
+                "metadata": { "name": name },
+                "roleRef": { "apiGroup": group, "kind": "Role", "name": name },
+                "subjects": [{ "apiGroup": group, "kind": "User", "name": PLAIN_USER }],
+            });
+            Api::<RoleBinding>::namespaced(client, vms.namespace())
+                .create(&PostParams::default(), &serde_json::from_value(binding)?)
+                .await?;
             Ok(())
-        },
-    );
+        };
+        let work = json!({ "apiGroups": ["cloud.waibizi.com"], "resources": [PLURAL], "verbs": ["list", "watch", "patch"] });
+        allow("work", work).await?;
+        let plain = server
+            .kubeconfig_of(PLAIN_USER)
+            .context("a real server has users")?;
+        let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
+        let host = host::on(&plain)?
+            .namespace(vms.namespace())
+            .plugin(policy.path())
+            .args([
+                "--leader-elect",
+                "--leader-election-namespace",
+                vms.namespace(),
+            ])
+            .ready()
+            .await?;
+        vms.create(0..5, 0).await?;
+        let named = "leader election needs get, create and update on leases";
+        host.wait_for_line(named).await?;
+        host.until_metric("vmhost_store_objects", &[], 5.0).await?;
+        ensure!(vms.list().await?.iter().all(|vm| !vm.complete()));
+        let lead = json!({ "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"] });
+        allow("lead", lead).await?;
+        vms.until_complete(5).await?;
+        host.sigterm()?;
+        ensure!(host.wait_exit().await?.status.success());
+        let leases = Api::<Lease>::namespaced(server.client().await?, vms.namespace());
+        let spec = leases.get("vmhost").await?.spec.context("a spec")?;
+        ensure!(spec.holder_identity.as_deref() == Some(""), "{spec:?}");
+        ensure!(spec.lease_duration_seconds == Some(1), "{spec:?}");
+        Ok(())
+    });
 }

@@ -3,12 +3,14 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
 use vmhost_tests::bad::{self, Bad};
-use vmhost_tests::guests::{self, Mode, PolicyFile};
+use vmhost_tests::guests::{self, Mode, PolicyFile, SECOND};
+use vmhost_tests::host::Host;
+use vmhost_tests::proxy::{Hold, Proxy};
 use vmhost_tests::real::PLAIN_USER;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{self, Vms};
@@ -83,35 +85,33 @@ async fn a_server_that_does_not_know_the_user(server: &TestServer) -> Result<()>
 
 #[test]
 fn a_user_without_rights_waits_for_them() {
-    run::real_only(
-        "a_user_without_rights_waits_for_them",
-        Default::default(),
-        async |server| {
-            let client = server.client().await?;
-            vm::install(&client).await?;
-            let plain = server
-                .kubeconfig_of(PLAIN_USER)
-                .context("a real server has users")?;
-            let policy = good()?;
-            let host = host::on(&plain)?.plugin(policy.path()).spawn()?;
-            let named = |line: &str| line.contains("403") && line.contains("virtualmachines");
-            host.wait_for_lines(1, named).await?;
-            let (code, _) = eventually("the probe answers", async || {
-                Ok(Some(host.probe("/readyz").await?))
-            })
+    run::real_shared("a_user_without_rights_waits_for_them", async |server| {
+        let vms = Vms::install(server).await?;
+        let plain = server
+            .kubeconfig_of(PLAIN_USER)
+            .context("a real server has users")?;
+        let policy = good()?;
+        let host = host::on(&plain)?
+            .namespace(vms.namespace())
+            .plugin(policy.path())
+            .spawn()?;
+        let named = |line: &str| line.contains("403") && line.contains("virtualmachines");
+        host.wait_for_lines(1, named).await?;
+        let (code, _) = eventually("the probe answers", async || {
+            Ok(Some(host.probe("/readyz").await?))
+        })
+        .await?;
+        ensure!(code != 200, "ready without rights");
+        let binding = serde_json::from_value(json!({
+            "metadata": { "name": "vmhost-may" },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": PLAIN_USER }],
+        }))?;
+        Api::<RoleBinding>::namespaced(server.client().await?, vms.namespace())
+            .create(&PostParams::default(), &binding)
             .await?;
-            ensure!(code != 200, "ready without rights");
-            let binding = serde_json::from_value(json!({
-                "metadata": { "name": "vmhost-may" },
-                "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
-                "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": PLAIN_USER }],
-            }))?;
-            Api::<ClusterRoleBinding>::all(client)
-                .create(&PostParams::default(), &binding)
-                .await?;
-            host.until_ready().await
-        },
-    );
+        host.until_ready().await
+    });
 }
 
 both_servers!(two_hosts_on_one_port);
@@ -127,6 +127,7 @@ async fn two_hosts_on_one_port(server: &TestServer) -> Result<()> {
     let exit = host::bare()?
         .arg("--kubeconfig")
         .arg(server.kubeconfig())
+        .namespace(vms.namespace())
         .plugin(policy.path())
         .args([
             "--health-probe-bind-address",
@@ -158,11 +159,13 @@ async fn a_crd_that_comes_later(server: &TestServer) -> Result<()> {
     host.until_ready().await
 }
 
-both_servers!(a_host_drains_on_sigterm);
-async fn a_host_drains_on_sigterm(server: &TestServer) -> Result<()> {
-    let vms = Vms::install(server).await?;
-    let policy = good()?;
-    let proxy = server.proxy().await?;
+/// A policy whose turns have two effects.
+fn twice() -> Result<PolicyFile> {
+    PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Twice)?)
+}
+
+/// A host whose turn on the first VM is held at its first write.
+async fn in_a_turn(proxy: &Proxy, vms: &Vms, policy: &PolicyFile) -> Result<(Host, Hold)> {
     let hold = proxy.hold(|request| request.writes(vm::PLURAL));
     let host = host::on(proxy.kubeconfig())?
         .namespace(vms.namespace())
@@ -171,11 +174,48 @@ async fn a_host_drains_on_sigterm(server: &TestServer) -> Result<()> {
         .await?;
     vms.create(0..1, 0).await?;
     hold.reached(1).await?;
+    Ok((host, hold))
+}
+
+both_servers!(a_host_drains_on_sigterm);
+async fn a_host_drains_on_sigterm(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let proxy = server.proxy().await?;
+    let policy = twice()?;
+    let (host, hold) = in_a_turn(&proxy, &vms, &policy).await?;
     host.sigterm()?;
+    host.wait_for_line("shutting down").await?;
+    // No new keys, though its watch still shows them and workers are idle.
+    vms.create(1..2, 0).await?;
+    host.until_metric("vmhost_store_objects", &[], 2.0).await?;
     hold.release();
     let exit = host.wait_exit().await?;
     ensure!(exit.status.success(), "{exit:?}");
+    // Its second effect was sent by a process that had been told to end.
     let vm = vms.get(&Vms::name(0)).await?.context("it is there")?;
-    ensure!(vm.complete(), "the call in flight was not settled: {vm:?}");
+    ensure!(
+        vm.complete() && vm.annotation(SECOND).is_some(),
+        "the turn in flight did not end: {vm:?}"
+    );
+    let late = vms.get(&Vms::name(1)).await?.context("it is there")?;
+    ensure!(!late.complete(), "a turn began after the signal: {late:?}");
+    Ok(())
+}
+
+both_servers!(a_second_signal_stops_at_once);
+async fn a_second_signal_stops_at_once(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let proxy = server.proxy().await?;
+    let policy = twice()?;
+    let (host, hold) = in_a_turn(&proxy, &vms, &policy).await?;
+    host.sigterm()?;
+    host.wait_for_line("shutting down").await?;
+    ensure!(host.exited()?.is_none(), "it does not drain");
+    host.sigterm()?;
+    // The write is still held: nobody waits for the turn.
+    let exit = host.wait_exit().await?;
+    exit.expect_error(&["error: stopped by a second signal"])?;
+    ensure!(exit.status.code() == Some(1), "{exit:?}");
+    hold.release();
     Ok(())
 }

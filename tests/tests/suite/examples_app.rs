@@ -2,14 +2,31 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use vmhost_tests::both_servers;
 use vmhost_tests::example::{User, host, manifests};
 use vmhost_tests::guests::EXAMPLE_APP;
 use vmhost_tests::host::Host;
+use vmhost_tests::real::Options;
 use vmhost_tests::server::TestServer;
+use vmhost_tests::{both_servers, run};
+
+use crate::rbac::Runner;
 
 const REGISTRY: &str = "/api/v1/namespaces/default/configmaps/app-registry";
 const CONCURRENT: &str = "controller_runtime_max_concurrent_reconciles";
+
+/// What the example takes for granted.
+async fn set_up(server: &TestServer) -> Result<User> {
+    let user = User::of(server).await?;
+    user.install_definitions_of("app").await?;
+    if user.get(REGISTRY).await?.is_none() {
+        let registry = manifests("examples/app/manifests/registry.yaml")?;
+        // Another test may be quicker.
+        let _ = user
+            .create("/api/v1/namespaces/default/configmaps", &registry[0])
+            .await;
+    }
+    Ok(user)
+}
 
 /// A namespace with the example's controller.
 struct Cluster {
@@ -20,15 +37,7 @@ struct Cluster {
 
 impl Cluster {
     async fn start(server: &TestServer) -> Result<Cluster> {
-        let user = User::of(server).await?;
-        user.install_definitions_of("app").await?;
-        if user.get(REGISTRY).await?.is_none() {
-            let registry = manifests("examples/app/manifests/registry.yaml")?;
-            // Another test of this binary may be quicker.
-            let _ = user
-                .create("/api/v1/namespaces/default/configmaps", &registry[0])
-                .await;
-        }
+        let user = set_up(server).await?;
         let namespace = server.namespace("app").await?;
         let host = host(server)?
             .namespace(&namespace)
@@ -39,6 +48,18 @@ impl Cluster {
             user,
             namespace,
             host,
+        })
+    }
+
+    /// With a host that may do what `vmhost rbac` prints and no more.
+    async fn start_with_least_rights(server: &TestServer) -> Result<Cluster> {
+        let user = set_up(server).await?;
+        let runner = Runner::of(server, EXAMPLE_APP).await?;
+        runner.apply(&runner.yaml(&[]).await?).await?;
+        Ok(Cluster {
+            user,
+            namespace: runner.vms.namespace().to_owned(),
+            host: runner.host()?.ready().await?,
         })
     }
 
@@ -129,7 +150,34 @@ fn condition<'a>(app: &'a Value, type_: &str) -> Option<&'a Value> {
 
 both_servers!(an_apps_whole_life);
 async fn an_apps_whole_life(server: &TestServer) -> Result<()> {
-    let cluster = Cluster::start(server).await?;
+    whole_life(&Cluster::start(server).await?).await
+}
+
+/// As a service account, on a server that asks for a right before an owner reference may block its
+/// owner's deletion.
+#[test]
+fn least_rights_are_enough_for_an_apps_whole_life() {
+    let enforced = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement";
+    let options = Options {
+        flags: vec![enforced.to_owned()],
+        ..Options::default()
+    };
+    run::real_only(
+        "least_rights_are_enough_for_an_apps_whole_life",
+        options,
+        async |server| {
+            let cluster = Cluster::start_with_least_rights(server).await?;
+            whole_life(&cluster).await?;
+            let refused = |line: &&String| line.contains("forbidden");
+            let output = cluster.host.output();
+            let refused: Vec<_> = output.iter().filter(refused).collect();
+            ensure!(refused.is_empty(), "{refused:#?}");
+            Ok(())
+        },
+    );
+}
+
+async fn whole_life(cluster: &Cluster) -> Result<()> {
     let (user, namespace) = (&cluster.user, &cluster.namespace);
 
     // Without its Secret it is degraded, and nothing is made.

@@ -6,7 +6,7 @@ use kube::api::{ListParams, WatchParams};
 use kube::core::WatchEvent;
 use vmhost_tests::both_servers;
 use vmhost_tests::proxy::Refusal;
-use vmhost_tests::real::{self, PLAIN_USER};
+use vmhost_tests::real::PLAIN_USER;
 use vmhost_tests::server::{Target, TestServer};
 use vmhost_tests::vm::{PLURAL, Vms};
 use vmhost_tests::{kubeconfig, run};
@@ -138,32 +138,23 @@ async fn the_proxy_refuses_loses_holds_and_cuts(server: &TestServer) -> Result<(
 
 #[test]
 fn a_plain_user_has_no_rights() {
-    run::real_only(
-        "a_plain_user_has_no_rights",
-        real::Options::default(),
-        async |server| {
-            let path = server
-                .kubeconfig_of(PLAIN_USER)
-                .context("a real server has users")?;
-            let vms = Vms::install(server).await?;
-            let plain = Vms::of(kubeconfig::client(&path).await?, vms.namespace());
-            match plain.api().list(&ListParams::default()).await {
-                Err(kube::Error::Api(status)) if status.code == 403 => Ok(()),
-                other => anyhow::bail!("not forbidden: {other:?}"),
-            }
-        },
-    );
+    run::real_shared("a_plain_user_has_no_rights", async |server| {
+        let path = server
+            .kubeconfig_of(PLAIN_USER)
+            .context("a real server has users")?;
+        let vms = Vms::install(server).await?;
+        let plain = Vms::of(kubeconfig::client(&path).await?, vms.namespace());
+        match plain.api().list(&ListParams::default()).await {
+            Err(kube::Error::Api(status)) if status.code == 403 => Ok(()),
+            other => anyhow::bail!("not forbidden: {other:?}"),
+        }
+    });
 }
 
 #[test]
 fn tests_know_their_target() {
-    run::test(
-        "tests_know_their_target",
-        Target::Real,
-        vmhost_tests::server::Sharing::Shared,
-        async |server| {
-            ensure!(server.target() == Target::Real);
-            Ok(())
-        },
-    );
+    run::real_shared("tests_know_their_target", async |server| {
+        ensure!(server.target() == Target::Real);
+        Ok(())
+    });
 }

@@ -1,0 +1,53 @@
+//! All integration tests in one program: one link, and one API server of each kind for all tests
+//! that can share it.
+//!
+//! Tests run beside each other on the shared servers, so each uses names of its own: a namespace by
+//! [`TestServer::namespace`], a kind in a group that no other test uses. Every host of a test has
+//! `--namespace`; without it, it would work on the objects of other tests. A test that kills its
+//! server, needs a cluster without a kind or looks at all namespaces says `own`.
+//!
+//! [`TestServer::namespace`]: vmhost_tests::server::TestServer::namespace
+
+mod apply_cases;
+mod bad_input;
+mod cases_command;
+mod compiler;
+mod conformance;
+mod converge;
+mod dev;
+mod embedded_kinds;
+mod examples_all;
+mod examples_app;
+mod examples_database;
+mod examples_endpoints_logger;
+mod examples_foo;
+mod examples_pod_counter;
+mod examples_vm;
+mod failed_reload;
+mod finalizers_command;
+mod grants;
+mod guest_state;
+mod harness;
+mod hostile_guests;
+mod isolation;
+mod javascript;
+mod kubectl;
+mod languages;
+mod leader;
+mod level_based;
+mod lifecycle;
+mod one_generation;
+mod operations;
+mod rbac;
+mod reads;
+mod registry;
+mod same_text;
+mod sdks;
+mod set_up;
+mod settle_effects;
+mod settle_refusals;
+mod single_flight;
+mod tidy;
+mod triggers;
+mod types;
+mod watches;
