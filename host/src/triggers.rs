@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashSet;
 use vmhost_cluster::{Cause, Index, Notice, Query, Subscriber, Subscription};
-use vmhost_core::{Change, Mapping, ObjectName, Predicate, Scope, Wakes};
+use vmhost_core::{Change, Mapping, NamedPrimary, ObjectName, Predicate, Scope, Wakes};
 
 use crate::controller::Controller;
 
@@ -133,23 +133,24 @@ impl Trigger {
     }
 }
 
-/// The primaries that the old and the new object name, each once. Whether the primary kind has namespaces only its store can tell: a name that it does not hold is no key.
-fn named(
-    mapping: &Mapping,
-    notice: &Notice<'_>,
-    primaries: &Subscriptions,
-) -> FxHashSet<ObjectName> {
+/// The primaries that the old and the new object name, each once. Whether the primary kind has
+/// namespaces only its store can tell: a name that it does not hold is no key. An owner reference
+/// names an object by its uid: a later object of the same name is not the owner.
+fn named(mapping: &Mapping, notice: &Notice<'_>, primaries: &Subscriptions) -> FxHashSet<ObjectName> {
+    let is_key = |named: &NamedPrimary<'_>| {
+        let uid = named.uid.as_deref();
+        primaries
+            .iter()
+            .filter_map(|primary| primary.store().get(named.name.as_str()))
+            .any(|object| uid.is_none_or(|uid| uid == object.uid()))
+    };
     let mut names = FxHashSet::default();
     for object in [notice.old, notice.new].into_iter().flatten() {
         for scope in [Scope::Namespaced, Scope::Cluster] {
-            names.extend(mapping.names(&object.text, &object.name, scope));
+            let found = mapping.names(&object.text, &object.name, scope);
+            names.extend(found.into_iter().filter(is_key).map(|named| named.name));
         }
     }
-    names.retain(|name| {
-        primaries
-            .iter()
-            .any(|primary| primary.store().get(name.as_str()).is_some())
-    });
     names
 }
 
