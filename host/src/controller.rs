@@ -109,7 +109,6 @@ impl Controller {
     ) -> Arc<Self> {
         let settings = Settings::of(description, workers);
         let metrics = metrics.controller(&plugin.name, &description.name);
-        metrics.max_concurrent.set(i64::from(settings.workers));
         Arc::new(Self {
             name: description.name.clone(),
             label: controller_label(&plugin.name, &description.name).into(),

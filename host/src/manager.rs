@@ -27,7 +27,7 @@ use crate::resources::Resources;
 use crate::settle::Settler;
 use crate::setup;
 use crate::sources::Sources;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Gauges, Metrics};
 use crate::watch_files::Hub;
 use crate::worker;
 use crate::writes::Writer;
@@ -157,7 +157,7 @@ impl Manager {
             recorder: Recorder::start(connection.clone(), metrics.clone(), loader.config.events),
             io: Handle::current(),
         };
-        Arc::new(Self {
+        let manager = Arc::new(Self {
             loader,
             informers: Informers::new(connection.clone(), observer),
             connection,
@@ -168,7 +168,14 @@ impl Manager {
             workers: TaskTracker::new(),
             stopping: AtomicBool::new(false),
             metrics,
-        })
+        });
+        let sampled = Arc::downgrade(&manager);
+        manager.metrics.on_scrape(move |gauges| {
+            if let Some(manager) = sampled.upgrade() {
+                manager.sample(gauges);
+            }
+        });
+        manager
     }
 
     /// Adds a plugin, whose name must be no other's: what it needs in the cluster is set up, its informers start now, its workers when the stores that they read
@@ -193,7 +200,6 @@ impl Manager {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(slot.clone());
-        self.sample_at_scrape(&slot);
         for wired in slot.current().controllers.values() {
             wired.sources.open();
             // Timers, and what a store that another plugin had filled before told while nobody listened.
@@ -365,50 +371,23 @@ impl Manager {
         drained
     }
 
-    fn sample_at_scrape(&self, slot: &Arc<Slot>) {
-        let (slot, metrics) = (Arc::downgrade(slot), Arc::downgrade(&self.metrics));
-        self.metrics.on_scrape(move || {
-            let (Some(slot), Some(metrics)) = (slot.upgrade(), metrics.upgrade()) else {
-                return;
-            };
+    /// Sets the gauges of all that runs now.
+    fn sample(&self, gauges: &Gauges) {
+        for slot in self.slots() {
             let generation = slot.current();
-            let stats = generation.plugin.instances();
-            metrics
-                .instances
-                .with_label_values(&[slot.name.as_str(), "live"])
-                .set(stats.live as i64);
-            metrics
-                .instances
-                .with_label_values(&[slot.name.as_str(), "idle"])
-                .set(stats.idle as i64);
-            metrics
-                .instances_created
-                .with_label_values(&[slot.name.as_str()])
-                .set(stats.created as i64);
-            metrics
-                .plugin_loaded
-                .with_label_values(&[slot.name.as_str()])
-                .set(stats.loaded.into());
-            metrics
-                .plugin_unloads
-                .with_label_values(&[slot.name.as_str()])
-                .set(stats.unloads as i64);
+            gauges.plugin(&slot.name, &generation.plugin.instances());
             for wired in generation.controllers.values() {
                 let controller = &wired.controller;
-                controller.metrics.queue(&controller.queue.stats());
-                for subscription in wired.sources.subscriptions() {
-                    let kind = subscription.spec().kind.to_string();
-                    metrics
-                        .store_objects
-                        .with_label_values(&[kind.as_str()])
-                        .set(subscription.store().len() as i64);
-                    metrics
-                        .store_bytes
-                        .with_label_values(&[kind.as_str()])
-                        .set(subscription.store().bytes() as i64);
-                }
+                gauges.controller(
+                    &controller.label,
+                    controller.workers,
+                    &controller.queue.stats(),
+                );
             }
-        });
+        }
+        for state in self.informers.states() {
+            gauges.store(&state.spec, state.objects, state.bytes);
+        }
     }
 }
 
