@@ -2,13 +2,13 @@
 //!
 //! Two runtimes: watches, probes and writes on one, guests on the other, so that guests that spin on every core cannot hold up a watch.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 use vmhost_cluster::{
@@ -241,7 +241,7 @@ impl Manager {
         &self,
         description: &Description,
         present: Option<&Generation>,
-    ) -> FxHashMap<String, Wired> {
+    ) -> HashMap<String, Wired> {
         let config = &self.loader.config;
         let wire = |wanted: &ControllerDescription| {
             let present = present.and_then(|generation| generation.controllers.get(&wanted.name));
