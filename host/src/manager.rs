@@ -446,6 +446,12 @@ impl InformerObserver for Observer {
         tracing::info!("listing {kind} again: {reason}");
     }
 
+    fn keeps_expiring(&self, kind: &Gvk, reason: &str) {
+        tracing::warn!(
+            "listing {kind} takes longer than the API server remembers versions: no watch could go on from the last three lists; trying again, less and less often: {reason}"
+        );
+    }
+
     fn skipped(&self, kind: &Gvk, error: &IngestError) {
         self.0
             .skipped_objects

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use vmhost_tests::expect::GENERATION;
 use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
-use vmhost_tests::proxy::Refusal;
+use vmhost_tests::proxy::{Refusal, Request};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{PLURAL, Vms};
 use vmhost_tests::{both_servers, host};
@@ -103,6 +103,37 @@ async fn watches_are_cut_and_history_is_gone(server: &TestServer) -> Result<()> 
     };
     tokio::try_join!(creating, cutting)?;
     vms.until_complete(MANY).await?;
+    Ok(())
+}
+
+both_servers!(history_that_is_always_too_short_is_told_once);
+async fn history_that_is_always_too_short_is_told_once(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    let proxy = server.proxy().await?;
+    // Each list takes longer than the server remembers.
+    let expired = |request: &Request| request.is_watch() && request.concerns(PLURAL);
+    proxy.refuse(4, Refusal::expired(), expired);
+    let host = host::on(proxy.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    vms.create(0..1, 0).await?;
+    vms.until_complete(1).await?;
+    proxy.wait_for(5, expired).await?;
+    let warning = host
+        .wait_for_line("takes longer than the API server remembers")
+        .await?;
+    for word in [
+        "VirtualMachine.v1.cloud.waibizi.com",
+        "too old resource version",
+    ] {
+        ensure!(warning.contains(word), "{warning}");
+    }
+    let told = |line: &&String| line.contains("remembers");
+    let times = host.output().iter().filter(told).count();
+    ensure!(times == 1, "told {times} times");
     Ok(())
 }
 

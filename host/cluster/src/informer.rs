@@ -142,6 +142,10 @@ pub trait InformerObserver: Send + Sync {
     fn state(&self, kind: &Gvk, state: &InformerState);
     /// It lists again; why.
     fn relist(&self, _kind: &Gvk, _reason: &str) {}
+    /// Three times in a row the server had forgotten a list's version before a watch from it
+    /// brought anything. The informer lists again, less and less often. Called once until a watch
+    /// has brought something.
+    fn keeps_expiring(&self, _kind: &Gvk, _reason: &str) {}
     /// An object could not be kept. The others are not affected.
     fn skipped(&self, _kind: &Gvk, _error: &IngestError) {}
     /// A request failed; it will be tried again. Called for each try.

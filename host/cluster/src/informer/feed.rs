@@ -61,6 +61,7 @@ impl Feed {
             shared: &self.shared,
             listing: self.listing,
             events: 0,
+            lived: false,
             refused: None,
         };
         let sound = follower.line(line).is_ok();

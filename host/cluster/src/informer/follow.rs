@@ -25,6 +25,8 @@ pub(super) struct Follower<'a> {
     /// Objects still come as a list.
     pub listing: bool,
     pub events: u64,
+    /// An event or a bookmark has come, besides the list.
+    pub lived: bool,
     /// The `ERROR` event that ended it.
     pub refused: Option<Refused>,
 }
@@ -62,6 +64,7 @@ impl Follower<'_> {
             return Ok(());
         }
         self.events += 1;
+        let listing = self.listing;
         let _gate = self.shared.gate();
         let parsed = std::str::from_utf8(line)
             .map_err(IngestError::from)
@@ -78,11 +81,12 @@ impl Follower<'_> {
                 put(self.shared, self.shared.ingest.object(object), self.listing);
             }
             "DELETED" => self.deleted(object),
-            "BOOKMARK" => return self.bookmark(object),
+            "BOOKMARK" => self.bookmark(object)?,
             "ERROR" => self.refused = Some(Refused::from_event(object)),
             // Newer servers may have more to say.
             _ => {}
         }
+        self.lived |= !listing && self.refused.is_none();
         Ok(())
     }
 

@@ -35,6 +35,12 @@ use crate::text::Read;
 const WATCH_SECONDS: std::ops::RangeInclusive<u64> = 300..=600;
 /// How long past its end a watch may be silent before its connection counts as dead.
 const WATCH_GRACE: Duration = Duration::from_secs(30);
+/// A watch that stayed open for so long has lived, even if it brought nothing. client-go's
+/// reflector, too, begins its back-off anew after two minutes.
+const LIVED: Duration = Duration::from_secs(120);
+/// After so many watches in a row whose version the server had forgotten, the observer is told:
+/// listing takes longer than the server remembers.
+const EXPIRED_MANY: u32 = 3;
 /// How long the head of an answer may take.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a page of a list may take: the API server's own limit of a request.
@@ -56,6 +62,8 @@ pub(super) struct Task {
     /// Lists are read in pages: streaming ones are not wanted, or the server has none.
     paged: bool,
     fruitless: u32,
+    /// Watches in a row whose version the server had forgotten.
+    expired: u32,
     /// The last request was to fill the store, and did not get to the end of it.
     listing: bool,
 }
@@ -81,6 +89,7 @@ impl Task {
             missing,
             paged,
             fruitless: 0,
+            expired: 0,
             listing: true,
         }
     }
@@ -176,7 +185,10 @@ impl Task {
                 self.wait_out(reason, None, None).await;
                 State::List(resource)
             }
-            Failure::Expired(reason) => self.relist(resource, &reason),
+            Failure::Expired(reason) => {
+                self.wait_out_expiry(&reason).await;
+                self.relist(resource, &reason)
+            }
             Failure::Call(CallError::Refused(refused)) => {
                 let forbidden = (refused.code == 403).then_some(verb);
                 let (wait, busy) = (refused.retry_after, refused.code == 429);
@@ -240,6 +252,19 @@ impl Task {
         sleep(self.backoff.delay().max(retry_after.unwrap_or_default())).await;
     }
 
+    /// Waits after a watch whose version the server had forgotten. That happens; only when it keeps
+    /// happening is it told.
+    async fn wait_out_expiry(&mut self, reason: &str) {
+        self.expired += 1;
+        let shared = &self.shared;
+        if self.expired == EXPIRED_MANY {
+            shared.observer.keeps_expiring(&shared.spec.kind, reason);
+        }
+        let reason = reason.to_owned();
+        shared.count(|progress| progress.phase = Phase::Failing { reason });
+        sleep(self.backoff.delay()).await;
+    }
+
     /// Opens a watch and follows it until it ends. From the list on, it must first show all objects and their end.
     async fn stream(&mut self, resource: &Resource, from: From) -> Result<(), Failure> {
         self.listing = from == From::List;
@@ -255,6 +280,7 @@ impl Task {
             shared: &self.shared,
             listing: from == From::List,
             events: 0,
+            lived: false,
             refused: None,
         };
         if follower.listing {
@@ -270,9 +296,20 @@ impl Task {
                 Duration::from_secs(seconds) + WATCH_GRACE,
             )
             .await;
-        let (listing, events, refused) = (follower.listing, follower.events, follower.refused);
+        let Follower {
+            listing,
+            events,
+            lived,
+            refused,
+            ..
+        } = follower;
         let fruitless = events == 0 && opened.elapsed() < FRUITLESS;
         self.listing = listing;
+        if lived || (!listing && opened.elapsed() >= LIVED) {
+            self.backoff.reset();
+            self.missing.reset();
+            self.expired = 0;
+        }
         let reason = end?;
         tracing::debug!(kind = %self.shared.spec.kind, reason, events, "a watch ended");
         if let Some(refused) = refused {
