@@ -157,9 +157,10 @@ impl Manager {
             recorder: Recorder::start(connection.clone(), metrics.clone(), loader.config.events),
             io: Handle::current(),
         };
+        let silence = loader.config.watch_silence;
         let manager = Arc::new(Self {
             loader,
-            informers: Informers::new(connection.clone(), observer),
+            informers: Informers::with_silence(connection.clone(), observer, silence),
             connection,
             settler: Arc::new(settler),
             live: Live::new(resources, metrics.clone()),
@@ -387,6 +388,9 @@ impl Manager {
         }
         for state in self.informers.states() {
             gauges.store(&state.spec, state.objects, state.bytes);
+            if let Some(silence) = state.silence {
+                gauges.watch(&state.spec, silence);
+            }
         }
     }
 }

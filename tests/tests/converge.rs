@@ -7,10 +7,10 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use vmhost_tests::expect::GENERATION;
 use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
-use vmhost_tests::proxy::{Refusal, Request};
-use vmhost_tests::server::TestServer;
+use vmhost_tests::proxy::{Proxy, Refusal, Request};
+use vmhost_tests::server::{Sharing, Target, TestServer};
 use vmhost_tests::vm::{PLURAL, Vms};
-use vmhost_tests::{both_servers, host};
+use vmhost_tests::{both_servers, host, real, run};
 
 const MANY: usize = 1000;
 const PADDING: usize = 512;
@@ -135,6 +135,79 @@ async fn history_that_is_always_too_short_is_told_once(server: &TestServer) -> R
     let times = host.output().iter().filter(told).count();
     ensure!(times == 1, "told {times} times");
     Ok(())
+}
+
+/// Requests that list VMs, less those that ask for the version alone.
+fn lists(proxy: &Proxy) -> usize {
+    let lists = |request: &Request| request.is_list(PLURAL) && request.param("limit") != Some("1");
+    proxy.requests_where(lists).len()
+}
+
+both_servers!(a_watch_that_dies_without_a_word_is_taken_up_where_it_was);
+async fn a_watch_that_dies_without_a_word_is_taken_up_where_it_was(
+    server: &TestServer,
+) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    let proxy = server.proxy().await?;
+    let host = host::on(proxy.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .args(["--watch-silence", "2s"])
+        .ready()
+        .await?;
+    vms.create(0..1, 0).await?;
+    vms.until_complete(1).await?;
+    proxy.swallow_watches();
+    vms.create(1..2, 0).await?;
+    vms.until_complete(2).await?;
+    let relists = host.metrics().await?;
+    ensure!(relists.sum("vmhost_informer_relists_total", &[]) == 0.0);
+    let lists = lists(&proxy);
+    ensure!(lists == 1, "{lists} lists");
+    Ok(())
+}
+
+/// A server that sends no bookmarks: the watch of a kind that does not change brings nothing at
+/// all.
+mod a_quiet_watch_costs_no_list {
+    use super::*;
+
+    #[test]
+    fn embedded() {
+        let name = concat!(module_path!(), "::embedded");
+        run::test(name, Target::Embedded, Sharing::Own, body);
+    }
+
+    #[test]
+    fn real() {
+        let options = real::Options {
+            flags: vec!["--watch-cache=false".into()],
+            ..real::Options::default()
+        };
+        run::real_only(concat!(module_path!(), "::real"), options, body);
+    }
+
+    async fn body(server: &TestServer) -> Result<()> {
+        let vms = Vms::install(server).await?;
+        let policy = policy()?;
+        let proxy = server.proxy().await?;
+        let host = host::on(proxy.kubeconfig())?
+            .namespace(vms.namespace())
+            .plugin(policy.path())
+            .args(["--watch-silence", "1s"])
+            .ready()
+            .await?;
+        let watches = |request: &Request| request.is_watch() && request.concerns(PLURAL);
+        proxy.wait_for(4, watches).await?;
+        let relists = host.metrics().await?;
+        ensure!(relists.sum("vmhost_informer_relists_total", &[]) == 0.0);
+        let lists = lists(&proxy);
+        ensure!(lists == 1, "{lists} lists");
+        vms.create(0..1, 0).await?;
+        vms.until_complete(1).await?;
+        Ok(())
+    }
 }
 
 both_servers!(changes_and_deletions_while_the_watch_is_down_are_found);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use vmhost_core::{Gvk, ObjectName, Snapshot};
@@ -34,6 +35,10 @@ use groups::Inner;
 use hold::Hold;
 pub(crate) use running::Shared;
 pub use state::{InformerState, Phase};
+
+/// How long a watch may bring neither an event nor a bookmark before it is cut and taken up where
+/// it was: two of kube-apiserver's bookmarks, which come once a minute, and half a minute more.
+pub const WATCH_SILENCE: Duration = Duration::from_secs(150);
 
 /// What an informer watches, and what of it is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -177,8 +182,17 @@ pub struct Subscription {
 impl Informers {
     /// No informer runs yet. They will run on the tokio runtime that this is called on.
     pub fn new(connection: Connection, observer: Arc<dyn InformerObserver>) -> Self {
+        Self::with_silence(connection, observer, WATCH_SILENCE)
+    }
+
+    /// [`Informers::new`] with another limit than [`WATCH_SILENCE`].
+    pub fn with_silence(
+        connection: Connection,
+        observer: Arc<dyn InformerObserver>,
+        silence: Duration,
+    ) -> Self {
         Self {
-            inner: Inner::new(connection, observer, Handle::current()),
+            inner: Inner::new(connection, observer, silence, Handle::current()),
         }
     }
 

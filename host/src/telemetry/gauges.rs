@@ -3,13 +3,15 @@
 //!
 //! It owns their names. It must not know where the values come from.
 
+use std::time::Duration;
+
 use prometheus::{GaugeVec, IntGaugeVec, Registry};
 use vmhost_cluster::WatchSpec;
 use vmhost_queue::Stats;
 
 use super::{float_gauges, gauges};
 
-/// The gauges of all plugins, controllers and stores.
+/// The gauges of all plugins, controllers, stores and watches.
 pub struct Gauges {
     depth: IntGaugeVec,
     unfinished: GaugeVec,
@@ -22,6 +24,7 @@ pub struct Gauges {
     plugin_unloads: IntGaugeVec,
     store_objects: IntGaugeVec,
     store_bytes: IntGaugeVec,
+    watch_silence: GaugeVec,
 }
 
 impl Gauges {
@@ -86,6 +89,11 @@ impl Gauges {
                 "About how many bytes all stores of a kind hold",
                 &["kind"],
             )?,
+            watch_silence: float(
+                "vmhost_watch_silence_seconds",
+                "How long ago the watch's last sign of life came: an event, a bookmark, a part of a list, or the head of an answer",
+                &["kind", "namespace", "label_selector", "field_selector"],
+            )?,
         })
     }
 
@@ -102,8 +110,9 @@ impl Gauges {
             plugin_unloads,
             store_objects,
             store_bytes,
+            watch_silence,
         } = self;
-        for gauge in [unfinished, longest_running] {
+        for gauge in [unfinished, longest_running, watch_silence] {
             gauge.reset();
         }
         for gauge in [
@@ -173,5 +182,19 @@ impl Gauges {
         self.store_bytes
             .with_label_values(by_kind)
             .add(bytes as i64);
+    }
+
+    /// A watch whose last sign of life came so long ago.
+    pub fn watch(&self, spec: &WatchSpec, silence: Duration) {
+        let text = |part: &Option<String>| part.clone().unwrap_or_default();
+        let labels = [
+            spec.kind.to_string(),
+            text(&spec.namespace),
+            text(&spec.label_selector),
+            text(&spec.field_selector),
+        ];
+        let gauge = self.watch_silence.with_label_values(&labels);
+        // While a watch is being replaced there are two with these labels.
+        gauge.set(gauge.get().max(silence.as_secs_f64()));
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    /// Until the stream ends; says how it did.
+    /// Until the stream ends, or has been silent for so long; says how it ended.
     pub(super) async fn follow(
         &mut self,
         mut body: Body,
@@ -45,11 +45,13 @@ impl Follower<'_> {
                 Err(_) if self.listing => {
                     return Err(Failure::NoStreaming(format!("silent for {patience:?}")));
                 }
+                Err(_) if self.events == 0 => return Err(Failure::Silent(patience)),
                 Err(_) => return Ok(format!("silent for {patience:?}")),
                 Ok(None) => return Ok("the server ended it".into()),
                 Ok(Some(Err(error))) => return Ok(chain(error.as_ref())),
                 Ok(Some(Ok(frame))) => frame,
             };
+            self.shared.hear();
             if let Ok(piece) = frame.into_data() {
                 lines.push(&piece, |line| self.line(line))?;
             }

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +27,8 @@ use crate::text::Wanted;
 pub(super) struct Inner {
     connection: Connection,
     observer: Arc<dyn InformerObserver>,
+    /// How long a watch may be silent.
+    silence: Duration,
     handle: Handle,
     table: Mutex<Table>,
 }
@@ -40,11 +43,13 @@ impl Inner {
     pub(super) fn new(
         connection: Connection,
         observer: Arc<dyn InformerObserver>,
+        silence: Duration,
         handle: Handle,
     ) -> Arc<Self> {
         Arc::new(Self {
             connection,
             observer,
+            silence,
             handle,
             table: Mutex::default(),
         })
@@ -179,6 +184,7 @@ impl Inner {
             self.connection.clone(),
             shared.clone(),
             Arc::downgrade(self),
+            self.silence,
         );
         self.handle.spawn({
             let (stop, store) = (stop.clone(), Closing(shared.store.clone()));

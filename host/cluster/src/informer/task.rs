@@ -66,6 +66,8 @@ pub(super) struct Task {
     expired: u32,
     /// The last request was to fill the store, and did not get to the end of it.
     listing: bool,
+    /// How long a watch may be silent.
+    silence: Duration,
 }
 
 enum State {
@@ -78,7 +80,12 @@ enum State {
 }
 
 impl Task {
-    pub(super) fn new(connection: Connection, shared: Arc<Shared>, informers: Weak<Inner>) -> Self {
+    pub(super) fn new(
+        connection: Connection,
+        shared: Arc<Shared>,
+        informers: Weak<Inner>,
+        silence: Duration,
+    ) -> Self {
         let (backoff, missing) = (Backoff::new(), Backoff::up_to(MISSING_MAX));
         let paged = !connection.streams_lists();
         Self {
@@ -91,6 +98,7 @@ impl Task {
             fruitless: 0,
             expired: 0,
             listing: true,
+            silence,
         }
     }
 
@@ -189,6 +197,11 @@ impl Task {
                 self.wait_out_expiry(&reason).await;
                 self.relist(resource, &reason)
             }
+            Failure::Silent(after) => {
+                tracing::debug!(kind = %self.shared.spec.kind, ?after, "a watch brought nothing");
+                self.fruitless = 0;
+                State::Watch(resource)
+            }
             Failure::Call(CallError::Refused(refused)) => {
                 let forbidden = (refused.code == 403).then_some(verb);
                 let (wait, busy) = (refused.retry_after, refused.code == 429);
@@ -283,6 +296,7 @@ impl Task {
             lived: false,
             refused: None,
         };
+        self.shared.hear();
         if follower.listing {
             self.shared.enter(Phase::Listing);
             self.shared.store.begin_list();
@@ -290,12 +304,8 @@ impl Task {
             self.shared.enter(Phase::Watching);
         }
         let opened = Instant::now();
-        let end = follower
-            .follow(
-                answer.into_body(),
-                Duration::from_secs(seconds) + WATCH_GRACE,
-            )
-            .await;
+        let silence = self.silence.min(Duration::from_secs(seconds) + WATCH_GRACE);
+        let end = follower.follow(answer.into_body(), silence).await;
         let Follower {
             listing,
             events,
@@ -361,10 +371,12 @@ impl Task {
         let shared = &*self.shared;
         let request = get(path, accept_list(&shared.spec))?;
         let mut body = self.connection.open(request).await?.into_body();
+        shared.hear();
         shared.enter(Phase::Listing);
         let (mut page, put) = (Page::default(), |read: Read<'_>| put(shared, read, true));
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(CallError::Network)?;
+            shared.hear();
             if let Ok(piece) = frame.into_data() {
                 let _gate = shared.gate();
                 page.push(&piece, &shared.ingest, put)?;

@@ -1,4 +1,4 @@
-//! Watches whose version the server has forgotten.
+//! Watches that bring nothing, or whose version the server has forgotten.
 
 use super::*;
 use tokio::time::Instant;
@@ -41,6 +41,52 @@ impl Lists {
         let refused = matches!(self, Self::Paged).then_some(refused);
         World::new(refused.into_iter().chain(answers))
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_watch_goes_on_at_its_version_without_a_list() {
+    for lists in BOTH {
+        let objects = [vm("a", "a", 1)];
+        let (_first, mut answers) = lists.answers(2, &objects, &[bookmark(3, false)]).await;
+        // Then one that brings nothing at all.
+        let (_second, silent) = streaming();
+        let (third, last) = stream_of(&[event("MODIFIED", &vm("a", "a", 10))]).await;
+        answers.extend([silent, last]);
+        let start = Instant::now();
+        let mut world = lists.world(answers);
+        assert_eq!(world.told().await, told("n/a", Cause::Initial, 1));
+        let told = timeout(3 * WATCH_SILENCE, world.told.recv()).await.unwrap();
+        assert_eq!(told.unwrap(), ("n/a".into(), Cause::Changed, 10, true));
+        assert_eq!(start.elapsed().as_secs(), 2 * WATCH_SILENCE.as_secs());
+        let requests = world.requests();
+        for watch in &requests[requests.len() - 2..] {
+            let query = &watch.query;
+            assert!(
+                query.contains("watch=true") && query.contains("resourceVersion=3"),
+                "{query}"
+            );
+        }
+        let state = world.subscription.state();
+        assert_eq!((state.relists, state.failures), (0, 0));
+        drop(third);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_age_of_the_last_sign_of_life_is_known() {
+    let (sender, answer) = stream_of(&[event("ADDED", &vm("a", "a", 1)), bookmark(2, true)]).await;
+    let mut world = World::new([answer]);
+    let seconds = |world: &World| {
+        let silence = world.subscription.state().silence;
+        silence.map(|silence| silence.as_secs())
+    };
+    assert_eq!(seconds(&world), None);
+    world.told().await;
+    tokio::time::sleep(Duration::from_secs(70)).await;
+    assert_eq!(seconds(&world), Some(70));
+    sender.send(bookmark(3, false)).await.unwrap();
+    timeout(SOON, world.store().caught_up(3)).await.unwrap();
+    assert_eq!(seconds(&world), Some(0));
 }
 
 #[tokio::test(start_paused = true)]
