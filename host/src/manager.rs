@@ -456,6 +456,12 @@ impl InformerObserver for Observer {
         );
     }
 
+    fn rewound(&self, kind: &Gvk, from: u64, to: u64) {
+        tracing::warn!(
+            "the API server's versions of {kind} went back from {from} to {to}, as after etcd was restored from a backup: its list is believed, and every key gets its turn"
+        );
+    }
+
     fn skipped(&self, kind: &Gvk, error: &IngestError) {
         self.0
             .skipped_objects

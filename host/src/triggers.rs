@@ -78,6 +78,10 @@ impl Trigger {
         let Some(predicate) = &self.predicate else {
             return true;
         };
+        // The policy's last turn may have been undone, whatever the object looks like.
+        if notice.cause == Cause::Rewound {
+            return true;
+        }
         if self.slow.load(Ordering::Relaxed) >= SLOW_MOST {
             return true;
         }

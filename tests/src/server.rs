@@ -179,6 +179,29 @@ impl TestServer {
         }
     }
 
+    /// Makes a backup of all data, as an administrator does of etcd's. A real server is stopped
+    /// meanwhile.
+    pub async fn back_up(&self) -> Result<()> {
+        self.only_own("back_up")?;
+        match &self.backend {
+            Backend::Embedded(server) => {
+                server.back_up();
+                Ok(())
+            }
+            Backend::Real(server) => server.back_up().await,
+        }
+    }
+
+    /// Stops the server, puts the last backup back, and starts it again: what was written since
+    /// never was, and the resource version is the backup's.
+    pub async fn restore(&self) -> Result<()> {
+        self.only_own("restore")?;
+        match &self.backend {
+            Backend::Embedded(server) => server.restore().await,
+            Backend::Real(server) => server.restore().await,
+        }
+    }
+
     fn only_own(&self, what: &str) -> Result<()> {
         if self.sharing == Sharing::Shared {
             bail!("{what} on a server that other tests share: use both_servers!(name, own)");

@@ -17,6 +17,8 @@ const PADDING: usize = 512;
 /// Swaps while VMs are created; at least twenty of the numbers must be seen on VMs.
 const SWAPS: u32 = 24;
 const SEEN: usize = 20;
+/// VMs up to this one are made after a backup: two writes each.
+const LOST: usize = 200;
 
 fn policy() -> Result<PolicyFile> {
     PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)
@@ -208,6 +210,34 @@ mod a_quiet_watch_costs_no_list {
         vms.until_complete(1).await?;
         Ok(())
     }
+}
+
+both_servers!(etcd_is_restored_from_a_backup, own);
+async fn etcd_is_restored_from_a_backup(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    vms.create(0..2, 0).await?;
+    server.back_up().await?;
+    let host = host::on(&server.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    // All of this is lost, and as many versions lie between the server and the host's position.
+    vms.create(2..LOST, 0).await?;
+    vms.until_complete(LOST).await?;
+    server.restore().await?;
+    // What the host had finished is not, what it knows is not there, and what comes now is news.
+    vms.until_complete(2).await?;
+    vms.create(LOST..LOST + 1, 0).await?;
+    vms.until_complete(3).await?;
+    let metrics = host.metrics().await?;
+    let objects = metrics.sum("vmhost_store_objects", &[]);
+    ensure!(objects == 3.0, "{objects} objects in the store");
+    let told = |line: &&String| line.contains("went back from");
+    let times = host.output().iter().filter(told).count();
+    ensure!(times == 1, "told {times} times");
+    Ok(())
 }
 
 both_servers!(changes_and_deletions_while_the_watch_is_down_are_found);

@@ -88,6 +88,9 @@ pub enum Cause {
     Deleted,
     /// A relist, or another store in the place of this one, found it added or changed.
     Relisted,
+    /// The API server's versions went back, since etcd was restored from a backup. The object may
+    /// be older than what was told before, or the same.
+    Rewound,
 }
 
 /// What changed in a store. Only the name is to be kept: a snapshot that is held holds its memory.
@@ -151,6 +154,9 @@ pub trait InformerObserver: Send + Sync {
     /// brought anything. The informer lists again, less and less often. Called once until a watch
     /// has brought something.
     fn keeps_expiring(&self, _kind: &Gvk, _reason: &str) {}
+    /// The API server's newest version, `to`, is lower than the store's, `from`. Its next list is
+    /// believed, and each object of it is told as [`Cause::Rewound`].
+    fn rewound(&self, _kind: &Gvk, _from: u64, _to: u64) {}
     /// An object could not be kept. The others are not affected.
     fn skipped(&self, _kind: &Gvk, _error: &IngestError) {}
     /// A request failed; it will be tried again. Called for each try.

@@ -13,8 +13,10 @@ pub(super) enum Failure {
     NoStreaming(String),
     /// 410: the version is too old.
     Expired(String),
-    /// The watch brought nothing from its beginning on, for so long: its connection is dead, or the
-    /// server sends no bookmarks.
+    /// The list has a lower version than the store: the server's versions went back.
+    Older(u64),
+    /// The watch brought nothing from its beginning on, for so long: its connection is dead, the
+    /// server sends no bookmarks, or it has not reached the version.
     Silent(Duration),
     Call(CallError),
     /// The server's words make no sense.

@@ -12,7 +12,7 @@ use super::lines::Lines;
 use super::query::{self, bookmark};
 use super::{Cause, Notice, Phase, Shared};
 use crate::api::{Refused, chain};
-use crate::store::Shows;
+use crate::store::{Older, Shows};
 use crate::text::{self, IngestError, Read};
 use crate::transport::Body;
 
@@ -113,8 +113,8 @@ impl Follower<'_> {
         if !self.listing {
             self.shared.store.set_position(version);
         } else if bookmark.ends_list {
+            end_list(self.shared, version)?;
             self.listing = false;
-            end_list(self.shared, version);
             self.shared.enter(Phase::Watching);
         } else {
             // A server that knows streaming lists sends no bookmark before the list's end.
@@ -138,10 +138,11 @@ pub(super) fn put(shared: &Shared, read: Read<'_>, listing: bool) {
         Shows::Another(name) => name,
         Shows::Nothing => incoming.head.name.clone(),
     };
-    let cause = match (listing, listing && store.is_synced()) {
-        (false, _) => Cause::Changed,
-        (true, false) => Cause::Initial,
-        (true, true) => Cause::Relisted,
+    let cause = match listing {
+        false => Cause::Changed,
+        true if !store.is_synced() => Cause::Initial,
+        true if store.is_rewinding() => Cause::Rewound,
+        true => Cause::Relisted,
     };
     if let Some(upserted) = store.upsert(incoming.build(name), moves) {
         shared.notify(Notice::shown(cause, upserted.old.as_ref(), &upserted.new));
@@ -149,10 +150,12 @@ pub(super) fn put(shared: &Shared, read: Read<'_>, listing: bool) {
 }
 
 /// The list has ended: what it did not show is gone.
-pub(super) fn end_list(shared: &Shared, version: u64) {
-    for old in &shared.store.end_list(version) {
+pub(super) fn end_list(shared: &Shared, version: u64) -> Result<(), Failure> {
+    let gone = shared.store.end_list(version);
+    for old in &gone.map_err(|Older| Failure::Older(version))? {
         shared.notify(Notice::gone(old, version));
     }
+    Ok(())
 }
 
 /// The cluster does not serve the kind any more: all objects are gone.

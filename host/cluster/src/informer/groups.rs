@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use vmhost_core::Gvk;
 
@@ -32,6 +33,10 @@ pub(super) struct Inner {
     handle: Handle,
     table: Mutex<Table>,
 }
+
+/// How long to wait for a target's position before it is worked out anew. A store that follows the
+/// cluster gets there within milliseconds.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// What a target needs before the next attempt to move to it.
 enum Wait {
@@ -218,7 +223,10 @@ impl Inner {
                 match wait {
                     None => return,
                     Some(Wait::Synced) => store.synced().await,
-                    Some(Wait::Position(version)) => store.caught_up(version).await,
+                    Some(Wait::Position(version)) => {
+                        // The position of the other store may have gone back meanwhile.
+                        let _ = timeout(AGAIN, store.caught_up(version)).await;
+                    }
                 }
                 tokio::task::yield_now().await;
             }

@@ -2,9 +2,20 @@
 //!
 //! ```text
 //! Resolve --served--> List --end of list--> Watch --cut--> Watch (from the last version)
-//!    ^                 ^  ^                   |  \--410, or three fruitless tries--> List
-//!    \---- 404 --------+--+-------------------/
+//!    ^                 ^  ^                  |  \--410, or three fruitless tries--> List
+//!    |                 |  |                  \--no answer, or silent--> Check
+//!    \---- 404 --------+--+------------------/
+//!
+//! Check --the server has reached the version--> Watch
+//!       \--its versions went back--> List (believed)
 //! ```
+//!
+//! The server's versions go back when etcd is restored from a backup. A watch from a version that
+//! the server has still to reach stays open and silent, possibly for days. So before the task
+//! repeats a watch that got no answer, or that brought nothing, it asks the server for its newest
+//! version. If that is lower than the store's, the next list is believed although it is older than
+//! the store. Each list is consistent: it names no version, so that the server reads with quorum,
+//! and no list is older only because a server lags behind.
 //!
 //! A kind that is not served is waited for. If it was served before, its objects are gone, and told as deleted, as soon as discovery says so too.
 //!
@@ -23,7 +34,9 @@ use super::failure::Failure;
 use super::follow::{Follower, end_list, put, vanish};
 use super::groups::Inner;
 use super::page::{Page, PageMetadata};
-use super::query::{From, accept_list, accept_watch, list_path, watch_path};
+use super::query::{
+    From, METADATA_LIST, accept_list, accept_watch, list_path, newest_path, watch_path,
+};
 use super::{Phase, Shared};
 use crate::api::{CallError, chain, request};
 use crate::backoff::Backoff;
@@ -66,6 +79,8 @@ pub(super) struct Task {
     expired: u32,
     /// The last request was to fill the store, and did not get to the end of it.
     listing: bool,
+    /// The server's versions went back: the next list is believed.
+    rewinding: bool,
     /// How long a watch may be silent.
     silence: Duration,
 }
@@ -77,6 +92,9 @@ enum State {
     List(Resource),
     /// Follow the cluster from the store's position on.
     Watch(Resource),
+    /// Ask whether the server has reached that position: another server may answer by now, or the
+    /// same one with older data.
+    Check(Resource),
 }
 
 impl Task {
@@ -98,6 +116,7 @@ impl Task {
             fruitless: 0,
             expired: 0,
             listing: true,
+            rewinding: false,
             silence,
         }
     }
@@ -121,6 +140,7 @@ impl Task {
                         .await;
                     self.after(resource, "watch", result).await
                 }
+                State::Check(resource) => self.check(resource).await,
             };
         }
     }
@@ -197,10 +217,14 @@ impl Task {
                 self.wait_out_expiry(&reason).await;
                 self.relist(resource, &reason)
             }
+            Failure::Older(version) => {
+                sleep(self.backoff.delay()).await;
+                self.rewind(resource, version)
+            }
             Failure::Silent(after) => {
                 tracing::debug!(kind = %self.shared.spec.kind, ?after, "a watch brought nothing");
                 self.fruitless = 0;
-                State::Watch(resource)
+                State::Check(resource)
             }
             Failure::Call(CallError::Refused(refused)) => {
                 let forbidden = (refused.code == 403).then_some(verb);
@@ -209,7 +233,7 @@ impl Task {
                     .await;
                 match (listing, busy) {
                     (true, _) => State::List(resource),
-                    (false, true) => State::Watch(resource),
+                    (false, true) => State::Check(resource),
                     (false, false) => self.rewatch(resource),
                 }
             }
@@ -218,7 +242,7 @@ impl Task {
                 if listing {
                     State::List(resource)
                 } else {
-                    State::Watch(resource)
+                    State::Check(resource)
                 }
             }
             Failure::Nonsense(reason) => {
@@ -232,7 +256,7 @@ impl Task {
     fn rewatch(&mut self, resource: Resource) -> State {
         self.fruitless += 1;
         if self.fruitless < FRUITLESS_MAX {
-            return State::Watch(resource);
+            return State::Check(resource);
         }
         self.fruitless = 0;
         self.relist(resource, "its watches are refused")
@@ -244,6 +268,31 @@ impl Task {
             self.shared.observer.relist(&self.shared.spec.kind, reason);
         }
         State::List(resource)
+    }
+
+    /// Goes on with the watch, unless the server's versions have gone back.
+    async fn check(&mut self, resource: Resource) -> State {
+        match self.newest_version(&resource).await {
+            Ok(version) if version < self.shared.store.position() => self.rewind(resource, version),
+            Ok(_) => State::Watch(resource),
+            // A server that is too slow for this, or does not allow it, may still serve the watch.
+            Err(Failure::Call(CallError::Timeout(_))) => State::Watch(resource),
+            Err(Failure::Call(CallError::Refused(refused))) if refused.code == 403 => {
+                State::Watch(resource)
+            }
+            Err(failure) => self.after(resource, "list", Err(failure)).await,
+        }
+    }
+
+    /// The server has older data than the store: from here on what it lists is believed.
+    fn rewind(&mut self, resource: Resource, version: u64) -> State {
+        self.rewinding = true;
+        let shared = &self.shared;
+        let position = shared.store.position();
+        shared
+            .observer
+            .rewound(&shared.spec.kind, position, version);
+        self.relist(resource, "the server's versions went back")
     }
 
     /// Reports a failure and waits: the back-off, or as long as the server asks.
@@ -299,7 +348,7 @@ impl Task {
         self.shared.hear();
         if follower.listing {
             self.shared.enter(Phase::Listing);
-            self.shared.store.begin_list();
+            self.begin_list();
         } else {
             self.shared.enter(Phase::Watching);
         }
@@ -315,6 +364,7 @@ impl Task {
         } = follower;
         let fruitless = events == 0 && opened.elapsed() < FRUITLESS;
         self.listing = listing;
+        self.rewinding &= listing;
         if lived || (!listing && opened.elapsed() >= LIVED) {
             self.backoff.reset();
             self.missing.reset();
@@ -338,32 +388,48 @@ impl Task {
     async fn list_paged(&mut self, resource: &Resource) -> Result<(), Failure> {
         self.listing = true;
         let (shared, mut next, mut whole) = (self.shared.clone(), None::<String>, false);
-        shared.store.begin_list();
+        self.begin_list();
         loop {
             let path = list_path(&shared.spec, resource, next.as_deref(), whole);
             let page = timeout(PAGE_TIMEOUT, self.read_page(&path)).await;
             let page = page.unwrap_or_else(|_| Err(CallError::Timeout(PAGE_TIMEOUT).into()));
-            let page = match page {
+            let mut page = match page {
                 // The pages are too old to go on: all in one, as client-go.
                 Err(Failure::Expired(_)) if next.is_some() && !whole => {
                     (next, whole) = (None, true);
-                    shared.store.begin_list();
+                    self.begin_list();
                     continue;
                 }
                 other => other?,
             };
-            next = page.next.filter(|next| !next.is_empty());
+            next = page.next.take().filter(|next| !next.is_empty());
             if next.is_none() {
-                let version = page.resource_version;
-                let version = version.parse().map_err(|_| {
-                    Failure::Nonsense(format!("a list has the version {version:?}"))
-                })?;
+                let version = page.version()?;
                 let _gate = shared.gate();
-                end_list(&shared, version);
+                end_list(&shared, version)?;
                 self.fruitless = 0;
+                self.rewinding = false;
                 return Ok(());
             }
         }
+    }
+
+    fn begin_list(&self) {
+        let store = &self.shared.store;
+        if self.rewinding {
+            store.begin_rewind();
+        } else {
+            store.begin_list();
+        }
+    }
+
+    /// How far the server's data goes: the version of a consistent list, of which one object is
+    /// read.
+    async fn newest_version(&self, resource: &Resource) -> Result<u64, Failure> {
+        let spec = &self.shared.spec;
+        let request = get(&newest_path(spec, resource), Some(METADATA_LIST))?;
+        let (_, body) = self.connection.call(request, PAGE_TIMEOUT).await?;
+        PageMetadata::of_list(&body)?.version()
     }
 
     /// Reads one page into the store, as it comes.

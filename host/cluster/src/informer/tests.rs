@@ -98,6 +98,10 @@ impl InformerObserver for Log {
         let line = format!("{kind} keeps expiring: {reason}");
         self.0.lock().unwrap().push(line);
     }
+    fn rewound(&self, kind: &Gvk, from: u64, to: u64) {
+        let line = format!("{kind} went back from {from} to {to}");
+        self.0.lock().unwrap().push(line);
+    }
     fn skipped(&self, _kind: &Gvk, error: &IngestError) {
         self.0.lock().unwrap().push(format!("skipped: {error}"));
     }

@@ -85,7 +85,10 @@ impl Server {
         }
         let fake = Fake::new({
             let server = server.clone();
-            move |request| server.answer(request.uri().path())
+            move |request| {
+                let uri = request.uri();
+                server.answer(uri.path(), uri.query().unwrap_or_default())
+            }
         });
         let informers = Informers::new(fake.connection(), Arc::new(NoInformerObserver));
         (server, informers)
@@ -95,21 +98,25 @@ impl Server {
         self.0.lock().unwrap()
     }
 
-    fn answer(&self, path: &str) -> Answer {
+    fn answer(&self, path: &str, query: &str) -> Answer {
         let mut served = self.served();
+        if query == "limit=1" {
+            return page(served.version, "", &[]);
+        }
         if path == "/apis/x.io/v1" {
             let namespaced = served.namespaced.to_string();
             return json(200, &GROUP.replace("true", &namespaced));
         }
         served.paths.push(path.to_owned());
         let (sender, answer) = streaming();
-        let listed = !served.held;
+        let lists = query.contains("sendInitialEvents");
+        let listed = !lists || !served.held;
         let watch = Watch {
             sender,
             listed,
             mute: false,
         };
-        if listed {
+        if lists && listed {
             watch.send(served.list());
         }
         served.watches.push(watch);
@@ -514,10 +521,10 @@ fn only_the_newest_aim_counts() {
     assert_eq!(users, [0, 0, 1]);
     // A store that has its list waits for the next one's.
     third.shared.store.begin_list();
-    third.shared.store.end_list(5);
+    third.shared.store.end_list(5).unwrap();
     hold.aim_at(&first);
     assert_eq!(hold.move_to(&first), Moved::Unsynced);
-    first.shared.store.end_list(4);
+    first.shared.store.end_list(4).unwrap();
     assert_eq!(hold.move_to(&first), Moved::Behind(5));
     hold.give_up();
     assert_eq!(hold.move_to(&first), Moved::Done);
@@ -593,4 +600,41 @@ async fn nor_on_several_threads() {
     for one in all {
         one.await.unwrap();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_is_moved_though_the_server_went_back_meanwhile() {
+    let (server, informers) = Server::new(&["x", "y"]);
+    let (one, mirror) = (wants(&["a"]), Arc::new(Mirror::default()));
+    let one = informers.subscribe(one, Some(mirror.clone()));
+    one.synced().await;
+    for _ in 0..9 {
+        server.put("x");
+    }
+    timeout(SOON, one.caught_up(12)).await.unwrap();
+    {
+        let mut served = server.served();
+        served.objects.remove("n/y");
+        served.version = 2;
+        let (version, object) = served.objects.get_mut("n/x").unwrap();
+        *object = object.replace(
+            &format!(r#""resourceVersion":"{version}""#),
+            r#""resourceVersion":"2""#,
+        );
+        *version = 2;
+    }
+    // Its list is older than what the first one's store shows, which does not know yet.
+    let two = informers.subscribe(wants(&["b"]), None);
+    two.synced().await;
+    assert_eq!((two.store().position(), one.store().position()), (2, 12));
+    let moved = async {
+        while !Arc::ptr_eq(&one.store(), &two.store()) {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    timeout(3 * WATCH_SILENCE, moved)
+        .await
+        .expect("not for ever");
+    let mirrored = mirror.0.lock().unwrap();
+    assert_eq!(mirrored.shown, BTreeMap::from([("n/x".to_owned(), 2)]));
 }
