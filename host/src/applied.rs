@@ -1,9 +1,9 @@
 //! What a controller applied last to each object, so that an apply that would change nothing is not sent. It writes nothing itself.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::FxHashMap;
 use vmhost_cluster::Written;
 use vmhost_core::{Apply, Gvk, ObjectKey, ObjectName};
 
@@ -12,7 +12,7 @@ use vmhost_core::{Apply, Gvk, ObjectKey, ObjectName};
 /// An apply is left out only if it equals this manager's last successful one to that uid and the store still shows the version which that returned. Comparing with
 /// the snapshot instead would keep fields that should be given up.
 #[derive(Debug, Default)]
-pub struct Applied(Mutex<FxHashMap<ObjectName, Vec<LastApply>>>);
+pub struct Applied(Mutex<HashMap<ObjectName, Vec<LastApply>>>);
 
 #[derive(Debug)]
 struct LastApply {
@@ -62,7 +62,7 @@ impl Applied {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, FxHashMap<ObjectName, Vec<LastApply>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectName, Vec<LastApply>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -238,6 +238,15 @@ pub struct CommonArgs {
         value_delimiter = ','
     )]
     pub namespaces: Vec<String>,
+    /// How long a watch may bring neither an event nor a bookmark before its connection counts as
+    /// dead: it is cut, and taken up where it was.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "VMHOST_WATCH_SILENCE",
+        default_value = "150s"
+    )]
+    pub watch_silence: String,
     /// Keys that each controller works on at once; none: what the plugin's description says, else 4.
     #[arg(long, value_name = "N", env = "VMHOST_WORKERS", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub workers: Option<u32>,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use vmhost_cluster::EventLimit;
+use vmhost_cluster::{EventLimit, WATCH_SILENCE};
 use vmhost_core::Limits;
 use vmhost_engine::{Compiler, Settings};
 
@@ -15,11 +15,16 @@ use crate::cli::CommonArgs;
 /// Longest call. A policy computes; what takes longer belongs into `requeue-after-ms`.
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
 
+/// The least that a watch is granted: each one that is cut costs the server two requests.
+const SHORTEST_SILENCE: Duration = Duration::from_secs(1);
+
 /// How plugins are run, whichever cluster it is.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Watched namespaces; empty: all.
     pub namespaces: Vec<String>,
+    /// How long a watch may be silent.
+    pub watch_silence: Duration,
     /// Workers of each controller, if given.
     pub workers: Option<u32>,
     /// Limits of each plugin.
@@ -56,6 +61,7 @@ impl Config {
         check_namespaces(&args.namespaces)?;
         Ok(Self {
             namespaces: args.namespaces.clone(),
+            watch_silence: watch_silence(&args.watch_silence)?,
             workers: args.workers,
             limits,
             events: event_limit(args.event_qps, args.event_burst),
@@ -87,6 +93,7 @@ impl Config {
     pub fn inspecting() -> Self {
         Self {
             namespaces: Vec::new(),
+            watch_silence: WATCH_SILENCE,
             workers: None,
             limits: Limits::default(),
             events: None,
@@ -110,6 +117,15 @@ fn call_limit(text: &str) -> Result<Duration> {
     }
     if limit.is_zero() {
         bail!("--call-timeout {text}: a call needs some time");
+    }
+    Ok(limit)
+}
+
+/// Parses `--watch-silence`.
+fn watch_silence(text: &str) -> Result<Duration> {
+    let limit = duration("--watch-silence", text)?;
+    if limit < SHORTEST_SILENCE {
+        bail!("--watch-silence {text}: at least {SHORTEST_SILENCE:?}");
     }
     Ok(limit)
 }
@@ -269,6 +285,15 @@ mod tests {
                     .contains("--call-timeout"),
                 "{bad}"
             );
+        }
+    }
+
+    #[test]
+    fn a_watch_is_granted_a_second_at_least() {
+        assert_eq!(watch_silence("1s").unwrap(), Duration::from_secs(1));
+        for bad in ["0s", "999ms", "never"] {
+            let error = watch_silence(bad).unwrap_err().to_string();
+            assert!(error.contains("--watch-silence"), "{error}");
         }
     }
 

@@ -2,11 +2,11 @@
 //!
 //! Only names go through the queue. What happened to an object is forgotten here: the policy sees the newest snapshot, never an event.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 use vmhost_cluster::Cause;
 use vmhost_core::{ControllerDescription, Description, Gvk, ObjectName, Refusal, Timer};
@@ -55,7 +55,7 @@ pub struct Controller {
     pub max_retries: Option<u32>,
     clock: Option<Clock>,
     /// Keys whose last turn was no success: most are not here.
-    failing: Mutex<FxHashMap<ObjectName, Failing>>,
+    failing: Mutex<HashMap<ObjectName, Failing>>,
     /// Whether any is there, for all those turns that would only learn that none is.
     fails: AtomicBool,
     settings: Settings,
@@ -109,7 +109,6 @@ impl Controller {
     ) -> Arc<Self> {
         let settings = Settings::of(description, workers);
         let metrics = metrics.controller(&plugin.name, &description.name);
-        metrics.max_concurrent.set(i64::from(settings.workers));
         Arc::new(Self {
             name: description.name.clone(),
             label: controller_label(&plugin.name, &description.name).into(),
@@ -287,7 +286,7 @@ impl Controller {
         self.mapper.close();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, FxHashMap<ObjectName, Failing>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectName, Failing>> {
         self.failing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

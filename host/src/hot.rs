@@ -3,11 +3,11 @@
 //!
 //! Only turns that wrote something, or asked to come back at once, are counted: a key that others change often is none of this.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 use vmhost_core::ObjectName;
 
@@ -30,8 +30,8 @@ pub struct HotKeys {
 struct State {
     /// When the window began. All counts of a window are forgotten at once: a drain of many keys that write once leaves nothing behind.
     since: Option<Instant>,
-    turns: FxHashMap<ObjectName, u32>,
-    held: FxHashMap<ObjectName, Instant>,
+    turns: HashMap<ObjectName, u32>,
+    held: HashMap<ObjectName, Instant>,
 }
 
 impl HotKeys {
@@ -57,7 +57,7 @@ impl HotKeys {
         let mut state = self.lock();
         if state.since.is_none_or(|since| now - since >= WINDOW) {
             state.since = Some(now);
-            state.turns = FxHashMap::default();
+            state.turns = HashMap::default();
         }
         let turns = state.turns.entry(key.clone()).or_default();
         *turns += 1;

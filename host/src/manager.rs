@@ -2,13 +2,13 @@
 //!
 //! Two runtimes: watches, probes and writes on one, guests on the other, so that guests that spin on every core cannot hold up a watch.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 use vmhost_cluster::{
@@ -27,7 +27,7 @@ use crate::resources::Resources;
 use crate::settle::Settler;
 use crate::setup;
 use crate::sources::Sources;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Gauges, Metrics};
 use crate::watch_files::Hub;
 use crate::worker;
 use crate::writes::Writer;
@@ -157,9 +157,10 @@ impl Manager {
             recorder: Recorder::start(connection.clone(), metrics.clone(), loader.config.events),
             io: Handle::current(),
         };
-        Arc::new(Self {
+        let silence = loader.config.watch_silence;
+        let manager = Arc::new(Self {
             loader,
-            informers: Informers::new(connection.clone(), observer),
+            informers: Informers::with_silence(connection.clone(), observer, silence),
             connection,
             settler: Arc::new(settler),
             live: Live::new(resources, metrics.clone()),
@@ -168,7 +169,14 @@ impl Manager {
             workers: TaskTracker::new(),
             stopping: AtomicBool::new(false),
             metrics,
-        })
+        });
+        let sampled = Arc::downgrade(&manager);
+        manager.metrics.on_scrape(move |gauges| {
+            if let Some(manager) = sampled.upgrade() {
+                manager.sample(gauges);
+            }
+        });
+        manager
     }
 
     /// Adds a plugin, whose name must be no other's: what it needs in the cluster is set up, its informers start now, its workers when the stores that they read
@@ -193,7 +201,6 @@ impl Manager {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(slot.clone());
-        self.sample_at_scrape(&slot);
         for wired in slot.current().controllers.values() {
             wired.sources.open();
             // Timers, and what a store that another plugin had filled before told while nobody listened.
@@ -235,7 +242,7 @@ impl Manager {
         &self,
         description: &Description,
         present: Option<&Generation>,
-    ) -> FxHashMap<String, Wired> {
+    ) -> HashMap<String, Wired> {
         let config = &self.loader.config;
         let wire = |wanted: &ControllerDescription| {
             let present = present.and_then(|generation| generation.controllers.get(&wanted.name));
@@ -365,50 +372,26 @@ impl Manager {
         drained
     }
 
-    fn sample_at_scrape(&self, slot: &Arc<Slot>) {
-        let (slot, metrics) = (Arc::downgrade(slot), Arc::downgrade(&self.metrics));
-        self.metrics.on_scrape(move || {
-            let (Some(slot), Some(metrics)) = (slot.upgrade(), metrics.upgrade()) else {
-                return;
-            };
+    /// Sets the gauges of all that runs now.
+    fn sample(&self, gauges: &Gauges) {
+        for slot in self.slots() {
             let generation = slot.current();
-            let stats = generation.plugin.instances();
-            metrics
-                .instances
-                .with_label_values(&[slot.name.as_str(), "live"])
-                .set(stats.live as i64);
-            metrics
-                .instances
-                .with_label_values(&[slot.name.as_str(), "idle"])
-                .set(stats.idle as i64);
-            metrics
-                .instances_created
-                .with_label_values(&[slot.name.as_str()])
-                .set(stats.created as i64);
-            metrics
-                .plugin_loaded
-                .with_label_values(&[slot.name.as_str()])
-                .set(stats.loaded.into());
-            metrics
-                .plugin_unloads
-                .with_label_values(&[slot.name.as_str()])
-                .set(stats.unloads as i64);
+            gauges.plugin(&slot.name, &generation.plugin.instances());
             for wired in generation.controllers.values() {
                 let controller = &wired.controller;
-                controller.metrics.queue(&controller.queue.stats());
-                for subscription in wired.sources.subscriptions() {
-                    let kind = subscription.spec().kind.to_string();
-                    metrics
-                        .store_objects
-                        .with_label_values(&[kind.as_str()])
-                        .set(subscription.store().len() as i64);
-                    metrics
-                        .store_bytes
-                        .with_label_values(&[kind.as_str()])
-                        .set(subscription.store().bytes() as i64);
-                }
+                gauges.controller(
+                    &controller.label,
+                    controller.workers,
+                    &controller.queue.stats(),
+                );
             }
-        });
+        }
+        for state in self.informers.states() {
+            gauges.store(&state.spec, state.objects, state.bytes);
+            if let Some(silence) = state.silence {
+                gauges.watch(&state.spec, silence);
+            }
+        }
     }
 }
 
@@ -465,6 +448,18 @@ impl InformerObserver for Observer {
             .with_label_values(&[kind.to_string().as_str()])
             .inc();
         tracing::info!("listing {kind} again: {reason}");
+    }
+
+    fn keeps_expiring(&self, kind: &Gvk, reason: &str) {
+        tracing::warn!(
+            "listing {kind} takes longer than the API server remembers versions: no watch could go on from the last three lists; trying again, less and less often: {reason}"
+        );
+    }
+
+    fn rewound(&self, kind: &Gvk, from: u64, to: u64) {
+        tracing::warn!(
+            "the API server's versions of {kind} went back from {from} to {to}, as after etcd was restored from a backup: its list is believed, and every key gets its turn"
+        );
     }
 
     fn skipped(&self, kind: &Gvk, error: &IngestError) {

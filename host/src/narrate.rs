@@ -3,10 +3,9 @@
 //! It watches like any client, beside the controllers, and knows nothing of them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::BuildHasher;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use rustc_hash::FxBuildHasher;
 use serde_json::Value;
 use vmhost_cluster::{Cause, Informers, Notice, Subscriber, Subscription, WatchSpec};
 use vmhost_core::{Gvk, ObjectName};
@@ -27,6 +26,9 @@ type Leaves = BTreeMap<String, String>;
 
 /// Values longer than this are cut.
 const VALUE: usize = 80;
+
+/// Makes hidden values short. Keyed, so that nobody finds a value by trying.
+static HIDDEN: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// Prints changes of the objects of a kind.
 pub fn narrate(
@@ -145,7 +147,7 @@ fn collect(path: String, value: &Value, found: &mut Leaves) {
             .for_each(|(index, value)| collect(format!("{path}[{index}]"), value, found)),
         Value::String(text) if is_secret(&path) => {
             // That it has changed may be seen, what it is not.
-            let digest = FxBuildHasher.hash_one(text);
+            let digest = HIDDEN.hash_one(text);
             found.insert(path, format!("(hidden {:04x})", digest as u16));
         }
         Value::String(text) => {

@@ -4,14 +4,14 @@
 //! a status and whose second is refused would spin at wire speed. The event of a write often arrives before the write's answer, so that its version is not known
 //! yet: while a key's writes are under way, its events are held back and told apart when the turn ends.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use rustc_hash::FxHashMap;
 use vmhost_core::ObjectName;
 
 /// The keys whose turn is writing, and those that have not seen all of their last turn's writes yet.
 #[derive(Debug, Default)]
-pub struct OwnWrites(Mutex<FxHashMap<ObjectName, Turn>>);
+pub struct OwnWrites(Mutex<HashMap<ObjectName, Turn>>);
 
 /// A version, and the number of the controller's watch that brings it: the key's own kind, or one whose objects wake it. Events come in order within a watch only.
 type Seen = (u16, u64);
@@ -118,7 +118,7 @@ impl OwnWrites {
         came
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, FxHashMap<ObjectName, Turn>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectName, Turn>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,14 +3,14 @@
 //! In memory only; it lives on across swaps. It holds at most one snapshot a key: the store's own while nobody has changed the object since, so that it costs a map
 //! entry and no second text; a copy for a key that waits for its turn, and for an object that is gone until the policy has seen that.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::FxHashMap;
 use vmhost_core::{ObjectName, Snapshot};
 
 /// Snapshots by key.
 #[derive(Debug, Default)]
-pub struct Previous(Mutex<FxHashMap<ObjectName, Snapshot>>);
+pub struct Previous(Mutex<HashMap<ObjectName, Snapshot>>);
 
 impl Previous {
     /// What the key's last successful turn saw.
@@ -32,7 +32,7 @@ impl Previous {
         self.lock().keys().cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, FxHashMap<ObjectName, Snapshot>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectName, Snapshot>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

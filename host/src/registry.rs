@@ -1,10 +1,10 @@
 //! Generations of a plugin. The present one is replaced in one step, and whoever took it keeps it to the end of its turn.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use vmhost_core::{Description, Grants, Striped};
@@ -24,7 +24,7 @@ pub struct Generation {
     /// What its effects may do: what it declared, which the slot's grants cover.
     pub grants: Grants,
     /// Its controllers, by name.
-    pub controllers: FxHashMap<String, Wired>,
+    pub controllers: HashMap<String, Wired>,
     /// Calls that are about to start.
     pub starts: Starts,
 }

@@ -9,7 +9,6 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use vmhost_core::Grants;
 use vmhost_engine::{Code, Engine, Plugin};
@@ -257,7 +256,7 @@ async fn swap(
 }
 
 /// Waits for stores that are new. Those that the present generation reads too are as ready as they were.
-async fn ready(controllers: &FxHashMap<String, Wired>, present: &Generation) -> Result<()> {
+async fn ready(controllers: &HashMap<String, Wired>, present: &Generation) -> Result<()> {
     let is_old = |sources| {
         present
             .controllers

@@ -234,6 +234,9 @@ fn stores(stores: &[StoreState]) -> String {
             store.skipped.to_string(),
             store.failures.to_string(),
             store.subscribers.to_string(),
+            store
+                .silence_ms
+                .map_or_else(String::new, |ms| format!("{}s ago", ms / 1000)),
         ]
     };
     let heads = [
@@ -247,6 +250,7 @@ fn stores(stores: &[StoreState]) -> String {
         "SKIPPED",
         "FAILURES",
         "SUBSCRIBERS",
+        "HEARD",
     ];
     table(heads, &stores.iter().map(row).collect::<Vec<_>>())
 }

@@ -2,18 +2,20 @@
 //!
 //! Both labels `name` and `controller` carry `<plugin>/<controller>`, or the name alone when both are the same.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prometheus::{
-    Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
-    IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+    Encoder, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
+    IntGaugeVec, Opts, Registry, TextEncoder,
 };
 use vmhost_cluster::{EventObserver, RequestObserver};
 use vmhost_queue::Lane;
 
+mod gauges;
 mod wakes;
 mod worker;
 
+pub use gauges::Gauges;
 use wakes::WakeCounters;
 pub use wakes::WakeMetrics;
 pub use worker::WorkerMetrics;
@@ -34,12 +36,9 @@ const CALL_BUCKETS: &[f64] = &[
 /// All metrics of the process.
 pub struct Metrics {
     registry: Registry,
-    depth: IntGaugeVec,
     adds: IntCounterVec,
     queue_duration: HistogramVec,
     work_duration: HistogramVec,
-    unfinished: GaugeVec,
-    longest_running: GaugeVec,
     retries: IntCounterVec,
     reconcile_total: IntCounterVec,
     reconcile_errors: IntCounterVec,
@@ -47,8 +46,6 @@ pub struct Metrics {
     panics: IntCounterVec,
     timeouts: IntCounterVec,
     reconcile_time: HistogramVec,
-    max_concurrent: IntGaugeVec,
-    active_workers: IntGaugeVec,
     requests: IntCounterVec,
     /// `leader_election_master_status{name}`: 1 while this host leads.
     pub leader: IntGaugeVec,
@@ -67,36 +64,25 @@ pub struct Metrics {
     wakes: WakeCounters,
     /// `vmhost_live_reads_total{verb,kind}`: reads of policies past the stores.
     pub live_reads: IntCounterVec,
-    /// `vmhost_instances{plugin,state}`: live, idle.
-    pub instances: IntGaugeVec,
-    /// `vmhost_instances_created{plugin}` of the present generation.
-    pub instances_created: IntGaugeVec,
-    /// `vmhost_plugin_loaded{plugin}`: 0 while its code is not in memory, because nobody calls it.
-    pub plugin_loaded: IntGaugeVec,
-    /// `vmhost_plugin_unloads{plugin}` of the present generation.
-    pub plugin_unloads: IntGaugeVec,
-    /// `vmhost_store_objects{kind}`.
-    pub store_objects: IntGaugeVec,
-    /// `vmhost_store_bytes{kind}`.
-    pub store_bytes: IntGaugeVec,
     /// `vmhost_informer_relists_total{kind}`.
     pub relists: IntCounterVec,
     /// `vmhost_informer_skipped_objects_total{kind}`: objects that could not be kept.
     pub skipped_objects: IntCounterVec,
     events: IntCounterVec,
-    samplers: Mutex<Vec<Box<dyn Fn() + Send>>>,
+    gauges: Gauges,
+    samplers: Mutex<Vec<Sampler>>,
 }
+
+/// Sets gauges to what they show now.
+type Sampler = Box<dyn Fn(&Gauges) + Send>;
 
 /// One controller's metrics, looked up once.
 #[derive(Clone)]
 pub struct ControllerMetrics {
-    depth: [IntGauge; 2],
     adds: IntCounter,
     queue_duration: Histogram,
     work_duration: Histogram,
     retries: IntCounter,
-    unfinished: Gauge,
-    longest_running: Gauge,
     success: IntCounter,
     error: IntCounter,
     requeue: IntCounter,
@@ -106,9 +92,6 @@ pub struct ControllerMetrics {
     panics: IntCounter,
     timeouts: IntCounter,
     reconcile_time: Histogram,
-    /// Workers.
-    pub max_concurrent: IntGauge,
-    active_workers: IntGauge,
     call_time: Histogram,
     call_errors: IntCounterVec,
     breaker: IntCounter,
@@ -148,12 +131,6 @@ impl Metrics {
         // client-go: ExponentialBuckets(10e-9, 10, 12).
         let queue_buckets = prometheus::exponential_buckets(1e-8, 10.0, 12)?;
         Ok(Arc::new(Self {
-            depth: gauges(
-                r,
-                "workqueue_depth",
-                "Current depth of workqueue by workqueue and priority",
-                &["name", "controller", "priority"],
-            )?,
             adds: counters(
                 r,
                 "workqueue_adds_total",
@@ -173,18 +150,6 @@ impl Metrics {
                 "How long in seconds processing an item from workqueue takes.",
                 by_queue,
                 &queue_buckets,
-            )?,
-            unfinished: float_gauges(
-                r,
-                "workqueue_unfinished_work_seconds",
-                "How many seconds of work is in progress and not yet observed",
-                by_queue,
-            )?,
-            longest_running: float_gauges(
-                r,
-                "workqueue_longest_running_processor_seconds",
-                "How many seconds has the longest running processor been running",
-                by_queue,
             )?,
             retries: counters(
                 r,
@@ -228,18 +193,6 @@ impl Metrics {
                 "Length of time per reconciliation per controller",
                 by_controller,
                 RECONCILE_BUCKETS,
-            )?,
-            max_concurrent: gauges(
-                r,
-                "controller_runtime_max_concurrent_reconciles",
-                "Maximum number of concurrent reconciles per controller",
-                by_controller,
-            )?,
-            active_workers: gauges(
-                r,
-                "controller_runtime_active_workers",
-                "Number of currently used workers per controller",
-                by_controller,
             )?,
             requests: counters(
                 r,
@@ -315,42 +268,6 @@ impl Metrics {
                 "Reads of policies past the stores, by verb and kind",
                 &["verb", "kind"],
             )?,
-            instances: gauges(
-                r,
-                "vmhost_instances",
-                "Instances of the plugin's present generation",
-                &["plugin", "state"],
-            )?,
-            instances_created: gauges(
-                r,
-                "vmhost_instances_created",
-                "Instances made by the plugin's present generation",
-                &["plugin"],
-            )?,
-            plugin_loaded: gauges(
-                r,
-                "vmhost_plugin_loaded",
-                "Whether the plugin's code is in memory",
-                &["plugin"],
-            )?,
-            plugin_unloads: gauges(
-                r,
-                "vmhost_plugin_unloads",
-                "How often the code of the plugin's present generation was taken out of memory",
-                &["plugin"],
-            )?,
-            store_objects: gauges(
-                r,
-                "vmhost_store_objects",
-                "Objects in the stores of a kind",
-                &["kind"],
-            )?,
-            store_bytes: gauges(
-                r,
-                "vmhost_store_bytes",
-                "About how many bytes the stores of a kind hold",
-                &["kind"],
-            )?,
             relists: counters(
                 r,
                 "vmhost_informer_relists_total",
@@ -369,6 +286,7 @@ impl Metrics {
                 "Kubernetes Events by result",
                 &["result"],
             )?,
+            gauges: Gauges::new(r)?,
             samplers: Mutex::default(),
             registry,
         }))
@@ -384,17 +302,10 @@ impl Metrics {
                 .with_label_values(&[label.as_str(), result])
         };
         ControllerMetrics {
-            // The low lane has the priority that controller-runtime gives to the initial list.
-            depth: ["-100", "0"].map(|priority| {
-                self.depth
-                    .with_label_values(&[label.as_str(), label.as_str(), priority])
-            }),
             adds: self.adds.with_label_values(by_queue),
             queue_duration: self.queue_duration.with_label_values(by_queue),
             work_duration: self.work_duration.with_label_values(by_queue),
             retries: self.retries.with_label_values(by_queue),
-            unfinished: self.unfinished.with_label_values(by_queue),
-            longest_running: self.longest_running.with_label_values(by_queue),
             success: result("success"),
             error: result("error"),
             requeue: result("requeue"),
@@ -404,8 +315,6 @@ impl Metrics {
             panics: self.panics.with_label_values(by_controller),
             timeouts: self.timeouts.with_label_values(by_controller),
             reconcile_time: self.reconcile_time.with_label_values(by_controller),
-            max_concurrent: self.max_concurrent.with_label_values(by_controller),
-            active_workers: self.active_workers.with_label_values(by_controller),
             call_time: self.call_time.with_label_values(by_controller),
             call_errors: self.call_errors.clone(),
             breaker: self.breaker.with_label_values(&[plugin]),
@@ -418,28 +327,27 @@ impl Metrics {
         }
     }
 
-    /// Calls `sample` before each scrape: for gauges that nobody pushes.
-    pub fn on_scrape(&self, sample: impl Fn() + Send + 'static) {
-        self.samplers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Box::new(sample));
+    /// Calls `sample` at each scrape, to set the gauges of all that is there.
+    pub fn on_scrape(&self, sample: impl Fn(&Gauges) + Send + 'static) {
+        self.samplers().push(Box::new(sample));
     }
 
     /// Prometheus' text format.
     pub fn render(&self) -> Vec<u8> {
-        for sample in self
-            .samplers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-        {
-            sample();
+        // Held to the end: another scrape must not find the gauges half set.
+        let samplers = self.samplers();
+        self.gauges.reset();
+        for sample in samplers.iter() {
+            sample(&self.gauges);
         }
         let mut text = Vec::new();
         // Writing to memory does not fail.
         let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
         text
+    }
+
+    fn samplers(&self) -> MutexGuard<'_, Vec<Sampler>> {
+        self.samplers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -453,17 +361,6 @@ pub fn controller_label(plugin: &str, name: &str) -> String {
 }
 
 impl ControllerMetrics {
-    /// What the queue shows now.
-    pub fn queue(&self, stats: &vmhost_queue::Stats) {
-        let [low, high] = &self.depth;
-        low.set(stats.low as i64);
-        high.set(stats.high as i64);
-        self.active_workers.set(stats.processing as i64);
-        self.unfinished.set(stats.unfinished.as_secs_f64());
-        self.longest_running
-            .set(stats.longest_running.as_secs_f64());
-    }
-
     fn turn(&self, result: TurnResult) {
         match result {
             TurnResult::Success => self.success.inc(),

@@ -2,13 +2,13 @@
 //!
 //! Runs on the informers' tasks, so it never waits. What the policy itself maps is handed to [`crate::mapper`]. It must not know what becomes of a key that is woken.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use rustc_hash::FxHashSet;
 use vmhost_cluster::{Cause, Index, Notice, Query, Subscriber, Subscription};
-use vmhost_core::{Change, Mapping, ObjectName, Predicate, Scope, Wakes};
+use vmhost_core::{Change, Mapping, NamedPrimary, ObjectName, Predicate, Scope, Wakes};
 
 use crate::controller::Controller;
 
@@ -78,6 +78,10 @@ impl Trigger {
         let Some(predicate) = &self.predicate else {
             return true;
         };
+        // The policy's last turn may have been undone, whatever the object looks like.
+        if notice.cause == Cause::Rewound {
+            return true;
+        }
         if self.slow.load(Ordering::Relaxed) >= SLOW_MOST {
             return true;
         }
@@ -133,23 +137,24 @@ impl Trigger {
     }
 }
 
-/// The primaries that the old and the new object name, each once. Whether the primary kind has namespaces only its store can tell: a name that it does not hold is no key.
-fn named(
-    mapping: &Mapping,
-    notice: &Notice<'_>,
-    primaries: &Subscriptions,
-) -> FxHashSet<ObjectName> {
-    let mut names = FxHashSet::default();
-    for object in [notice.old, notice.new].into_iter().flatten() {
-        for scope in [Scope::Namespaced, Scope::Cluster] {
-            names.extend(mapping.names(&object.text, &object.name, scope));
-        }
-    }
-    names.retain(|name| {
+/// The primaries that the old and the new object name, each once. Whether the primary kind has
+/// namespaces only its store can tell: a name that it does not hold is no key. An owner reference
+/// names an object by its uid: a later object of the same name is not the owner.
+fn named(mapping: &Mapping, notice: &Notice<'_>, primaries: &Subscriptions) -> HashSet<ObjectName> {
+    let is_key = |named: &NamedPrimary<'_>| {
+        let uid = named.uid.as_deref();
         primaries
             .iter()
-            .any(|primary| primary.store().get(name.as_str()).is_some())
-    });
+            .filter_map(|primary| primary.store().get(named.name.as_str()))
+            .any(|object| uid.is_none_or(|uid| uid == object.uid()))
+    };
+    let mut names = HashSet::default();
+    for object in [notice.old, notice.new].into_iter().flatten() {
+        for scope in [Scope::Namespaced, Scope::Cluster] {
+            let found = mapping.names(&object.text, &object.name, scope);
+            names.extend(found.into_iter().filter(is_key).map(|named| named.name));
+        }
+    }
     names
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
-use vmhost_apiserver::{Options, Server, State};
+use vmhost_apiserver::{Backup, Options, Server, State};
 
 /// The embedded server, in this process.
 pub struct EmbeddedServer {
@@ -16,6 +16,7 @@ pub struct EmbeddedServer {
     addr: SocketAddr,
     /// None while it is killed.
     server: Mutex<Option<Server>>,
+    backup: Mutex<Option<Backup>>,
     dir: TempDir,
 }
 
@@ -55,6 +56,7 @@ impl EmbeddedServer {
             state,
             addr: server.addr(),
             server: Mutex::new(Some(server)),
+            backup: Mutex::new(None),
             dir,
         })
     }
@@ -96,5 +98,24 @@ impl EmbeddedServer {
     /// Forgets all history: a watch from an older version answers 410.
     pub fn compact(&self) {
         self.state.compact();
+    }
+
+    /// Copies all data.
+    pub fn back_up(&self) {
+        let backup = Some(self.state.back_up());
+        *self.backup.lock().unwrap_or_else(PoisonError::into_inner) = backup;
+    }
+
+    /// Stops, puts the data of the last [`EmbeddedServer::back_up`] back, and starts again.
+    pub async fn restore(&self) -> Result<()> {
+        self.kill9().await?;
+        self.state.restore(
+            self.backup
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .as_ref()
+                .context("there is no backup")?,
+        );
+        self.restart().await
     }
 }

@@ -1,8 +1,9 @@
 //! A fault proxy: plain HTTP on loopback in front of a test server.
 //!
-//! It forwards everything as the kubeconfig's user, streams watches through without buffering, records
-//! each request in order of arrival, and misbehaves on demand: refuses with a given Status, carries a write
-//! out and loses its answer, holds requests until released, cuts watches, refuses connections.
+//! It forwards everything as the kubeconfig's user, streams watches through without buffering,
+//! records each request in order of arrival, and misbehaves on demand: refuses with a given Status,
+//! carries a write out and loses its answer, holds requests until released, cuts watches, lets them
+//! bring nothing, refuses connections.
 
 mod body;
 mod forward;
@@ -41,6 +42,8 @@ struct Shared {
     requests: watch::Sender<Recorded>,
     /// Counts the cuts: a watch that began before the newest one ends.
     watch_cut: watch::Sender<u64>,
+    /// The same for watches that bring nothing more.
+    watch_swallowed: watch::Sender<u64>,
     /// The same for whole connections.
     connection_cut: watch::Sender<u64>,
     refusing: watch::Sender<bool>,
@@ -92,6 +95,7 @@ impl Proxy {
             rules: Mutex::default(),
             requests: watch::Sender::default(),
             watch_cut: watch::Sender::default(),
+            watch_swallowed: watch::Sender::default(),
             connection_cut: watch::Sender::default(),
             refusing: watch::Sender::new(false),
         });
@@ -212,6 +216,12 @@ impl Proxy {
     /// Breaks all running watches in the middle of their streams.
     pub fn cut_watches(&self) {
         self.shared.watch_cut.send_modify(|count| *count += 1);
+    }
+
+    /// From now on the running watches bring nothing, and stay open: a link that lost them without
+    /// a word. New ones are served.
+    pub fn swallow_watches(&self) {
+        self.shared.watch_swallowed.send_modify(|count| *count += 1);
     }
 
     /// Breaks all connections, and refuses new ones until called with `false`.

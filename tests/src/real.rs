@@ -41,6 +41,7 @@ pub struct RealServer {
     assets: Assets,
     options: Options,
     etcd_port: u16,
+    peer_port: u16,
     port: u16,
     apiserver: Mutex<Option<Guard>>,
     etcd: Mutex<Guard>,
@@ -69,14 +70,12 @@ impl RealServer {
         let [etcd_port, peer_port, port] = net::free_ports()?;
         write_keys(dir.path())?;
         write_tokens(dir.path(), &options.users)?;
-        let etcd = Guard::spawn(
-            &mut etcd(&assets, dir.path(), etcd_port, peer_port)?,
-            Some(dir.path()),
-        )?;
+        let etcd = start_etcd(&assets, dir.path(), etcd_port, peer_port)?;
         let server = RealServer {
             assets,
             options,
             etcd_port,
+            peer_port,
             port,
             apiserver: Mutex::new(None),
             etcd: Mutex::new(etcd),
@@ -143,6 +142,34 @@ impl RealServer {
             (_, text) if text.contains("has been compacted") => Ok(()),
             (code, text) => bail!("etcd answers a compaction with {code}: {text}"),
         }
+    }
+
+    /// Stops both, copies etcd's data, and starts both again.
+    pub async fn back_up(&self) -> Result<()> {
+        self.with_etcd_stopped(copy_folder)
+            .await
+    }
+
+    /// Stops both, puts the data of the last [`RealServer::back_up`] in the place of etcd's, and
+    /// starts both again.
+    pub async fn restore(&self) -> Result<()> {
+        self.with_etcd_stopped(|data, backup| {
+            fs::remove_dir_all(data).context("removing etcd's data")?;
+            copy_folder(backup, data)
+        })
+        .await
+    }
+
+    async fn with_etcd_stopped(
+        &self,
+        action: impl FnOnce(&Path, &Path) -> Result<()>,
+    ) -> Result<()> {
+        self.kill9();
+        self.etcd().kill9();
+        let dir = self.dir.path();
+        action(&data_folder(dir), &dir.join("etcd.backup"))?;
+        *self.etcd() = start_etcd(&self.assets, dir, self.etcd_port, self.peer_port)?;
+        self.restart().await
     }
 
     async fn ready(&self) -> Result<Option<()>> {
@@ -247,13 +274,36 @@ impl Drop for RealServer {
     }
 }
 
+fn data_folder(dir: &Path) -> PathBuf {
+    dir.join("etcd")
+}
+
+/// Copies a folder to a place where nothing is.
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir(to).with_context(|| format!("making {}", to.display()))?;
+    for entry in fs::read_dir(from).with_context(|| format!("reading {}", from.display()))? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            copy_folder(&from, &to)?;
+        } else {
+            fs::copy(&from, &to).with_context(|| format!("copying {}", from.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn start_etcd(assets: &Assets, dir: &Path, client: u16, peer: u16) -> Result<Guard> {
+    Guard::spawn(&mut etcd(assets, dir, client, peer)?, Some(dir))
+}
+
 fn etcd(assets: &Assets, dir: &Path, client: u16, peer: u16) -> Result<Command> {
     let client = format!("http://127.0.0.1:{client}");
     let peer = format!("http://127.0.0.1:{peer}");
     let mut command = Command::new(&assets.etcd);
     command
         .args(["--unsafe-no-fsync", "--log-level=warn"])
-        .arg(format!("--data-dir={}", dir.join("etcd").display()))
+        .arg(format!("--data-dir={}", data_folder(dir).display()))
         .arg(format!("--listen-client-urls={client}"))
         .arg(format!("--advertise-client-urls={client}"))
         .arg(format!("--listen-peer-urls={peer}"))

@@ -34,7 +34,7 @@ pub enum Sharing {
 }
 
 enum Backend {
-    Embedded(EmbeddedServer),
+    Embedded(Box<EmbeddedServer>),
     Real(Box<RealServer>),
 }
 
@@ -91,7 +91,7 @@ impl TestServer {
         options: real::Options,
     ) -> Result<Result<TestServer, Unavailable>> {
         let backend = match target {
-            Target::Embedded => Backend::Embedded(EmbeddedServer::start().await?),
+            Target::Embedded => Backend::Embedded(Box::new(EmbeddedServer::start().await?)),
             Target::Real => match assets::find() {
                 Ok(assets) => Backend::Real(Box::new(RealServer::start(assets, options).await?)),
                 Err(error) if assets::required() => {
@@ -176,6 +176,29 @@ impl TestServer {
                 Ok(())
             }
             Backend::Real(server) => server.compact().await,
+        }
+    }
+
+    /// Makes a backup of all data, as an administrator does of etcd's. A real server is stopped
+    /// meanwhile.
+    pub async fn back_up(&self) -> Result<()> {
+        self.only_own("back_up")?;
+        match &self.backend {
+            Backend::Embedded(server) => {
+                server.back_up();
+                Ok(())
+            }
+            Backend::Real(server) => server.back_up().await,
+        }
+    }
+
+    /// Stops the server, puts the last backup back, and starts it again: what was written since
+    /// never was, and the resource version is the backup's.
+    pub async fn restore(&self) -> Result<()> {
+        self.only_own("restore")?;
+        match &self.backend {
+            Backend::Embedded(server) => server.restore().await,
+            Backend::Real(server) => server.restore().await,
         }
     }
 

@@ -70,4 +70,4 @@ mod write;
 
 pub use error::Error;
 pub use server::{Options, Server};
-pub use state::State;
+pub use state::{Backup, State};

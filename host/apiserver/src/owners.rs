@@ -45,7 +45,7 @@ impl Waits {
 }
 
 /// Something to look at.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Work {
     /// An object that names owners it did not name before.
     Dependent(Id),
@@ -59,7 +59,7 @@ pub(crate) enum Work {
     Owner(Id),
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Dependents {
     all: BTreeSet<Id>,
     /// How many of them block their owner's deletion.
@@ -67,7 +67,7 @@ struct Dependents {
 }
 
 /// The index. An owner is known by its uid, whether it is there or not.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Owners {
     dependents: HashMap<String, Dependents>,
     waiting: HashMap<String, Id>,

@@ -24,8 +24,12 @@ pub struct State {
     token: String,
 }
 
+/// The cluster's data at one moment.
+#[derive(Clone, Debug)]
+pub struct Backup(Inner);
+
 /// What the lock guards. Writes are plain functions of it: read, decide, store, with nobody in between.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Inner {
     pub store: Store,
     pub registry: Arc<Registry>,
@@ -77,6 +81,19 @@ impl State {
     /// next page of an older list, is answered with 410.
     pub fn compact(&self) {
         self.lock().store.compact();
+        self.changed.send_modify(|_| ());
+    }
+
+    /// A copy of all data, as a snapshot of etcd.
+    #[must_use]
+    pub fn back_up(&self) -> Backup {
+        Backup(self.lock().clone())
+    }
+
+    /// Puts all data back, the resource version included, and tells nobody, as with etcd. Call it
+    /// while no front serves the cluster, as an administrator stops the API servers.
+    pub fn restore(&self, backup: &Backup) {
+        *self.lock() = backup.0.clone();
         self.changed.send_modify(|_| ());
     }
 

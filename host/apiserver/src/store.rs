@@ -53,7 +53,7 @@ pub(crate) struct Compacted {
     pub oldest: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Store {
     version: u64,
     objects: BTreeMap<Arc<str>, BTreeMap<Key, Object>>,

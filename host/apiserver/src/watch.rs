@@ -66,7 +66,11 @@ pub(crate) async fn watch(
     let asked = options
         .version_number()
         .map_err(|why| ApiError::new(500, "", format!("resourceVersion: {why}")))?;
-    if let Some(version) = asked {
+    // A watch without a list does not wait for a version of the future: it stays silent until then,
+    // as kube-apiserver's does.
+    if options.initial_events == Some(true)
+        && let Some(version) = asked
+    {
         fresh(state, version).await?;
     }
     // Subscribed before the state is read, so that no change falls in between.
@@ -217,7 +221,8 @@ impl Watch {
 
     fn bookmark(&mut self, lines: &mut Vec<u8>, initial: bool) {
         self.next_bookmark = Instant::now() + BOOKMARK;
-        if !self.bookmarks {
+        let ahead = self.state.read(|inner| inner.store.version()) < self.position;
+        if !self.bookmarks || ahead {
             return;
         }
         let mut metadata = json!({ "resourceVersion": self.position.to_string() });

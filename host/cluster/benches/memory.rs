@@ -104,7 +104,7 @@ fn one(mode: &str, count: usize) {
     // The first list of anything brings pages of code and tables in.
     feed.begin_list();
     assert!(feed.page(&objects::page(0..10, SIZE)));
-    feed.end_list(1);
+    assert!(feed.end_list(1));
     let before = Sample::take();
     feed.begin_list();
     if mode.contains("paged") {
@@ -116,7 +116,7 @@ fn one(mode: &str, count: usize) {
     } else {
         stream(&mut feed, 0..count);
     }
-    feed.end_list(2);
+    assert!(feed.end_list(2));
     if mode.contains("churned") {
         churn(&mut feed, count);
     }

@@ -66,7 +66,7 @@ fn list(c: &mut Criterion) {
                 let mut feed = Feed::new(objects::spec(wanted), Some(Arc::new(Keep)));
                 feed.begin_list();
                 assert!(feed.page(&page));
-                feed.end_list(7);
+                assert!(feed.end_list(7));
                 feed
             });
         });
@@ -74,7 +74,7 @@ fn list(c: &mut Criterion) {
         let relist = |feed: &mut Feed| {
             feed.begin_list();
             assert!(feed.page(&page));
-            feed.end_list(7);
+            assert!(feed.end_list(7));
         };
         relist(&mut feed);
         group.bench_function(format!("relist of 500, unchanged/{name}"), |b| {
@@ -87,7 +87,7 @@ fn get(c: &mut Criterion) {
     let mut feed = Feed::new(objects::spec(false), None);
     feed.begin_list();
     assert!(feed.page(&objects::page(0..20_000, 512)));
-    feed.end_list(7);
+    assert!(feed.end_list(7));
     let names = feed.store().names();
     let mut at = 0;
     c.bench_function("get/20000", |b| {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use vmhost_core::{Gvk, ObjectName, Snapshot};
@@ -34,6 +35,10 @@ use groups::Inner;
 use hold::Hold;
 pub(crate) use running::Shared;
 pub use state::{InformerState, Phase};
+
+/// How long a watch may bring neither an event nor a bookmark before it is cut and taken up where
+/// it was: two of kube-apiserver's bookmarks, which come once a minute, and half a minute more.
+pub const WATCH_SILENCE: Duration = Duration::from_secs(150);
 
 /// What an informer watches, and what of it is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -83,6 +88,9 @@ pub enum Cause {
     Deleted,
     /// A relist, or another store in the place of this one, found it added or changed.
     Relisted,
+    /// The API server's versions went back, since etcd was restored from a backup. The object may
+    /// be older than what was told before, or the same.
+    Rewound,
 }
 
 /// What changed in a store. Only the name is to be kept: a snapshot that is held holds its memory.
@@ -142,6 +150,13 @@ pub trait InformerObserver: Send + Sync {
     fn state(&self, kind: &Gvk, state: &InformerState);
     /// It lists again; why.
     fn relist(&self, _kind: &Gvk, _reason: &str) {}
+    /// Three times in a row the server had forgotten a list's version before a watch from it
+    /// brought anything. The informer lists again, less and less often. Called once until a watch
+    /// has brought something.
+    fn keeps_expiring(&self, _kind: &Gvk, _reason: &str) {}
+    /// The API server's newest version, `to`, is lower than the store's, `from`. Its next list is
+    /// believed, and each object of it is told as [`Cause::Rewound`].
+    fn rewound(&self, _kind: &Gvk, _from: u64, _to: u64) {}
     /// An object could not be kept. The others are not affected.
     fn skipped(&self, _kind: &Gvk, _error: &IngestError) {}
     /// A request failed; it will be tried again. Called for each try.
@@ -173,8 +188,17 @@ pub struct Subscription {
 impl Informers {
     /// No informer runs yet. They will run on the tokio runtime that this is called on.
     pub fn new(connection: Connection, observer: Arc<dyn InformerObserver>) -> Self {
+        Self::with_silence(connection, observer, WATCH_SILENCE)
+    }
+
+    /// [`Informers::new`] with another limit than [`WATCH_SILENCE`].
+    pub fn with_silence(
+        connection: Connection,
+        observer: Arc<dyn InformerObserver>,
+        silence: Duration,
+    ) -> Self {
         Self {
-            inner: Inner::new(connection, observer, Handle::current()),
+            inner: Inner::new(connection, observer, silence, Handle::current()),
         }
     }
 

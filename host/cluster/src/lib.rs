@@ -48,7 +48,7 @@ pub use events::{EventLimit, EventObserver, NoEventObserver, ObjectRef, Recorded
 pub use informer::Feed;
 pub use informer::{
     Cause, Fixture, InformerObserver, InformerState, Informers, NoInformerObserver, Notice, Phase,
-    Subscriber, Subscription, WatchSpec,
+    Subscriber, Subscription, WATCH_SILENCE, WatchSpec,
 };
 pub use lease::{Lease, LeaseRecord};
 pub use live::{LivePage, LiveQuery};

@@ -21,7 +21,7 @@ use index::{Held, Indexes};
 pub use index::{Index, NotIndexed};
 pub use page::Query;
 use table::Table;
-pub(crate) use write::Shows;
+pub(crate) use write::{Older, Shows};
 
 /// What a store counts for an object besides its text: what stands before the text, and the allocator's part (72); the name (48); an entry of the table, of which
 /// a third is spare (66); its place in the order, half of it spare (34), which is what paging and asking by namespace cost. `cargo bench --bench memory` says
@@ -50,6 +50,8 @@ struct State {
     position: u64,
     /// Number of the current or last list; an entry that an ended list did not mark is gone.
     list: u32,
+    /// The current list is believed whatever the store shows: the server's versions went back.
+    rewinding: bool,
     synced: bool,
     closed: bool,
     /// The cluster does not serve the kind any more.
@@ -170,12 +172,20 @@ impl Store {
         self.wait_until(Self::is_synced).await;
     }
 
-    /// The highest resource version up to which it is complete: of a list, an event or a bookmark.
+    /// Returns whether the current list is believed even where it is older than the store.
+    pub(crate) fn is_rewinding(&self) -> bool {
+        self.read().rewinding
+    }
+
+    /// The resource version up to which it is complete: the highest of a list, an event or a
+    /// bookmark, since the server's versions last went back.
     pub fn position(&self) -> u64 {
         self.read().position
     }
 
-    /// Resolves when it is complete up to this version, was closed, or the cluster does not serve the kind any more.
+    /// Resolves when it is complete up to this version, was closed, or the cluster does not serve
+    /// the kind any more; or when the server's versions went back, so that nobody waits for one
+    /// that was lost.
     pub async fn caught_up(&self, version: u64) {
         let (key, woken) = {
             let mut waiters = self.waiters();

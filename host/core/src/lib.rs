@@ -32,7 +32,7 @@ pub use field_path::{FieldPath, FieldPathError, Fields};
 pub use grants::{Denied, Grants, Wider};
 pub use key::{Gvk, ObjectKey, ObjectName};
 pub use limits::Limits;
-pub use mapping::{MapBy, Mapping, MappingError, Scope};
+pub use mapping::{MapBy, Mapping, MappingError, NamedPrimary, Scope};
 pub use metadata::{Metadata, OwnerReference, Pairs};
 pub use object::{Known, Object, ObjectHead, Snapshot};
 pub use predicate::{Changed, Predicate, PredicateDescription, PredicateError, Wakes};

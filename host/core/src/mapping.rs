@@ -3,13 +3,14 @@
 //! It owns the mappings that look at one object only, and takes one step: whoever the owner's owner is, it is not asked for. It must not know which primaries there
 //! are: a name that it returns may belong to nobody. What needs the stores (`index`) or the plugin (`guest`) is the host's.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
 use crate::field_path::FieldPath;
 use crate::key::{Gvk, ObjectName};
-use crate::metadata::{Metadata, OwnerReference};
+use crate::metadata::Metadata;
 
 /// How a watched object names the primaries that it wakes, as a description writes it: `"owner"`, `{"label": "example.com/parent"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +47,15 @@ pub enum Scope {
     Namespaced,
     /// They do not.
     Cluster,
+}
+
+/// A primary that an object names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NamedPrimary<'a> {
+    /// Its namespace and name.
+    pub name: ObjectName,
+    /// The uid that it must have, as an owner reference says; none: whichever has the name.
+    pub uid: Option<Cow<'a, str>>,
 }
 
 /// A compiled mapping to one primary kind.
@@ -104,10 +114,19 @@ impl Mapping {
     ///
     /// A namespaced primary lies in the object's namespace, unless a field's value says another; an object without a namespace names none by anything else. A
     /// primary without a namespace is named by its name alone. What is no object's name is passed over, as is metadata that cannot be read.
-    pub fn names(&self, object: &str, name: &ObjectName, primary: Scope) -> Vec<ObjectName> {
+    pub fn names<'a>(
+        &self,
+        object: &'a str,
+        name: &ObjectName,
+        primary: Scope,
+    ) -> Vec<NamedPrimary<'a>> {
         let namespace = name.namespace();
-        let found: Vec<ObjectName> = match &self.by {
-            By::Name => local(primary, namespace, name.name()).into_iter().collect(),
+        let by_name = |name| NamedPrimary { name, uid: None };
+        let found: Vec<NamedPrimary<'a>> = match &self.by {
+            By::Name => local(primary, namespace, name.name())
+                .map(by_name)
+                .into_iter()
+                .collect(),
             By::Field(path) => {
                 let values = path.values(object);
                 let names = values
@@ -116,33 +135,30 @@ impl Mapping {
                         Some(of) => elsewhere(primary, of),
                         None => local(primary, namespace, value),
                     });
-                names.collect()
+                names.map(by_name).collect()
             }
-            By::Label(_) | By::Owner | By::Controller => {
-                let Ok(metadata) = Metadata::parse(object) else {
-                    return Vec::new();
-                };
-                let names = self.in_metadata(&metadata);
-                let names = names.filter_map(|name| local(primary, namespace, name));
-                names.collect()
+            By::Label(key) => {
+                let metadata = Metadata::parse(object).unwrap_or_default();
+                let value = metadata.labels.get(key);
+                let name = value.and_then(|value| local(primary, namespace, value));
+                name.map(by_name).into_iter().collect()
+            }
+            By::Owner | By::Controller => {
+                let metadata = Metadata::parse(object).unwrap_or_default();
+                let owners = metadata.owners.into_iter();
+                owners
+                    .filter(|owner| self.by == By::Owner || owner.controller)
+                    .filter(|owner| owner.is_of(&self.group, &self.kind))
+                    .filter_map(|owner| {
+                        Some(NamedPrimary {
+                            name: local(primary, namespace, &owner.name)?,
+                            uid: Some(owner.uid),
+                        })
+                    })
+                    .collect()
             }
         };
         once(found)
-    }
-
-    fn in_metadata<'m>(&'m self, metadata: &'m Metadata<'_>) -> impl Iterator<Item = &'m str> {
-        let label = match &self.by {
-            By::Label(key) => metadata.labels.get(key),
-            _ => None,
-        };
-        let wanted = |owner: &&OwnerReference<'_>| match self.by {
-            By::Owner => true,
-            By::Controller => owner.controller,
-            _ => false,
-        };
-        let owners = metadata.owners.iter().filter(wanted);
-        let owners = owners.filter(|owner| owner.is_of(&self.group, &self.kind));
-        label.into_iter().chain(owners.map(|owner| &*owner.name))
     }
 }
 
@@ -179,7 +195,7 @@ fn is_namespace(name: &str) -> bool {
         && !name.ends_with('-')
 }
 
-fn once(names: Vec<ObjectName>) -> Vec<ObjectName> {
+fn once(names: Vec<NamedPrimary<'_>>) -> Vec<NamedPrimary<'_>> {
     if names.len() < 2 {
         return names;
     }

@@ -86,6 +86,19 @@ impl Index {
         }
     }
 
+    /// The most keys that are looked at to find one.
+    #[cfg(test)]
+    pub(crate) fn longest_chain<K>(&self, slots: &Slots<K>) -> usize {
+        let chain = |bucket: usize| {
+            let (mut at, mut length) = (self.heads[bucket], 0);
+            while at != NIL {
+                (at, length) = (slots.link(at).chain, length + 1);
+            }
+            length
+        };
+        (0..self.heads.len()).map(chain).max().unwrap_or(0)
+    }
+
     fn link<K>(&mut self, slots: &mut Slots<K>, bucket: usize, at: u32) {
         slots.link_mut(at).chain = self.heads[bucket];
         self.heads[bucket] = at;

@@ -3,11 +3,9 @@
 //! Method names are client-go's (`queue.go`, `delaying_queue.go`, `rate_limiting_queue.go`) in Rust spelling.
 
 use std::fmt;
-use std::hash::{BuildHasher, Hash};
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
-
-use rustc_hash::FxBuildHasher;
 
 use crate::lease::Lease;
 use crate::limit::{BackOff, Bucket, nanos};
@@ -65,12 +63,6 @@ impl<K> Clone for Queue<K> {
     }
 }
 
-/// Fx puts its best bits low; so does the index.
-#[inline]
-fn hash<K: Hash>(key: &K) -> u32 {
-    FxBuildHasher.hash_one(key) as u32
-}
-
 impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
     /// An empty queue. Starts no task and needs no runtime; only a waiting [`Queue::get`] does.
     pub fn new(config: Config) -> Self {
@@ -80,7 +72,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
     }
 
     fn add_for(&self, key: impl Given<K>, cause: Cause) {
-        let hash = hash::<K>(key.key());
+        let hash = self.shared.hash(key.key());
         self.shared.with(|state| state.add(hash, key, cause));
     }
 
@@ -106,7 +98,11 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
         let mut keys = keys.into_iter();
         let mut batch = Vec::with_capacity(ADD_BATCH);
         loop {
-            batch.extend(keys.by_ref().take(ADD_BATCH).map(|key| (hash(&key), key)));
+            batch.extend(
+                keys.by_ref()
+                    .take(ADD_BATCH)
+                    .map(|key| (self.shared.hash(&key), key)),
+            );
             if batch.is_empty() {
                 return;
             }
@@ -126,7 +122,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
 
     /// Adds the key after a delay, into the high lane; of several pending delays the earliest wins. Zero is [`Queue::add`].
     pub fn add_after(&self, key: K, delay: Duration) {
-        let hash = hash(&key);
+        let hash = self.shared.hash(&key);
         self.shared
             .with(|state| state.add_after(hash, key, nanos(delay)));
     }
@@ -141,7 +137,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
 
     /// [`Queue::add_rate_limited`], but not before `at_least` (Retry-After).
     pub fn add_rate_limited_at_least(&self, key: K, at_least: Duration) {
-        let hash = hash(&key);
+        let hash = self.shared.hash(&key);
         self.shared
             .with(|state| state.add_rate_limited(hash, key, nanos(at_least)));
     }
@@ -152,7 +148,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
         if self.shared.nothing_fails() {
             return;
         }
-        let hash = hash(key);
+        let hash = self.shared.hash(key);
         self.shared.with(|state| state.forget(hash, key));
     }
 
@@ -161,7 +157,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
         if self.shared.nothing_fails() {
             return 0;
         }
-        let hash = hash(key);
+        let hash = self.shared.hash(key);
         self.shared.with(|state| state.num_requeues(hash, key))
     }
 

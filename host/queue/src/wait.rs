@@ -7,6 +7,7 @@
 //! Knows nothing of what makes a key ready.
 
 use std::future::{Future, poll_fn};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
@@ -22,6 +23,9 @@ pub(crate) struct Shared<K> {
     state: Lock<State<K>>,
     /// `state.failing` as of the last hold, for who would only learn that there is nothing to forget.
     failing: AtomicUsize,
+    /// Keys are chosen by others, who must not know which of them collide: SipHash with a key of
+    /// the queue's own.
+    hasher: RandomState,
     /// Sleeping getters, first come first woken.
     getters: Notify,
     /// The leader: an earlier timer has come in.
@@ -35,10 +39,20 @@ impl<K> Shared<K> {
         Self {
             state: Lock::new(state),
             failing: AtomicUsize::new(0),
+            hasher: RandomState::new(),
             getters: Notify::new(),
             earlier: Notify::new(),
             drained: Notify::new(),
         }
+    }
+
+    /// Where the index has a key; worked out before the lock is taken.
+    #[inline]
+    pub(crate) fn hash(&self, key: &K) -> u32
+    where
+        K: Hash,
+    {
+        self.hasher.hash_one(key) as u32
     }
 
     /// Does something under the lock, then wakes whom it concerns.

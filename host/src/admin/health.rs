@@ -13,6 +13,8 @@ use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
+use vmhost_cluster::InformerState;
+
 use crate::manager::Manager;
 use crate::registry::Wired;
 
@@ -33,7 +35,8 @@ pub fn router(manager: Weak<Manager>) -> Router {
     let mut router = Router::new();
     for (path, probe) in [("/healthz", Probe::Healthz), ("/readyz", Probe::Readyz)] {
         let all = move |State(manager): State<Weak<Manager>>, RawQuery(query): RawQuery| async move {
-            root(probe.name(), probe.checks(&manager), query.as_deref())
+            let (checks, watches) = (probe.checks(&manager), probe.watches(&manager));
+            root(probe.name(), checks, &watches, query.as_deref())
         };
         let one = move |State(manager): State<Weak<Manager>>, Path(name): Path<String>| async move {
             single(probe.checks(&manager), &name)
@@ -60,6 +63,18 @@ impl Probe {
             checks.extend(ready(manager));
         }
         checks
+    }
+
+    /// How each watch does, one line each. These are no checks: that a store does not follow the
+    /// cluster for a while is no reason to restart the host.
+    fn watches(self, manager: &Weak<Manager>) -> Vec<String> {
+        let manager = manager.upgrade().filter(|_| matches!(self, Self::Readyz));
+        let states = manager.map(|manager| manager.informers().states());
+        let line = |state: &InformerState| match state.silence {
+            Some(silence) => format!("{state}; last sign of life {}s ago", silence.as_secs()),
+            None => format!("{state}; no sign of life yet"),
+        };
+        states.iter().flatten().map(line).collect()
     }
 }
 
@@ -117,8 +132,8 @@ fn fail_if(failed: bool, why: &str) -> Result<(), String> {
     if failed { Err(why.to_owned()) } else { Ok(()) }
 }
 
-/// `/readyz`: all checks but those that the query leaves out.
-fn root(name: &str, checks: Vec<Check>, query: Option<&str>) -> Response {
+/// `/readyz`: all checks but those that the query leaves out, and the watches if it is verbose.
+fn root(name: &str, checks: Vec<Check>, watches: &[String], query: Option<&str>) -> Response {
     let (verbose, mut excluded) = asked(query);
     let mut lines = String::new();
     let mut failed = false;
@@ -139,6 +154,9 @@ fn root(name: &str, checks: Vec<Check>, query: Option<&str>) -> Response {
             lines,
             "warn: some health checks cannot be excluded: no matches for {unknown}"
         );
+    }
+    for watch in watches.iter().filter(|_| verbose) {
+        let _ = writeln!(lines, "{watch}");
     }
     if failed {
         return failure(format!("{lines}{name} check failed\n"));
@@ -240,19 +258,24 @@ mod tests {
                 500,
                 "[+]ping ok\n[-]vm/virtualmachines failed: waiting\nreadyz check failed\n",
             ),
+            (
+                Some("verbose"),
+                500,
+                "[+]ping ok\n[-]vm/virtualmachines failed: waiting\na watch\nreadyz check failed\n",
+            ),
             (Some("exclude=vm%2Fvirtualmachines"), 200, "ok"),
             (
                 Some("verbose&exclude=vm/virtualmachines"),
                 200,
-                "[+]ping ok\n[+]vm/virtualmachines excluded: ok\nreadyz check passed\n",
+                "[+]ping ok\n[+]vm/virtualmachines excluded: ok\na watch\nreadyz check passed\n",
             ),
             (
                 Some("exclude=b&exclude=vm/virtualmachines&exclude=a%&verbose=true"),
                 200,
-                "[+]ping ok\n[+]vm/virtualmachines excluded: ok\nwarn: some health checks cannot be excluded: no matches for \"a%\",\"b\"\nreadyz check passed\n",
+                "[+]ping ok\n[+]vm/virtualmachines excluded: ok\nwarn: some health checks cannot be excluded: no matches for \"a%\",\"b\"\na watch\nreadyz check passed\n",
             ),
         ] {
-            let answer = read(root("readyz", checks(), query)).await;
+            let answer = read(root("readyz", checks(), &["a watch".into()], query)).await;
             assert_eq!(answer, (status, text.to_owned()), "{query:?}");
         }
     }

@@ -139,5 +139,6 @@ fn store(state: &InformerState) -> StoreState {
         skipped: state.skipped,
         failures: state.failures,
         subscribers: state.subscribers,
+        silence_ms: state.silence.map(|silence| silence.as_millis() as u64),
     }
 }

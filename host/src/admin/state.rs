@@ -169,4 +169,6 @@ pub struct StoreState {
     pub failures: u64,
     /// Who uses it: a controller of each generation, a narration of `vmhost dev`.
     pub subscribers: usize,
+    /// How long ago the watch's last sign of life came, in milliseconds; `null` before the first.
+    pub silence_ms: Option<u64>,
 }

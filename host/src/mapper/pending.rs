@@ -2,11 +2,10 @@
 //!
 //! It must not know who maps them.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 use vmhost_core::{Change, ObjectName, Snapshot};
 
@@ -38,7 +37,7 @@ pub struct Mapper {
 #[derive(Debug)]
 struct State {
     order: VecDeque<Watched>,
-    waiting: FxHashMap<Watched, Waiting>,
+    waiting: HashMap<Watched, Waiting>,
     /// Changes were dropped: all keys have to be looked at.
     overflow: bool,
     /// Objects of a call: all that fit, and half of them after each failure.
@@ -51,7 +50,7 @@ impl Default for State {
     fn default() -> Self {
         Self {
             order: VecDeque::new(),
-            waiting: FxHashMap::default(),
+            waiting: HashMap::default(),
             overflow: false,
             most: BATCH,
             failures: 0,

@@ -34,8 +34,15 @@ pub(super) fn whole(bytes: impl Into<Bytes>) -> Streamed {
     Streamed(receiver)
 }
 
-/// Passes `body` on. With `cut`, the stream breaks off as soon as that counter moves.
-pub(super) fn stream<B>(mut body: B, mut cut: Option<watch::Receiver<u64>>) -> Streamed
+/// What may become of a watch: as soon as a counter moves, it breaks off, or brings nothing more
+/// and stays open.
+pub(super) struct Faults {
+    pub cut: watch::Receiver<u64>,
+    pub swallow: watch::Receiver<u64>,
+}
+
+/// Passes `body` on, as far as the faults let it.
+pub(super) fn stream<B>(mut body: B, mut faults: Option<Faults>) -> Streamed
 where
     B: Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: std::fmt::Display + Send,
@@ -43,9 +50,14 @@ where
     let (sender, receiver) = mpsc::channel(FRAMES);
     tokio::spawn(async move {
         loop {
+            let (cut, swallow) = match &mut faults {
+                Some(faults) => (Some(&mut faults.cut), Some(&mut faults.swallow)),
+                None => (None, None),
+            };
             let frame = tokio::select! {
                 () = sender.closed() => return,
-                () = moved(cut.as_mut()) => Some(Err(io::Error::other("cut by the fault proxy"))),
+                () = moved(cut) => Some(Err(io::Error::other("cut by the fault proxy"))),
+                () = moved(swallow) => return sender.closed().await,
                 frame = body.frame() => frame.map(|frame| frame.map_err(|error| io::Error::other(error.to_string()))),
             };
             let Some(frame) = frame else { return };

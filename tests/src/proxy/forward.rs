@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::Shared;
-use super::body::{self, Streamed};
+use super::body::{self, Faults, Streamed};
 use super::request::{self, Request};
 use super::rule::{Action, Refusal};
 
@@ -87,7 +87,10 @@ async fn answer(
     let record = record(&head, bytes.clone());
     let action = take_action(&shared, &record);
     // Before the request is recorded: whoever waits for a watch there may cut it at once.
-    let cut = record.is_watch().then(|| shared.watch_cut.subscribe());
+    let faults = record.is_watch().then(|| Faults {
+        cut: shared.watch_cut.subscribe(),
+        swallow: shared.watch_swallowed.subscribe(),
+    });
     let at = remember(&shared, record);
     match &action {
         Some(Action::Refuse(refusal)) => {
@@ -116,7 +119,7 @@ async fn answer(
             head.headers.remove(header::CONTENT_LENGTH);
             body::whole(change(&String::from_utf8_lossy(&bytes)))
         }
-        _ => body::stream(upstream, cut),
+        _ => body::stream(upstream, faults),
     };
     Ok(Response::from_parts(head, body))
 }

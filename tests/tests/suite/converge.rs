@@ -7,16 +7,18 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use vmhost_tests::expect::GENERATION;
 use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
-use vmhost_tests::proxy::{Refusal, Request};
-use vmhost_tests::server::TestServer;
+use vmhost_tests::proxy::{Proxy, Refusal, Request};
+use vmhost_tests::server::{Sharing, Target, TestServer};
 use vmhost_tests::vm::{PLURAL, Vms};
-use vmhost_tests::{both_servers, host};
+use vmhost_tests::{both_servers, host, real, run};
 
 const MANY: usize = 1000;
 const PADDING: usize = 512;
 /// Swaps while VMs are created; at least twenty of the numbers must be seen on VMs.
 const SWAPS: u32 = 24;
 const SEEN: usize = 20;
+/// VMs up to this one are made after a backup: two writes each.
+const LOST: usize = 200;
 
 fn policy() -> Result<PolicyFile> {
     PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)
@@ -135,6 +137,138 @@ async fn history_is_gone_when_the_server_comes_back(server: &TestServer) -> Resu
         .await
         .context("waiting for the server's own 410")?;
     vms.until_complete(9).await?;
+    Ok(())
+}
+
+both_servers!(history_that_is_always_too_short_is_told_once);
+async fn history_that_is_always_too_short_is_told_once(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    let proxy = server.proxy().await?;
+    // Each list takes longer than the server remembers.
+    let expired = |request: &Request| request.is_watch() && request.concerns(PLURAL);
+    proxy.refuse(4, Refusal::expired(), expired);
+    let host = host::on(proxy.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    vms.create(0..1, 0).await?;
+    vms.until_complete(1).await?;
+    proxy.wait_for(5, expired).await?;
+    let warning = host
+        .wait_for_line("takes longer than the API server remembers")
+        .await?;
+    for word in [
+        "VirtualMachine.v1.cloud.waibizi.com",
+        "too old resource version",
+    ] {
+        ensure!(warning.contains(word), "{warning}");
+    }
+    let told = |line: &&String| line.contains("remembers");
+    let times = host.output().iter().filter(told).count();
+    ensure!(times == 1, "told {times} times");
+    Ok(())
+}
+
+/// Requests that list VMs, less those that ask for the version alone.
+fn lists(proxy: &Proxy) -> usize {
+    let lists = |request: &Request| request.is_list(PLURAL) && request.param("limit") != Some("1");
+    proxy.requests_where(lists).len()
+}
+
+both_servers!(a_watch_that_dies_without_a_word_is_taken_up_where_it_was);
+async fn a_watch_that_dies_without_a_word_is_taken_up_where_it_was(
+    server: &TestServer,
+) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    let proxy = server.proxy().await?;
+    let host = host::on(proxy.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .args(["--watch-silence", "2s"])
+        .ready()
+        .await?;
+    vms.create(0..1, 0).await?;
+    vms.until_complete(1).await?;
+    proxy.swallow_watches();
+    vms.create(1..2, 0).await?;
+    vms.until_complete(2).await?;
+    let relists = host.metrics().await?;
+    ensure!(relists.sum("vmhost_informer_relists_total", &[]) == 0.0);
+    let lists = lists(&proxy);
+    ensure!(lists == 1, "{lists} lists");
+    Ok(())
+}
+
+/// A server that sends no bookmarks: the watch of a kind that does not change brings nothing at
+/// all.
+mod a_quiet_watch_costs_no_list {
+    use super::*;
+
+    #[test]
+    fn embedded() {
+        let name = concat!(module_path!(), "::embedded");
+        run::test(name, Target::Embedded, Sharing::Own, body);
+    }
+
+    #[test]
+    fn real() {
+        let options = real::Options {
+            flags: vec!["--watch-cache=false".into()],
+            ..real::Options::default()
+        };
+        run::real_only(concat!(module_path!(), "::real"), options, body);
+    }
+
+    async fn body(server: &TestServer) -> Result<()> {
+        let vms = Vms::install(server).await?;
+        let policy = policy()?;
+        let proxy = server.proxy().await?;
+        let host = host::on(proxy.kubeconfig())?
+            .namespace(vms.namespace())
+            .plugin(policy.path())
+            .args(["--watch-silence", "1s"])
+            .ready()
+            .await?;
+        let watches = |request: &Request| request.is_watch() && request.concerns(PLURAL);
+        proxy.wait_for(4, watches).await?;
+        let relists = host.metrics().await?;
+        ensure!(relists.sum("vmhost_informer_relists_total", &[]) == 0.0);
+        let lists = lists(&proxy);
+        ensure!(lists == 1, "{lists} lists");
+        vms.create(0..1, 0).await?;
+        vms.until_complete(1).await?;
+        Ok(())
+    }
+}
+
+both_servers!(etcd_is_restored_from_a_backup, own);
+async fn etcd_is_restored_from_a_backup(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    vms.create(0..2, 0).await?;
+    server.back_up().await?;
+    let host = host::on(&server.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    // All of this is lost, and as many versions lie between the server and the host's position.
+    vms.create(2..LOST, 0).await?;
+    vms.until_complete(LOST).await?;
+    server.restore().await?;
+    // What the host had finished is not, what it knows is not there, and what comes now is news.
+    vms.until_complete(2).await?;
+    vms.create(LOST..LOST + 1, 0).await?;
+    vms.until_complete(3).await?;
+    let metrics = host.metrics().await?;
+    let objects = metrics.sum("vmhost_store_objects", &[]);
+    ensure!(objects == 3.0, "{objects} objects in the store");
+    let told = |line: &&String| line.contains("went back from");
+    let times = host.output().iter().filter(told).count();
+    ensure!(times == 1, "told {times} times");
     Ok(())
 }
 

@@ -92,7 +92,9 @@ async fn probes_name_what_is_missing(server: &TestServer) -> Result<()> {
         "{code}: {text}"
     );
     let (code, text) = host.probe(&without).await?;
-    let excluded = format!("[+]{CONTROLLER} excluded: ok\nreadyz check passed\n");
+    let excluded = format!(
+        "[+]{CONTROLLER} excluded: ok\nkind {KIND} is not served by the cluster yet: waiting for its CRD; no sign of life yet\nreadyz check passed\n"
+    );
     ensure!(code == 200 && text.ends_with(&excluded), "{code}: {text}");
     let waiting = state(&host).await?;
     ensure!(
@@ -104,13 +106,43 @@ async fn probes_name_what_is_missing(server: &TestServer) -> Result<()> {
     Vms::install(server).await?;
     host.until_ready().await?;
     let (_, text) = host.probe("/readyz?verbose").await?;
+    let checks = format!(
+        "[+]ping ok\n[+]plugins ok\n[+]shutdown ok\n[+]{CONTROLLER} ok\nwatching {KIND} in all namespaces: "
+    );
+    ensure!(text.starts_with(&checks), "{text}");
     ensure!(
-        text == format!(
-            "[+]ping ok\n[+]plugins ok\n[+]shutdown ok\n[+]{CONTROLLER} ok\nreadyz check passed\n"
-        ),
+        text.contains("objects; last sign of life ")
+            && text.ends_with("s ago\nreadyz check passed\n"),
         "{text}"
     );
     ensure!(host.probe(&alone).await? == (200, "ok".to_owned()));
+    Ok(())
+}
+
+both_servers!(the_age_of_a_watch_grows_while_its_link_is_dead);
+async fn the_age_of_a_watch_grows_while_its_link_is_dead(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    let proxy = server.proxy().await?;
+    let host = host::on(proxy.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    proxy.swallow_watches();
+    let of_vms = [("kind", KIND), ("namespace", vms.namespace())];
+    host.until_metric("vmhost_watch_silence_seconds", &of_vms, 1.0)
+        .await?;
+    let (code, text) = host.probe("/readyz?verbose").await?;
+    let line = text.lines().find(|line| line.starts_with("watching "));
+    let line = line.with_context(|| text.clone())?;
+    ensure!(
+        code == 200 && !line.contains(" 0s ago"),
+        "not a second more: {text}"
+    );
+    let shown = state(&host).await?;
+    let silence = store(&shown).and_then(|store| store.silence_ms);
+    ensure!(silence.is_some_and(|ms| ms >= 1000), "{silence:?}");
     Ok(())
 }
 

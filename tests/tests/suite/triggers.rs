@@ -86,10 +86,13 @@ async fn an_owned_object_wakes_its_controller(server: &TestServer) -> Result<()>
         Ok(())
     })
     .await?;
-    // Another kind of the same name, and an owner that does not control.
+    // Another kind of the same name, an object of the same name that went before, and an owner that
+    // does not control.
     let before = w.settled("owner", "one").await?;
+    let earlier = json!("4b6a7c1e-0000-4000-8000-000000000000");
     for (name, reference) in [
         ("kind", reference("one", "Machine", &one, true)),
+        ("uid", reference("one", "VirtualMachine", &earlier, true)),
         ("guest", reference("one", "VirtualMachine", &one, false)),
     ] {
         w.config_map(name, json!({ "ownerReferences": [reference] }), json!({}))

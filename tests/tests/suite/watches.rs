@@ -1,9 +1,10 @@
 //! Dynamic watches: a swap starts what is new and stops what nobody wants any more; a kind may vanish and come back; plugins that cannot live together are told so.
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 use vmhost_tests::guests::{self, PolicyFile, Way};
 use vmhost_tests::host::Host;
@@ -130,6 +131,57 @@ async fn plugins_share_a_watch_whatever_fields_they_want(server: &TestServer) ->
     })
     .await?;
     until_stores(&host, &[("VirtualMachine.v1.cloud.waibizi.com", 2)]).await
+}
+
+both_servers!(gauges_of_stores_are_sums_and_go_with_what_they_show);
+async fn gauges_of_stores_are_sums_and_go_with_what_they_show(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let other = server.namespace("other").await?;
+    for (namespace, count) in [(vms.namespace(), 2), (&*other, 3)] {
+        let maps: Api<ConfigMap> = Api::namespaced(server.client().await?, namespace);
+        for number in 0..count {
+            let map = serde_json::from_value(
+                json!({ "metadata": { "name": format!("map-{number}") }, "data": { "a": "b" } }),
+            )?;
+            maps.create(&PostParams::default(), &map).await?;
+        }
+    }
+    let reads = json!({ "name": "reader", "reads": [{ "version": "v1", "kind": "ConfigMap" }] });
+    let policy = PolicyFile::new("p", &describing("p", reads)?)?;
+    let host = host::on(&server.kubeconfig())?
+        .namespace(vms.namespace())
+        .namespace(&other)
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    let metrics = host.metrics().await?;
+    let config_maps = [("kind", "ConfigMap.v1")];
+    let objects = metrics.sum("vmhost_store_objects", &config_maps);
+    ensure!(objects == 5.0, "both namespaces: {objects}");
+    let bytes = metrics.sum("vmhost_store_bytes", &config_maps);
+    ensure!(bytes > 5.0 * 200.0, "both namespaces: {bytes}");
+    let reader = [("controller", "p/reader")];
+    ensure!(metrics.has("workqueue_depth", &reader));
+    policy.swap(&describing("p", json!({ "name": "other" }))?, Way::Rename)?;
+    host.wait_for_line("swapped p: generation 2").await?;
+    eventually("nothing is shown of what is gone", async || {
+        let metrics = host.metrics().await?;
+        for name in ["vmhost_store_objects", "vmhost_store_bytes"] {
+            ensure!(!metrics.has(name, &config_maps), "{name}");
+        }
+        for name in [
+            "workqueue_depth",
+            "workqueue_unfinished_work_seconds",
+            "workqueue_longest_running_processor_seconds",
+            "controller_runtime_active_workers",
+            "controller_runtime_max_concurrent_reconciles",
+        ] {
+            ensure!(!metrics.has(name, &reader), "{name}");
+            ensure!(metrics.has(name, &[("controller", "p/other")]), "{name}");
+        }
+        Ok(Some(()))
+    })
+    .await
 }
 
 both_servers!(a_kind_that_vanishes_and_comes_back, own);

@@ -110,6 +110,32 @@ async fn a_version_that_is_gone_is_an_event() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_from_the_future_is_silent_until_then() {
+    let c = Cluster::with_vms().await;
+    c.post(VMS, &vm("a")).await.ok();
+    let backup = c.state.back_up();
+    let before = version_of(&c.get(VMS).await.ok());
+    c.post(VMS, &vm("lost")).await.ok();
+    let lost = version_of(&c.get(VMS).await.ok());
+    c.state.restore(&backup);
+    let list = c.get(VMS).await.ok();
+    assert_eq!(version_of(&list), before, "the version went back too");
+    assert_eq!(list["items"].as_array().unwrap().len(), 1);
+    let query =
+        format!("watch=true&resourceVersion={lost}&allowWatchBookmarks=true&timeoutSeconds=300");
+    let mut watch = c.watch(&format!("{VMS}?{query}"), "*/*").await;
+    c.post(VMS, &vm("missed")).await.ok();
+    assert_eq!(version_of(&c.get(VMS).await.ok()), lost, "reached");
+    c.post(VMS, &vm("seen")).await.ok();
+    assert_eq!(watch.brief().await, "ADDED seen");
+    let query = "watch=true&resourceVersion=999999&allowWatchBookmarks=true&timeoutSeconds=300";
+    let mut watch = c.watch(&format!("{VMS}?{query}"), "*/*").await;
+    let next = http_body_util::BodyExt::frame(&mut watch.body);
+    let end = tokio::time::timeout(std::time::Duration::from_secs(1000), next);
+    assert!(end.await.unwrap().is_none(), "not even a bookmark");
+}
+
+#[tokio::test(start_paused = true)]
 async fn quiet_watches_get_bookmarks_and_an_end() {
     let c = Cluster::with_vms().await;
     let version = version_of(&c.get(VMS).await.ok());

@@ -1,5 +1,7 @@
 //! Why a list or a watch did not come to its natural end. What to do about it is `task`'s.
 
+use std::time::Duration;
+
 use super::lines::{LINE_MAX, TooLong};
 use crate::api::{CallError, Refused};
 
@@ -11,6 +13,11 @@ pub(super) enum Failure {
     NoStreaming(String),
     /// 410: the version is too old.
     Expired(String),
+    /// The list has a lower version than the store: the server's versions went back.
+    Older(u64),
+    /// The watch brought nothing from its beginning on, for so long: its connection is dead, the
+    /// server sends no bookmarks, or it has not reached the version.
+    Silent(Duration),
     Call(CallError),
     /// The server's words make no sense.
     Nonsense(String),

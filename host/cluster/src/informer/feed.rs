@@ -48,11 +48,11 @@ impl Feed {
             && page.end(&shared.ingest, put).is_ok()
     }
 
-    /// The last page has been.
-    pub fn end_list(&mut self, version: u64) {
+    /// The last page has been. Returns whether the list made sense.
+    pub fn end_list(&mut self, version: u64) -> bool {
         self.listing = false;
         let _gate = self.shared.gate();
-        follow::end_list(&self.shared, version);
+        follow::end_list(&self.shared, version).is_ok()
     }
 
     /// A line of a watch. Did it make sense?
@@ -61,6 +61,7 @@ impl Feed {
             shared: &self.shared,
             listing: self.listing,
             events: 0,
+            lived: false,
             refused: None,
         };
         let sound = follower.line(line).is_ok();

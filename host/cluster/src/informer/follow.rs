@@ -12,7 +12,7 @@ use super::lines::Lines;
 use super::query::{self, bookmark};
 use super::{Cause, Notice, Phase, Shared};
 use crate::api::{Refused, chain};
-use crate::store::Shows;
+use crate::store::{Older, Shows};
 use crate::text::{self, IngestError, Read};
 use crate::transport::Body;
 
@@ -25,12 +25,14 @@ pub(super) struct Follower<'a> {
     /// Objects still come as a list.
     pub listing: bool,
     pub events: u64,
+    /// An event or a bookmark has come, besides the list.
+    pub lived: bool,
     /// The `ERROR` event that ended it.
     pub refused: Option<Refused>,
 }
 
 impl Follower<'_> {
-    /// Until the stream ends; says how it did.
+    /// Until the stream ends, or has been silent for so long; says how it ended.
     pub(super) async fn follow(
         &mut self,
         mut body: Body,
@@ -43,11 +45,13 @@ impl Follower<'_> {
                 Err(_) if self.listing => {
                     return Err(Failure::NoStreaming(format!("silent for {patience:?}")));
                 }
+                Err(_) if self.events == 0 => return Err(Failure::Silent(patience)),
                 Err(_) => return Ok(format!("silent for {patience:?}")),
                 Ok(None) => return Ok("the server ended it".into()),
                 Ok(Some(Err(error))) => return Ok(chain(error.as_ref())),
                 Ok(Some(Ok(frame))) => frame,
             };
+            self.shared.hear();
             if let Ok(piece) = frame.into_data() {
                 lines.push(&piece, |line| self.line(line))?;
             }
@@ -62,6 +66,7 @@ impl Follower<'_> {
             return Ok(());
         }
         self.events += 1;
+        let listing = self.listing;
         let _gate = self.shared.gate();
         let parsed = std::str::from_utf8(line)
             .map_err(IngestError::from)
@@ -78,11 +83,12 @@ impl Follower<'_> {
                 put(self.shared, self.shared.ingest.object(object), self.listing);
             }
             "DELETED" => self.deleted(object),
-            "BOOKMARK" => return self.bookmark(object),
+            "BOOKMARK" => self.bookmark(object)?,
             "ERROR" => self.refused = Some(Refused::from_event(object)),
             // Newer servers may have more to say.
             _ => {}
         }
+        self.lived |= !listing && self.refused.is_none();
         Ok(())
     }
 
@@ -107,8 +113,8 @@ impl Follower<'_> {
         if !self.listing {
             self.shared.store.set_position(version);
         } else if bookmark.ends_list {
+            end_list(self.shared, version)?;
             self.listing = false;
-            end_list(self.shared, version);
             self.shared.enter(Phase::Watching);
         } else {
             // A server that knows streaming lists sends no bookmark before the list's end.
@@ -132,10 +138,11 @@ pub(super) fn put(shared: &Shared, read: Read<'_>, listing: bool) {
         Shows::Another(name) => name,
         Shows::Nothing => incoming.head.name.clone(),
     };
-    let cause = match (listing, listing && store.is_synced()) {
-        (false, _) => Cause::Changed,
-        (true, false) => Cause::Initial,
-        (true, true) => Cause::Relisted,
+    let cause = match listing {
+        false => Cause::Changed,
+        true if !store.is_synced() => Cause::Initial,
+        true if store.is_rewinding() => Cause::Rewound,
+        true => Cause::Relisted,
     };
     if let Some(upserted) = store.upsert(incoming.build(name), moves) {
         shared.notify(Notice::shown(cause, upserted.old.as_ref(), &upserted.new));
@@ -143,10 +150,12 @@ pub(super) fn put(shared: &Shared, read: Read<'_>, listing: bool) {
 }
 
 /// The list has ended: what it did not show is gone.
-pub(super) fn end_list(shared: &Shared, version: u64) {
-    for old in &shared.store.end_list(version) {
+pub(super) fn end_list(shared: &Shared, version: u64) -> Result<(), Failure> {
+    let gone = shared.store.end_list(version);
+    for old in &gone.map_err(|Older| Failure::Older(version))? {
         shared.notify(Notice::gone(old, version));
     }
+    Ok(())
 }
 
 /// The cluster does not serve the kind any more: all objects are gone.

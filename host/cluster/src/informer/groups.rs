@@ -9,8 +9,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use vmhost_core::Gvk;
 
@@ -26,9 +28,15 @@ use crate::text::Wanted;
 pub(super) struct Inner {
     connection: Connection,
     observer: Arc<dyn InformerObserver>,
+    /// How long a watch may be silent.
+    silence: Duration,
     handle: Handle,
     table: Mutex<Table>,
 }
+
+/// How long to wait for a target's position before it is worked out anew. A store that follows the
+/// cluster gets there within milliseconds.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// What a target needs before the next attempt to move to it.
 enum Wait {
@@ -40,11 +48,13 @@ impl Inner {
     pub(super) fn new(
         connection: Connection,
         observer: Arc<dyn InformerObserver>,
+        silence: Duration,
         handle: Handle,
     ) -> Arc<Self> {
         Arc::new(Self {
             connection,
             observer,
+            silence,
             handle,
             table: Mutex::default(),
         })
@@ -179,6 +189,7 @@ impl Inner {
             self.connection.clone(),
             shared.clone(),
             Arc::downgrade(self),
+            self.silence,
         );
         self.handle.spawn({
             let (stop, store) = (stop.clone(), Closing(shared.store.clone()));
@@ -212,7 +223,10 @@ impl Inner {
                 match wait {
                     None => return,
                     Some(Wait::Synced) => store.synced().await,
-                    Some(Wait::Position(version)) => store.caught_up(version).await,
+                    Some(Wait::Position(version)) => {
+                        // The position of the other store may have gone back meanwhile.
+                        let _ = timeout(AGAIN, store.caught_up(version)).await;
+                    }
                 }
                 tokio::task::yield_now().await;
             }

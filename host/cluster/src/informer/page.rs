@@ -52,6 +52,25 @@ impl PageMetadata {
         serde_json::from_str(text)
             .map_err(|error| Failure::Nonsense(format!("a list's metadata is not valid: {error}")))
     }
+
+    /// Of a list that is there as a whole, and whose items do not matter.
+    pub(super) fn of_list(body: &[u8]) -> Result<Self, Failure> {
+        #[derive(Deserialize)]
+        struct List {
+            metadata: PageMetadata,
+        }
+        let list: List = serde_json::from_slice(body)
+            .map_err(|error| Failure::Nonsense(format!("a list is not valid: {error}")))?;
+        Ok(list.metadata)
+    }
+
+    /// The list's version.
+    pub(super) fn version(&self) -> Result<u64, Failure> {
+        let version = &self.resource_version;
+        version
+            .parse()
+            .map_err(|_| Failure::Nonsense(format!("a list has the version {version:?}")))
+    }
 }
 
 impl Page {

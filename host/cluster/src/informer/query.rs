@@ -18,7 +18,7 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 /// What is accepted when only metadata is wanted, as client-go's metadata client asks for it; plain objects from a server that has no such thing.
 const METADATA: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
-const METADATA_LIST: &str =
+pub(super) const METADATA_LIST: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 /// What is accepted in answer to a watch.
@@ -68,6 +68,17 @@ pub(super) fn watch_path(
         From::Version(_) => pairs.push(("resourceVersion", &version)),
     }
     path(spec, resource, pairs)
+}
+
+/// A consistent list of one object, for its version alone. It leaves the selectors out, so that the
+/// server does not read the whole kind to find an object that fits. Only the name of a single
+/// object stays: that may be all that RBAC allows.
+pub(super) fn newest_path(spec: &WatchSpec, resource: &Resource) -> String {
+    let one = spec.field_selector.as_deref();
+    let one = one.filter(|selector| selector.starts_with("metadata.name="));
+    let mut pairs = vec![("limit", "1")];
+    pairs.extend(one.map(|selector| ("fieldSelector", selector)));
+    resource.path(spec.namespace.as_deref(), None, None) + &query(&pairs)
 }
 
 /// A page of a consistent list (no version: the server reads the newest). `whole`: without a limit.
@@ -171,6 +182,34 @@ pub(super) fn bookmark(object: &str) -> Result<Bookmark, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vmhost_core::Gvk;
+
+    #[test]
+    fn the_newest_version_is_asked_for_without_a_search() {
+        let resource = Resource {
+            kind: Gvk::new("x.io", "v1", "Vm"),
+            plural: "vms".into(),
+            namespaced: true,
+            subresources: Vec::new(),
+        };
+        for (fields, query) in [
+            (None, "limit=1"),
+            (Some("spec.node=a"), "limit=1"),
+            (
+                Some("metadata.name=a"),
+                "limit=1&fieldSelector=metadata.name%3Da",
+            ),
+        ] {
+            let spec = WatchSpec {
+                namespace: Some("n".into()),
+                label_selector: Some("a=b".into()),
+                field_selector: fields.map(str::to_owned),
+                ..WatchSpec::of(resource.kind.clone())
+            };
+            let path = newest_path(&spec, &resource);
+            assert_eq!(path, format!("/apis/x.io/v1/namespaces/n/vms?{query}"));
+        }
+    }
 
     #[test]
     fn a_line_is_cut_apart_in_either_order() {

@@ -1,8 +1,10 @@
 //! One informer that runs: what its task and those who use it share.
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{InformerObserver, Notice, Subscriber, WatchSpec, state};
@@ -39,6 +41,9 @@ pub(crate) struct Shared {
     /// How many subscriptions use the store.
     pub(super) users: AtomicUsize,
     pub(super) progress: Mutex<state::Progress>,
+    born: Instant,
+    /// When the last sign of life came, in milliseconds after `born` plus 1; 0 before the first.
+    heard: AtomicU64,
 }
 
 type Subscribers = Vec<(u64, Arc<dyn Subscriber>)>;
@@ -55,7 +60,25 @@ impl Shared {
             subscribers: Mutex::default(),
             users: AtomicUsize::new(0),
             progress: Mutex::default(),
+            born: Instant::now(),
+            heard: AtomicU64::new(0),
         })
+    }
+
+    /// The list or the watch has brought something, or the head of its answer has come.
+    pub(super) fn hear(&self) {
+        let now = self.born.elapsed().as_millis() as u64;
+        self.heard.store(now + 1, Ordering::Relaxed);
+    }
+
+    /// How long ago the last sign of life came; `None` before the first.
+    pub(super) fn silence(&self) -> Option<Duration> {
+        let heard = self.heard.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(
+            self.born
+                .elapsed()
+                .saturating_sub(Duration::from_millis(heard)),
+        )
     }
 
     /// The store does not change, and nobody is told anything, while this is held.

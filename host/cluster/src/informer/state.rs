@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::{Shared, WatchSpec};
 
@@ -55,6 +56,9 @@ pub struct InformerState {
     pub failures: u64,
     /// Subscriptions that use its store. None: it is about to stop, or its users wait for its first list elsewhere.
     pub subscribers: usize,
+    /// How long ago the last sign of life came: an event, a bookmark, a part of a list, or the head
+    /// of an answer. `None` before the first.
+    pub silence: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -95,6 +99,7 @@ impl Shared {
             skipped,
             failures,
             subscribers: self.users.load(Ordering::Relaxed),
+            silence: self.silence(),
         }
     }
 

@@ -2,9 +2,20 @@
 //!
 //! ```text
 //! Resolve --served--> List --end of list--> Watch --cut--> Watch (from the last version)
-//!    ^                 ^  ^                   |  \--410, or three fruitless tries--> List
-//!    \---- 404 --------+--+-------------------/
+//!    ^                 ^  ^                  |  \--410, or three fruitless tries--> List
+//!    |                 |  |                  \--no answer, or silent--> Check
+//!    \---- 404 --------+--+------------------/
+//!
+//! Check --the server has reached the version--> Watch
+//!       \--its versions went back--> List (believed)
 //! ```
+//!
+//! The server's versions go back when etcd is restored from a backup. A watch from a version that
+//! the server has still to reach stays open and silent, possibly for days. So before the task
+//! repeats a watch that got no answer, or that brought nothing, it asks the server for its newest
+//! version. If that is lower than the store's, the next list is believed although it is older than
+//! the store. Each list is consistent: it names no version, so that the server reads with quorum,
+//! and no list is older only because a server lags behind.
 //!
 //! A kind that is not served is waited for. If it was served before, its objects are gone, and told as deleted, as soon as discovery says so too.
 //!
@@ -23,7 +34,9 @@ use super::failure::Failure;
 use super::follow::{Follower, end_list, put, vanish};
 use super::groups::Inner;
 use super::page::{Page, PageMetadata};
-use super::query::{From, accept_list, accept_watch, list_path, watch_path};
+use super::query::{
+    From, METADATA_LIST, accept_list, accept_watch, list_path, newest_path, watch_path,
+};
 use super::{Phase, Shared};
 use crate::api::{CallError, chain, request};
 use crate::backoff::Backoff;
@@ -35,6 +48,12 @@ use crate::text::Read;
 const WATCH_SECONDS: std::ops::RangeInclusive<u64> = 300..=600;
 /// How long past its end a watch may be silent before its connection counts as dead.
 const WATCH_GRACE: Duration = Duration::from_secs(30);
+/// A watch that stayed open for so long has lived, even if it brought nothing. client-go's
+/// reflector, too, begins its back-off anew after two minutes.
+const LIVED: Duration = Duration::from_secs(120);
+/// After so many watches in a row whose version the server had forgotten, the observer is told:
+/// listing takes longer than the server remembers.
+const EXPIRED_MANY: u32 = 3;
 /// How long the head of an answer may take.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a page of a list may take: the API server's own limit of a request.
@@ -56,8 +75,14 @@ pub(super) struct Task {
     /// Lists are read in pages: streaming ones are not wanted, or the server has none.
     paged: bool,
     fruitless: u32,
+    /// Watches in a row whose version the server had forgotten.
+    expired: u32,
     /// The last request was to fill the store, and did not get to the end of it.
     listing: bool,
+    /// The server's versions went back: the next list is believed.
+    rewinding: bool,
+    /// How long a watch may be silent.
+    silence: Duration,
 }
 
 enum State {
@@ -67,10 +92,18 @@ enum State {
     List(Resource),
     /// Follow the cluster from the store's position on.
     Watch(Resource),
+    /// Ask whether the server has reached that position: another server may answer by now, or the
+    /// same one with older data.
+    Check(Resource),
 }
 
 impl Task {
-    pub(super) fn new(connection: Connection, shared: Arc<Shared>, informers: Weak<Inner>) -> Self {
+    pub(super) fn new(
+        connection: Connection,
+        shared: Arc<Shared>,
+        informers: Weak<Inner>,
+        silence: Duration,
+    ) -> Self {
         let (backoff, missing) = (Backoff::new(), Backoff::up_to(MISSING_MAX));
         let paged = !connection.streams_lists();
         Self {
@@ -81,7 +114,10 @@ impl Task {
             missing,
             paged,
             fruitless: 0,
+            expired: 0,
             listing: true,
+            rewinding: false,
+            silence,
         }
     }
 
@@ -104,6 +140,7 @@ impl Task {
                         .await;
                     self.after(resource, "watch", result).await
                 }
+                State::Check(resource) => self.check(resource).await,
             };
         }
     }
@@ -176,7 +213,19 @@ impl Task {
                 self.wait_out(reason, None, None).await;
                 State::List(resource)
             }
-            Failure::Expired(reason) => self.relist(resource, &reason),
+            Failure::Expired(reason) => {
+                self.wait_out_expiry(&reason).await;
+                self.relist(resource, &reason)
+            }
+            Failure::Older(version) => {
+                sleep(self.backoff.delay()).await;
+                self.rewind(resource, version)
+            }
+            Failure::Silent(after) => {
+                tracing::debug!(kind = %self.shared.spec.kind, ?after, "a watch brought nothing");
+                self.fruitless = 0;
+                State::Check(resource)
+            }
             Failure::Call(CallError::Refused(refused)) => {
                 let forbidden = (refused.code == 403).then_some(verb);
                 let (wait, busy) = (refused.retry_after, refused.code == 429);
@@ -184,7 +233,7 @@ impl Task {
                     .await;
                 match (listing, busy) {
                     (true, _) => State::List(resource),
-                    (false, true) => State::Watch(resource),
+                    (false, true) => State::Check(resource),
                     (false, false) => self.rewatch(resource),
                 }
             }
@@ -193,7 +242,7 @@ impl Task {
                 if listing {
                     State::List(resource)
                 } else {
-                    State::Watch(resource)
+                    State::Check(resource)
                 }
             }
             Failure::Nonsense(reason) => {
@@ -207,7 +256,7 @@ impl Task {
     fn rewatch(&mut self, resource: Resource) -> State {
         self.fruitless += 1;
         if self.fruitless < FRUITLESS_MAX {
-            return State::Watch(resource);
+            return State::Check(resource);
         }
         self.fruitless = 0;
         self.relist(resource, "its watches are refused")
@@ -219,6 +268,31 @@ impl Task {
             self.shared.observer.relist(&self.shared.spec.kind, reason);
         }
         State::List(resource)
+    }
+
+    /// Goes on with the watch, unless the server's versions have gone back.
+    async fn check(&mut self, resource: Resource) -> State {
+        match self.newest_version(&resource).await {
+            Ok(version) if version < self.shared.store.position() => self.rewind(resource, version),
+            Ok(_) => State::Watch(resource),
+            // A server that is too slow for this, or does not allow it, may still serve the watch.
+            Err(Failure::Call(CallError::Timeout(_))) => State::Watch(resource),
+            Err(Failure::Call(CallError::Refused(refused))) if refused.code == 403 => {
+                State::Watch(resource)
+            }
+            Err(failure) => self.after(resource, "list", Err(failure)).await,
+        }
+    }
+
+    /// The server has older data than the store: from here on what it lists is believed.
+    fn rewind(&mut self, resource: Resource, version: u64) -> State {
+        self.rewinding = true;
+        let shared = &self.shared;
+        let position = shared.store.position();
+        shared
+            .observer
+            .rewound(&shared.spec.kind, position, version);
+        self.relist(resource, "the server's versions went back")
     }
 
     /// Reports a failure and waits: the back-off, or as long as the server asks.
@@ -240,6 +314,19 @@ impl Task {
         sleep(self.backoff.delay().max(retry_after.unwrap_or_default())).await;
     }
 
+    /// Waits after a watch whose version the server had forgotten. That happens; only when it keeps
+    /// happening is it told.
+    async fn wait_out_expiry(&mut self, reason: &str) {
+        self.expired += 1;
+        let shared = &self.shared;
+        if self.expired == EXPIRED_MANY {
+            shared.observer.keeps_expiring(&shared.spec.kind, reason);
+        }
+        let reason = reason.to_owned();
+        shared.count(|progress| progress.phase = Phase::Failing { reason });
+        sleep(self.backoff.delay()).await;
+    }
+
     /// Opens a watch and follows it until it ends. From the list on, it must first show all objects and their end.
     async fn stream(&mut self, resource: &Resource, from: From) -> Result<(), Failure> {
         self.listing = from == From::List;
@@ -255,24 +342,34 @@ impl Task {
             shared: &self.shared,
             listing: from == From::List,
             events: 0,
+            lived: false,
             refused: None,
         };
+        self.shared.hear();
         if follower.listing {
             self.shared.enter(Phase::Listing);
-            self.shared.store.begin_list();
+            self.begin_list();
         } else {
             self.shared.enter(Phase::Watching);
         }
         let opened = Instant::now();
-        let end = follower
-            .follow(
-                answer.into_body(),
-                Duration::from_secs(seconds) + WATCH_GRACE,
-            )
-            .await;
-        let (listing, events, refused) = (follower.listing, follower.events, follower.refused);
+        let silence = self.silence.min(Duration::from_secs(seconds) + WATCH_GRACE);
+        let end = follower.follow(answer.into_body(), silence).await;
+        let Follower {
+            listing,
+            events,
+            lived,
+            refused,
+            ..
+        } = follower;
         let fruitless = events == 0 && opened.elapsed() < FRUITLESS;
         self.listing = listing;
+        self.rewinding &= listing;
+        if lived || (!listing && opened.elapsed() >= LIVED) {
+            self.backoff.reset();
+            self.missing.reset();
+            self.expired = 0;
+        }
         let reason = end?;
         tracing::debug!(kind = %self.shared.spec.kind, reason, events, "a watch ended");
         if let Some(refused) = refused {
@@ -291,32 +388,48 @@ impl Task {
     async fn list_paged(&mut self, resource: &Resource) -> Result<(), Failure> {
         self.listing = true;
         let (shared, mut next, mut whole) = (self.shared.clone(), None::<String>, false);
-        shared.store.begin_list();
+        self.begin_list();
         loop {
             let path = list_path(&shared.spec, resource, next.as_deref(), whole);
             let page = timeout(PAGE_TIMEOUT, self.read_page(&path)).await;
             let page = page.unwrap_or_else(|_| Err(CallError::Timeout(PAGE_TIMEOUT).into()));
-            let page = match page {
+            let mut page = match page {
                 // The pages are too old to go on: all in one, as client-go.
                 Err(Failure::Expired(_)) if next.is_some() && !whole => {
                     (next, whole) = (None, true);
-                    shared.store.begin_list();
+                    self.begin_list();
                     continue;
                 }
                 other => other?,
             };
-            next = page.next.filter(|next| !next.is_empty());
+            next = page.next.take().filter(|next| !next.is_empty());
             if next.is_none() {
-                let version = page.resource_version;
-                let version = version.parse().map_err(|_| {
-                    Failure::Nonsense(format!("a list has the version {version:?}"))
-                })?;
+                let version = page.version()?;
                 let _gate = shared.gate();
-                end_list(&shared, version);
+                end_list(&shared, version)?;
                 self.fruitless = 0;
+                self.rewinding = false;
                 return Ok(());
             }
         }
+    }
+
+    fn begin_list(&self) {
+        let store = &self.shared.store;
+        if self.rewinding {
+            store.begin_rewind();
+        } else {
+            store.begin_list();
+        }
+    }
+
+    /// How far the server's data goes: the version of a consistent list, of which one object is
+    /// read.
+    async fn newest_version(&self, resource: &Resource) -> Result<u64, Failure> {
+        let spec = &self.shared.spec;
+        let request = get(&newest_path(spec, resource), Some(METADATA_LIST))?;
+        let (_, body) = self.connection.call(request, PAGE_TIMEOUT).await?;
+        PageMetadata::of_list(&body)?.version()
     }
 
     /// Reads one page into the store, as it comes.
@@ -324,10 +437,12 @@ impl Task {
         let shared = &*self.shared;
         let request = get(path, accept_list(&shared.spec))?;
         let mut body = self.connection.open(request).await?.into_body();
+        shared.hear();
         shared.enter(Phase::Listing);
         let (mut page, put) = (Page::default(), |read: Read<'_>| put(shared, read, true));
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(CallError::Network)?;
+            shared.hear();
             if let Ok(piece) = frame.into_data() {
                 let _gate = shared.gate();
                 page.push(&piece, &shared.ingest, put)?;

@@ -125,7 +125,7 @@ fn random_changes_are_found_as_by_looking_at_everything() {
                     store.upsert(new, false);
                     twin.retain(|other, _| *other == name);
                     twin.insert(name, serde_json::from_str(&body).unwrap());
-                    store.end_list(version);
+                    store.end_list(version).unwrap();
                 }
                 _ => {}
             }

@@ -20,19 +20,18 @@ struct Twin {
     objects: BTreeMap<String, (String, u64)>,
     shown: Vec<String>,
     position: u64,
+    rewinding: bool,
 }
 
 impl Twin {
     fn upsert(&mut self, name: &str, uid: &str, version: u64, moves: bool) -> bool {
+        let believed = self.rewinding && !self.shown.contains(&name.to_owned());
         self.shown.push(name.into());
         if moves {
             self.position = self.position.max(version);
         }
-        if self
-            .objects
-            .get(name)
-            .is_some_and(|(old, at)| old == uid && *at >= version)
-        {
+        let older = |(old, at): &(String, u64)| old == uid && *at >= version;
+        if self.objects.get(name).is_some_and(older) && !believed {
             return false;
         }
         self.objects.insert(name.into(), (uid.into(), version));
@@ -49,7 +48,10 @@ impl Twin {
         }
         there
     }
-    fn end_list(&mut self, version: u64) -> Vec<String> {
+    fn end_list(&mut self, version: u64) -> Option<Vec<String>> {
+        if version < self.position && !self.rewinding {
+            return None;
+        }
         let gone: Vec<String> = self
             .objects
             .keys()
@@ -57,8 +59,9 @@ impl Twin {
             .cloned()
             .collect();
         self.objects.retain(|name, _| self.shown.contains(name));
-        self.position = self.position.max(version);
-        gone
+        self.position = version;
+        self.rewinding = false;
+        Some(gone)
     }
 }
 
@@ -98,17 +101,21 @@ fn random_operations_end_as_the_twin_does() {
                     );
                 }
                 8 if listing => {
-                    let mut gone: Vec<String> = store
-                        .end_list(version)
-                        .into_iter()
-                        .map(|removed| removed.name.to_string())
-                        .collect();
-                    gone.sort();
-                    assert_eq!(gone, twin.end_list(version), "seed {seed} step {step}");
+                    let gone = store.end_list(version).ok().map(|removed| {
+                        let names = removed.iter().map(|gone| gone.name.to_string());
+                        let mut names: Vec<String> = names.collect();
+                        names.sort();
+                        names
+                    });
                     listing = false;
+                    assert_eq!(gone, twin.end_list(version), "seed {seed} step {step}");
                 }
                 8 => {
-                    store.begin_list();
+                    twin.rewinding = random.bool();
+                    match twin.rewinding {
+                        true => store.begin_rewind(),
+                        false => store.begin_list(),
+                    }
                     twin.shown.clear();
                     listing = true;
                 }
@@ -188,7 +195,7 @@ async fn waiting_ends_when_the_position_is_reached() {
     store.upsert(object("a/a", "u", 20), false);
     assert_eq!(store.position(), 0);
     assert!(!store.is_synced());
-    store.end_list(5);
+    store.end_list(5).unwrap();
     store.synced().await;
     for wait in &mut waits[..3] {
         wait.as_mut().await;

@@ -16,7 +16,8 @@ pub(crate) enum Shows {
     Nothing,
     /// This object in this version, or in a later one.
     This,
-    /// An earlier version, or an object of another uid. Its successor takes over the name's allocation.
+    /// What is to be replaced: an earlier version, or an object of another uid. Its successor takes
+    /// over the name's allocation.
     Another(ObjectName),
 }
 
@@ -28,6 +29,10 @@ pub(crate) struct Upserted {
     /// What it shows now.
     pub new: Snapshot,
 }
+
+/// The list that has ended is older than what the store shows.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Older;
 
 impl Store {
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
@@ -43,6 +48,17 @@ impl Store {
                 },
             )
         };
+        self.wake_up_to(position);
+        // Who subscribes from here on looks at the state afterwards.
+        if self.changes.receiver_count() > 0 {
+            self.changes
+                .send_modify(|count| *count = count.wrapping_add(1));
+        }
+        result
+    }
+
+    /// Wakes those who wait for this version or a lower one.
+    fn wake_up_to(&self, position: u64) {
         let woken = {
             let mut waiters = self.waiters();
             if waiters
@@ -62,12 +78,6 @@ impl Store {
         for wake in woken.into_values() {
             let _ = wake.send(());
         }
-        // Who subscribes from here on looks at the state afterwards.
-        if self.changes.receiver_count() > 0 {
-            self.changes
-                .send_modify(|count| *count = count.wrapping_add(1));
-        }
-        result
     }
 
     /// What is there before an object is put together. What it shows already is marked as listed, and an event moves the position all the same.
@@ -78,7 +88,8 @@ impl Store {
                 return Shows::Nothing;
             };
             let present = &entry.snapshot;
-            if present.uid() != head.uid || present.version < head.version {
+            let believed = state.rewinding && entry.list.load(Ordering::Relaxed) != state.list;
+            if believed || is_older(present, &head.uid, head.version) {
                 return Shows::Another(present.name.clone());
             }
             // There is one informer, so that no list begins or ends meanwhile.
@@ -91,8 +102,10 @@ impl Store {
         Shows::This
     }
 
-    /// Puts an object in; what changed, if the store shows something else now. A lower version of the same uid never replaces a higher one.
-    /// `moves`: an event of a watch, which is complete up to it; an item of a list is not.
+    /// Puts an object in; what changed, if the store shows something else now. A lower version of
+    /// the same uid never replaces a higher one, unless the server's versions went back
+    /// (`begin_rewind`). `moves`: an event of a watch, which is complete up to it; an item of a
+    /// list is not.
     pub(crate) fn upsert(&self, new: Snapshot, moves: bool) -> Option<Upserted> {
         // The text is read outside of the lock.
         let kept = self.read().indexes.kept.clone();
@@ -132,24 +145,47 @@ impl Store {
 
     /// A list begins: what it does not show until `end_list` is gone.
     pub(crate) fn begin_list(&self) {
+        self.begin(false);
+    }
+
+    /// [`Self::begin_list`] for a list that is believed although it may be older than the store:
+    /// the server's versions went back, since etcd was restored from a backup. Each object of it
+    /// replaces the one that is there, even an equal one.
+    pub(crate) fn begin_rewind(&self) {
+        self.begin(true);
+    }
+
+    fn begin(&self, rewinding: bool) {
         self.change(|state| {
             state.list = state.list.wrapping_add(1);
             state.absent = false;
+            state.rewinding = rewinding;
         });
     }
 
-    /// The list has ended at this version: what it did not show is taken out, and returned.
-    pub(crate) fn end_list(&self, version: u64) -> Vec<Snapshot> {
-        self.change(|state| {
+    /// The list has ended at this version: takes out what it did not show, and returns that. A list
+    /// that is older than the store changes nothing, unless it began by [`Self::begin_rewind`];
+    /// then all who wait are woken, since the versions that they wait for may be lost.
+    pub(crate) fn end_list(&self, version: u64) -> Result<Vec<Snapshot>, Older> {
+        let (rewound, removed) = self.change(|state| {
+            let rewound = version < state.position;
+            if rewound && !state.rewinding {
+                return Err(Older);
+            }
             let list = state.list;
             let old = |entry: &&Entry| entry.list.load(Ordering::Relaxed) != list;
             let gone = state.objects.iter().filter(old);
             let gone: Vec<ObjectName> = gone.map(|entry| entry.snapshot.name.clone()).collect();
             let removed = gone.iter().filter_map(|name| state.take(name)).collect();
-            state.position = state.position.max(version);
+            state.position = version;
             state.synced = true;
-            removed
-        })
+            state.rewinding = false;
+            Ok((rewound, removed))
+        })?;
+        if rewound {
+            self.wake_up_to(u64::MAX);
+        }
+        Ok(removed)
     }
 
     /// The cluster no longer serves the kind: all objects are taken out, and returned. The store stays synced; nobody waits for what cannot come.
@@ -208,13 +244,20 @@ impl Store {
     }
 }
 
+/// Returns whether an object of this uid and version takes the present one's place.
+fn is_older(present: &Snapshot, uid: &str, version: u64) -> bool {
+    present.uid() != uid || present.version < version
+}
+
 impl State {
     /// None: it shows this or something newer already. Otherwise what it showed before.
     fn put(&mut self, new: &Snapshot, values: &Found<'_>) -> Option<Option<Snapshot>> {
+        let (list, rewinding) = (self.list, self.rewinding);
         if let Some(entry) = self.objects.get_mut(new.name.as_str()) {
-            *entry.list.get_mut() = self.list;
+            let listed = std::mem::replace(entry.list.get_mut(), list);
+            let believed = rewinding && listed != list;
             let present = &entry.snapshot;
-            if present.uid() == new.uid() && present.version >= new.version {
+            if !believed && !is_older(present, new.uid(), new.version) {
                 return None;
             }
             self.bytes = self.bytes - present.text.len() + new.text.len();

@@ -13,8 +13,9 @@ fn mapping(by: Value) -> Mapping {
 /// The names as text that a mapping finds in an object of this namespace (empty: none) and name.
 fn names(by: Value, object: &Value, (namespace, name): (&str, &str), scope: Scope) -> Vec<String> {
     let name = ObjectName::new(Some(namespace), name);
-    let found = mapping(by).names(&object.to_string(), &name, scope);
-    found.iter().map(ToString::to_string).collect()
+    let object = object.to_string();
+    let found = mapping(by).names(&object, &name, scope);
+    found.iter().map(|named| named.name.to_string()).collect()
 }
 
 fn owner(api_version: &str, kind: &str, name: &str, controller: Value) -> Value {
@@ -113,17 +114,41 @@ fn owners_are_those_of_the_primary_kind() {
 }
 
 #[test]
+fn an_owner_is_named_with_its_uid() {
+    let reference = |uid: &str| json!({"apiVersion": "example.com/v1", "kind": "App", "name": "a", "uid": uid, "controller": true});
+    let object = json!({"metadata": {
+        "labels": {"parent": "a"},
+        "ownerReferences": [reference("first"), reference("second"), reference("first")],
+    }});
+    let object = object.to_string();
+    let uids = |by: Value| {
+        let name = ObjectName::new(Some("ns"), "x");
+        let found = mapping(by).names(&object, &name, Scope::Namespaced);
+        let uids = found.iter().map(|named| named.uid.as_deref());
+        uids.map(|uid| uid.unwrap_or("any").to_owned())
+            .collect::<Vec<_>>()
+    };
+    for by in ["owner", "controller"] {
+        assert_eq!(uids(json!(by)), ["first", "second"], "{by}");
+    }
+    assert_eq!(uids(json!({"label": "parent"})), ["any"]);
+}
+
+#[test]
 fn a_primary_of_the_core_group_has_no_slash_in_its_version() {
     let primary = Gvk::new("", "v1", "ConfigMap");
     let owners = Mapping::compile(&MapBy::Owner, &primary).unwrap().unwrap();
     let object = json!({"metadata": {"ownerReferences": [
         owner("v1", "ConfigMap", "core", json!(null)), owner("x.io/v1", "ConfigMap", "foreign", json!(null))]}});
+    let object = object.to_string();
     let found = owners.names(
-        &object.to_string(),
+        &object,
         &ObjectName::new(Some("ns"), "x"),
         Scope::Namespaced,
     );
-    assert_eq!(found, [ObjectName::new(Some("ns"), "core")]);
+    let name = ObjectName::new(Some("ns"), "core");
+    let uid = Some("u".into());
+    assert_eq!(found, [NamedPrimary { name, uid }]);
 }
 
 #[test]

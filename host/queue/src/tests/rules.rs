@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::*;
+use crate::state::State;
 use crate::{Bucket, LOW_LANE_EVERY, Metrics};
 
 #[tokio::test(start_paused = true)]
@@ -424,4 +425,23 @@ async fn keys_are_all_that_it_knows() {
     let mut keys = large.keys();
     keys.sort_unstable();
     assert_eq!(keys, many);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_collide_in_one_queue_do_not_in_another() {
+    // An attacker who knows where one process puts keys fills one bucket.
+    let (known, other) = (
+        Queue::<u64>::new(Config::default()),
+        Queue::new(Config::default()),
+    );
+    let one_bucket = |key: &u64| known.shared.hash(key) % 1024 == 0;
+    let chosen: Vec<u64> = (0..).filter(one_bucket).take(1000).collect();
+    let longest_chain = |queue: &Queue<u64>| {
+        queue.add_low_all(chosen.iter().copied());
+        let look = |state: &mut State<u64>| state.index.longest_chain(&state.slots);
+        queue.shared.with(look)
+    };
+    assert_eq!(longest_chain(&known), 1000);
+    let longest = longest_chain(&other);
+    assert!(longest < 20, "{longest}");
 }

@@ -122,6 +122,9 @@ impl Server {
     fn answer(&self, request: &http::Request<()>) -> Answer {
         let mut served = self.served();
         let path = request.uri().path();
+        if request.uri().query() == Some("limit=1") {
+            return page(served.version, "", &[]);
+        }
         if path == "/apis/x.io/v1" {
             let namespaced = served.namespaced.to_string();
             return json(200, &GROUP.replace("true", &namespaced));
@@ -553,10 +556,10 @@ fn only_the_newest_aim_counts() {
     assert_eq!(users, [0, 0, 1]);
     // A store that has its list waits for the next one's.
     third.shared.store.begin_list();
-    third.shared.store.end_list(5);
+    third.shared.store.end_list(5).unwrap();
     hold.aim_at(&first);
     assert_eq!(hold.move_to(&first), Moved::Unsynced);
-    first.shared.store.end_list(4);
+    first.shared.store.end_list(4).unwrap();
     assert_eq!(hold.move_to(&first), Moved::Behind(5));
     hold.give_up();
     assert_eq!(hold.move_to(&first), Moved::Done);
@@ -633,4 +636,42 @@ async fn nor_on_several_threads() {
     for one in all {
         one.await.unwrap();
     }
+}
+
+both_lists!(a_subscription_is_moved_though_the_server_went_back_meanwhile);
+async fn a_subscription_is_moved_though_the_server_went_back_meanwhile(lists: Lists) {
+    let (server, informers) = Server::new(lists, &["x", "y"]);
+    let (one, mirror) = (wants(&["a"]), Arc::new(Mirror::default()));
+    let one = informers.subscribe(one, Some(mirror.clone()));
+    one.synced().await;
+    for _ in 0..9 {
+        server.put("x");
+    }
+    timeout(SOON, one.caught_up(12)).await.unwrap();
+    {
+        let mut served = server.served();
+        served.objects.remove("n/y");
+        served.history.clear();
+        served.version = 2;
+        let (version, object) = served.objects.get_mut("n/x").unwrap();
+        *object = object.replace(
+            &format!(r#""resourceVersion":"{version}""#),
+            r#""resourceVersion":"2""#,
+        );
+        *version = 2;
+    }
+    // Its list is older than what the first one's store shows, which does not know yet.
+    let two = informers.subscribe(wants(&["b"]), None);
+    two.synced().await;
+    assert_eq!((two.store().position(), one.store().position()), (2, 12));
+    let moved = async {
+        while !Arc::ptr_eq(&one.store(), &two.store()) {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    timeout(3 * WATCH_SILENCE, moved)
+        .await
+        .expect("not for ever");
+    let mirrored = mirror.0.lock().unwrap();
+    assert_eq!(mirrored.shown, BTreeMap::from([("n/x".to_owned(), 2)]));
 }
