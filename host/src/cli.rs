@@ -286,6 +286,14 @@ pub struct CommonArgs {
         default_value = "info,kube_client=off"
     )]
     pub log: String,
+    /// How long a new version of a plugin waits for the objects of kinds that it reads and the present one does not, before it counts as failed and is tried again.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "VMHOST_CACHE_SYNC_TIMEOUT",
+        default_value = "30s"
+    )]
+    pub cache_sync_timeout: String,
     /// How long a shutdown waits for calls and writes in flight.
     #[arg(
         long,

@@ -34,6 +34,8 @@ pub struct Config {
     pub compiler: Compiler,
     /// After how long without a call a plugin is unloaded; none: never.
     pub idle_unload: Option<Duration>,
+    /// How long a swap waits for the objects of kinds that are new to the plugin, before it is tried again.
+    pub cache_sync_timeout: Duration,
     /// How long a shutdown may take.
     pub shutdown_timeout: Duration,
     /// Watch the plugins' files?
@@ -64,6 +66,7 @@ impl Config {
             compiler: Compiler::Here,
             idle_unload: Some(duration("--idle-unload", &args.idle_unload)?)
                 .filter(|after| !after.is_zero()),
+            cache_sync_timeout: duration("--cache-sync-timeout", &args.cache_sync_timeout)?,
             shutdown_timeout: duration("--shutdown-timeout", &args.shutdown_timeout)?,
             reload,
             allow_wider,
@@ -94,6 +97,7 @@ impl Config {
             cache: None,
             compiler: Compiler::Here,
             idle_unload: None,
+            cache_sync_timeout: Duration::from_secs(30),
             shutdown_timeout: Duration::ZERO,
             reload: false,
             allow_wider: false,

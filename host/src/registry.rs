@@ -26,12 +26,12 @@ pub struct Generation {
     /// Its controllers, by name.
     pub controllers: FxHashMap<String, Wired>,
     /// Calls that are about to start.
-    pub starts: Starts,
+    starts: Starts,
 }
 
 /// Calls of a generation that are about to start: how many, and a bell for who waits until there are none.
 #[derive(Default)]
-pub struct Starts {
+struct Starts {
     counts: Striped<AtomicUsize>,
     awaited: AtomicBool,
     none: Notify,
@@ -178,6 +178,17 @@ impl Slot {
 }
 
 impl Generation {
+    /// Code and its controllers; it may do what it declared.
+    pub fn new(number: u64, plugin: Plugin, controllers: FxHashMap<String, Wired>) -> Self {
+        Self {
+            number,
+            grants: Grants::of(plugin.description()),
+            plugin,
+            controllers,
+            starts: Starts::default(),
+        }
+    }
+
     /// Resolves when no call is about to start on it: of a generation that was replaced, none ever will again.
     pub async fn started(&self) {
         self.starts.awaited.store(true, Ordering::SeqCst);

@@ -153,6 +153,14 @@ impl Sources {
             .all(|subscription| subscription.store().is_synced())
     }
 
+    /// What each store without its first list waits for.
+    pub fn waiting(&self) -> impl Iterator<Item = String> {
+        self.subscriptions()
+            .map(Subscription::state)
+            .filter(|state| !state.synced)
+            .map(|state| state.to_string())
+    }
+
     fn primary(&self) -> Option<&Watch> {
         self.watches
             .first()

@@ -47,7 +47,7 @@ pub struct PluginState {
     pub breaker: BreakerState,
     /// By name.
     pub controllers: Vec<ControllerState>,
-    /// How the last change of its file ended; none: it never changed.
+    /// How the last change of its file ended, and when what failed is tried again; none: it never changed.
     pub reload: Option<LastReload>,
 }
 
