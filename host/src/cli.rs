@@ -237,6 +237,14 @@ pub struct CommonArgs {
         default_value = "64Mi"
     )]
     pub memory_limit: String,
+    /// Changes that each plugin may keep until its `map-changes` has mapped them: 64Mi, 1Gi, or bytes. Beyond it every key is looked at instead.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        env = "VMHOST_MAP_BUFFER",
+        default_value = "64Mi"
+    )]
+    pub map_buffer: String,
     /// Calls after which an instance is dropped; 1: a fresh one for each call.
     #[arg(long, value_name = "N", env = "VMHOST_INSTANCE_REUSE", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub instance_reuse: u32,

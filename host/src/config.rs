@@ -26,6 +26,8 @@ pub struct Config {
     pub limits: Limits,
     /// How many Normal Events each plugin may write; none: all.
     pub events: Option<EventLimit>,
+    /// Bytes of changes that each plugin may keep until it has mapped them.
+    pub map_buffer: usize,
     /// Settings by plugin.
     pub settings: HashMap<String, Settings>,
     /// Folder of compiled images; none: nowhere.
@@ -61,6 +63,7 @@ impl Config {
             workers: args.workers,
             limits,
             events: event_limit(args.event_qps, args.event_burst),
+            map_buffer: size("--map-buffer", &args.map_buffer)?,
             settings: settings(&args.settings)?,
             cache: cache_folder(args.cache.as_deref()),
             compiler: Compiler::Here,
@@ -93,6 +96,7 @@ impl Config {
             workers: None,
             limits: Limits::default(),
             events: None,
+            map_buffer: 64 << 20,
             settings: HashMap::new(),
             cache: None,
             compiler: Compiler::Here,

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use futures_util::future::join_all;
 use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
@@ -21,8 +22,8 @@ use crate::config::Config;
 use crate::controller::Controller;
 use crate::leader::Leadership;
 use crate::live::Live;
-use crate::mapper;
-use crate::registry::{Generation, Slot, Wired};
+use crate::mapper::{self, MapBuffer};
+use crate::registry::{Generation, Share, Slot, Wired};
 use crate::resources::Resources;
 use crate::settle::Settler;
 use crate::setup;
@@ -144,7 +145,6 @@ impl Manager {
         let resources = Arc::new(Resources::new(connection.clone()));
         let settler = Settler {
             writer: Writer::new(resources.clone(), leadership.clone()),
-            recorder: Recorder::start(connection.clone(), metrics.clone(), loader.config.events),
             io: Handle::current(),
         };
         Arc::new(Self {
@@ -185,8 +185,9 @@ impl Manager {
             self.set_up(description)
                 .await
                 .with_context(|| format!("plugin {}", description.name))?;
-            let controllers = self.wire(description, None);
-            slots.push(self.push(Generation::new(1, plugin, controllers)));
+            let share = self.share(&description.name);
+            let controllers = self.wire(description, None, &share);
+            slots.push(self.push(Generation::new(1, plugin, controllers, share)));
         }
         for slot in &slots {
             for wired in slot.current().controllers.values() {
@@ -198,6 +199,16 @@ impl Manager {
             }
         }
         Ok(slots)
+    }
+
+    fn share(&self, plugin: &str) -> Arc<Share> {
+        let (connection, metrics) = (self.connection.clone(), self.metrics.clone());
+        let config = &self.loader.config;
+        Arc::new(Share {
+            recorder: Recorder::new(connection, plugin, metrics, config.events),
+            live: self.live.reads(),
+            map_buffer: MapBuffer::new(config.map_buffer),
+        })
     }
 
     fn push(&self, first: Generation) -> Arc<Slot> {
@@ -233,6 +244,7 @@ impl Manager {
         &self,
         description: &Description,
         present: Option<&Generation>,
+        share: &Share,
     ) -> FxHashMap<String, Wired> {
         let config = &self.loader.config;
         let wire = |wanted: &ControllerDescription| {
@@ -242,14 +254,21 @@ impl Manager {
                 Some(wired) => wired.controller.clone(),
                 None => {
                     let before = present.map(|wired| &*wired.controller);
-                    Controller::new(description, wanted, config.workers, &self.metrics, before)
+                    let (workers, metrics) = (config.workers, &self.metrics);
+                    let buffer = &share.map_buffer;
+                    let new =
+                        Controller::new(description, wanted, workers, metrics, buffer, before);
+                    if !self.leadership.is_leading() {
+                        new.mapper.stand_by();
+                    }
+                    new
                 }
             };
             let sources = match before {
                 Some(wired) if wired.sources.description() == wanted => wired.sources.clone(),
                 _ => Arc::new(Sources::subscribe(
                     &self.informers,
-                    self.live.clone(),
+                    share.live.clone(),
                     wanted,
                     &config.namespaces,
                     &controller,
@@ -354,7 +373,11 @@ impl Manager {
                 .await
                 .is_ok();
         self.leadership.end(drained).await;
-        self.settler.recorder.flush(FLUSH).await;
+        let recorders = self.slots().into_iter().map(|slot| {
+            let recorder = slot.current().share.recorder.clone();
+            async move { recorder.flush(FLUSH).await }
+        });
+        join_all(recorders).await;
         // Nobody holds their stores any more.
         self.slots
             .lock()

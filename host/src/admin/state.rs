@@ -43,7 +43,7 @@ pub struct PluginState {
     pub code: String,
     /// Its instances.
     pub instances: Instances,
-    /// Its circuit breaker.
+    /// Its circuit breakers, for its policy and for its `map-changes`: the one that is open, or has counted more.
     pub breaker: BreakerState,
     /// By name.
     pub controllers: Vec<ControllerState>,

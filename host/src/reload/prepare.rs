@@ -82,7 +82,7 @@ pub async fn prepare(
     tries
         .until(|| Box::pin(check(manager, slot, present.description(), description)))
         .await?;
-    let controllers = manager.wire(description, Some(&present));
+    let controllers = manager.wire(description, Some(&present), &present.share);
     tries
         .until(|| Box::pin(synced(manager, &controllers, &present)))
         .await?;

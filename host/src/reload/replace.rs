@@ -51,13 +51,14 @@ impl std::fmt::Display for Swapped {
 /// From now on calls start on the new generation. Must be run to its end: else keys are not put back.
 pub async fn replace(manager: &Arc<Manager>, slot: &Arc<Slot>, ready: Ready) -> Swapped {
     let number = slot.next_number();
-    let generation = Arc::new(Generation::new(number, ready.plugin, ready.controllers));
+    let share = slot.current().share.clone();
+    let generation = Generation::new(number, ready.plugin, ready.controllers, share);
+    let generation = Arc::new(generation);
     for wired in generation.controllers.values() {
         wired.sources.open();
     }
     let started = Instant::now();
     let before = slot.replace(generation.clone());
-    slot.breaker.reset();
     let pause = started.elapsed();
     // Calls that were about to start on the old code have started when this is announced.
     before.started().await;
