@@ -1,4 +1,4 @@
-//! A circuit breaker per plugin: a policy whose calls all end in traps, deadlines or memory kills is left in peace for a while, so that it does not cost a
+//! A circuit breaker per generation of a plugin: a policy whose calls all end in traps, deadlines or memory kills is left in peace for a while, so that it does not cost a
 //! core for nothing. Keys that come up meanwhile wait out the pause.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,10 +49,21 @@ impl Breaker {
         None
     }
 
+    /// How long it is open yet, for calls of another kind, whose end says nothing about these; `None`: it is not. Changes nothing.
+    pub fn open(&self) -> Option<Duration> {
+        if !self.troubled.load(Ordering::Relaxed) {
+            return None;
+        }
+        let left = self.lock().until?.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
     /// A call returned an outcome.
     pub fn success(&self) {
         if self.troubled.load(Ordering::Relaxed) {
-            self.reset();
+            let mut state = self.lock();
+            *state = State::default();
+            self.troubled.store(false, Ordering::Relaxed);
         }
     }
 
@@ -85,12 +96,6 @@ impl Breaker {
         (state.failures, until)
     }
 
-    /// A new generation starts with a clean slate.
-    pub fn reset(&self) {
-        let mut state = self.lock();
-        *state = State::default();
-        self.troubled.store(false, Ordering::Relaxed);
-    }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -129,5 +134,19 @@ mod tests {
         assert_eq!(breaker.pause(), None);
         breaker.success();
         assert_eq!(breaker.pause(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_of_another_kind_wait_and_take_no_try() {
+        let breaker = Breaker::default();
+        for _ in 0..FAILURES {
+            assert_eq!(breaker.open(), None);
+            breaker.failure();
+        }
+        assert_eq!(breaker.open(), Some(FIRST));
+        tokio::time::advance(FIRST).await;
+        assert_eq!(breaker.open(), None);
+        assert_eq!(breaker.pause(), None, "the try is left to its own calls");
+        assert_eq!(breaker.open(), Some(FIRST), "which may fail again");
     }
 }

@@ -266,6 +266,14 @@ pub struct CommonArgs {
         default_value = "64Mi"
     )]
     pub memory_limit: String,
+    /// Changes that each plugin may keep until its `map-changes` has mapped them: 64Mi, 1Gi, or bytes. Beyond it every key is looked at instead.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        env = "VMHOST_MAP_BUFFER",
+        default_value = "64Mi"
+    )]
+    pub map_buffer: String,
     /// Calls after which an instance is dropped; 1: a fresh one for each call.
     #[arg(long, value_name = "N", env = "VMHOST_INSTANCE_REUSE", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub instance_reuse: u32,
@@ -315,6 +323,14 @@ pub struct CommonArgs {
         default_value = "info,kube_client=off"
     )]
     pub log: String,
+    /// How long a new version of a plugin waits for the objects of kinds that it reads and the present one does not, before it counts as failed and is tried again.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "VMHOST_CACHE_SYNC_TIMEOUT",
+        default_value = "30s"
+    )]
+    pub cache_sync_timeout: String,
     /// How long a shutdown waits for calls and writes in flight.
     #[arg(
         long,

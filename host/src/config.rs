@@ -31,6 +31,8 @@ pub struct Config {
     pub limits: Limits,
     /// How many Normal Events each plugin may write; none: all.
     pub events: Option<EventLimit>,
+    /// Bytes of changes that each plugin may keep until it has mapped them.
+    pub map_buffer: usize,
     /// Settings by plugin.
     pub settings: HashMap<String, Settings>,
     /// Folder of compiled images; none: nowhere.
@@ -39,6 +41,8 @@ pub struct Config {
     pub compiler: Compiler,
     /// After how long without a call a plugin is unloaded; none: never.
     pub idle_unload: Option<Duration>,
+    /// How long a swap waits for the objects of kinds that are new to the plugin, before it is tried again.
+    pub cache_sync_timeout: Duration,
     /// How long a shutdown may take.
     pub shutdown_timeout: Duration,
     /// Watch the plugins' files?
@@ -65,11 +69,13 @@ impl Config {
             workers: args.workers,
             limits,
             events: event_limit(args.event_qps, args.event_burst),
+            map_buffer: size("--map-buffer", &args.map_buffer)?,
             settings: settings(&args.settings)?,
             cache: cache_folder(args.cache.as_deref()),
             compiler: Compiler::Here,
             idle_unload: Some(duration("--idle-unload", &args.idle_unload)?)
                 .filter(|after| !after.is_zero()),
+            cache_sync_timeout: duration("--cache-sync-timeout", &args.cache_sync_timeout)?,
             shutdown_timeout: duration("--shutdown-timeout", &args.shutdown_timeout)?,
             reload,
             allow_wider,
@@ -97,10 +103,12 @@ impl Config {
             workers: None,
             limits: Limits::default(),
             events: None,
+            map_buffer: 64 << 20,
             settings: HashMap::new(),
             cache: None,
             compiler: Compiler::Here,
             idle_unload: None,
+            cache_sync_timeout: Duration::from_secs(30),
             shutdown_timeout: Duration::ZERO,
             reload: false,
             allow_wider: false,

@@ -14,7 +14,7 @@ use vmhost_queue::{BackOff, Bucket, Config, Queue};
 
 use crate::applied::Applied;
 use crate::hot::HotKeys;
-use crate::mapper::Mapper;
+use crate::mapper::{MapBuffer, Mapper};
 use crate::own_writes::{Came, Origin, OwnWrites};
 use crate::previous::Previous;
 use crate::telemetry::{ControllerMetrics, Metrics, controller_label};
@@ -99,12 +99,13 @@ pub struct Failing {
 }
 
 impl Controller {
-    /// A controller as a description wants it. `workers` is the operator's word. `before`: the one whose place it takes.
+    /// A controller as a description wants it. `workers` is the operator's word. `map_buffer` is the plugin's. `before`: the one whose place it takes.
     pub fn new(
         plugin: &Description,
         description: &ControllerDescription,
         workers: Option<u32>,
         metrics: &Metrics,
+        map_buffer: &Arc<MapBuffer>,
         before: Option<&Self>,
     ) -> Arc<Self> {
         let settings = Settings::of(description, workers);
@@ -129,7 +130,7 @@ impl Controller {
                 .map(|before| before.previous.clone())
                 .unwrap_or_default(),
             hot: HotKeys::default(),
-            mapper: Mapper::default(),
+            mapper: Mapper::new(map_buffer.clone()),
             max_retries: settings.max_retries,
             clock: match settings.timer {
                 Some(Timer::EveryMs(ms)) => Some(Clock {

@@ -235,6 +235,7 @@ fn terminal(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapper::MapBuffer;
     use std::sync::Arc;
     use tokio::time::{advance, timeout};
     use vmhost_cluster::Cause;
@@ -262,6 +263,7 @@ mod tests {
             &description.controllers[0],
             None,
             &Metrics::new().unwrap(),
+            &MapBuffer::new(1 << 20),
             None,
         )
     }

@@ -19,7 +19,7 @@ use crate::cli::DevArgs;
 use crate::manager::{Loader, Manager};
 use crate::narrate::{Narration, narrate};
 use crate::registry::Slot;
-use crate::reload;
+use crate::reload::{self, Ready};
 use crate::run::print;
 use crate::telemetry::Metrics;
 use crate::watch_files::FolderWatch;
@@ -185,28 +185,32 @@ impl Session {
         ));
         source.watch.changed().await;
         loop {
-            // Saved again before it was built: that build is stopped, and the next one begins.
-            let built = tokio::select! {
-                built = source.tools.build(&folder, &self.file) => built,
+            // Saved again before it was swapped: that build, or what it waits for, is given up, and the
+            // next one begins.
+            let ready = tokio::select! {
+                ready = self.build(&mut source.tools, &folder) => ready,
                 () = source.watch.changed() => continue,
             };
-            let swapped = match built {
-                Ok(built) => self.swap(&built).await,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = swapped {
-                let folder = folder.display().to_string();
-                reload::report(&self.manager, &self.slot, &folder, &error);
+            if let Some(ready) = ready {
+                reload::swap(&self.manager, &self.slot, ready).await;
             }
             source.watch.changed().await;
         }
     }
 
-    async fn swap(&self, built: &Built) -> Result<()> {
-        let bytes = tokio::fs::read(&built.path)
-            .await
-            .with_context(|| built.path.display().to_string())?;
-        reload::reload(&self.manager, &self.slot, bytes, Some(built.took)).await
+    /// Builds and makes ready. Returns nothing if there is nothing to swap before the next save.
+    async fn build(&self, tools: &mut BuildTools, folder: &Path) -> Option<Ready> {
+        match tools.build(folder, &self.file).await {
+            Ok(built) => {
+                let component = &built.path;
+                let (manager, slot) = (&self.manager, &self.slot);
+                reload::prepare_built(manager, slot, folder, component, built.took).await
+            }
+            Err(error) => {
+                reload::failed(&self.manager, &self.slot, folder, &format!("{error:#}"));
+                None
+            }
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! Reads that a policy sends past the stores, to the API server itself. They are counted apart, and run on the runtime that does the I/O.
 //!
-//! It must not know which kinds a policy may read: [`crate::sources`] has asked before.
+//! It owns how many are under way at once: each plugin has places of its own, and half of them for one API group, so that a slow aggregated API costs neither other
+//! plugins nor the other groups of the same plugin anything. It must not know which kinds a policy may read: [`crate::sources`] has asked before.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -20,15 +22,25 @@ pub const NO_INDEXES: &str = "list-live knows neither indexes nor owners: it ask
 /// Objects of a page, at most: what a policy asks for beyond comes with the next one.
 const PAGE: usize = 500;
 
-/// Live reads of all policies that are under way at once, at most: each may hold a page.
-const AT_ONCE: usize = 32;
+/// Live reads of one plugin that are under way at once, at most. Each may hold a page: at 10 KiB an object, 5 MiB, 40 MiB a plugin.
+const OF_A_PLUGIN: usize = 8;
+
+/// Of these in one API group. The default of 4 workers never waits for it.
+const OF_A_GROUP: usize = 4;
 
 /// Sends live reads.
 pub struct Live {
     resources: Arc<Resources>,
     io: Handle,
     metrics: Arc<Metrics>,
-    room: Arc<Semaphore>,
+}
+
+/// The live reads of one plugin, whichever of its generations and controllers sends them.
+pub struct LiveReads {
+    live: Arc<Live>,
+    places: Arc<Semaphore>,
+    /// By API group. A policy reads kinds that it has named, so that there are no more groups than in its descriptions.
+    groups: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
 impl Live {
@@ -38,13 +50,23 @@ impl Live {
             resources,
             io: Handle::current(),
             metrics,
-            room: Arc::new(Semaphore::new(AT_ONCE)),
         })
     }
 
+    /// Those of one more plugin.
+    pub fn reads(self: &Arc<Self>) -> Arc<LiveReads> {
+        Arc::new(LiveReads {
+            live: self.clone(),
+            places: Arc::new(Semaphore::new(OF_A_PLUGIN)),
+            groups: Mutex::default(),
+        })
+    }
+}
+
+impl LiveReads {
     /// One object.
-    pub fn get(self: &Arc<Self>, kind: Gvk, name: ObjectName) -> LiveRead<Option<Snapshot>> {
-        let live = self.clone();
+    pub fn get(&self, kind: Gvk, name: ObjectName) -> LiveRead<Option<Snapshot>> {
+        let live = self.live.clone();
         self.send("get", kind.clone(), async move {
             let resource = live.resources.find(&kind).await?;
             let target = Target {
@@ -59,11 +81,11 @@ impl Live {
     }
 
     /// One page.
-    pub fn list(self: &Arc<Self>, query: ListQuery) -> LiveRead<Page> {
+    pub fn list(&self, query: ListQuery) -> LiveRead<Page> {
         if query.index.is_some() || query.owner.is_some() {
-            return Box::pin(async move { Err(ReadError::Invalid(NO_INDEXES.into())) });
+            return LiveRead::answered(Err(ReadError::Invalid(NO_INDEXES.into())));
         }
-        let live = self.clone();
+        let live = self.live.clone();
         self.send("list", query.kind.clone(), async move {
             let resource = live.resources.find(&query.kind).await?;
             let asked = LiveQuery {
@@ -92,25 +114,39 @@ impl Live {
         kind: Gvk,
         read: impl Future<Output = Result<T, WriteError>> + Send + 'static,
     ) -> LiveRead<T> {
-        self.metrics
+        let Live { io, metrics, .. } = &*self.live;
+        metrics
             .live_reads
             .with_label_values(&[verb, &kind.to_string()])
             .inc();
-        let room = self.room.clone();
-        // Whoever stops waiting (a deadline) stops the read.
-        let reading = AbortOnDropHandle::new(self.io.spawn(async move {
-            let _room = room.acquire().await;
-            read.await
-        }));
-        Box::pin(async move {
-            match reading.await {
-                Ok(Ok(value)) => Ok(value),
-                Ok(Err(error)) => Err(ReadError::Unavailable(format!(
-                    "cannot {verb} {kind}: {}",
-                    chain(&error)
-                ))),
-                Err(error) => Err(ReadError::Unavailable(error.to_string())),
+        let (io, places, group) = (io.clone(), self.places.clone(), self.group(&kind));
+        LiveRead::new(async move {
+            // In this order: what waits for a slow group takes no place from the other groups.
+            let group = group.acquire_owned().await;
+            let place = places.acquire_owned().await;
+            // Whoever stops waiting (a deadline) stops the read.
+            let reading = AbortOnDropHandle::new(io.spawn(async move {
+                let _places = (group, place);
+                read.await
+            }));
+            async move {
+                match reading.await {
+                    Ok(Ok(value)) => Ok(value),
+                    Ok(Err(error)) => Err(ReadError::Unavailable(format!(
+                        "cannot {verb} {kind}: {}",
+                        chain(&error)
+                    ))),
+                    Err(error) => Err(ReadError::Unavailable(error.to_string())),
+                }
             }
         })
+    }
+
+    fn group(&self, kind: &Gvk) -> Arc<Semaphore> {
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        groups
+            .entry(kind.group.clone())
+            .or_insert_with(|| Arc::new(Semaphore::new(OF_A_GROUP)))
+            .clone()
     }
 }

@@ -8,27 +8,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use futures_util::future::join_all;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 use vmhost_cluster::{
-    Connection, InformerObserver, InformerState, Informers, IngestError, Phase, Recorder,
+    Connection, CrdError, InformerObserver, InformerState, Informers, IngestError, Phase, Recorder,
 };
-use vmhost_core::{ControllerDescription, Description, Grants, Gvk};
-use vmhost_engine::{Engine, EngineConfig, Plugin};
+use vmhost_core::{ControllerDescription, Description, Gvk};
+use vmhost_engine::{Engine, EngineConfig, LoadError, Plugin};
 
 use crate::config::Config;
 use crate::controller::Controller;
 use crate::leader::Leadership;
 use crate::live::Live;
-use crate::mapper;
-use crate::registry::{Generation, Slot, Starts, Wired};
+use crate::mapper::{self, MapBuffer};
+use crate::registry::{Generation, Share, Slot, Wired};
 use crate::resources::Resources;
 use crate::settle::Settler;
 use crate::setup;
 use crate::sources::Sources;
 use crate::telemetry::{Gauges, Metrics};
-use crate::watch_files::Hub;
+use crate::watch_files::{self, Hub};
 use crate::worker;
 use crate::writes::Writer;
 
@@ -91,34 +92,23 @@ impl Loader {
 
     /// Reads a file and makes a plugin of it.
     pub async fn load_file(&self, path: &Path) -> Result<(Plugin, Vec<u8>)> {
-        let limit = self.config.limits.component;
-        // The size is checked before the file is read: compiling it is checked again.
-        let metadata = tokio::fs::metadata(path)
+        let plugin = || format!("plugin {}", path.display());
+        let bytes = watch_files::read(path, self.config.limits.component)
             .await
-            .with_context(|| format!("plugin {}", path.display()))?;
-        if metadata.len() > limit {
-            bail!(
-                "plugin {}: the file has {} bytes, more than the limit of {limit}",
-                path.display(),
-                metadata.len()
-            );
-        }
-        let bytes = tokio::fs::read(path)
-            .await
-            .with_context(|| format!("plugin {}", path.display()))?;
-        let loaded = self.load(&bytes).await;
-        let (plugin, _) = loaded
+            .with_context(plugin)?;
+        let loaded = self.load(&bytes).await.map_err(anyhow::Error::new);
+        let (loaded, _) = loaded
             // What the host does not link, a toolchain often has an option against.
             .map_err(|error| match vmhost_toolchain::imports::advice(&bytes) {
                 Some(advice) => error.context(advice),
                 None => error,
             })
-            .with_context(|| format!("plugin {}", path.display()))?;
-        Ok((plugin, bytes))
+            .with_context(plugin)?;
+        Ok((loaded, bytes))
     }
 
     /// Compiles off the runtimes' threads, then runs `describe` where guests run. With how long the compilation took.
-    pub async fn load(&self, bytes: &[u8]) -> Result<(Plugin, Duration)> {
+    pub async fn load(&self, bytes: &[u8]) -> Result<(Plugin, Duration), LoadError> {
         let limits = self.config.limits.clone();
         let started = std::time::Instant::now();
         let image = self
@@ -131,7 +121,8 @@ impl Loader {
         let plugin = self
             .guests
             .spawn(async move { Plugin::load(&engine, image, limits, &settings).await })
-            .await??;
+            .await
+            .unwrap_or_else(|error| Err(LoadError::CutOff(error.to_string())))?;
         Ok((plugin, compiled))
     }
 }
@@ -154,7 +145,6 @@ impl Manager {
         let resources = Arc::new(Resources::new(connection.clone()));
         let settler = Settler {
             writer: Writer::new(resources.clone(), leadership.clone()),
-            recorder: Recorder::start(connection.clone(), metrics.clone(), loader.config.events),
             io: Handle::current(),
         };
         let silence = loader.config.watch_silence;
@@ -179,62 +169,81 @@ impl Manager {
         manager
     }
 
-    /// Adds a plugin, whose name must be no other's: what it needs in the cluster is set up, its informers start now, its workers when the stores that they read
-    /// are ready.
+    /// [`Manager::add_all`] of one plugin.
     pub async fn add(self: &Arc<Self>, plugin: Plugin) -> Result<Arc<Slot>> {
-        let description = plugin.description().clone();
-        self.set_up(&description).await?;
-        let controllers = self.wire(&description, None);
-        let generation = Generation {
-            number: 1,
-            grants: Grants::of(&description),
-            plugin,
-            controllers,
-            starts: Starts::default(),
-        };
+        let mut slots = self.add_all(vec![plugin]).await?;
+        slots.pop().context("a plugin that was added has a slot")
+    }
+
+    /// Adds plugins, whose names must be nobody else's, all or none: each is checked, what it needs in the cluster is set up, and it is given its stores, before the
+    /// first worker of any of them may start. Workers then start as soon as the stores that they read are ready: a kind that is not served holds up no other plugin.
+    ///
+    /// After an error, or when the future is dropped, some have stores and none has workers: all that is left to do is [`Manager::shut_down`].
+    pub async fn add_all(self: &Arc<Self>, plugins: Vec<Plugin>) -> Result<Vec<Arc<Slot>>> {
+        for (at, plugin) in plugins.iter().enumerate() {
+            let description = plugin.description();
+            self.check_finalizers(description)?;
+            for earlier in &plugins[..at] {
+                check_finalizers(description, earlier.description())?;
+            }
+        }
+        let mut slots = Vec::new();
+        for plugin in plugins {
+            let description = plugin.description();
+            self.set_up(description)
+                .await
+                .with_context(|| format!("plugin {}", description.name))?;
+            let share = self.share(&description.name);
+            let controllers = self.wire(description, None, &share);
+            slots.push(self.push(Generation::new(1, plugin, controllers, share)));
+        }
+        for slot in &slots {
+            for wired in slot.current().controllers.values() {
+                wired.sources.open();
+                // Timers, and what a store that another plugin had filled before told while nobody listened.
+                let first = wired.sources.first_names();
+                wired.controller.queue.add_low_all(first);
+                self.start_workers(slot, wired.clone());
+            }
+        }
+        Ok(slots)
+    }
+
+    fn share(&self, plugin: &str) -> Arc<Share> {
+        let (connection, metrics) = (self.connection.clone(), self.metrics.clone());
+        let config = &self.loader.config;
+        Arc::new(Share {
+            recorder: Recorder::new(connection, plugin, metrics, config.events),
+            live: self.live.reads(),
+            map_buffer: MapBuffer::new(config.map_buffer),
+        })
+    }
+
+    fn push(&self, first: Generation) -> Arc<Slot> {
+        let slot = Arc::new(Slot::new(first));
         self.metrics
             .generation
-            .with_label_values(&[description.name.as_str()])
+            .with_label_values(&[slot.name.as_str()])
             .set(1);
-        let slot = Arc::new(Slot::new(generation));
         self.slots
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(slot.clone());
-        for wired in slot.current().controllers.values() {
-            wired.sources.open();
-            // Timers, and what a store that another plugin had filled before told while nobody listened.
-            wired
-                .controller
-                .queue
-                .add_low_all(wired.sources.first_names());
-            self.start_workers(&slot, wired.clone());
-        }
-        Ok(slot)
+        slot
     }
 
-    /// What comes before a generation's stores: it must not take finalizers off that another plugin has put on, and its definitions have to be served.
-    pub async fn set_up(&self, description: &Description) -> Result<()> {
-        for slot in self
-            .slots()
+    /// A plugin must not take finalizers off that another one has put on.
+    pub fn check_finalizers(&self, description: &Description) -> Result<(), SharedFinalizer> {
+        self.slots()
             .iter()
             .filter(|slot| slot.name != description.name)
-        {
-            let other = slot.current();
-            if let Some(finalizer) = shared_finalizer(description, other.description()) {
-                bail!(
-                    "plugin {} puts {finalizer} on the same kind as plugin {}: the first of them to finish would take it from the other",
-                    description.name,
-                    slot.name
-                );
-            }
-        }
-        setup::run(
-            &self.connection,
-            description,
-            self.loader.config.install_crds,
-        )
-        .await
+            .try_for_each(|slot| check_finalizers(description, slot.current().description()))
+    }
+
+    /// What comes before a generation's stores: the definitions that it carries have to be served.
+    pub async fn set_up(&self, description: &Description) -> Result<(), CrdError> {
+        let allowed = self.loader.config.install_crds;
+        setup::run(&self.connection, description, allowed).await
     }
 
     /// The controllers of a description: those of the present generation that fit go on with their queues, and with their stores if they want the same.
@@ -242,6 +251,7 @@ impl Manager {
         &self,
         description: &Description,
         present: Option<&Generation>,
+        share: &Share,
     ) -> HashMap<String, Wired> {
         let config = &self.loader.config;
         let wire = |wanted: &ControllerDescription| {
@@ -251,14 +261,21 @@ impl Manager {
                 Some(wired) => wired.controller.clone(),
                 None => {
                     let before = present.map(|wired| &*wired.controller);
-                    Controller::new(description, wanted, config.workers, &self.metrics, before)
+                    let (workers, metrics) = (config.workers, &self.metrics);
+                    let buffer = &share.map_buffer;
+                    let new =
+                        Controller::new(description, wanted, workers, metrics, buffer, before);
+                    if !self.leadership.is_leading() {
+                        new.mapper.stand_by();
+                    }
+                    new
                 }
             };
             let sources = match before {
                 Some(wired) if wired.sources.description() == wanted => wired.sources.clone(),
                 _ => Arc::new(Sources::subscribe(
                     &self.informers,
-                    self.live.clone(),
+                    share.live.clone(),
                     wanted,
                     &config.namespaces,
                     &controller,
@@ -363,7 +380,11 @@ impl Manager {
                 .await
                 .is_ok();
         self.leadership.end(drained).await;
-        self.settler.recorder.flush(FLUSH).await;
+        let recorders = self.slots().into_iter().map(|slot| {
+            let recorder = slot.current().share.recorder.clone();
+            async move { recorder.flush(FLUSH).await }
+        });
+        join_all(recorders).await;
         // Nobody holds their stores any more.
         self.slots
             .lock()
@@ -411,16 +432,37 @@ where
     }
 }
 
-/// A finalizer that both put on objects of one kind.
-fn shared_finalizer<'a>(one: &'a Description, other: &Description) -> Option<&'a str> {
-    let same = |a: &&ControllerDescription| {
-        a.finalizer.is_some()
-            && other
-                .controllers
-                .iter()
-                .any(|b| a.finalizer == b.finalizer && is_same_kind(&a.kind(), &b.kind()))
+/// Two plugins put one finalizer on objects of one kind.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "plugin {plugin} puts {finalizer} on the same kind as plugin {other}: the first of them to finish would take it from the other"
+)]
+pub struct SharedFinalizer {
+    /// The plugin that would do so.
+    pub plugin: String,
+    /// The plugin that does.
+    pub other: String,
+    /// The finalizer.
+    pub finalizer: String,
+}
+
+fn check_finalizers(one: &Description, other: &Description) -> Result<(), SharedFinalizer> {
+    let same = |a: &ControllerDescription, b: &ControllerDescription| {
+        a.finalizer == b.finalizer && is_same_kind(&a.kind(), &b.kind())
     };
-    one.controllers.iter().find(same)?.finalizer.as_deref()
+    let shared = one
+        .controllers
+        .iter()
+        .filter(|a| other.controllers.iter().any(|b| same(a, b)))
+        .find_map(|a| a.finalizer.clone());
+    match shared {
+        None => Ok(()),
+        Some(finalizer) => Err(SharedFinalizer {
+            plugin: one.name.clone(),
+            other: other.name.clone(),
+            finalizer,
+        }),
+    }
 }
 
 /// Another version of a kind shows the same objects.

@@ -5,32 +5,36 @@
 //! dropped in exchange for a look at every key, which is always right.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use vmhost_core::{MapRequest, ObjectName};
 use vmhost_engine::CallError;
 
 use crate::controller::Controller;
 use crate::leader::Leadership;
-use crate::registry::Slot;
+use crate::registry::{Generation, Slot};
 use crate::sources::Sources;
-use crate::worker::STANDBY_STEP;
+use crate::worker::{PAUSE_STEP, STANDBY_STEP};
 
+mod buffer;
 mod pending;
 
-use pending::Batch;
+pub use buffer::MapBuffer;
+use pending::{Batch, Missed};
 pub use pending::{Mapper, Watched};
 
 /// Maps changes until the controller ends, while this host leads.
 pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<Leadership>) {
     while controller.mapper.ready().await {
         if !leadership.is_leading() {
-            // The changes wait where they are bounded, and not with this task.
+            controller.mapper.stand_by();
             let _ = tokio::time::timeout(STANDBY_STEP, leadership.leads()).await;
             if controller.mapper.is_closed() {
                 return;
             }
             continue;
         }
+        controller.mapper.lead();
         // As for a turn: no call starts on an older generation after a newer one was announced.
         let generation = slot.current();
         let Some(starting) = slot.begin(&generation) else {
@@ -39,18 +43,19 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<L
         let Some(sources) = generation.sources(&controller).cloned() else {
             return;
         };
-        if controller.mapper.overflowed() {
-            tracing::warn!(
-                controller = &*controller.label,
-                "changes that wait to be mapped were dropped: every key is looked at instead"
-            );
-            controller.queue.add_low_all(sources.names());
+        if let Some(missed) = controller.mapper.missed() {
+            look_at_all(&controller, &sources, missed);
+        }
+        if controller.mapper.is_empty() {
+            continue;
+        }
+        if let Some(pause) = paused(&generation) {
+            drop(starting);
+            tokio::time::sleep(pause.min(PAUSE_STEP)).await;
+            continue;
         }
         let batch = controller.mapper.take();
         let changes = batch.changes();
-        if changes.is_empty() {
-            continue;
-        }
         let request = MapRequest {
             controller: &controller.name,
             changes: &changes,
@@ -61,7 +66,7 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<L
             .await;
         match mapped {
             Ok(Ok(names)) => {
-                slot.breaker.success();
+                generation.map_breaker.success();
                 controller.mapper.succeeded();
                 controller.metrics.wakes.mapped("success");
                 wake(&controller, &sources, &batch.versions(), &names);
@@ -71,13 +76,38 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<L
             }
             Err(error) => {
                 controller.metrics.call_error(&error);
-                if !matches!(error, CallError::Busy(_)) && slot.breaker.failure().is_some() {
+                if !matches!(error, CallError::Busy(_)) && generation.map_breaker.failure().is_some()
+                {
                     controller.metrics.breaker_opened();
                 }
                 failed(&controller, batch, &error.to_string());
             }
         }
     }
+}
+
+/// How long the generation's circuit breakers keep it from mapping. Whether the policy works again is for its own calls to find out.
+fn paused(generation: &Generation) -> Option<Duration> {
+    generation
+        .breaker
+        .open()
+        .or_else(|| generation.map_breaker.pause())
+}
+
+/// Instead of mapping what is not there any more.
+fn look_at_all(controller: &Controller, sources: &Sources, missed: Missed) {
+    let controller_name = &*controller.label;
+    match missed {
+        Missed::Dropped => tracing::warn!(
+            controller = controller_name,
+            "changes that wait to be mapped were dropped: every key is looked at instead"
+        ),
+        Missed::StoodBy => tracing::debug!(
+            controller = controller_name,
+            "every key is looked at, since changes were not kept while another host led"
+        ),
+    }
+    controller.queue.add_low_all(sources.names());
 }
 
 /// What the store does not hold is no key: its own event wakes it when it comes. The store's own name is queued, not the policy's.

@@ -7,11 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use vmhost_core::{Description, Grants, Striped};
+use vmhost_cluster::Recorder;
+use vmhost_core::{Description, Grants, ObjectName, Striped};
 use vmhost_engine::Plugin;
 
 use crate::breaker::Breaker;
 use crate::controller::Controller;
+use crate::live::LiveReads;
+use crate::mapper::MapBuffer;
 use crate::reload::LastReload;
 use crate::sources::Sources;
 
@@ -25,13 +28,29 @@ pub struct Generation {
     pub grants: Grants,
     /// Its controllers, by name.
     pub controllers: HashMap<String, Wired>,
+    /// Opens when all calls of its policy fail.
+    pub breaker: Breaker,
+    /// The same of its `map-changes`, which may work while the policy fails, and fail while it works.
+    pub map_breaker: Breaker,
+    /// What it shares with the plugin's other generations.
+    pub share: Arc<Share>,
     /// Calls that are about to start.
-    pub starts: Starts,
+    starts: Starts,
+}
+
+/// A plugin's own part of what all plugins use, whichever generation runs.
+pub struct Share {
+    /// Takes its Events.
+    pub recorder: Recorder,
+    /// Sends its live reads.
+    pub live: Arc<LiveReads>,
+    /// Bounds the changes that it has still to map.
+    pub map_buffer: Arc<MapBuffer>,
 }
 
 /// Calls of a generation that are about to start: how many, and a bell for who waits until there are none.
 #[derive(Default)]
-pub struct Starts {
+struct Starts {
     counts: Striped<AtomicUsize>,
     awaited: AtomicBool,
     none: Notify,
@@ -87,8 +106,6 @@ pub struct Slot {
     pub name: String,
     /// What a new generation may ask for: what the first one declared.
     pub grants: Grants,
-    /// Opens when all of its calls fail.
-    pub breaker: Breaker,
     /// How the last change of its file ended.
     pub last_reload: ArcSwapOption<LastReload>,
     current: ArcSwap<Generation>,
@@ -105,7 +122,6 @@ impl Slot {
         Self {
             name: description.name.clone(),
             grants: Grants::of(description),
-            breaker: Breaker::default(),
             last_reload: ArcSwapOption::empty(),
             last_number: AtomicU64::new(first.number),
             current: ArcSwap::from_pointee(first),
@@ -158,7 +174,7 @@ impl Slot {
     pub fn begin<'a>(&self, generation: &'a Arc<Generation>) -> Option<Starting<'a>> {
         let starting = generation.starts.begin();
         // Counted first, then compared: either the swap sees the count, or this sees the swap.
-        Arc::ptr_eq(generation, &self.current.load()).then_some(starting)
+        self.is_current(generation).then_some(starting)
     }
 
     /// The present generation.
@@ -175,9 +191,49 @@ impl Slot {
     pub fn replace(&self, generation: Arc<Generation>) -> Arc<Generation> {
         self.current.swap(generation)
     }
+
+    /// Returns whether this is the present generation.
+    pub fn is_current(&self, generation: &Arc<Generation>) -> bool {
+        Arc::ptr_eq(generation, &self.current.load())
+    }
+
+    /// The key comes up once more, on whichever generation is present, if that has the controller or one for the same kind in its place.
+    pub fn again(&self, controller: &Controller, key: &ObjectName) {
+        loop {
+            let present = self.current();
+            if let Some(wired) = present.controllers.get(&controller.name)
+                && wired.controller.kind == controller.kind
+            {
+                wired.controller.queue.add_low(key.clone());
+            }
+            // Either the next swap finds the key in the queue, or this sees the swap.
+            if self.is_current(&present) {
+                return;
+            }
+        }
+    }
 }
 
 impl Generation {
+    /// Code and its controllers; it may do what it declared.
+    pub fn new(
+        number: u64,
+        plugin: Plugin,
+        controllers: HashMap<String, Wired>,
+        share: Arc<Share>,
+    ) -> Self {
+        Self {
+            number,
+            grants: Grants::of(plugin.description()),
+            plugin,
+            controllers,
+            breaker: Breaker::default(),
+            map_breaker: Breaker::default(),
+            share,
+            starts: Starts::default(),
+        }
+    }
+
     /// Resolves when no call is about to start on it: of a generation that was replaced, none ever will again.
     pub async fn started(&self) {
         self.starts.awaited.store(true, Ordering::SeqCst);

@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use vmhost_cluster::{ConnectOptions, connect};
 use vmhost_engine::{Code, Compiler, Plugin};
+use vmhost_toolchain::Network;
 
 use crate::admin::Admin;
 use crate::cli::{Cli, Command, DevArgs, LogFormat, RunArgs};
@@ -124,52 +125,42 @@ async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
     )?;
     let mut stop = StopSignals::new()?;
     let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
-    let manager = tokio::select! {
-        started = start_manager(args, election, loader, admin) => started?,
+    // Nothing runs yet, and no lease is held.
+    let (manager, plugins) = tokio::select! {
+        connected = load_and_connect(args, election, loader, admin) => connected?,
         () = stop.first() => return Ok(()),
     };
+    let started = tokio::select! {
+        started = start_controllers(&manager, plugins) => started,
+        () = stop.first() => return shut_down(&manager, &mut stop).await,
+    };
+    if let Err(error) = started {
+        // Another host may take the lease at once.
+        let _ = shut_down(&manager, &mut stop).await;
+        return Err(error);
+    }
     trim::start();
     stop.first().await;
     shut_down(&manager, &mut stop).await
 }
 
-/// Loads the plugins, connects, and starts the controllers. What is wrong with a plugin is told before there is a cluster to tell about.
-async fn start_manager(
+/// A plugin that was loaded from a file.
+struct Loaded {
+    file: PathBuf,
+    plugin: Plugin,
+    /// Only if it is still to be compiled well.
+    bytes: Option<Vec<u8>>,
+}
+
+/// Loads the plugins and connects. What is wrong with a plugin is told before there is a cluster to tell about.
+async fn load_and_connect(
     args: RunArgs,
     election: Option<leader::Settings>,
     loader: Arc<Loader>,
     admin: Admin,
-) -> Result<Arc<Manager>> {
-    let mut plugins: Vec<(PathBuf, Plugin, Option<Vec<u8>>)> = Vec::new();
-    for path in &args.plugins {
-        let file = build::component_of(path, args.common.source.network()).await?;
-        let (plugin, bytes) = loader.load_file(&file).await?;
-        let name = plugin.description().name.clone();
-        if let Some((other, ..)) = plugins
-            .iter()
-            .find(|(_, other, _)| other.description().name == name)
-        {
-            let (file, other) = (file.display(), other.display());
-            bail!(
-                "{file} and {other} are both named {name:?}: the name owns fields in the cluster, so it must be unique"
-            );
-        }
-        tracing::info!(plugin = name, "loaded {}", file.display());
-        if plugins.len() >= idle::WARM && loader.config.idle_unload.is_some() {
-            plugin.rest(std::time::Instant::now());
-        }
-        // Only what is still to be compiled well is held until then.
-        let bytes = (plugin.code() == Code::Baseline).then_some(bytes);
-        plugins.push((file, plugin, bytes));
-    }
-    for name in loader.config.settings.keys() {
-        if !plugins
-            .iter()
-            .any(|(_, plugin, _)| plugin.description().name == *name)
-        {
-            tracing::warn!("--setting {name}.…: no plugin of that name is loaded");
-        }
-    }
+) -> Result<(Arc<Manager>, Vec<Loaded>)> {
+    let network = args.common.source.network();
+    let plugins = load(&loader, &args.plugins, network).await?;
     let options = ConnectOptions {
         kubeconfig: args.kubeconfig,
         context: args.context,
@@ -177,14 +168,6 @@ async fn start_manager(
     let connection = connect(&options)
         .await?
         .with_streaming_lists(args.streaming_lists);
-    let mut options = permissions::Options::of(&loader.config);
-    options.lease = election.as_ref().map(|settings| permissions::Lease {
-        namespace: settings
-            .namespace
-            .clone()
-            .unwrap_or_else(|| connection.default_namespace().to_owned()),
-        name: settings.id.clone(),
-    });
     let version = connection.check().await?;
     tracing::info!(
         "connected to {}, Kubernetes {}",
@@ -193,31 +176,85 @@ async fn start_manager(
     );
 
     let metrics = Metrics::new()?;
+    let mut options = permissions::Options::of(&loader.config);
+    options.lease = election.as_ref().map(|settings| permissions::Lease {
+        namespace: settings
+            .namespace
+            .clone()
+            .unwrap_or_else(|| connection.default_namespace().to_owned()),
+        name: settings.id.clone(),
+    });
+    for loaded in &plugins {
+        tokio::spawn(permissions::check::at_start(
+            connection.clone(),
+            loaded.plugin.description().clone(),
+            options.clone(),
+        ));
+    }
+    // From here on nothing waits: whoever stops the host has a manager to shut down.
     let leadership = match election {
         Some(settings) => Leadership::stand(&connection, settings, metrics.clone()),
         None => Leadership::alone(),
     };
     let manager = Manager::led(loader, connection, metrics.clone(), leadership);
     admin.serve(metrics, Arc::downgrade(&manager))?;
-    idle::start(&manager);
-    for (file, plugin, bytes) in plugins {
-        tokio::spawn(permissions::check::at_start(
-            manager.connection.clone(),
-            plugin.description().clone(),
-            options.clone(),
-        ));
-        let slot = manager
-            .add(plugin)
-            .await
-            .with_context(|| file.display().to_string())?;
+    Ok((manager, plugins))
+}
+
+async fn load(loader: &Loader, paths: &[PathBuf], network: Network) -> Result<Vec<Loaded>> {
+    let mut plugins: Vec<Loaded> = Vec::new();
+    for path in paths {
+        let file = build::component_of(path, network).await?;
+        let (plugin, bytes) = loader.load_file(&file).await?;
+        let name = plugin.description().name.clone();
+        if let Some(other) = plugins
+            .iter()
+            .find(|other| other.plugin.description().name == name)
+        {
+            let (file, other) = (file.display(), other.file.display());
+            bail!(
+                "{file} and {other} are both named {name:?}: the name owns fields in the cluster, so it must be unique"
+            );
+        }
+        tracing::info!(plugin = name, "loaded {}", file.display());
+        if plugins.len() >= idle::WARM && loader.config.idle_unload.is_some() {
+            plugin.rest(std::time::Instant::now());
+        }
+        plugins.push(Loaded {
+            bytes: (plugin.code() == Code::Baseline).then_some(bytes),
+            file,
+            plugin,
+        });
+    }
+    for name in loader.config.settings.keys() {
+        if !plugins
+            .iter()
+            .any(|loaded| loaded.plugin.description().name == *name)
+        {
+            tracing::warn!("--setting {name}.…: no plugin of that name is loaded");
+        }
+    }
+    Ok(plugins)
+}
+
+/// Starts the controllers of all plugins, or of none, and watches the plugins' files.
+async fn start_controllers(manager: &Arc<Manager>, plugins: Vec<Loaded>) -> Result<()> {
+    idle::start(manager);
+    let (mut files, mut all) = (Vec::new(), Vec::new());
+    for loaded in plugins {
+        files.push((loaded.file, loaded.bytes));
+        all.push(loaded.plugin);
+    }
+    let slots = manager.add_all(all).await?;
+    for (slot, (file, bytes)) in slots.into_iter().zip(files) {
         if let Some(bytes) = bytes {
-            reload::optimise_later(&manager, &slot, bytes);
+            reload::optimise_later(manager, &slot, bytes);
         }
         if manager.loader.config.reload {
             tokio::spawn(reload::follow(manager.clone(), slot, file));
         }
     }
-    Ok(manager)
+    Ok(())
 }
 
 async fn develop(args: Box<DevArgs>, guests: &Runtime) -> Result<()> {

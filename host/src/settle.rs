@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use vmhost_cluster::{ObjectRef, RecordedEvent, Recorder};
+use vmhost_cluster::{ObjectRef, RecordedEvent};
 use vmhost_core::{Effect, Event, EventType, Next, ObjectName, Outcome};
 use vmhost_engine::CallError;
 
@@ -33,8 +33,6 @@ pub const NOT_DELETING: &str = "`finalized`, but the request did not say `deleti
 pub struct Settler {
     /// Sends writes.
     pub writer: Writer,
-    /// Takes Events.
-    pub recorder: Recorder,
     /// The runtime that does the I/O. Guests never run on it.
     pub io: Handle,
 }
@@ -180,8 +178,8 @@ fn record(settler: &Settler, turn: &Turn, event: &Event) {
         .related
         .as_ref()
         .filter(|key| key.kind.kind.len() < 256 && key.name.as_str().len() < 512);
-    settler.recorder.record(RecordedEvent {
-        plugin: turn.desk.generation.plugin.description().name.clone(),
+    let recorder = &turn.desk.generation.share.recorder;
+    recorder.record(RecordedEvent {
         regarding: ObjectRef {
             kind: controller.kind.clone(),
             name: turn.key.clone(),

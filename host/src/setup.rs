@@ -5,22 +5,23 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
 use serde_json::Value;
-use vmhost_cluster::{Connection, Installed, crd_name};
+use vmhost_cluster::{Connection, CrdError, Installed, crd_name};
 use vmhost_core::Description;
 
 /// How long the API server may take to serve a new definition.
 const ESTABLISHED: Duration = Duration::from_secs(30);
 
 /// Installs the definitions of a plugin, or says what is missing if the operator has not allowed it.
-pub async fn run(connection: &Connection, description: &Description, allowed: bool) -> Result<()> {
+pub async fn run(
+    connection: &Connection,
+    description: &Description,
+    allowed: bool,
+) -> Result<(), CrdError> {
     for definition in description.definitions() {
         let name = crd_name(definition)?;
         if allowed {
-            install(connection, description, definition, name)
-                .await
-                .with_context(|| format!("plugin {}", description.name))?;
+            install(connection, description, definition, name).await?;
         } else {
             tracing::warn!(
                 plugin = description.name,
@@ -36,7 +37,7 @@ async fn install(
     description: &Description,
     definition: &Value,
     name: &str,
-) -> Result<()> {
+) -> Result<(), CrdError> {
     let manager = format!("vmhost/{}", description.name);
     let installed = connection
         .install_crd(definition, &manager, &description.version)

@@ -11,7 +11,7 @@ use vmhost_core::{
 };
 
 use crate::controller::Controller;
-use crate::live::Live;
+use crate::live::LiveReads;
 use crate::triggers::{Gate, Subscriptions, Target, Trigger};
 
 mod read;
@@ -28,7 +28,7 @@ pub struct Sources {
     /// The one key of a controller without a primary kind.
     timer: Option<ObjectName>,
     namespaces: Vec<String>,
-    live: Arc<Live>,
+    live: Arc<LiveReads>,
     description: ControllerDescription,
 }
 
@@ -49,7 +49,7 @@ impl Sources {
     /// Subscribes to what the description names, in these namespaces (none: all). Nobody is woken before the sources are opened.
     pub fn subscribe(
         informers: &Informers,
-        live: Arc<Live>,
+        live: Arc<LiveReads>,
         description: &ControllerDescription,
         namespaces: &[String],
         controller: &Arc<Controller>,
@@ -151,6 +151,14 @@ impl Sources {
     pub fn is_synced(&self) -> bool {
         self.subscriptions()
             .all(|subscription| subscription.store().is_synced())
+    }
+
+    /// What each store without its first list waits for.
+    pub fn waiting(&self) -> impl Iterator<Item = String> {
+        self.subscriptions()
+            .map(Subscription::state)
+            .filter(|state| !state.synced)
+            .map(|state| state.to_string())
     }
 
     fn primary(&self) -> Option<&Watch> {

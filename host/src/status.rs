@@ -10,7 +10,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use crate::admin::STATE_PATH;
-use crate::admin::state::{ControllerState, HostState, PluginState, StoreState};
+use crate::admin::state::{ControllerState, HostState, LastReload, PluginState, StoreState};
 use crate::cli::{DEV_KUBECONFIG, OutputFormat, StatusArgs};
 use crate::dev::address_file;
 use crate::run::print;
@@ -125,6 +125,7 @@ fn shown(state: &HostState, address: &str) -> String {
         state.version, state.pid
     )];
     parts.push(plugins(&state.plugins));
+    parts.push(not_loaded(&state.plugins));
     parts.push(controllers(&state.plugins));
     parts.push(stores(&state.stores));
     parts.push(failing(&state.plugins));
@@ -166,6 +167,25 @@ fn plugins(plugins: &[PluginState]) -> String {
         "LAST RELOAD",
     ];
     table(heads, &plugins.iter().map(row).collect::<Vec<_>>())
+}
+
+/// Which plugins' files are not what runs, and why: what is tried again by itself, and when, and what waits for another file.
+fn not_loaded(plugins: &[PluginState]) -> String {
+    let failed = |last: &&LastReload| last.result == "failed";
+    let rows: Vec<_> = plugins
+        .iter()
+        .filter_map(|plugin| Some((plugin, plugin.reload.as_ref().filter(failed)?)))
+        .map(|(plugin, last)| {
+            let next_try = last.next_try.clone();
+            [
+                plugin.name.clone(),
+                next_try.unwrap_or_else(|| "when the file changes".to_owned()),
+                // The first line says it all; a table of rights may follow.
+                last.about.lines().next().unwrap_or_default().to_owned(),
+            ]
+        })
+        .collect();
+    table(["NOT LOADED", "NEXT TRY", "REASON"], &rows)
 }
 
 /// Each controller with the name that it has in logs and metrics.
@@ -274,6 +294,47 @@ fn failing(plugins: &[PluginState]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admin::state::{BreakerState, Instances};
+
+    fn plugin(name: &str, result: &str, next_try: Option<&str>) -> PluginState {
+        PluginState {
+            name: name.into(),
+            version: String::new(),
+            generation: 1,
+            digest: String::new(),
+            code: String::new(),
+            instances: Instances {
+                live: 0,
+                idle: 0,
+                created: 0,
+            },
+            breaker: BreakerState::default(),
+            controllers: Vec::new(),
+            reload: Some(LastReload {
+                result: result.into(),
+                at: "2026-01-31T12:00:00Z".into(),
+                about: "it needs 1 right\nPLUGIN   VERB".into(),
+                next_try: next_try.map(Into::into),
+            }),
+        }
+    }
+
+    #[test]
+    fn what_is_not_loaded_says_when_it_is_tried_again() {
+        let plugins = [
+            plugin("a", "failed", Some("2026-01-31T12:00:05Z")),
+            plugin("b", "failed", None),
+            plugin("c", "swapped", None),
+        ];
+        assert_eq!(
+            not_loaded(&plugins),
+            "\
+NOT LOADED   NEXT TRY                REASON
+a            2026-01-31T12:00:05Z    it needs 1 right
+b            when the file changes   it needs 1 right"
+        );
+        assert_eq!(not_loaded(&plugins[2..]), "");
+    }
 
     #[test]
     fn an_address_may_leave_the_host_out() {

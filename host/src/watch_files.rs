@@ -39,7 +39,7 @@ pub struct FileWatch {
     /// A sign has come, and the file was not read since.
     pending: bool,
     /// What was handed out last.
-    last: Option<[u8; 32]>,
+    last: Seen,
     /// What `stat` said when the content was read last.
     stamp: Option<Stamp>,
 }
@@ -65,6 +65,49 @@ enum Sign {
 
 type Stamp = (u64, std::time::SystemTime, u64);
 
+/// Why a file has no content that could be a plugin's.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// It is not there, or this process may not read it. It may come, or be granted, without an event.
+    #[error("the file cannot be read")]
+    Unreadable(#[from] std::io::Error),
+    /// More bytes than are read.
+    #[error("the file has {size} bytes, more than the limit of {limit}")]
+    TooLarge {
+        /// Its size in bytes.
+        size: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+}
+
+/// What a watch has handed out: another one is news.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Content([u8; 32]),
+    Unreadable(std::io::ErrorKind),
+    TooLarge(u64),
+}
+
+impl Seen {
+    fn of(read: &Result<Vec<u8>, FileError>) -> Self {
+        match read {
+            Ok(content) => Self::Content(digest(content)),
+            Err(FileError::Unreadable(error)) => Self::Unreadable(error.kind()),
+            Err(FileError::TooLarge { size, .. }) => Self::TooLarge(*size),
+        }
+    }
+}
+
+/// Reads a file of at most `limit` bytes. A larger one is not read at all.
+pub async fn read(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
+    let size = tokio::fs::metadata(path).await?.len();
+    if size > limit {
+        return Err(FileError::TooLarge { size, limit });
+    }
+    Ok(tokio::fs::read(path).await?)
+}
+
 impl FileWatch {
     /// Watches a file whose present content has this SHA-256. Content of more than `limit` bytes is never read.
     pub fn new(hub: &Arc<Hub>, path: &Path, known: [u8; 32], limit: u64) -> Self {
@@ -78,34 +121,26 @@ impl FileWatch {
             place,
             signs,
             pending: false,
-            last: Some(known),
+            last: Seen::Content(known),
             // Unknown: the first poll reads the file, which may have changed before it was watched.
             stamp: None,
         }
     }
 
-    /// Resolves with the next content that differs from the last one. Cancel safe.
-    pub async fn changed(&mut self) -> Vec<u8> {
+    /// Resolves with the next content that differs from the last one, or when the file can be read no more. Cancel safe.
+    pub async fn changed(&mut self) -> Result<Vec<u8>, FileError> {
         loop {
             self.quiet().await;
-            self.pending = false;
             // A link may point elsewhere now.
             self.follow_links();
             self.stamp = stamp(&self.path);
-            if let Some((size, ..)) = self.stamp.filter(|(size, ..)| *size > self.limit) {
-                let (path, limit) = (self.path.display(), self.limit);
-                tracing::error!(
-                    "{path} is not read: it has {size} bytes, more than the limit of {limit}"
-                );
-                continue;
-            }
-            let Ok(content) = tokio::fs::read(&self.path).await else {
-                continue;
-            };
-            let digest = digest(&content);
-            if self.last != Some(digest) {
-                self.last = Some(digest);
-                return content;
+            let read = read(&self.path, self.limit).await;
+            // Not before: a caller that gives up while the file is read has not seen it.
+            self.pending = false;
+            let seen = Seen::of(&read);
+            if self.last != seen {
+                self.last = seen;
+                return read;
             }
         }
     }
@@ -185,6 +220,10 @@ mod tests {
     use std::io::Write;
 
     async fn next(watch: &mut FileWatch) -> Vec<u8> {
+        look(watch).await.unwrap()
+    }
+
+    async fn look(watch: &mut FileWatch) -> Result<Vec<u8>, FileError> {
         tokio::time::timeout(Duration::from_secs(20), watch.changed())
             .await
             .unwrap()
@@ -217,6 +256,52 @@ mod tests {
         fs::write(&path, "three").unwrap();
         fs::write(&path, "four").unwrap();
         assert_eq!(next(&mut watch).await, b"four");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_cannot_be_read_is_news_once_and_the_same_content_behind_it_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p.wasm");
+        fs::write(&path, "one").unwrap();
+        let mut watch = FileWatch::new(&Hub::new(), &path, digest(b"one"), 10);
+
+        fs::remove_file(&path).unwrap();
+        let gone = look(&mut watch).await;
+        assert!(matches!(gone, Err(FileError::Unreadable(_))), "{gone:?}");
+        // Another event, and the file is as it was: nothing new.
+        watch.signs.note(Sign::Look);
+        let still = tokio::time::timeout(5 * QUIET, watch.changed()).await;
+        assert!(still.is_err(), "{still:?}");
+        fs::write(&path, "one").unwrap();
+        assert_eq!(next(&mut watch).await, b"one");
+
+        fs::write(&path, "eleven byte").unwrap();
+        let large = look(&mut watch).await;
+        let Err(FileError::TooLarge { size, limit }) = large else {
+            panic!("{large:?}");
+        };
+        assert_eq!((size, limit), (11, 10));
+        fs::write(&path, "two").unwrap();
+        assert_eq!(next(&mut watch).await, b"two");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_is_seen_whenever_the_caller_gave_up_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p.wasm");
+        fs::write(&path, "one").unwrap();
+        let mut watch = FileWatch::new(&Hub::new(), &path, digest(b"one"), 1000);
+        for after in 0..60 {
+            let content = format!("content {after}");
+            fs::write(&path, &content).unwrap();
+            watch.signs.note(Sign::Look);
+            let given_up = Duration::from_millis(after);
+            let seen = match tokio::time::timeout(given_up, watch.changed()).await {
+                Ok(seen) => seen.unwrap(),
+                Err(_) => next(&mut watch).await,
+            };
+            assert_eq!(seen, content.as_bytes());
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -35,7 +35,7 @@ pub struct Turn {
 }
 
 /// Longest sleep of a worker whose plugin's circuit breaker is open.
-const PAUSE_STEP: Duration = Duration::from_millis(100);
+pub const PAUSE_STEP: Duration = Duration::from_millis(100);
 
 /// How often a standby's tasks look whether they are still wanted.
 pub const STANDBY_STEP: Duration = Duration::from_secs(10);
@@ -82,7 +82,7 @@ pub async fn run(
             controller.queue.add_after(lease.key().clone(), rest);
             continue;
         }
-        if let Some(pause) = slot.breaker.pause() {
+        if let Some(pause) = desk.generation.breaker.pause() {
             drop(starting);
             // Waited out here, in steps that a shutdown can end: a key that goes round the queue instead would keep the thread busy.
             tokio::time::sleep(pause.min(PAUSE_STEP)).await;
@@ -181,9 +181,12 @@ impl Turn {
             Phase::Call { deleting } => {
                 self.deleting = deleting;
                 let began = Instant::now();
-                let outcome = self.call(slot, settler, starting).await;
+                let outcome = self.call(settler, starting).await;
                 metrics.call(began.elapsed());
-                settle(settler, Arc::new(self), outcome).await
+                let turn = Arc::new(self);
+                let result = settle(settler, turn.clone(), outcome).await;
+                turn.tell_successor(slot);
+                result
             }
             Phase::Add(effect) => {
                 // No call starts here: a swap need not wait for this write.
@@ -194,9 +197,25 @@ impl Turn {
         }
     }
 
+    /// An object that is gone is shown as gone to the code that runs now, too, if this turn's was replaced meanwhile: the swap has put back the keys of objects that
+    /// are there.
+    fn tell_successor(&self, slot: &Slot) {
+        let Desk {
+            generation,
+            controller,
+            ..
+        } = &*self.desk;
+        if self.object.is_some() || slot.is_current(generation) {
+            return;
+        }
+        if let Some(previous) = &self.previous {
+            controller.previous.record(&self.key, Some(previous));
+        }
+        slot.again(controller, &self.key);
+    }
+
     async fn call(
         &self,
-        slot: &Slot,
         settler: &Settler,
         starting: Starting<'_>,
     ) -> Result<Outcome, CallError> {
@@ -221,15 +240,14 @@ impl Turn {
             .call(&request, self.desk.clone(), || drop(starting))
             .await;
         match &called {
-            Ok(_) => slot.breaker.success(),
+            Ok(_) => generation.breaker.success(),
             // A full pool is the host's affair.
             Err(CallError::Busy(_)) => {}
-            // What the old code does says nothing about the new.
-            Err(_) if !Arc::ptr_eq(generation, &slot.current()) => {}
             Err(_) => {
-                if let Some(pause) = slot.breaker.failure() {
+                if let Some(pause) = generation.breaker.failure() {
                     let note = format!("all calls of the plugin fail: it is paused for {pause:?}");
-                    tracing::error!(plugin = slot.name, "{note}");
+                    let plugin = &generation.description().name;
+                    tracing::error!(plugin, "{note}");
                     controller.metrics.breaker_opened();
                     warn(settler, self, "PluginPaused", note);
                 }

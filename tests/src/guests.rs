@@ -15,7 +15,7 @@ const STAMP_DIGITS: usize = 10;
 /// The mark in `describe`, at the start of its text.
 const DESCRIPTION_MARK: &[u8] = b"VMHOST-DESCRIPTION";
 const DESCRIPTION_SIZE: usize = 4096;
-/// The mark in `spin`; the plugin's name follows it.
+/// The mark in `spin` and `watcher`; the plugin's name follows it.
 const NAME_MARK: &[u8] = b"VMHOST-NAME-";
 const NAME_SIZE: usize = 20;
 
@@ -64,8 +64,13 @@ pub fn describing(text: &str) -> Result<Vec<u8>> {
 
 /// `spin` under another plugin name.
 pub fn spin_as(name: &str) -> Result<Vec<u8>> {
+    named(SPIN, name)
+}
+
+/// `spin` or `watcher` under another plugin name.
+pub fn named(component: &str, name: &str) -> Result<Vec<u8>> {
     ensure!(name.len() <= NAME_SIZE, "the name {name} is too long");
-    let mut bytes = read(SPIN)?;
+    let mut bytes = read(component)?;
     let at = only(&bytes, NAME_MARK)? + NAME_MARK.len();
     let place = &mut bytes[at..at + NAME_SIZE];
     place.fill(b' ');

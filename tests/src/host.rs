@@ -13,6 +13,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 use tokio::sync::watch;
+use vmhost::admin::STATE_PATH;
+use vmhost::admin::state::HostState;
 
 use crate::expect::GENERATION;
 use crate::guard::Guard;
@@ -207,6 +209,31 @@ fn capture(
 }
 
 impl Host {
+    /// What `/debug/state` says.
+    pub async fn state(&self) -> Result<HostState> {
+        let (code, text) = net::get(self.metrics, STATE_PATH).await?;
+        if code != 200 {
+            bail!("{STATE_PATH} answers {code}: {text}");
+        }
+        serde_json::from_str(&text).with_context(|| format!("reading {text}"))
+    }
+
+    /// The state, once it is as wanted.
+    pub async fn until_state(
+        &self,
+        what: &str,
+        wanted: impl Fn(&HostState) -> bool,
+    ) -> Result<HostState> {
+        eventually(what, async || {
+            let state = self.state().await?;
+            match wanted(&state) {
+                true => Ok(Some(state)),
+                false => bail!("it is {state:?}"),
+            }
+        })
+        .await
+    }
+
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.guard().id()

@@ -1,39 +1,31 @@
-//! Events for people (`events.k8s.io/v1`), recorded in the background.
+//! Events for people (`events.k8s.io/v1`) of one plugin, recorded in the background.
 //!
-//! It owns a bounded queue, the folding of repeated events into series, as client-go's `tools/events`, and how many Normal ones a plugin may write ([`limit`]). It
-//! must not hold up or fail a turn: an event that finds the queue full is dropped and counted.
+//! It owns what waits ([`lanes`]), the folding of repeated events into series, as client-go's `tools/events`, and how many Normal ones are written ([`limit`]). It
+//! must not hold up or fail a turn: an event that finds no room is dropped and counted. Plugins share nothing here but the connection.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use http::Method;
-use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
 use vmhost_core::{EventType, Gvk, ObjectName};
 
-use crate::api::{CallError, encode, request};
 use crate::connect::Connection;
 
 mod body;
+mod lanes;
 mod limit;
 mod series;
+mod worker;
 
 pub use limit::EventLimit;
 
-use limit::Buckets;
-use series::{Key, Series, Step};
+use lanes::Lanes;
+use worker::{Item, Worker};
 
-/// Events that wait, as client-go. At 1 KiB each, 1 MiB.
-const QUEUE: usize = 1000;
-/// Tries of one request, as client-go.
-const TRIES: u32 = 12;
-/// Delays between them: 250 ms doubled up to 10 s, 63 s in all.
-const FIRST_DELAY: Duration = Duration::from_millis(250);
-/// See `FIRST_DELAY`.
-const LONGEST_DELAY: Duration = Duration::from_secs(10);
-/// How often series are looked through: a sixth of the time after which they end.
-const PERIOD: Duration = Duration::from_secs(60);
+/// How long what waits may still be written when the plugin is gone.
+const LAST: Duration = Duration::from_secs(10);
 
 /// An object that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -51,8 +43,6 @@ pub struct ObjectRef {
 /// An event to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedEvent {
-    /// Whose it is: who shares a limit. Not part of the event.
-    pub plugin: String,
     /// What it is about.
     pub regarding: ObjectRef,
     /// What else has to do with it.
@@ -71,7 +61,7 @@ pub struct RecordedEvent {
 
 /// Who counts what becomes of events. Must be quick.
 pub trait EventObserver: Send + Sync {
-    /// The queue was full.
+    /// There was no room, or no time at the end.
     fn dropped(&self) {}
     /// More Normal Events than the plugin may write.
     fn limited(&self) {}
@@ -87,218 +77,111 @@ pub struct NoEventObserver;
 
 impl EventObserver for NoEventObserver {}
 
-enum Command {
-    Record(Box<RecordedEvent>),
-    Flush(oneshot::Sender<()>),
+/// Takes the events of one plugin and never waits. Cheap to clone. The first event starts its task, which ends with the last clone, [`LAST`] later at most.
+#[derive(Clone)]
+pub struct Recorder(Arc<Opened>);
+
+struct Opened {
+    shared: Arc<Shared>,
+    runtime: Handle,
+    /// Taken by the first event.
+    worker: Mutex<Option<Worker>>,
 }
 
-/// Takes events and never waits. Cheap to clone; its task ends with the last clone.
-#[derive(Clone)]
-pub struct Recorder {
-    commands: mpsc::Sender<Command>,
+/// What the recorder and its task share.
+struct Shared {
+    waiting: Mutex<Waiting>,
+    /// Something is to be done.
+    bell: Notify,
+    /// All was written that a flush asked for.
+    flushed: Notify,
+    /// The last clone is gone.
+    ended: Notify,
     observer: Arc<dyn EventObserver>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    lanes: Lanes<Item>,
+    flush: bool,
+    closed: bool,
 }
 
 impl Recorder {
-    /// Starts the recorder's task on the tokio runtime that this is called on. `limit`: how many Normal Events each plugin may write; none: all.
-    pub fn start(
+    /// Its task will run on the tokio runtime that this is called on. `limit`: how many Normal Events are written; none: all.
+    pub fn new(
         connection: Connection,
+        plugin: &str,
         observer: Arc<dyn EventObserver>,
         limit: Option<EventLimit>,
     ) -> Self {
-        let (commands, queue) = mpsc::channel(QUEUE);
-        let worker = Worker {
-            connection,
-            observer: observer.clone(),
-            instance: body::instance(),
-            series: Series::default(),
-            buckets: Buckets::new(limit),
-        };
-        tokio::spawn(worker.run(queue));
-        Self { commands, observer }
+        let shared = Arc::new(Shared {
+            waiting: Mutex::default(),
+            bell: Notify::new(),
+            flushed: Notify::new(),
+            ended: Notify::new(),
+            observer,
+        });
+        let worker = Worker::new(shared.clone(), connection, plugin, limit);
+        Self(Arc::new(Opened {
+            shared,
+            runtime: Handle::current(),
+            worker: Mutex::new(Some(worker)),
+        }))
     }
 
-    /// Queues an event. With a full queue it is dropped and counted.
+    /// Queues an event. Without room for it, it is dropped and counted.
     pub fn record(&self, event: RecordedEvent) {
-        if self
-            .commands
-            .try_send(Command::Record(Box::new(event)))
-            .is_err()
-        {
-            self.observer.dropped();
+        let shared = &self.0.shared;
+        let namespace = body::namespace(&event).to_owned();
+        if !shared.lock().lanes.push(&namespace, Item::of(event)) {
+            shared.observer.dropped();
+            return;
+        }
+        shared.bell.notify_one();
+        if let Some(worker) = self.0.worker().take() {
+            self.0.runtime.spawn(worker.run());
         }
     }
 
-    /// Waits until what was recorded before is written, but no longer than `deadline`. Says whether it is.
+    /// Waits until what was recorded before is written, but no longer than `deadline`. Returns whether it is.
     pub async fn flush(&self, deadline: Duration) -> bool {
-        let flushed = async {
-            let (done, wait) = oneshot::channel();
-            self.commands.send(Command::Flush(done)).await.is_ok() && wait.await.is_ok()
-        };
-        timeout(deadline, flushed).await.unwrap_or(false)
+        if self.0.worker().is_some() {
+            return true;
+        }
+        let shared = &self.0.shared;
+        let flushed = shared.flushed.notified();
+        shared.lock().flush = true;
+        shared.bell.notify_one();
+        timeout(deadline, flushed).await.is_ok()
     }
 }
 
-struct Worker {
-    connection: Connection,
-    observer: Arc<dyn EventObserver>,
-    instance: String,
-    series: Series,
-    buckets: Buckets,
-}
-
-/// How a request ended.
-#[derive(Debug, PartialEq, Eq)]
-enum Sent {
-    Done,
-    /// There is no such event, or no such namespace.
-    Missing,
-    GivenUp,
-}
-
-impl Worker {
-    async fn run(mut self, mut queue: mpsc::Receiver<Command>) {
-        let mut period = interval(PERIOD);
-        period.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        loop {
-            tokio::select! {
-                command = queue.recv() => match command {
-                    Some(Command::Record(event)) => self.record(&event).await,
-                    Some(Command::Flush(done)) => {
-                        self.write_series(true).await;
-                        // Whoever asked may have gone.
-                        let _ = done.send(());
-                    }
-                    None => return self.write_series(true).await,
-                },
-                _ = period.tick() => {
-                    self.buckets.tell();
-                    self.write_series(false).await;
-                }
-            }
-        }
-    }
-
-    async fn record(&mut self, event: &RecordedEvent) {
-        let key = Key::of(event);
-        match self.series.observe(&key) {
-            Step::Nothing => {}
-            Step::Patch {
-                namespace,
-                name,
-                body,
-            } => {
-                if self.patch(&namespace, &name, &body).await == Sent::Missing {
-                    self.series.forget(&key);
-                    self.post(event, key).await;
-                }
-            }
-            Step::Post if self.buckets.admit(event) => self.post(event, key).await,
-            Step::Post => self.observer.limited(),
-        }
-    }
-
-    async fn post(&mut self, event: &RecordedEvent, key: Key) {
-        let (namespace, name, body) = body::event(event, &self.instance);
-        let sent = self
-            .send(Method::POST, &path(&namespace, None), &body)
-            .await;
-        self.count(&sent);
-        if sent == Sent::Done {
-            self.series.begin(key, namespace, name);
-        }
-    }
-
-    async fn patch(&self, namespace: &str, name: &str, body: &Value) -> Sent {
-        let sent = self
-            .send(Method::PATCH, &path(namespace, Some(name)), body)
-            .await;
-        self.count(&sent);
-        sent
-    }
-
-    /// Writes the counts of series that are due; `all`: of every one that has more to say.
-    async fn write_series(&mut self, all: bool) {
-        for (namespace, name, body) in self.series.due(all) {
-            self.patch(&namespace, &name, &body).await;
-        }
-    }
-
-    fn count(&self, sent: &Sent) {
-        if *sent == Sent::Done {
-            self.observer.recorded();
-        }
-    }
-
-    async fn send(&self, method: Method, path: &str, body: &Value) -> Sent {
-        let content_type = if method == Method::PATCH {
-            "application/merge-patch+json"
-        } else {
-            "application/json"
-        };
-        let mut delay = FIRST_DELAY;
-        let mut last = String::new();
-        for attempt in 0..TRIES {
-            if attempt > 0 {
-                sleep(delay).await;
-                delay = (delay * 2).min(LONGEST_DELAY);
-            }
-            let sent = match request(
-                method.clone(),
-                path,
-                Some(content_type),
-                body.to_string().into(),
-            ) {
-                Ok(request) => {
-                    self.connection
-                        .call(request, self.connection.write_timeout())
-                        .await
-                }
-                Err(error) => Err(error),
-            };
-            match sent {
-                Ok(_) => return Sent::Done,
-                Err(CallError::Refused(refused)) if refused.code < 500 && refused.code != 429 => {
-                    match refused.code {
-                        404 => return Sent::Missing,
-                        // An earlier try came through although its answer was lost.
-                        409 if method == Method::POST => return Sent::Done,
-                        // A namespace that is being deleted takes no events: nobody is left to read them.
-                        403 if refused
-                            .causes
-                            .iter()
-                            .any(|cause| cause.reason == "NamespaceTerminating") =>
-                        {
-                            return Sent::Missing;
-                        }
-                        _ => {
-                            self.observer.failed(&CallError::Refused(refused).line());
-                            return Sent::GivenUp;
-                        }
-                    }
-                }
-                Err(error) => {
-                    if let CallError::Refused(refused) = &error {
-                        delay = delay.max(refused.retry_after.unwrap_or_default());
-                    }
-                    last = error.line();
-                }
-            }
-        }
-        self.observer.failed(&last);
-        Sent::GivenUp
+impl Opened {
+    /// None: it runs.
+    fn worker(&self) -> MutexGuard<'_, Option<Worker>> {
+        self.worker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn path(namespace: &str, name: Option<&str>) -> String {
-    let mut path = "/apis/events.k8s.io/v1/namespaces/".to_owned();
-    encode(namespace, &mut path);
-    path.push_str("/events");
-    if let Some(name) = name {
-        path.push('/');
-        encode(name, &mut path);
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.bell.notify_one();
+        self.shared.ended.notify_one();
     }
-    path
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Resolves when the plugin has been gone for as long as its last events may take.
+    async fn overdue(&self) {
+        self.ended.notified().await;
+        sleep(LAST).await;
+    }
 }
 
 #[cfg(test)]

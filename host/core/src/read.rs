@@ -1,5 +1,6 @@
 //! The one door through which a policy reads the cluster: the engine calls it, the host's stores and connection stand behind it.
 
+use std::future::ready;
 use std::pin::Pin;
 
 use crate::key::{Gvk, ObjectName};
@@ -55,8 +56,44 @@ pub struct Page {
     pub next: Option<String>,
 }
 
-/// A read that is on its way to the API server. The engine awaits it within the call's deadline; it does not have to end by itself.
-pub type LiveRead<T> = Pin<Box<dyn Future<Output = Result<T, ReadError>> + Send>>;
+/// A read that is sent to the API server: it is admitted when the host's own limits allow it, and then answered. Awaiting it waits for both.
+pub struct LiveRead<T>(Boxed<Boxed<Result<T, ReadError>>>);
+
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+impl<T: Send + 'static> LiveRead<T> {
+    /// `admitted` waits for the limits only, and gives what sends the read.
+    pub fn new<R>(admitted: impl Future<Output = R> + Send + 'static) -> Self
+    where
+        R: Future<Output = Result<T, ReadError>> + Send + 'static,
+    {
+        Self(Box::pin(async move {
+            let answer: Boxed<Result<T, ReadError>> = Box::pin(admitted.await);
+            answer
+        }))
+    }
+
+    /// One that needs no server.
+    pub fn answered(answer: Result<T, ReadError>) -> Self {
+        Self::new(ready(ready(answer)))
+    }
+}
+
+impl<T> LiveRead<T> {
+    /// Waits for the limits. What it gives is awaited within the call's deadline; it does not have to end by itself.
+    pub async fn admitted(self) -> impl Future<Output = Result<T, ReadError>> + Send {
+        self.0.await
+    }
+}
+
+impl<T: Send + 'static> IntoFuture for LiveRead<T> {
+    type Output = Result<T, ReadError>;
+    type IntoFuture = Boxed<Result<T, ReadError>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { self.0.await.await })
+    }
+}
 
 /// Reads of a running call. Those from stores never wait.
 pub trait ObjectReader: Send + Sync {

@@ -8,12 +8,13 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus, Stdio};
 use std::sync::Once;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, nice, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
@@ -41,6 +42,9 @@ fn deadline(code: Code) -> Duration {
 /// Memory of the child: as much as this, and so much more for each byte of the component. Cranelift left 11 MiB of heap behind for 197 KB: 60 bytes a byte.
 const MEMORY: u64 = 1 << 30;
 const MEMORY_A_BYTE: u64 = 128;
+
+/// The signal by which the kernel ends a process when memory is short.
+const SIGKILL: i32 = Signal::KILL.as_raw();
 
 /// What is read of a child's stderr.
 const REASON: u64 = 64 << 10;
@@ -70,6 +74,8 @@ pub(crate) enum Failure {
     Refused(String),
     /// The image could not be written.
     Unwritten(String),
+    /// Another process killed the child: the kernel, when the machine's memory is short. What exceeds the child's own limit aborts instead.
+    Killed(String),
     /// The child ended otherwise: it crashed, took too long or too much memory.
     Broke(String),
 }
@@ -143,9 +149,11 @@ fn verdict(status: ExitStatus, reason: String) -> Result<(), Failure> {
         Some(code) if code == i32::from(UNWRITTEN) => Err(Failure::Unwritten(reason)),
         _ => {
             let reason = vmhost_core::one_line(reason.trim());
-            Err(Failure::Broke(format!(
-                "the compiler ended with {status}: {reason}"
-            )))
+            let reason = format!("the compiler ended with {status}: {reason}");
+            Err(match status.signal() {
+                Some(SIGKILL) => Failure::Killed(reason),
+                _ => Failure::Broke(reason),
+            })
         }
     }
 }
@@ -172,7 +180,9 @@ pub fn as_child(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCod
     let (exit, reason) = match compile_stdin(code?) {
         Ok(()) => return Some(ExitCode::SUCCESS),
         Err(Failure::Refused(reason)) => (REFUSED, reason),
-        Err(Failure::Unwritten(reason) | Failure::Broke(reason)) => (UNWRITTEN, reason),
+        Err(Failure::Unwritten(reason) | Failure::Killed(reason) | Failure::Broke(reason)) => {
+            (UNWRITTEN, reason)
+        }
         Err(Failure::Start(error)) => (UNWRITTEN, error.to_string()),
     };
     let _ = std::io::stderr().write_all(reason.as_bytes());

@@ -258,7 +258,7 @@ impl Engine {
             return Ok(tier);
         }
         let tier =
-            Arc::new(Tier::new(code).map_err(|error| LoadError::Compiler(error.to_string()))?);
+            Arc::new(Tier::new(code).map_err(|error| LoadError::Shortage(error.to_string()))?);
         self.0.ticker.add(tier.engine.weak());
         *baseline = Arc::downgrade(&tier);
         Ok(tier)
@@ -362,17 +362,18 @@ fn check_header(bytes: &[u8], limit: u64) -> Result<(), LoadError> {
 }
 
 fn no_room(error: std::io::Error) -> LoadError {
-    LoadError::Compiler(format!("there is no room for the image: {error}"))
+    LoadError::Shortage(format!("there is no room for the image: {error}"))
 }
 
 pub(crate) fn not_loaded(error: wasmtime::Error) -> LoadError {
-    LoadError::Compiler(format!("its image cannot be loaded: {}", chain(&error)))
+    LoadError::Shortage(format!("its image cannot be loaded: {}", chain(&error)))
 }
 
 fn broken(failure: Failure) -> LoadError {
-    LoadError::Compiler(match failure {
-        Failure::Start(error) => error.to_string(),
-        Failure::Refused(reason) => return LoadError::Invalid(reason),
-        Failure::Unwritten(reason) | Failure::Broke(reason) => reason,
-    })
+    match failure {
+        Failure::Refused(reason) => LoadError::Invalid(reason),
+        Failure::Broke(reason) => LoadError::Compiler(reason),
+        Failure::Start(error) => LoadError::Shortage(error.to_string()),
+        Failure::Unwritten(reason) | Failure::Killed(reason) => LoadError::Shortage(reason),
+    }
 }

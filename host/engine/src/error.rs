@@ -29,9 +29,12 @@ pub enum LoadError {
     /// Truncated, invalid, or with a feature that is switched off.
     #[error("the component is damaged or not valid: {0}")]
     Invalid(String),
-    /// The compiler gave up: too much memory or time, a bug of its own, a full disk. Perhaps not the author's fault.
+    /// The compiler gave up: too much memory or time, or a bug of its own. The same bytes end the same way.
     #[error("the component cannot be compiled: {0}")]
     Compiler(String),
+    /// Memory, disk or processes are short. The operator of the machine has to act, or it passes.
+    #[error("the component cannot be compiled now: {0}")]
+    Shortage(String),
     /// Exports another contract, or none.
     #[error("the component does not export {}: {found}", crate::CONTRACT)]
     OtherContract {
@@ -53,6 +56,31 @@ pub enum LoadError {
     /// `describe` returned nonsense.
     #[error(transparent)]
     Description(#[from] DescriptionError),
+    /// The task that ran `describe` ended: a bug of the host, or the process is ending.
+    #[error("describe was cut off: {0}")]
+    CutOff(String),
+}
+
+impl LoadError {
+    /// Returns whether the same bytes may load at another time.
+    ///
+    /// A passed deadline of `describe` counts: it is measured by the clock on the wall, which also runs while a busy machine does not let the guest run.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Shortage(_) | Self::CutOff(_) => true,
+            Self::Instantiate(error) | Self::Describe(error) => error.may_pass(),
+            Self::Empty
+            | Self::TooLarge { .. }
+            | Self::NotWasm
+            | Self::CoreModule
+            | Self::Invalid(_)
+            | Self::Compiler(_)
+            | Self::OtherContract { .. }
+            | Self::Import(_)
+            | Self::Refused(_)
+            | Self::Description(_) => false,
+        }
+    }
 }
 
 /// Why a call did not return an outcome. The instance is gone; the key is tried again on a fresh one.
@@ -86,6 +114,14 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// Returns whether the same call may end otherwise at another time, with the guest and its input unchanged.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Deadline(_) | Self::Busy(_) => true,
+            Self::Trap { .. } | Self::Memory { .. } | Self::Malformed(_) => false,
+        }
+    }
+
     /// One word, for metric labels.
     pub fn kind(&self) -> &'static str {
         match self {

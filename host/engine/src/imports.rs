@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use vmhost_core::{
-    IndexMatch, ListQuery, ObjectKey, ObjectReader, Page, ReadError, Snapshot, cut, one_line,
+    IndexMatch, ListQuery, LiveRead, ObjectKey, ObjectReader, Page, ReadError, Snapshot, cut, one_line,
 };
 
 use crate::bindings::v1::{cluster, config, lift_gvk, lift_key, log, types};
@@ -93,7 +93,7 @@ impl cluster::Host for HostState {
             Ok(reader) => reader.get_live(key.kind, key.name),
             Err(error) => return Ok(Err(error)),
         };
-        Ok(read.await.map_err(lower_error).and_then(|object| {
+        Ok(self.live(read).await.and_then(|object| {
             let mut room = self.read_limit;
             object
                 .map(|object| copy(&object, &mut room, self.read_limit))
@@ -110,10 +110,8 @@ impl cluster::Host for HostState {
             Ok(reader) => reader.list_live(lift_query(query)),
             Err(error) => return Ok(Err(error)),
         };
-        Ok(read
-            .await
-            .map_err(lower_error)
-            .and_then(|page| self.lower_page(&page, metadata)))
+        let page = self.live(read).await;
+        Ok(page.and_then(|page| self.lower_page(&page, metadata)))
     }
 }
 
@@ -126,6 +124,13 @@ impl HostState {
         self.reader()?
             .get(&key.kind, &key.name)
             .map_err(lower_error)
+    }
+
+    /// Waits for a live read. Only the read itself is time of the call's.
+    async fn live<T>(&mut self, read: LiveRead<T>) -> Result<T, cluster::ReadError> {
+        let (reading, waited) = self.waits.during(read.admitted()).await;
+        self.deadline += waited;
+        reading.await.map_err(lower_error)
     }
 
     fn lower_page(&self, page: &Page, metadata: bool) -> Result<cluster::Page, cluster::ReadError> {

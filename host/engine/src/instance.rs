@@ -16,10 +16,12 @@ use crate::error::{CallError, DeadlinePassed, call_error};
 use crate::plugin::Settings;
 use crate::state::{HostState, LOG_LINES};
 use crate::still::World;
+use crate::waits::Waits;
 
 /// A guest and its store. Dropped after any error: a trap poisons the store.
 pub(crate) struct Instance {
     store: Store<HostState>,
+    waits: Waits,
     plugin: v1::Plugin,
     /// Calls that it may still serve.
     pub(crate) calls_left: u32,
@@ -41,6 +43,7 @@ impl Instance {
         let printed = || store.data().output.take().unwrap_or_default();
         match instantiated {
             Some(Ok(plugin)) => Ok(Self {
+                waits: store.data().waits.clone(),
                 store,
                 plugin,
                 calls_left: limits.reuse.max(1),
@@ -89,8 +92,9 @@ impl Instance {
     ) -> Result<Outcome, CallError> {
         self.begin(limits, Some(reader));
         let _active = engine.ticker().enter();
-        let called = within(
+        let called = within_own_time(
             limits.call_timeout,
+            &self.waits,
             v1::reconcile(&self.plugin, &mut self.store, request),
         )
         .await;
@@ -107,8 +111,9 @@ impl Instance {
     ) -> Result<Result<Vec<ObjectName>, String>, CallError> {
         self.begin(limits, Some(reader));
         let _active = engine.ticker().enter();
-        let called = within(
+        let called = within_own_time(
             limits.call_timeout,
+            &self.waits,
             v1::map(&self.plugin, &mut self.store, request),
         )
         .await;
@@ -174,10 +179,31 @@ pub(crate) fn limited(
 /// A second fence around the epochs, which only fire while wasm runs: a guest that waits in a host function (a WASI poll) is stopped here. A little
 /// later than the epochs would, so that a spinning guest ends by its own error. A call that never waits, as most do, never sees the timer.
 pub(crate) async fn within<F: Future>(timeout: Duration, call: F) -> Option<F::Output> {
+    within_own_time(timeout, &Waits::default(), call).await
+}
+
+/// [`within`], of a call whose waits for the host's own limits do not count.
+async fn within_own_time<F: Future>(
+    timeout: Duration,
+    waits: &Waits,
+    call: F,
+) -> Option<F::Output> {
     let mut call = pin!(call);
     let first = poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await;
-    match first {
-        Poll::Ready(output) => Some(output),
-        Poll::Pending => tokio::time::timeout(timeout + LONGEST, call).await.ok(),
+    if let Poll::Ready(output) = first {
+        return Some(output);
+    }
+    let (began, waited) = (tokio::time::Instant::now(), waits.so_far());
+    let mut left = timeout + LONGEST;
+    loop {
+        if let Ok(output) = tokio::time::timeout(left, call.as_mut()).await {
+            return Some(output);
+        }
+        let own = began.elapsed().saturating_sub(waits.so_far() - waited);
+        if own >= timeout + LONGEST {
+            return None;
+        }
+        // It waits, or has waited. Little may be left to it: no need to look that often while it waits.
+        left = (timeout + LONGEST - own).max(LONGEST);
     }
 }

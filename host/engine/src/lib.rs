@@ -28,6 +28,7 @@ mod plugin;
 mod state;
 mod still;
 mod tier;
+mod waits;
 
 pub use base::{Base, BaseError};
 pub use cache::{CacheError, CacheUse};

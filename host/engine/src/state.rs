@@ -11,6 +11,7 @@ use crate::error::MemoryDenied;
 use crate::output::Output;
 use crate::plugin::Settings;
 use crate::still::{World, still};
+use crate::waits::Waits;
 
 /// The data of a `Store`.
 pub(crate) struct HostState {
@@ -19,8 +20,10 @@ pub(crate) struct HostState {
     memory: Memory,
     /// What the guest printed.
     pub(crate) output: Output,
-    /// When the running call has to be over.
+    /// When the running call has to be over. What it waits for the host's own limits is added.
     pub(crate) deadline: Instant,
+    /// What its calls have waited for the host's own limits.
+    pub(crate) waits: Waits,
     /// Where the running call reads the cluster; none during `describe`.
     pub(crate) reader: Option<Arc<dyn ObjectReader>>,
     /// The largest answer to a read, in bytes.
@@ -61,6 +64,7 @@ impl HostState {
             },
             output,
             deadline: Instant::now() + limits.call_timeout,
+            waits: Waits::default(),
             reader: None,
             read_limit: limits.read,
             log_lines: LOG_LINES,

@@ -112,13 +112,7 @@ fn ready(manager: &Weak<Manager>) -> Vec<Check> {
 
 /// Do a controller's workers run? What it waits for, if not.
 fn works(wired: &Wired) -> Result<(), String> {
-    let waiting: BTreeSet<String> = wired
-        .sources
-        .subscriptions()
-        .map(|subscription| subscription.state())
-        .filter(|state| !state.synced)
-        .map(|state| state.to_string())
-        .collect();
+    let waiting: BTreeSet<String> = wired.sources.waiting().collect();
     if !waiting.is_empty() {
         return Err(waiting.into_iter().collect::<Vec<_>>().join("; "));
     }

@@ -8,6 +8,7 @@ use super::state::{
     BreakerState, ControllerState, FAILING_SHOWN, Failing, FailingKey, HostState, Instances,
     PluginState, QueueState, StoreState,
 };
+use crate::breaker::Breaker;
 use crate::controller::Controller;
 use crate::leader::Leadership;
 use crate::manager::Manager;
@@ -43,7 +44,11 @@ fn leader(leadership: &Leadership) -> &'static str {
 
 fn plugin(slot: &Slot, generation: &Generation) -> PluginState {
     let instances = generation.plugin.instances();
-    let (failures, pause) = slot.breaker.status();
+    let (failures, pause) = [&generation.breaker, &generation.map_breaker]
+        .map(Breaker::status)
+        .into_iter()
+        .max_by_key(|(failures, pause)| (pause.is_some(), *failures))
+        .unwrap_or_default();
     let mut controllers: Vec<ControllerState> = generation
         .controllers
         .values()

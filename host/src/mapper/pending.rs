@@ -1,13 +1,15 @@
 //! The changes that wait to be mapped: bounded, in their order, and out of each other's way.
 //!
-//! It must not know who maps them.
+//! What becomes too much is dropped in exchange for the fact that something was missed; on a standby all of it is. It must not know who maps them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use vmhost_core::{Change, ObjectName, Snapshot};
+
+use super::buffer::{MapBuffer, Room};
 
 /// Changes of one call; the contract says so.
 const BATCH: usize = 500;
@@ -23,12 +25,16 @@ const TRIES: u32 = 10;
 const FIRST: Duration = Duration::from_millis(5);
 /// Longest wait after a failure.
 const LONGEST: Duration = Duration::from_secs(60);
+/// What a state takes besides its text, in bytes: the object without it, its name and its entry here, rounded up.
+const OVERHEAD: usize = 256;
+
 /// A watched object: the number of its watch, and its name.
 pub type Watched = (u16, ObjectName);
 
 /// The changes that wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Mapper {
+    buffer: Arc<MapBuffer>,
     state: Mutex<State>,
     /// Something came, or the task has to look again (a swap, an end).
     bell: Notify,
@@ -38,8 +44,13 @@ pub struct Mapper {
 struct State {
     order: VecDeque<Watched>,
     waiting: HashMap<Watched, Waiting>,
-    /// Changes were dropped: all keys have to be looked at.
-    overflow: bool,
+    /// Why all keys have to be looked at.
+    missed: Option<Missed>,
+    /// Of a change nothing but the fact is kept.
+    standby: bool,
+    /// How often all that waited was dropped. What is mapped meanwhile does not go on where the next
+    /// changes begin.
+    cleared: u64,
     /// Objects of a call: all that fit, and half of them after each failure.
     most: usize,
     failures: u32,
@@ -51,7 +62,9 @@ impl Default for State {
         Self {
             order: VecDeque::new(),
             waiting: HashMap::default(),
-            overflow: false,
+            missed: None,
+            standby: false,
+            cleared: 0,
             most: BATCH,
             failures: 0,
             closed: false,
@@ -59,13 +72,23 @@ impl Default for State {
     }
 }
 
+/// Why changes are not there to be mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missed {
+    /// There were too many, or one could not be mapped.
+    Dropped,
+    /// This host stood by.
+    StoodBy,
+}
+
 /// What waits of one object.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waiting {
     /// Its states, the oldest first; the first is the one before the first change.
     states: Vec<Option<Snapshot>>,
     /// Calls with this object alone that failed.
     tries: u32,
+    room: Room,
 }
 
 impl Waiting {
@@ -77,8 +100,12 @@ impl Waiting {
 }
 
 /// What is mapped at once.
-#[derive(Debug, Default)]
-pub(super) struct Batch(Vec<(Watched, Waiting)>);
+#[derive(Debug)]
+pub(super) struct Batch {
+    objects: Vec<(Watched, Waiting)>,
+    /// As [`State::cleared`] when it was taken.
+    cleared: u64,
+}
 
 impl Batch {
     pub(super) fn changes(&self) -> Vec<Change> {
@@ -89,12 +116,12 @@ impl Batch {
             };
             waiting.states.windows(2).map(pair).collect()
         };
-        self.0.iter().flat_map(of).collect()
+        self.objects.iter().flat_map(of).collect()
     }
 
     /// How many objects, and the first of them.
     pub(super) fn objects(&self) -> (usize, Option<&ObjectName>) {
-        (self.0.len(), self.0.first().map(|((_, name), _)| name))
+        (self.objects.len(), self.objects.first().map(|((_, name), _)| name))
     }
 
     /// Which watches brought which versions; a deletion's is not known.
@@ -105,15 +132,41 @@ impl Batch {
             let states = waiting.states.iter().skip(1);
             states.map(|state| (*source, version(state))).collect()
         };
-        self.0.iter().flat_map(of).collect()
+        self.objects.iter().flat_map(of).collect()
     }
 }
 
 impl Mapper {
+    /// No change waits yet. Those of a plugin's controllers share the buffer.
+    pub fn new(buffer: Arc<MapBuffer>) -> Self {
+        Self {
+            buffer,
+            state: Mutex::default(),
+            bell: Notify::new(),
+        }
+    }
+
     /// Something changed.
     pub fn push(&self, object: Watched, change: Change) {
-        self.lock().push(object, change);
+        self.lock().push(&self.buffer, object, change);
         self.bell.notify_one();
+    }
+
+    /// From now on only the fact is kept that something changed: another host maps it.
+    pub fn stand_by(&self) {
+        let mut state = self.lock();
+        if !state.standby {
+            if !state.waiting.is_empty() {
+                state.missed = Some(Missed::StoodBy);
+            }
+            state.clear();
+        }
+        state.standby = true;
+    }
+
+    /// From now on changes are kept.
+    pub fn lead(&self) {
+        self.lock().standby = false;
     }
 
     /// Objects whose changes wait.
@@ -132,8 +185,7 @@ impl Mapper {
         state.failures = 0;
         state.most = BATCH;
         if moved {
-            state.order.clear();
-            state.waiting.clear();
+            state.clear();
         }
         drop(state);
         self.bell.notify_one();
@@ -142,7 +194,7 @@ impl Mapper {
     /// The controller ends.
     pub fn close(&self) {
         let mut state = self.lock();
-        state.drop_all();
+        state.drop_all(Missed::Dropped);
         state.closed = true;
         drop(state);
         self.bell.notify_one();
@@ -152,9 +204,9 @@ impl Mapper {
         self.lock().closed
     }
 
-    /// Were changes dropped since the last time?
-    pub(super) fn overflowed(&self) -> bool {
-        std::mem::take(&mut self.lock().overflow)
+    /// Why all keys have to be looked at, if changes were missed since the last time.
+    pub(super) fn missed(&self) -> Option<Missed> {
+        self.lock().missed.take()
     }
 
     /// Resolves when there is something to do, after the back-off of the last failure. False: it was closed.
@@ -166,7 +218,7 @@ impl Mapper {
                 if state.closed {
                     return false;
                 }
-                if (state.overflow || !state.order.is_empty()) && (state.failures == 0 || waited) {
+                if (state.missed.is_some() || !state.order.is_empty()) && (state.failures == 0 || waited) {
                     return true;
                 }
                 match state.failures {
@@ -218,33 +270,62 @@ impl Mapper {
 }
 
 impl State {
-    fn push(&mut self, object: Watched, change: Change) {
+    fn push(&mut self, buffer: &Arc<MapBuffer>, object: Watched, change: Change) {
         if self.closed {
             return;
         }
-        let objects = self.waiting.len();
-        match self.waiting.get_mut(&object) {
-            Some(waiting) if waiting.states.len() <= STATES => waiting.states.push(change.new),
-            None if objects < OBJECTS => {
-                self.order.push_back(object.clone());
-                let states = vec![change.old, change.new];
-                self.waiting.insert(object, Waiting { states, tries: 0 });
-            }
-            _ => self.drop_all(),
+        if self.standby {
+            self.missed = Some(Missed::StoodBy);
+            return;
+        }
+        if !self.keep(buffer, object, change) {
+            self.drop_all(Missed::Dropped);
         }
     }
 
-    fn drop_all(&mut self) {
+    /// False: there is no room for it.
+    fn keep(&mut self, buffer: &Arc<MapBuffer>, object: Watched, change: Change) -> bool {
+        let objects = self.waiting.len();
+        if let Some(waiting) = self.waiting.get_mut(&object) {
+            if waiting.states.len() > STATES || !waiting.room.grow(size(&change.new)) {
+                return false;
+            }
+            waiting.states.push(change.new);
+            return true;
+        }
+        let mut room = Room::empty(buffer);
+        if objects >= OBJECTS || !room.grow(size(&change.old) + size(&change.new)) {
+            return false;
+        }
+        self.order.push_back(object.clone());
+        let waiting = Waiting {
+            states: vec![change.old, change.new],
+            tries: 0,
+            room,
+        };
+        self.waiting.insert(object, waiting);
+        true
+    }
+
+    fn clear(&mut self) {
         self.order.clear();
         self.waiting.clear();
-        self.overflow = true;
+        self.cleared += 1;
+    }
+
+    fn drop_all(&mut self, why: Missed) {
+        self.clear();
+        self.missed = Some(why);
     }
 
     fn take(&mut self) -> Batch {
-        let mut batch = Batch::default();
+        let mut batch = Batch {
+            objects: Vec::new(),
+            cleared: self.cleared,
+        };
         let (mut changes, mut bytes) = (0, 0);
         while let Some(next) = self.order.front()
-            && batch.0.len() < self.most
+            && batch.objects.len() < self.most
         {
             let Some(waiting) = self.waiting.get(next) else {
                 self.order.pop_front();
@@ -252,13 +333,13 @@ impl State {
             };
             changes += waiting.states.len().saturating_sub(1);
             bytes += waiting.bytes();
-            if (changes > BATCH || bytes > BATCH_BYTES) && !batch.0.is_empty() {
+            if (changes > BATCH || bytes > BATCH_BYTES) && !batch.objects.is_empty() {
                 break;
             }
             if let Some(object) = self.order.pop_front()
                 && let Some(waiting) = self.waiting.remove(&object)
             {
-                batch.0.push((object, waiting));
+                batch.objects.push((object, waiting));
             }
         }
         batch
@@ -269,20 +350,25 @@ impl State {
             return;
         }
         self.failures = self.failures.saturating_add(1);
-        let alone = batch.0.len() == 1;
-        self.most = (batch.0.len() / 2).max(1);
-        for (object, mut waiting) in batch.0.into_iter().rev() {
+        let alone = batch.objects.len() == 1;
+        self.most = (batch.objects.len() / 2).max(1);
+        if batch.cleared != self.cleared {
+            self.missed.get_or_insert(Missed::Dropped);
+            return;
+        }
+        for (object, mut waiting) in batch.objects.into_iter().rev() {
             if alone {
                 waiting.tries += 1;
             }
             if waiting.tries >= TRIES || waiting.states.len() > STATES + 1 {
-                self.overflow = true;
+                self.missed = Some(Missed::Dropped);
                 self.failures = 0;
                 continue;
             }
             if let Some(later) = self.waiting.get_mut(&object) {
                 // The first of the later ones is the last of these.
                 waiting.states.extend(later.states.drain(1..));
+                waiting.room.absorb(&mut later.room);
                 *later = waiting;
                 continue;
             }
@@ -302,153 +388,10 @@ impl State {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use vmhost_core::Object;
-
-    fn object(version: u64) -> Option<Snapshot> {
-        let name = ObjectName::new(Some("a"), "x");
-        Some(Object::with_text(name, "u", version, "{}"))
-    }
-
-    fn id(name: &str) -> Watched {
-        (1, ObjectName::new(Some("a"), name))
-    }
-
-    fn push(mapper: &Mapper, name: &str, old: u64, new: u64) {
-        let state = |version| if version == 0 { None } else { object(version) };
-        mapper.push(
-            id(name),
-            Change {
-                old: state(old),
-                new: state(new),
-            },
-        );
-    }
-
-    fn versions(batch: &Batch) -> Vec<(u64, u64)> {
-        let version =
-            |object: &Option<Snapshot>| object.as_ref().map_or(0, |object| object.version);
-        batch
-            .changes()
-            .iter()
-            .map(|change| (version(&change.old), version(&change.new)))
-            .collect()
-    }
-
-    async fn next(mapper: &Mapper) -> Batch {
-        assert!(mapper.ready().await);
-        mapper.take()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn changes_of_an_object_stay_together_and_in_order_also_after_a_failure() {
-        let mapper = Mapper::default();
-        push(&mapper, "x", 0, 1);
-        push(&mapper, "y", 5, 6);
-        push(&mapper, "x", 1, 2);
-        let batch = next(&mapper).await;
-        assert_eq!(versions(&batch), [(0, 1), (1, 2), (5, 6)]);
-        push(&mapper, "x", 2, 0);
-        push(&mapper, "z", 0, 9);
-        mapper.put_back(batch);
-        let start = tokio::time::Instant::now();
-        let batch = next(&mapper).await;
-        assert_eq!(start.elapsed(), FIRST);
-        assert_eq!(versions(&batch).len(), 1, "half of two");
-        mapper.succeeded();
-        let mut all = versions(&batch);
-        while !mapper.is_empty() {
-            all.extend(versions(&next(&mapper).await));
-        }
-        assert_eq!(all.len(), 5);
-        assert!(
-            all.windows(3).any(|part| part == [(0, 1), (1, 2), (2, 0)]),
-            "{all:?}"
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn one_that_cannot_be_mapped_holds_up_no_other() {
-        let mapper = Mapper::default();
-        for name in ["a", "bad", "c", "d"] {
-            push(&mapper, name, 0, 1);
-        }
-        let mut mapped = Vec::new();
-        let start = tokio::time::Instant::now();
-        while mapped.len() < 3 {
-            let batch = next(&mapper).await;
-            if batch.0.iter().any(|((_, name), _)| name.name() == "bad") {
-                mapper.put_back(batch);
-            } else {
-                mapped.extend(batch.0);
-                mapper.succeeded();
-            }
-        }
-        assert!(
-            start.elapsed() < Duration::from_secs(1),
-            "{:?}",
-            start.elapsed()
-        );
-        assert!(!mapper.overflowed());
-        // And in the end every key is looked at in its stead.
-        while !mapper.is_empty() {
-            let batch = next(&mapper).await;
-            mapper.put_back(batch);
-        }
-        assert!(mapper.overflowed());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_swap_tries_again_at_once() {
-        let mapper = Mapper::default();
-        push(&mapper, "x", 0, 1);
-        for _ in 1..TRIES {
-            let batch = next(&mapper).await;
-            mapper.put_back(batch);
-        }
-        mapper.renew(false);
-        let start = tokio::time::Instant::now();
-        assert!(mapper.ready().await);
-        assert_eq!(start.elapsed(), Duration::ZERO);
-        mapper.close();
-        assert!(!mapper.ready().await);
-        push(&mapper, "y", 0, 1);
-        assert!(mapper.is_empty(), "nobody will ask for it");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn too_much_becomes_a_look_at_every_key() {
-        let mapper = Mapper::default();
-        for version in 0..=STATES as u64 {
-            push(&mapper, "x", version, version + 1);
-        }
-        push(&mapper, "y", 0, 1);
-        assert_eq!(versions(&next(&mapper).await), [(0, 1)]);
-        assert!(mapper.overflowed());
-        assert!(!mapper.overflowed(), "once");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_call_gets_no_more_than_it_can_hold() {
-        let mapper = Mapper::default();
-        for number in 0..BATCH + 10 {
-            push(&mapper, &number.to_string(), 0, 1);
-        }
-        assert_eq!(next(&mapper).await.changes().len(), BATCH);
-        assert_eq!(next(&mapper).await.changes().len(), 10);
-        for number in 0..10 {
-            let name = ObjectName::new(Some("a"), "x");
-            let large = Object::with_text(name, "u", 1, &"x".repeat(1 << 20));
-            mapper.push(
-                id(&number.to_string()),
-                Change {
-                    old: None,
-                    new: Some(large),
-                },
-            );
-        }
-        assert_eq!(next(&mapper).await.changes().len(), 4);
-    }
+/// What a state takes, in bytes.
+fn size(state: &Option<Snapshot>) -> usize {
+    OVERHEAD + state.as_ref().map_or(0, |object| object.text.len())
 }
+
+#[cfg(test)]
+mod tests;

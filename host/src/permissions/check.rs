@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use anyhow::{Result, bail};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use vmhost_cluster::{AccessQuestion, ClusterError, Connection};
 use vmhost_core::{Description, Gvk};
@@ -30,6 +29,11 @@ pub struct Missing {
     pub why: String,
 }
 
+/// What a new generation needs, as a sentence and a table with the rules that would grant it.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct MissingRights(pub String);
+
 /// Looks at a plugin that has just been loaded, and logs what is missing.
 pub async fn at_start(connection: Connection, description: Description, options: Options) {
     let plugin = &description.name;
@@ -53,7 +57,7 @@ pub async fn at_swap(
     before: &Description,
     after: &Description,
     options: &Options,
-) -> Result<()> {
+) -> Result<(), MissingRights> {
     let old = needs(before, options);
     let mut new = needs(after, options);
     new.retain(|need| !old.iter().any(|other| other.same_access(need)));
@@ -62,11 +66,11 @@ pub async fn at_swap(
     }
     match missing(connection, after, &new).await {
         Ok(missing) if missing.is_empty() => Ok(()),
-        Ok(missing) => bail!(
+        Ok(missing) => Err(MissingRights(format!(
             "it needs {} that the present version did not need and vmhost does not have\n{}",
             count(&missing),
             report(&after.name, &missing)
-        ),
+        ))),
         Err(error) => {
             not_asked(&after.name, &error);
             Ok(())

@@ -26,7 +26,7 @@ impl ObjectReader for Sources {
     fn get_live(&self, kind: Gvk, name: ObjectName) -> LiveRead<Option<Snapshot>> {
         match self.may_read_live(&kind, name.namespace()) {
             Ok(()) => self.live.get(kind, name),
-            Err(error) => Box::pin(async move { Err(error) }),
+            Err(error) => LiveRead::answered(Err(error)),
         }
     }
 
@@ -34,7 +34,7 @@ impl ObjectReader for Sources {
         let namespace = query.namespace.as_deref();
         match self.may_read_live(&query.kind, namespace) {
             Ok(()) => self.live.list(query),
-            Err(error) => Box::pin(async move { Err(error) }),
+            Err(error) => LiveRead::answered(Err(error)),
         }
     }
 }

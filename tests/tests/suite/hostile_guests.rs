@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use vmhost_core::{Effect, Gvk, Limits, Next, Object, ObjectName, Outcome, Request};
+use vmhost_core::{
+    Effect, Gvk, Limits, ListQuery, LiveRead, Next, Object, ObjectName, ObjectReader, Outcome, Page,
+    ReadError, Request, Snapshot,
+};
 use vmhost_engine::{CallError, Code, Engine, EngineConfig, Image, Plugin};
 use vmhost_tests::bad::{self, Bad};
 use vmhost_tests::guests::{self, Mode};
@@ -91,6 +94,76 @@ fn each_is_stopped_for_its_own_reason() {
         }
         Ok(())
     });
+}
+
+/// Admits reads late, or answers them late.
+struct Late {
+    admitted: Duration,
+    answered: Duration,
+}
+
+impl ObjectReader for Late {
+    fn get(&self, _: &Gvk, _: &ObjectName) -> Result<Option<Snapshot>, ReadError> {
+        Ok(None)
+    }
+
+    fn list(&self, _: &ListQuery) -> Result<Page, ReadError> {
+        Ok(Page::default())
+    }
+
+    fn get_live(&self, _: Gvk, _: ObjectName) -> LiveRead<Option<Snapshot>> {
+        let Late { admitted, answered } = *self;
+        LiveRead::new(async move {
+            tokio::time::sleep(admitted).await;
+            async move {
+                tokio::time::sleep(answered).await;
+                Ok(None)
+            }
+        })
+    }
+
+    fn list_live(&self, _: ListQuery) -> LiveRead<Page> {
+        LiveRead::answered(Ok(Page::default()))
+    }
+}
+
+#[test]
+fn a_call_has_all_of_its_time_however_long_the_host_makes_it_wait() {
+    run::alone(
+        "a_call_has_all_of_its_time_however_long_the_host_makes_it_wait",
+        async || {
+            let plugin = load(&engine()?, &guests::read(guests::WATCHER)?, Code::Baseline).await?;
+            let query = r#"{\"version\":\"v1\",\"kind\":\"Pod\",\"live\":true,\"get\":\"x\"}"#;
+            let text = format!(
+                r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"x","namespace":"n"}},"data":{{"query":"{query}"}}}}"#
+            );
+            let name = ObjectName::new(Some("n"), "x");
+            let request = Request {
+                controller: "reader",
+                kind: &Gvk::new("", "v1", "ConfigMap"),
+                name: &name,
+                object: Some(Object::with_text(name.clone(), "u", 1, &text)),
+                previous: None,
+                deleting: false,
+                attempt: 0,
+                last: None,
+            };
+            let late = async |admitted, answered| {
+                let late = Late { admitted, answered };
+                plugin.call(&request, Arc::new(late), || ()).await
+            };
+            // Twice, on one instance: what the first has waited is not the second's.
+            for _ in 0..2 {
+                late(2 * DEADLINE, DEADLINE / 10).await?;
+            }
+            let error = late(DEADLINE / 10, 2 * DEADLINE).await.err();
+            ensure!(
+                matches!(error, Some(CallError::Deadline(_))),
+                "a slow answer is the call's affair: {error:?}"
+            );
+            Ok(())
+        },
+    );
 }
 
 #[test]

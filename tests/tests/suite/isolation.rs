@@ -1,10 +1,20 @@
 //! Promise 8: a broken plugin slows only itself.
 
 use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+use serde_json::{Value, json};
+use vmhost::admin::state::BreakerState;
 use vmhost_tests::expect::{KILLED_CALLS, RECONCILE_ERRORS};
-use vmhost_tests::guests::{self, Mode, PolicyFile};
+use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
+use vmhost_tests::host::Host;
+use vmhost_tests::obey::Obey;
+use vmhost_tests::proxy::Refusal;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
+use vmhost_tests::wait::eventually;
 use vmhost_tests::{both_servers, host};
 
 const MANY: usize = 100;
@@ -93,4 +103,152 @@ async fn all_of_them_at_once(server: &TestServer) -> Result<()> {
         ("amplify", guests::read(guests::AMPLIFY)?),
     ];
     beside(server, &all).await
+}
+
+/// Changes that the guest was asked to map, with this result.
+async fn mapped(host: &Host, result: &str) -> Result<f64> {
+    let metrics = host.metrics().await?;
+    Ok(metrics.sum("vmhost_map_calls_total", &[("result", result)]))
+}
+
+async fn breaker(host: &Host) -> Result<BreakerState> {
+    Ok(host.state().await?.plugins[0].breaker)
+}
+
+/// A ConfigMap that the guest `watcher` maps to a VM.
+async fn map(server: &TestServer, vms: &Vms, name: &str, data: Value) -> Result<()> {
+    let api: Api<ConfigMap> = Api::namespaced(server.client().await?, vms.namespace());
+    let object = json!({
+        "metadata": { "name": name, "labels": { "vmhost.test/guest": "yes" } },
+        "data": data,
+    });
+    api.create(&PostParams::default(), &serde_json::from_value(object)?)
+        .await?;
+    Ok(())
+}
+
+both_servers!(mapping_waits_while_all_calls_of_the_policy_fail_and_says_nothing_about_them);
+async fn mapping_waits_while_all_calls_of_the_policy_fail_and_says_nothing_about_them(
+    server: &TestServer,
+) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    // Without timers, whose turns succeed.
+    let policy = PolicyFile::new("calm", &guests::named(guests::WATCHER, "calm")?)?;
+    let host = host::on(&server.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .ready()
+        .await?;
+    let obey = Obey { vms, host, policy };
+    for number in 0..25 {
+        obey.case("owner", &format!("bad-{number}"), json!({ "trap": true }))
+            .await?;
+    }
+    // Opened for the third time: 4 s.
+    let opened = eventually("the breaker is open for long", async || {
+        let breaker = breaker(&obey.host).await?;
+        Ok((breaker.open && breaker.pause_ms > 2_500).then_some(breaker))
+    })
+    .await?;
+    map(server, &obey.vms, "fine", json!({ "vm": "nobody" })).await?;
+    let mut early = false;
+    eventually("the change is mapped", async || {
+        let before = breaker(&obey.host).await?;
+        let mapped = mapped(&obey.host, "success").await?;
+        let after = breaker(&obey.host).await?;
+        // Both looks fell into one pause, and not into its beginning, when a call may be trying.
+        let paused = before.failures == after.failures
+            && before.pause_ms < 3_500
+            && (500..before.pause_ms).contains(&after.pause_ms);
+        early |= paused && mapped > 0.0;
+        Ok((mapped > 0.0).then_some(()))
+    })
+    .await?;
+    ensure!(!early, "mapped while the breaker was open");
+    let after = breaker(&obey.host).await?;
+    ensure!(
+        after.failures >= opened.failures,
+        "closed by a call of another kind: {opened:?}, {after:?}"
+    );
+    Ok(())
+}
+
+both_servers!(a_map_call_that_fails_on_old_code_does_not_count_against_the_new);
+async fn a_map_call_that_fails_on_old_code_does_not_count_against_the_new(
+    server: &TestServer,
+) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let proxy = server.proxy().await?;
+    let policy = PolicyFile::new("watcher", &guests::read(guests::WATCHER)?)?;
+    let host = host::on(proxy.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .args(["--call-timeout", "5s"])
+        .ready()
+        .await?;
+    // The call waits for a read past the cache, until its deadline.
+    let hold = proxy.hold(|request| request.path.ends_with("/configmaps/slow"));
+    map(
+        server,
+        &vms,
+        "mapped",
+        json!({ "vm": "nobody", "live": "slow" }),
+    )
+    .await?;
+    hold.reached(1).await?;
+    let swapped = guests::with_comment(&guests::read(guests::WATCHER)?, "again");
+    policy.swap(&swapped, Way::Rename)?;
+    host.wait_for_line("swapped watcher: generation 2").await?;
+    // The new code maps it when the old has failed.
+    hold.reached(2).await?;
+    ensure!(mapped(&host, "error").await? == 1.0);
+    let breaker = breaker(&host).await?;
+    ensure!(breaker.failures == 0, "{breaker:?}");
+    hold.release();
+    eventually("it is mapped", async || {
+        Ok((mapped(&host, "success").await? >= 1.0).then_some(()))
+    })
+    .await
+}
+
+both_servers!(a_namespace_that_takes_no_events_holds_up_no_other);
+async fn a_namespace_that_takes_no_events_holds_up_no_other(server: &TestServer) -> Result<()> {
+    let (bad, good) = (Vms::install(server).await?, Vms::install(server).await?);
+    let proxy = server.proxy().await?;
+    let watcher = PolicyFile::new("watcher", &guests::read(guests::WATCHER)?)?;
+    let vm = PolicyFile::new("vm", &guests::read(guests::EXAMPLE_VM)?)?;
+    let refused = format!("/namespaces/{}/events", bad.namespace());
+    proxy.refuse(usize::MAX, Refusal::internal(), {
+        let refused = refused.clone();
+        move |request| request.path.ends_with(&refused)
+    });
+    let host = host::on(proxy.kubeconfig())?
+        .namespace(bad.namespace())
+        .namespace(good.namespace())
+        .plugin(watcher.path())
+        .plugin(vm.path())
+        .ready()
+        .await?;
+    let obey = Obey {
+        vms: bad,
+        host,
+        policy: watcher,
+    };
+    for number in 0..5 {
+        let reason = format!("Reason{number}");
+        let event = json!({ "event": { "reason": reason, "note": "nobody hears it" } });
+        obey.case("owner", &reason.to_lowercase(), json!({ "effects": [event] }))
+            .await?;
+    }
+    proxy
+        .wait_for(1, |request| request.path.ends_with(&refused))
+        .await?;
+    good.create(0..1, 0).await?;
+    let events: Api<Event> = Api::namespaced(server.client().await?, good.namespace());
+    eventually("the other plugin's Event is written", async || {
+        let list = events.list(&ListParams::default()).await?;
+        let found = |event: &Event| event.reason.as_deref() == Some("Completed");
+        Ok(list.items.iter().any(found).then_some(()))
+    })
+    .await
 }

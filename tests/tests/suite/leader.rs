@@ -4,6 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::Api;
 use kube::api::PostParams;
@@ -12,6 +13,7 @@ use vmhost_tests::both_servers;
 use vmhost_tests::expect::GENERATION;
 use vmhost_tests::guests::{self, Mode, PolicyFile, SECOND, Way};
 use vmhost_tests::host::{self, Host};
+use vmhost_tests::obey::said;
 use vmhost_tests::proxy::{Proxy, Request};
 use vmhost_tests::real::PLAIN_USER;
 use vmhost_tests::run;
@@ -245,6 +247,46 @@ async fn one_works_and_hands_over_when_it_ends(server: &TestServer) -> Result<()
     );
     let vm = pair.vms.get(&Vms::name(20)).await?.context("it is there")?;
     ensure!(finished(&vm, 1), "{vm:?}");
+    Ok(())
+}
+
+both_servers!(a_standby_keeps_no_changes_to_map);
+async fn a_standby_keeps_no_changes_to_map(server: &TestServer) -> Result<()> {
+    let pair = Pair::new(server, LONG).await?;
+    let watcher = guests::read(guests::WATCHER)?;
+    let first = pair.candidate_with(&watcher, &[]).await?;
+    first.leads().await?;
+    let second = pair.candidate_with(&watcher, &[]).await?;
+    let namespace = pair.vms.namespace();
+    pair.vms
+        .create_labelled("mapped", json!({ "case": "guest" }), json!({}), "")
+        .await?;
+    let api: Api<ConfigMap> = Api::namespaced(server.client().await?, namespace);
+    for number in 0..20 {
+        let object = json!({
+            "metadata": { "name": format!("c-{number}"), "labels": { "vmhost.test/guest": "yes" } },
+            "data": { "vm": "mapped" },
+        });
+        api.create(&PostParams::default(), &serde_json::from_value(object)?)
+            .await?;
+    }
+    let state = second
+        .host
+        .until_state("the standby has seen them", |state| {
+            state
+                .stores
+                .iter()
+                .any(|store| store.kind == "ConfigMap.v1" && store.objects == 20)
+        })
+        .await?;
+    ensure!(state.leader == "standby", "{}", state.leader);
+    let unmapped = state.plugins[0].controllers.iter().map(|of| of.unmapped);
+    ensure!(unmapped.sum::<usize>() == 0, "{:?}", state.plugins[0]);
+    // It looks at every key when it leads.
+    first.host.sigterm()?;
+    second.leads().await?;
+    let turn = |line: &str| said(line, "TURN").is_some_and(|turn| turn["name"] == "mapped");
+    second.host.wait_for_lines(1, turn).await?;
     Ok(())
 }
 

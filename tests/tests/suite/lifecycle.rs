@@ -165,6 +165,49 @@ async fn previous_tells_added_changed_and_deleted_apart(server: &TestServer) -> 
     Ok(())
 }
 
+both_servers!(a_deletion_that_old_code_is_busy_with_is_shown_to_the_new);
+async fn a_deletion_that_old_code_is_busy_with_is_shown_to_the_new(
+    server: &TestServer,
+) -> Result<()> {
+    let proxy = server.proxy().await?;
+    let obey = Obey::watching(server, proxy.kubeconfig()).await?;
+    obey.vms.create_one("other", 0).await?;
+    // In the turn in which it is gone the policy writes to another object.
+    let other = json!({ "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine", "name": "other" });
+    let effect = json!({ "merge": { "metadata": { "labels": { "seen": "gone" } } }, "key": other });
+    let annotations = json!({ "vmhost.test/gone": json!({ "effects": [effect] }).to_string() });
+    obey.vms
+        .create_labelled("told", json!({ "case": "history" }), annotations, "")
+        .await?;
+    obey.until_turns("told", 1).await?;
+    let hold = proxy.hold(|request| request.writes(PLURAL) && request.path.ends_with("/other"));
+    obey.vms.delete("told").await?;
+    hold.reached(1).await?;
+    let swapped = guests::with_comment(&guests::read(guests::WATCHER)?, "again");
+    obey.policy.swap(&swapped, Way::Rename)?;
+    obey.host
+        .wait_for_line("swapped watcher: generation 2")
+        .await?;
+    let gone = |turns: Vec<Value>| -> Vec<Value> {
+        turns
+            .into_iter()
+            .filter(|turn| turn["gone"] == true)
+            .collect()
+    };
+    ensure!(gone(obey.turns("told")).len() == 1);
+    hold.release();
+    let turns = eventually("the new code is shown that it is gone", async || {
+        let turns = gone(obey.turns("told"));
+        Ok((turns.len() > 1).then_some(turns))
+    })
+    .await?;
+    ensure!(
+        !turns[1]["previous"].is_null() && turns[1]["previous"] == turns[0]["previous"],
+        "{turns:?}"
+    );
+    Ok(())
+}
+
 both_servers!(a_key_is_given_up_after_its_last_retry_and_reported);
 async fn a_key_is_given_up_after_its_last_retry_and_reported(server: &TestServer) -> Result<()> {
     let obey = Obey::watching(server, &server.kubeconfig()).await?;

@@ -47,6 +47,7 @@ mod set_up;
 mod settle_effects;
 mod settle_refusals;
 mod single_flight;
+mod start_up;
 mod tidy;
 mod triggers;
 mod types;

@@ -18,28 +18,6 @@ fn policy() -> Result<PolicyFile> {
     PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)
 }
 
-async fn state(host: &Host) -> Result<HostState> {
-    let (code, text) = net::get(host.metrics_addr(), "/debug/state").await?;
-    ensure!(code == 200, "/debug/state answers {code}: {text}");
-    serde_json::from_str(&text).with_context(|| format!("reading {text}"))
-}
-
-/// The state, once it is as wanted.
-async fn until_state(
-    host: &Host,
-    what: &str,
-    wanted: impl Fn(&HostState) -> bool,
-) -> Result<HostState> {
-    eventually(what, async || {
-        let state = state(host).await?;
-        match wanted(&state) {
-            true => Ok(Some(state)),
-            false => anyhow::bail!("it is {state:?}"),
-        }
-    })
-    .await
-}
-
 fn plugin(state: &HostState) -> &PluginState {
     &state.plugins[0]
 }
@@ -96,7 +74,7 @@ async fn probes_name_what_is_missing(server: &TestServer) -> Result<()> {
         "[+]{CONTROLLER} excluded: ok\nkind {KIND} is not served by the cluster yet: waiting for its CRD; no sign of life yet\nreadyz check passed\n"
     );
     ensure!(code == 200 && text.ends_with(&excluded), "{code}: {text}");
-    let waiting = state(&host).await?;
+    let waiting = host.state().await?;
     ensure!(
         store(&waiting).is_some_and(|store| store.phase == "waitingForKind" && !store.synced),
         "{waiting:?}"
@@ -157,12 +135,13 @@ async fn the_state_shows_plugins_queues_and_stores(server: &TestServer) -> Resul
         .ready()
         .await?;
     vms.until_complete(5).await?;
-    let first = until_state(&host, "the queue is at rest", |state| {
-        let queue = &plugin(state).controllers[0].queue;
-        queue.high + queue.low + queue.delayed + queue.processing == 0
-            && store(state).is_some_and(|store| store.objects == 5)
-    })
-    .await?;
+    let first = host
+        .until_state("the queue is at rest", |state| {
+            let queue = &plugin(state).controllers[0].queue;
+            queue.high + queue.low + queue.delayed + queue.processing == 0
+                && store(state).is_some_and(|store| store.objects == 5)
+        })
+        .await?;
     ensure!(first.pid == host.id() && !first.stopping, "{first:?}");
     let shown = plugin(&first);
     ensure!(
@@ -190,19 +169,21 @@ async fn the_state_shows_plugins_queues_and_stores(server: &TestServer) -> Resul
     );
 
     policy.swap(&guests::vm_stamp(2, Mode::Keep)?, Way::Rename)?;
-    let swapped = until_state(&host, "the swap is shown", |state| {
-        let reload = plugin(state).reload.as_ref();
-        reload.is_some_and(|last| last.result == "swapped")
-    })
-    .await?;
+    let swapped = host
+        .until_state("the swap is shown", |state| {
+            let reload = plugin(state).reload.as_ref();
+            reload.is_some_and(|last| last.result == "swapped")
+        })
+        .await?;
     ensure!(plugin(&swapped).generation == 2, "{swapped:?}");
     ensure!(plugin(&swapped).digest != shown.digest);
     policy.swap(b"no component", Way::Rename)?;
-    let refused = until_state(&host, "the refusal is shown", |state| {
-        let reload = plugin(state).reload.as_ref();
-        reload.is_some_and(|last| last.result == "failed" && !last.about.is_empty())
-    })
-    .await?;
+    let refused = host
+        .until_state("the refusal is shown", |state| {
+            let reload = plugin(state).reload.as_ref();
+            reload.is_some_and(|last| last.result == "failed" && !last.about.is_empty())
+        })
+        .await?;
     ensure!(plugin(&refused).generation == 2, "{refused:?}");
 
     status_prints_it(&host, &vms).await
@@ -251,10 +232,12 @@ async fn failing_keys_are_named(server: &TestServer) -> Result<()> {
         let mut all = plugin(state).controllers.iter();
         all.find(|controller| controller.name == "vms").cloned()
     };
-    let shown = until_state(&obey.host, "the failing key is shown", |state| {
-        vms(state).is_some_and(|controller| controller.failing.total == 1)
-    })
-    .await?;
+    let shown = obey
+        .host
+        .until_state("the failing key is shown", |state| {
+            vms(state).is_some_and(|controller| controller.failing.total == 1)
+        })
+        .await?;
     let controller = vms(&shown).context("the controller is there")?;
     let key = &controller.failing.keys[0];
     ensure!(

@@ -12,6 +12,7 @@ use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use vmhost_tests::expect::GENERATION;
 use vmhost_tests::guests::{self, PolicyFile, Way};
 use vmhost_tests::host::{self, Exit, HostCommand};
 use vmhost_tests::server::TestServer;
@@ -226,8 +227,11 @@ fn a_swap_that_needs_more_than_is_granted_is_refused() {
                 "permissions":[{"version":"v1","kind":"Secret","verbs":["delete"],"namespaces":["a"]}]}"#,
             )?;
             runner.policy.swap(&wider, Way::Rename)?;
-            host.wait_for_line("is not loaded, generation 1 goes on: it needs 5 rights")
-                .await?;
+            host.wait_for_lines(1, |line| {
+                line.contains("is not loaded, generation 1 goes on, next try in")
+                    && line.contains(": it needs 5 rights")
+            })
+            .await?;
             let row = |start: [&'static str; 5]| {
                 move |line: &str| line.split_whitespace().collect::<Vec<_>>() == start
             };
@@ -240,6 +244,10 @@ fn a_swap_that_needs_more_than_is_granted_is_refused() {
                 .await?;
             runner.vms.create(0..1, 0).await?;
             runner.vms.until_complete(1).await?;
+            // Granted later, it comes in without another look at the file.
+            runner.apply(&runner.yaml(&[]).await?).await?;
+            host.until_metric(GENERATION, &[("plugin", "vm")], 2.0)
+                .await?;
             Ok(())
         },
     );

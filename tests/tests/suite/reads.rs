@@ -5,15 +5,16 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
-use vmhost_tests::both_servers;
+use vmhost_tests::guests::{self, PolicyFile};
 use vmhost_tests::obey::{Obey, said};
 use vmhost_tests::server::TestServer;
-use vmhost_tests::vm::PLURAL;
+use vmhost_tests::vm::{PLURAL, Vms};
+use vmhost_tests::{both_servers, host};
 
 const VMS: (&str, &str) = ("cloud.waibizi.com", "VirtualMachine");
 
-/// Lets the guest `watcher` ask the cluster, and returns its answer.
-async fn ask(server: &TestServer, obey: &Obey, query: Value) -> Result<Value> {
+/// Lets the guest `watcher` ask the cluster, without waiting for its answer. The name of the question.
+async fn put(server: &TestServer, obey: &Obey, query: &Value) -> Result<String> {
     let name = format!("ask-{:08x}", fastrand::u32(..));
     let api: Api<ConfigMap> = Api::namespaced(server.client().await?, obey.vms.namespace());
     let object = serde_json::from_value(json!({
@@ -21,6 +22,12 @@ async fn ask(server: &TestServer, obey: &Obey, query: Value) -> Result<Value> {
         "data": { "query": query.to_string() },
     }))?;
     api.create(&PostParams::default(), &object).await?;
+    Ok(name)
+}
+
+/// Lets the guest `watcher` ask the cluster, and returns its answer.
+async fn ask(server: &TestServer, obey: &Obey, query: Value) -> Result<Value> {
+    let name = put(server, obey, &query).await?;
     let of = |line: &str| said(line, "READ").filter(|read| read["name"] == name.as_str());
     let lines = obey
         .host
@@ -211,6 +218,55 @@ async fn live_reads_ask_the_api_server(server: &TestServer) -> Result<()> {
     let metrics = obey.host.metrics().await?;
     ensure!(metrics.sum("vmhost_live_reads_total", &[("verb", "get")]) == 2.0);
     ensure!(metrics.sum("vmhost_live_reads_total", &[("verb", "list")]) == 2.0);
+    Ok(())
+}
+
+both_servers!(slow_live_reads_hold_up_no_other_plugin_and_no_other_group);
+async fn slow_live_reads_hold_up_no_other_plugin_and_no_other_group(
+    server: &TestServer,
+) -> Result<()> {
+    // More than were allowed for all plugins together.
+    const SLOW: usize = 40;
+    let proxy = server.proxy().await?;
+    let vms = Vms::install(server).await?;
+    let policy = PolicyFile::new("watcher", &guests::read(guests::WATCHER)?)?;
+    let other = PolicyFile::new("other", &guests::named(guests::WATCHER, "other")?)?;
+    let host = host::on(proxy.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .plugin(other.path())
+        .args(["--log-format", "json", "--workers", "48"])
+        .args(["--call-timeout", "10m"])
+        .ready()
+        .await?;
+    let obey = Obey { vms, host, policy };
+    let namespace = obey.vms.namespace().to_owned();
+    let get = |of, plugin: &str, name: &str| {
+        let more =
+            json!({ "live": true, "namespace": namespace, "get": name, "plugin": plugin });
+        list(of, more)
+    };
+    let accounts = ("", "ServiceAccount");
+    let hold = proxy.hold(|request| request.path.ends_with("/serviceaccounts/slow"));
+    let mut slow = Vec::new();
+    for _ in 0..SLOW {
+        slow.push(put(server, &obey, &get(accounts, "watcher", "slow")).await?);
+    }
+    let labels = [("kind", "ServiceAccount.v1")];
+    obey.host
+        .until_metric("vmhost_live_reads_total", &labels, SLOW as f64)
+        .await?;
+    hold.reached(4).await?;
+    for (of, plugin) in [(accounts, "other"), (VMS, "watcher")] {
+        let answer = ask(server, &obey, get(of, plugin, "quick")).await?;
+        ensure!(answer.is_null(), "{answer}");
+    }
+    ensure!(hold.held() == 4, "{} at once", hold.held());
+    hold.release();
+    for name in slow {
+        let of = |line: &str| said(line, "READ").is_some_and(|read| read["name"] == name.as_str());
+        obey.host.wait_for_lines(1, of).await?;
+    }
     Ok(())
 }
 

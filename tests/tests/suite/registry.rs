@@ -5,23 +5,42 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use futures_util::FutureExt;
-use vmhost::registry::{Generation, Slot};
-use vmhost_core::{Grants, Limits};
+use vmhost::live::Live;
+use vmhost::mapper::MapBuffer;
+use vmhost::registry::{Generation, Share, Slot};
+use vmhost::resources::Resources;
+use vmhost::telemetry::Metrics;
+use vmhost_cluster::Recorder;
+use vmhost_core::Limits;
 use vmhost_engine::{Engine, EngineConfig, Plugin};
 use vmhost_tests::guests::{self, Mode};
+use vmhost_tests::in_process::InProcess;
 use vmhost_tests::run;
+
+fn share() -> Result<Arc<Share>> {
+    let connection = InProcess::new(0, "complete", 0).connection();
+    let metrics = Metrics::new()?;
+    let live = Live::new(
+        Arc::new(Resources::new(connection.clone())),
+        metrics.clone(),
+    );
+    Ok(Arc::new(Share {
+        recorder: Recorder::new(connection, "vm-stamp", metrics, None),
+        live: live.reads(),
+        map_buffer: MapBuffer::new(0),
+    }))
+}
 
 async fn generation(engine: &Engine, number: u64) -> Result<Generation> {
     let bytes = guests::vm_stamp(number as u32, Mode::Keep)?;
     let image = engine.compile(bytes, Limits::default().component).await?;
     let plugin = Plugin::load(engine, image, Limits::default(), &HashMap::new()).await?;
-    Ok(Generation {
+    Ok(Generation::new(
         number,
-        grants: Grants::of(plugin.description()),
         plugin,
-        controllers: Default::default(),
-        starts: Default::default(),
-    })
+        Default::default(),
+        share()?,
+    ))
 }
 
 #[test]

@@ -5,9 +5,11 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use vmhost_tests::both_servers;
+use vmhost_tests::guests::{self, PolicyFile};
 use vmhost_tests::obey::Obey;
 use vmhost_tests::server::TestServer;
+use vmhost_tests::vm::Vms;
+use vmhost_tests::{both_servers, host};
 
 struct Watching {
     obey: Obey,
@@ -185,6 +187,46 @@ async fn what_the_guest_cannot_map_holds_up_nothing_and_comes_again(
         .wait_for_line("every key is looked at instead")
         .await?;
     w.obey.until_turns("mapped", before + 1).await?;
+    Ok(())
+}
+
+both_servers!(more_than_the_buffer_becomes_a_look_at_every_key);
+async fn more_than_the_buffer_becomes_a_look_at_every_key(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = PolicyFile::new("watcher", &guests::read(guests::WATCHER)?)?;
+    let host = host::on(&server.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .args(["--log-format", "json", "--map-buffer", "8Ki"])
+        .ready()
+        .await?;
+    let config_maps = Api::namespaced(server.client().await?, vms.namespace());
+    let obey = Obey { vms, host, policy };
+    let w = Watching { obey, config_maps };
+    w.obey.case("guest", "mapped", Value::Null).await?;
+    w.obey.until_turns("mapped", 1).await?;
+    let labels = json!({ "labels": { "vmhost.test/guest": "yes" } });
+    let fine = json!({ "vm": "mapped" });
+    w.wakes("mapped", async || {
+        w.config_map("small", labels.clone(), fine).await
+    })
+    .await?;
+    ensure!(
+        w.obey
+            .host
+            .output()
+            .iter()
+            .all(|line| !line.contains("every key is looked at instead"))
+    );
+    let large = json!({ "vm": "mapped", "padding": "x".repeat(10_000) });
+    w.wakes("mapped", async || {
+        w.config_map("large", labels, large).await
+    })
+    .await?;
+    w.obey
+        .host
+        .wait_for_line("every key is looked at instead")
+        .await?;
     Ok(())
 }
 

@@ -102,4 +102,17 @@ impl CrdError {
             _ => false,
         }
     }
+
+    /// Returns whether only another definition can be installed, whatever becomes of the cluster: no right, no owner of a field and no other definition stands in
+    /// the way of this one.
+    pub fn is_of_the_definition(&self) -> bool {
+        match self {
+            Self::Invalid { .. } => true,
+            Self::Apply {
+                source: WriteError::Status { code, .. },
+                ..
+            } => matches!(code, 400 | 422),
+            _ => false,
+        }
+    }
 }

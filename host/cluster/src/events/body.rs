@@ -18,13 +18,17 @@ const QUALIFIED_MAX: usize = 63;
 /// Of an object's name, 253, less a dot and 16 + 8 hexadecimal digits.
 const NAME_MAX: usize = 253 - 25;
 
-/// Namespace, name and body of a new event.
-pub(super) fn event(event: &RecordedEvent, instance: &str) -> (String, String, Value) {
+/// Where an event is written.
+pub(super) fn namespace(event: &RecordedEvent) -> &str {
+    event.regarding.name.namespace().unwrap_or(CLUSTER_SCOPED)
+}
+
+/// Name and body of a new event.
+pub(super) fn event(event: &RecordedEvent, instance: &str) -> (String, Value) {
     // Two events of one nanosecond, or of a clock that was set back, still have different names.
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let now = Timestamp::now();
     let about = &event.regarding.name;
-    let namespace = about.namespace().unwrap_or(CLUSTER_SCOPED).to_owned();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = format!(
         "{}.{:x}{number:x}",
@@ -34,7 +38,7 @@ pub(super) fn event(event: &RecordedEvent, instance: &str) -> (String, String, V
     let mut body = json!({
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace(event)},
         "eventTime": micro_time(now),
         "type": event.kind.as_str(),
         "reason": cut(or(&event.reason, "Unknown"), WORD_MAX),
@@ -47,7 +51,7 @@ pub(super) fn event(event: &RecordedEvent, instance: &str) -> (String, String, V
     if let Some(related) = &event.related {
         body["related"] = reference(related);
     }
-    (namespace, name, body)
+    (name, body)
 }
 
 /// `2026-11-21T04:15:18.000001Z`.

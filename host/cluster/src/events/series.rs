@@ -52,11 +52,7 @@ pub(super) enum Step {
     /// Write it as a new one.
     Post,
     /// Write the series' count.
-    Patch {
-        namespace: String,
-        name: String,
-        body: Value,
-    },
+    Patch { name: String, body: Value },
     /// It is counted; that is enough for now.
     Nothing,
 }
@@ -91,12 +87,8 @@ impl Series {
         if entry.count > 2 && now.duration_since(entry.written_at) < REFRESH {
             return Step::Nothing;
         }
-        let (namespace, name, body) = entry.write(now);
-        Step::Patch {
-            namespace,
-            name,
-            body,
-        }
+        let (_, name, body) = entry.write(now);
+        Step::Patch { name, body }
     }
 
     /// An event was written under this name.
@@ -125,6 +117,11 @@ impl Series {
 
     pub(super) fn forget(&mut self, key: &Key) {
         self.0.remove(key);
+    }
+
+    /// Whether none goes on.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// The counts to write now. What has ended is forgotten.

@@ -1,11 +1,12 @@
+use super::lanes::LANE;
 use super::*;
 use crate::fake::{self, Fake, Seen, plain, status};
-use serde_json::json;
+use http::Method;
+use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(super) fn event(name: &str, version: u64) -> RecordedEvent {
     RecordedEvent {
-        plugin: "vm".into(),
         regarding: ObjectRef {
             kind: Gvk::new("cloud.waibizi.com", "v1", "VirtualMachine"),
             name: ObjectName::new(Some("n"), name),
@@ -52,7 +53,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 #[tokio::test(start_paused = true)]
 async fn repetitions_become_a_series() {
     let fake = Fake::new(|_| fake::json(201, "{}"));
-    let recorder = Recorder::start(fake.connection(), Arc::new(NoEventObserver), None);
+    let recorder = Recorder::new(fake.connection(), "vm", Arc::new(NoEventObserver), None);
     for version in 1..=5 {
         recorder.record(event("a", version));
     }
@@ -107,7 +108,7 @@ async fn a_lost_series_begins_anew() {
             fake::json(201, "{}")
         }
     });
-    let recorder = Recorder::start(fake.connection(), Arc::new(NoEventObserver), None);
+    let recorder = Recorder::new(fake.connection(), "vm", Arc::new(NoEventObserver), None);
     recorder.record(event("a", 1));
     recorder.record(event("a", 2));
     assert!(recorder.flush(MINUTE).await);
@@ -126,7 +127,7 @@ async fn what_may_pass_is_tried_again_and_what_is_refused_is_given_up() {
     ];
     let fake = Fake::script(answers);
     let counts = Arc::new(Counts::default());
-    let recorder = Recorder::start(fake.connection(), counts.clone(), None);
+    let recorder = Recorder::new(fake.connection(), "vm", counts.clone(), None);
     for name in ["a", "b", "c"] {
         recorder.record(event(name, 1));
     }
@@ -141,22 +142,19 @@ async fn what_may_pass_is_tried_again_and_what_is_refused_is_given_up() {
     );
     // An unreachable server: given up after all tries.
     let counts = Arc::new(Counts::default());
-    let recorder = Recorder::start(Fake::broken().connection(), counts.clone(), None);
+    let recorder = Recorder::new(Fake::broken().connection(), "vm", counts.clone(), None);
     recorder.record(event("a", 1));
-    assert!(!recorder.flush(MINUTE).await, "63 s of tries");
+    assert!(!recorder.flush(MINUTE).await, "66 s of tries");
     assert!(recorder.flush(MINUTE).await);
     assert_eq!(counts.failed.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_queue_drops_and_counts() {
+async fn a_full_lane_drops_and_counts() {
     let counts = Arc::new(Counts::default());
-    let recorder = Recorder::start(
-        Fake::new(|_| fake::json(201, "{}")).connection(),
-        counts.clone(),
-        None,
-    );
-    for number in 0..QUEUE + 7 {
+    let connection = Fake::new(|_| fake::json(201, "{}")).connection();
+    let recorder = Recorder::new(connection, "vm", counts.clone(), None);
+    for number in 0..LANE + 7 {
         recorder.record(event(&format!("a{number}"), 1));
     }
     assert_eq!(counts.dropped.load(Ordering::Relaxed), 7);
@@ -170,7 +168,7 @@ async fn normal_events_are_limited_and_their_series_go_on() {
         per_second: 10,
         burst: 2,
     };
-    let recorder = Recorder::start(fake.connection(), counts.clone(), Some(limit));
+    let recorder = Recorder::new(fake.connection(), "vm", counts.clone(), Some(limit));
     for name in ["a", "b", "a", "c", "d", "a"] {
         recorder.record(RecordedEvent {
             kind: EventType::Normal,
@@ -187,4 +185,75 @@ async fn normal_events_are_limited_and_their_series_go_on() {
     );
     assert_eq!(counts.limited.load(Ordering::Relaxed), 2);
     assert_eq!(counts.dropped.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_fails_holds_up_no_other() {
+    let fake = Fake::new(|request| match request.uri().path().contains("/bad/") {
+        true => status(500, "InternalError", "etcd is away"),
+        false => fake::json(201, "{}"),
+    });
+    let counts = Arc::new(Counts::default());
+    let recorder = Recorder::new(fake.connection(), "vm", counts.clone(), None);
+    let of = |namespace: &str, name: &str| {
+        let mut event = event(name, 1);
+        event.regarding.name = ObjectName::new(Some(namespace), name);
+        event
+    };
+    for number in 0..5 {
+        recorder.record(of("bad", &number.to_string()));
+    }
+    let start = tokio::time::Instant::now();
+    for number in 0..5 {
+        recorder.record(of("good", &number.to_string()));
+        while counts.recorded.load(Ordering::Relaxed) <= number {
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+    assert!(
+        start.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        start.elapsed()
+    );
+    assert_eq!(counts.failed.load(Ordering::Relaxed), 0);
+    assert!(recorder.flush(6 * MINUTE).await);
+    assert_eq!(counts.failed.load(Ordering::Relaxed), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_task_ends_with_the_plugin_and_soon() {
+    let fake = Fake::new(|request| match request.uri().path().contains("/bad/") {
+        true => fake::hang(),
+        false => fake::json(201, "{}"),
+    });
+    let counts = Arc::new(Counts::default());
+    let recorder = Recorder::new(fake.connection(), "vm", counts.clone(), None);
+    assert!(recorder.flush(MINUTE).await, "nothing is to be written");
+    for version in 1..=3 {
+        recorder.record(event("a", version));
+    }
+    let shared = Arc::downgrade(&recorder.0.shared);
+    let clone = recorder.clone();
+    drop(recorder);
+    sleep(2 * LAST).await;
+    assert!(shared.upgrade().is_some(), "a clone is left");
+    drop(clone);
+    sleep(Duration::from_millis(1)).await;
+    assert!(shared.upgrade().is_none(), "the task goes on");
+    let last = fake.seen().pop().unwrap();
+    assert_eq!((last.method.as_str(), series(&last)), ("PATCH", json!(3)));
+
+    // What nobody answers is given up, and counted.
+    let recorder = Recorder::new(fake.connection(), "vm", counts.clone(), None);
+    for name in ["b", "c"] {
+        let mut event = event(name, 1);
+        event.regarding.name = ObjectName::new(Some("bad"), name);
+        recorder.record(event);
+    }
+    let shared = Arc::downgrade(&recorder.0.shared);
+    sleep(Duration::from_millis(1)).await;
+    drop(recorder);
+    sleep(LAST + Duration::from_millis(1)).await;
+    assert!(shared.upgrade().is_none(), "the task goes on");
+    assert!(counts.dropped.load(Ordering::Relaxed) >= 1);
 }

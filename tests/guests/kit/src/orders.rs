@@ -1,5 +1,5 @@
 //! A guest that does what its object says: the annotation `vmhost.test/turn` holds the outcome of its turns as JSON, `vmhost.test/deleting` that of turns for clean-up,
-//! so that a test needs no guest of its own for each effect. Every turn is logged as `TURN {...}`, with the object's whole text if it has the annotation
+//! `vmhost.test/gone` that of turns in which the object is gone (if the controller is shown what was there before), so that a test needs no guest of its own for each effect. Every turn is logged as `TURN {...}`, with the object's whole text if it has the annotation
 //! `vmhost.test/echo`.
 //!
 //! ```json
@@ -11,7 +11,7 @@
 //!               { "event": { "reason": "Completed", "note": "done" } },
 //!               { "other": "teleport" }],
 //!   "next": "await-change" | "requeue" | { "requeue-after-ms": 5 } | { "retry": "why" } | { "fail": "why" } | "finalized",
-//!   "once": true }
+//!   "once": true, "trap": true }
 //! ```
 //! `merge`, `json` and `delete` concern that object unless a `key` beside them names another object. `once`: only on the first attempt,
 //! afterwards nothing is done. `$attempt` anywhere becomes the number of the attempt.
@@ -32,12 +32,17 @@ pub fn obey(request: &Request) -> Outcome {
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default();
     log(Level::Info, &format!("TURN {}", turn(request, &object)));
-    let annotation = if request.deleting {
-        "/metadata/annotations/vmhost.test~1deleting"
-    } else {
-        "/metadata/annotations/vmhost.test~1turn"
+    let previous: Value = request
+        .previous
+        .as_deref()
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    let (ordering, annotation) = match request.object {
+        None => (&previous, "/metadata/annotations/vmhost.test~1gone"),
+        Some(_) if request.deleting => (&object, "/metadata/annotations/vmhost.test~1deleting"),
+        Some(_) => (&object, "/metadata/annotations/vmhost.test~1turn"),
     };
-    let orders = object.pointer(annotation).and_then(Value::as_str);
+    let orders = ordering.pointer(annotation).and_then(Value::as_str);
     // So that an order can change something on every attempt.
     let orders = orders.map(|text| text.replace("$attempt", &request.attempt.to_string()));
     let orders: Value = match orders.as_deref().map(serde_json::from_str) {
@@ -45,6 +50,9 @@ pub fn obey(request: &Request) -> Outcome {
         Some(Err(error)) => return ends(Next::Fail(format!("vmhost.test/turn: {error}"))),
         None => return crate::done(),
     };
+    if orders["trap"] == true {
+        panic!("told to");
+    }
     if orders["once"] == true && (request.attempt > 0 || request.last.is_some()) {
         return crate::done();
     }

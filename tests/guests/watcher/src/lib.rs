@@ -1,5 +1,6 @@
 //! One controller for each way to be woken, over VMs with the label `case` of its name. Each does what its object says; see `kit::orders`. The controller `reader` asks
-//! the cluster what its ConfigMap's `data.query` says and logs the answer as `READ {...}`.
+//! the cluster what its ConfigMap's `data.query` says and logs the answer as `READ {...}`; a query with a `plugin` is for the plugin of that name. A ConfigMap that the
+//! guest maps names a VM in `data.vm`; before that it reads the ConfigMap `data.live`, past the cache.
 
 use kit::vmhost::plugin::cluster::{self, IndexMatch, Query, ReadError};
 use kit::vmhost::plugin::log::{Level, log};
@@ -7,6 +8,15 @@ use kit::{Guest, Gvk, MapRequest, ObjectKey, ObjectName, Outcome, Request, order
 use serde_json::{Value, json};
 
 struct Watcher;
+
+/// Found by its first words; the plugin's name follows, padded with spaces.
+static NAME: [u8; 32] = *b"VMHOST-NAME-watcher             ";
+
+fn plugin() -> String {
+    // Not a constant to the compiler, since tests patch it.
+    let name = &std::hint::black_box(&NAME)[b"VMHOST-NAME-".len()..];
+    String::from_utf8_lossy(name).trim_end().to_owned()
+}
 
 impl Guest for Watcher {
     fn describe() -> Result<String, String> {
@@ -26,9 +36,9 @@ impl Guest for Watcher {
             controller
         };
         let watches = |map: Value| json!({ "watches": [config_map(json!({ "map": map }))] });
-        Ok(json!({
+        let mut description = json!({
             "apiVersion": "vmhost/v1",
-            "name": "watcher",
+            "name": plugin(),
             "controllers": [
                 controller("owner", json!({}), json!({ "owns": [config_map(json!({}))] })),
                 controller("labelled", json!({}), watches(json!({ "label": "vmhost.test/vm" }))),
@@ -38,12 +48,9 @@ impl Guest for Watcher {
                 controller("guest", json!({}), json!({ "watches": [config_map(json!({ "map": "guest", "labelSelector": "vmhost.test/guest" }))] })),
                 controller("generation", json!({ "predicates": { "changed": ["generation"] } }), json!({})),
                 controller("cel", json!({ "wantedFields": ["spec.image"], "predicates": { "cel": "oldObject == null || object.spec.status != oldObject.spec.status" } }), json!({})),
-                controller("cleanup", json!({}), json!({ "finalizer": "test.vmhost.dev/cleanup" })),
                 controller("history", json!({}), json!({ "previous": true, "eventSource": "history-keeper" })),
                 controller("bounded", json!({}), json!({ "retry": { "maxRetries": 2 } })),
                 controller("hot", json!({}), json!({})),
-                { "name": "tick", "timer": { "everyMs": 200 } },
-                { "name": "once", "timer": { "once": true } },
                 {
                     "name": "reader",
                     "primary": config_map(json!({ "labelSelector": "vmhost.test/read" })),
@@ -58,8 +65,15 @@ impl Guest for Watcher {
                 { "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine", "verbs": ["create", "patch", "delete"] },
                 { "version": "v1", "kind": "ConfigMap", "verbs": ["create", "patch", "delete"] },
             ],
-        })
-        .to_string())
+        });
+        // Under another name nothing comes up by itself, and there is no finalizer that two plugins would share.
+        if let (Some(controllers), "watcher") = (description["controllers"].as_array_mut(), &*plugin()) {
+            let finalizer = json!({ "finalizer": "test.vmhost.dev/cleanup" });
+            controllers.push(controller("cleanup", json!({}), finalizer));
+            controllers.push(json!({ "name": "tick", "timer": { "everyMs": 200 } }));
+            controllers.push(json!({ "name": "once", "timer": { "once": true } }));
+        }
+        Ok(description.to_string())
     }
 
     fn reconcile(request: Request) -> Outcome {
@@ -75,6 +89,9 @@ impl Guest for Watcher {
         for change in &request.changes {
             for text in [&change.old, &change.new].into_iter().flatten() {
                 let object = parse(text);
+                if let Some(name) = object["data"]["live"].as_str() {
+                    let _ = cluster::get_live(&beside(&object, name));
+                }
                 match object["data"]["problem"].as_str() {
                     Some("trap") => panic!("told to"),
                     Some(problem) => return Err(problem.into()),
@@ -100,6 +117,19 @@ fn merge(into: &mut Value, more: Value) {
     }
 }
 
+/// Another ConfigMap in the namespace of this one.
+fn beside(object: &Value, name: &str) -> ObjectKey {
+    ObjectKey {
+        kind: Gvk {
+            group: String::new(),
+            version: "v1".into(),
+            kind: "ConfigMap".into(),
+        },
+        namespace: object["metadata"]["namespace"].as_str().map(Into::into),
+        name: name.into(),
+    }
+}
+
 fn parse(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
@@ -108,6 +138,9 @@ fn read(request: &Request) {
     let object = request.object.as_deref().map(parse).unwrap_or_default();
     let asked = parse(object["data"]["query"].as_str().unwrap_or_default());
     let text = |name: &str| asked[name].as_str().map(str::to_owned);
+    if text("plugin").is_some_and(|of| of != plugin()) {
+        return;
+    }
     let kind = Gvk {
         group: text("group").unwrap_or_default(),
         version: "v1".into(),
