@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use vmhost_cluster::CONFIGURATION_ORDER;
 use vmhost_toolchain::{Language, Network};
 
 /// Where `vmhost dev` writes its kubeconfig unless it is told another place.
@@ -14,6 +15,7 @@ pub const DEV_KUBECONFIG: &str = ".vmhost/kubeconfig";
     name = "vmhost",
     version,
     about,
+    after_help = "Environment: HTTPS_PROXY, HTTP_PROXY and NO_PROXY mean what they mean to kubectl; a server on loopback is reached without a proxy.",
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true
 )]
@@ -63,8 +65,8 @@ pub struct RunArgs {
         required = true
     )]
     pub plugins: Vec<PathBuf>,
-    /// A kubeconfig; none: in-cluster configuration, then $KUBECONFIG, then ~/.kube/config.
-    #[arg(long, value_name = "FILE", env = "VMHOST_KUBECONFIG")]
+    /// A kubeconfig.
+    #[arg(long, value_name = "FILE", env = "VMHOST_KUBECONFIG", help = kubeconfig_help())]
     pub kubeconfig: Option<PathBuf>,
     /// A context of the kubeconfig; none: its current one.
     #[arg(long, env = "VMHOST_CONTEXT")]
@@ -533,8 +535,8 @@ pub struct FinalizersArgs {
         value_delimiter = ','
     )]
     pub namespaces: Vec<String>,
-    /// A kubeconfig; none: in-cluster configuration, then $KUBECONFIG, then ~/.kube/config.
-    #[arg(long, value_name = "FILE", env = "VMHOST_KUBECONFIG")]
+    /// A kubeconfig.
+    #[arg(long, value_name = "FILE", env = "VMHOST_KUBECONFIG", help = kubeconfig_help())]
     pub kubeconfig: Option<PathBuf>,
     /// A context of the kubeconfig; none: its current one.
     #[arg(long, env = "VMHOST_CONTEXT")]
@@ -548,4 +550,29 @@ pub enum OutputFormat {
     Text,
     /// For scripts.
     Json,
+}
+
+fn kubeconfig_help() -> String {
+    format!("A kubeconfig; without this flag and --context: {CONFIGURATION_ORDER}")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_help_and_the_readme_tell_the_order_of_configurations() {
+        let readme = include_str!("../../README.md").replace('`', "");
+        assert!(readme.contains(CONFIGURATION_ORDER));
+        let mut cli = Cli::command();
+        let finalizers = cli.find_subcommand_mut("finalizers").unwrap();
+        let helps = [finalizers.render_help(), cli.render_help()];
+        for help in helps {
+            let help = help.to_string();
+            let words: Vec<_> = help.split_whitespace().collect();
+            assert!(words.join(" ").contains(CONFIGURATION_ORDER), "{help}");
+        }
+    }
 }

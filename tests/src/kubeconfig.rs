@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The text of a kubeconfig with one context, `vmhost-tests`. `ca` is PEM; a plain `http://` server has none.
 pub fn text(server: &str, ca: Option<&[u8]>, user: &str, token: Option<&str>) -> String {
@@ -25,9 +25,21 @@ pub fn text(server: &str, ca: Option<&[u8]>, user: &str, token: Option<&str>) ->
     .to_string()
 }
 
+/// Writes a copy of a kubeconfig with one context, in which `change` has had its cluster and its user.
+pub fn changed(from: &Path, to: &Path, change: impl FnOnce(&mut Value, &mut Value)) -> Result<()> {
+    let text = std::fs::read_to_string(from).context("reading a kubeconfig")?;
+    let mut file: Value = serde_yaml_ng::from_str(&text).context("parsing a kubeconfig")?;
+    let mut cluster = file["clusters"][0]["cluster"].take();
+    let mut user = file["users"][0]["user"].take();
+    change(&mut cluster, &mut user);
+    file["clusters"][0]["cluster"] = cluster;
+    file["users"][0]["user"] = user;
+    std::fs::write(to, file.to_string()).context("writing a kubeconfig")
+}
+
 /// The token in a kubeconfig's text, JSON or YAML.
 pub fn token(text: &str) -> Option<String> {
-    let file: serde_json::Value = serde_yaml_ng::from_str(text).ok()?;
+    let file: Value = serde_yaml_ng::from_str(text).ok()?;
     Some(file.pointer("/users/0/user/token")?.as_str()?.to_owned())
 }
 
@@ -39,5 +51,7 @@ pub async fn client(path: &Path) -> Result<kube::Client> {
         .await
         .with_context(|| format!("using {}", path.display()))?;
     config.default_retry = false;
+    // kube takes what the machine's environment names, whatever the server; those of the tests are on loopback.
+    config.proxy_url = None;
     kube::Client::try_from(config).context("making a client")
 }

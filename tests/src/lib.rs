@@ -22,11 +22,14 @@
 //! ```
 
 pub mod assets;
+pub mod authority;
 pub mod bad;
 pub mod conformance;
 pub mod embedded;
 pub mod example;
 pub mod expect;
+pub mod forward_proxy;
+pub mod front;
 pub mod guard;
 pub mod guests;
 pub mod host;
@@ -40,6 +43,7 @@ pub mod nothing;
 pub mod obey;
 pub mod proxy;
 pub mod real;
+pub mod relay;
 pub mod report;
 pub mod run;
 pub mod server;

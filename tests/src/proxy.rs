@@ -10,6 +10,7 @@ mod forward;
 mod request;
 mod rule;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -30,6 +31,7 @@ use crate::{kubeconfig, net};
 pub struct Proxy {
     shared: Arc<Shared>,
     kubeconfig: PathBuf,
+    addr: SocketAddr,
     accepting: JoinHandle<()>,
     _dir: TempDir,
 }
@@ -103,6 +105,7 @@ impl Proxy {
         Ok(Proxy {
             shared,
             kubeconfig,
+            addr,
             accepting,
             _dir: dir,
         })
@@ -111,6 +114,11 @@ impl Proxy {
     /// A kubeconfig that points at the proxy.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
     }
 
     /// All requests so far, in order of arrival.

@@ -3,133 +3,24 @@
 //! It owns the settings of what carries requests. It must not try anything twice: kube's own retry is off (it would hold a worker for minutes and send a write
 //! twice), there is no client-side rate limit (the server's priority and fairness decides), and no read time-out that would cut watches.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use http::HeaderValue;
 use serde::Deserialize;
 
 use crate::api::{BoxError, CallError, chain};
 use crate::kubeconfig::{self, Places};
+use crate::proxy::Environment;
 use crate::transport::Transport;
 use crate::write::WRITE_TIMEOUT;
 
-/// How long a TCP and TLS connection may take. Longer than a lost SYN's two retransmissions (1 s + 2 s + 4 s).
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) mod error;
+
+pub use error::{CONFIGURATION_ORDER, ConnectError, ConnectOptions};
+
 /// How long `/version` may take, the connection included.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(15);
-/// `vmhost/0.1.0`.
-const USER_AGENT: &str = concat!("vmhost/", env!("CARGO_PKG_VERSION"));
-
-/// Where to connect. Both empty: the in-cluster configuration, else `$KUBECONFIG`, else `~/.kube/config`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ConnectOptions {
-    /// A kubeconfig file.
-    pub kubeconfig: Option<PathBuf>,
-    /// A context of the kubeconfig; none: its current one.
-    pub context: Option<String>,
-}
-
-/// Why there is no connection. Each text names the file, context or server, and what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// There is nothing that says where the cluster is.
-    #[error("no cluster to connect to: not inside one, and {} does not exist; give --kubeconfig or set KUBECONFIG", .0.display())]
-    NoKubeconfig(PathBuf),
-    /// A file that was named is not there.
-    #[error("kubeconfig {} does not exist; check --kubeconfig or KUBECONFIG", .0.display())]
-    MissingKubeconfig(PathBuf),
-    /// A file could not be read.
-    #[error("cannot read kubeconfig {}", path.display())]
-    ReadKubeconfig {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A file is no kubeconfig.
-    #[error("kubeconfig {} is malformed: {detail}; repair it or name another with --kubeconfig", path.display())]
-    ParseKubeconfig {
-        /// The file.
-        path: PathBuf,
-        /// What the parser says, on one line.
-        detail: String,
-    },
-    /// The context is not in the file.
-    #[error(
-        "context {context:?} is not in kubeconfig {file}, which has: {known}; choose one with --context"
-    )]
-    UnknownContext {
-        /// What was asked for.
-        context: String,
-        /// Where.
-        file: String,
-        /// The contexts that there are, joined by commas.
-        known: String,
-    },
-    /// Nobody said which context.
-    #[error("kubeconfig {file} has no current context; choose one with --context: {known}")]
-    NoContext {
-        /// Where.
-        file: String,
-        /// The contexts that there are, joined by commas.
-        known: String,
-    },
-    /// The context's cluster, certificates or credentials cannot be used.
-    #[error("{place} cannot be used: {detail}")]
-    Configure {
-        /// Which context of which file, or the in-cluster configuration.
-        place: String,
-        /// What is wrong, on one line.
-        detail: String,
-    },
-    /// No connection.
-    #[error("cannot reach the API server {server}; is it running, and does the address hold?")]
-    Unreachable {
-        /// The server, and where its address is from.
-        server: String,
-        /// Why.
-        source: BoxError,
-    },
-    /// No answer.
-    #[error("the API server {server} did not answer within {after:?}")]
-    Timeout {
-        /// The server.
-        server: String,
-        /// How long was waited.
-        after: Duration,
-    },
-    /// 401.
-    #[error(
-        "the API server {server} does not accept the credentials (401): {message}; renew them, or choose another context"
-    )]
-    Unauthorized {
-        /// The server.
-        server: String,
-        /// What it said.
-        message: String,
-    },
-    /// 403.
-    #[error(
-        "the API server {server} does not allow GET /version (403): {message}; the user lacks the cluster role system:public-info-viewer"
-    )]
-    Forbidden {
-        /// The server.
-        server: String,
-        /// What it said.
-        message: String,
-    },
-    /// Anything else.
-    #[error("{server} does not answer as a Kubernetes API server: {detail}")]
-    Answer {
-        /// The server.
-        server: String,
-        /// What it said.
-        detail: String,
-    },
-}
 
 /// Counts requests: `rest_client_requests_total`. Must be quick.
 pub trait RequestObserver: Send + Sync {
@@ -169,33 +60,41 @@ struct About {
     whole_answers: AtomicBool,
 }
 
-/// Reads the configuration and makes a client. Does not talk to the server: [`Connection::check`] does.
+/// Reads the configuration and the credentials. Does not talk to the server: [`Connection::check`]
+/// does.
+///
+/// The credentials are read again while the connection lives: files (certificates, authorities,
+/// tokens) each 30 s and after failures; an exec plugin runs again before its answer expires and after
+/// a 401.
 pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectError> {
-    let (mut config, place) = kubeconfig::load(options, &Places::of_process()).await?;
-    config.default_retry = false;
-    config.connect_timeout = Some(CONNECT_TIMEOUT);
-    config.read_timeout = None;
-    config.headers.push((
-        http::header::USER_AGENT,
-        HeaderValue::from_static(USER_AGENT),
-    ));
-    let description = format!(
-        "{} ({place})",
-        config.cluster_url.to_string().trim_end_matches('/')
-    );
-    let host = config
-        .cluster_url
-        .authority()
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    let namespace = config.default_namespace.clone();
-    let transport = Transport::new(config)
-        .await
+    let configuration = kubeconfig::load(options, &Places::of_process())?;
+    let place = configuration.place.clone();
+    let proxy_url = configuration.cluster.proxy_url.as_deref();
+    let proxy = Environment::of_process()
+        .proxy_for(&configuration.server, proxy_url)
         .map_err(|error| ConnectError::Configure {
-            place,
-            detail: chain(error.as_ref()),
+            place: place.clone(),
+            detail: error.to_string(),
         })?;
-    Ok(Connection::new(transport, description, host, namespace))
+    let server = configuration.server.to_string();
+    let server = server.trim_end_matches('/');
+    if let Some(proxy) = &proxy {
+        tracing::info!("{server} is reached through the proxy {proxy}");
+    }
+    let transport = Transport::new(&configuration, proxy.map(Arc::new));
+    let transport = transport.await.map_err(|error| ConnectError::Configure {
+        place: place.clone(),
+        detail: chain(error.as_ref()),
+    })?;
+    let host = configuration.server.authority();
+    let host = host.map(ToString::to_string).unwrap_or_default();
+    let description = format!("{server} ({place})");
+    Ok(Connection::new(
+        transport,
+        description,
+        host,
+        configuration.namespace,
+    ))
 }
 
 impl Connection {
@@ -219,7 +118,7 @@ impl Connection {
     pub fn from_client(client: kube::Client, description: &str) -> Self {
         let namespace = client.default_namespace().to_owned();
         Self::new(
-            Transport::Kube(client),
+            Transport::through(client),
             description.to_owned(),
             description.to_owned(),
             namespace,

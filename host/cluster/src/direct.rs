@@ -8,6 +8,9 @@
 //! Not HTTP/2: one connection for all needs a task between every request and the wire, its loss costs every write in flight, and a watch that is read slowly
 //! fills the window of all. What it would save in system calls was not measured.
 //!
+//! [`Links`] are the connections that were opened with one set of certificates; [`Direct`] adds one set of
+//! headers. So a new token does not close connections.
+//!
 //! It owns connections and who pays for them. It must not send anything twice that the server may have seen: a request goes to a second link only if the first was
 //! found closed before a byte of it was written.
 
@@ -16,34 +19,40 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Request, Response, Uri, header};
+use http::{HeaderName, HeaderValue, Request, Response, Uri, header};
 use http_body_util::Full;
-use hyper_util::client::legacy::connect::HttpConnector;
-use tower::Service;
 
 use crate::api::{BoxError, CallError};
+use crate::credentials::Credentials;
+use crate::proxy::Protocol;
 
 mod body;
-mod credentials;
+mod dial;
 mod link;
 
 pub(crate) use body::Body;
-pub(crate) use credentials::Credentials;
+pub(crate) use dial::Peer;
 use link::{Link, Opener};
 
 /// How long an idle link is kept. Less than API servers and what stands in front of them do, so that it is seldom found closed.
 const IDLE: Duration = Duration::from_secs(45);
 
-/// Cheap to clone.
-#[derive(Clone)]
-pub(crate) struct Direct(Arc<Inner>);
+/// The headers that are added to each request; a name may occur more than once.
+pub(crate) type Headers = Vec<(HeaderName, HeaderValue)>;
 
-struct Inner {
-    /// The server's name, as requests carry it.
+/// Sends requests to one server as one user.
+pub(crate) struct Direct {
+    /// The value of `Host`.
     host: HeaderValue,
-    /// What stands before each path, without its last slash; mostly nothing.
+    /// What stands before each request's path: the path of the server's URL, without its last slash,
+    /// and before that, if a proxy forwards requests, scheme and host of the server.
     base: String,
-    credentials: Credentials,
+    headers: Headers,
+    links: Arc<Links>,
+}
+
+/// Connections to one server that were opened with the same certificates.
+pub(crate) struct Links {
     opener: Opener,
     idle: Arc<Pool>,
 }
@@ -55,55 +64,73 @@ struct Pool(Mutex<Idle>);
 #[derive(Default)]
 struct Idle {
     links: Vec<(Instant, Link)>,
+    /// No more links are kept.
+    closed: bool,
     /// Does a task look after them?
     tended: bool,
 }
 
+impl Links {
+    /// Opens no connection yet. The error says what is wrong with the certificates.
+    pub(crate) fn new(peer: &Peer, credentials: &Credentials) -> Result<Self, BoxError> {
+        Ok(Self {
+            opener: dial::opener(peer, credentials)?,
+            idle: Arc::default(),
+        })
+    }
+}
+
+impl Drop for Links {
+    /// Closes the idle links. Those in use close when their answers have been read.
+    fn drop(&mut self) {
+        let mut idle = self.idle.lock();
+        idle.closed = true;
+        idle.links.clear();
+    }
+}
+
 impl Direct {
-    /// `secure` lays TLS over the connector, as the configuration asks.
-    pub(crate) fn new<C, E>(
-        server: &Uri,
-        credentials: Credentials,
-        secure: impl FnOnce(HttpConnector) -> Result<C, E>,
-        patience: Option<Duration>,
-    ) -> Result<Self, BoxError>
-    where
-        C: Service<Uri> + Clone + Send + Sync + 'static,
-        C::Response: hyper::rt::Read + hyper::rt::Write + Send + Unpin + 'static,
-        C::Error: Into<BoxError> + 'static,
-        C::Future: Send + 'static,
-        E: Into<BoxError>,
-    {
+    /// Sends requests over `links`, which were made for the same peer.
+    pub(crate) fn new(
+        peer: &Peer,
+        mut headers: Headers,
+        links: Arc<Links>,
+    ) -> Result<Self, BoxError> {
+        let server = &peer.server;
         let authority = server.authority().ok_or("the server's URL has no host")?;
         let host = authority
             .as_str()
             .rsplit_once('@')
             .map_or(authority.as_str(), |(_, host)| host);
-        let mut http = HttpConnector::new();
-        http.enforce_http(false);
-        // A request is one piece: to wait for more would only delay it.
-        http.set_nodelay(true);
-        let connector = secure(http).map_err(Into::<BoxError>::into)?;
-        Ok(Self(Arc::new(Inner {
+        let mut base = server.path().trim_end_matches('/').to_owned();
+        if let Some(proxy) = peer.proxy.as_ref().filter(|proxy| proxy.forwards(server)) {
+            base = format!("http://{host}{base}");
+            if let Protocol::Http(Some(value)) = &proxy.protocol {
+                headers.push((header::PROXY_AUTHORIZATION, value.clone()));
+            }
+        }
+        Ok(Self {
             host: HeaderValue::from_str(host)?,
-            base: server.path().trim_end_matches('/').to_owned(),
-            credentials,
-            opener: link::opener(connector, server.clone(), patience),
-            idle: Arc::default(),
-        })))
+            base,
+            headers,
+            links,
+        })
     }
 
     /// Sends a request once.
     pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, CallError> {
-        let mut request = self.dress(request).await.map_err(CallError::NotSent)?;
+        let mut request = self.dress(request).map_err(CallError::NotSent)?;
         loop {
-            let (mut link, fresh) = match self.0.idle.take() {
+            let (mut link, fresh) = match self.links.idle.take() {
                 Some(link) => (link, false),
-                None => ((self.0.opener)().await.map_err(CallError::NotSent)?, true),
+                None => (
+                    (self.links.opener)().await.map_err(CallError::NotSent)?,
+                    true,
+                ),
             };
             match link.exchange(request).await {
                 Ok(answer) => {
-                    let idle = self.0.idle.clone();
+                    let idle = self.links.idle.clone();
                     return Ok(answer.map(|incoming| Body::new(incoming, link, idle)));
                 }
                 Err(mut failed) => match failed.take_message() {
@@ -117,13 +144,13 @@ impl Direct {
     }
 
     /// Adds what every request to this server carries.
-    async fn dress(&self, request: Request<Bytes>) -> Result<Request<Full<Bytes>>, BoxError> {
+    fn dress(&self, request: Request<Bytes>) -> Result<Request<Full<Bytes>>, BoxError> {
         let (mut head, body) = request.into_parts();
-        head.headers.insert(header::HOST, self.0.host.clone());
-        self.0.credentials.add_to(&mut head.headers).await?;
-        if !self.0.base.is_empty() {
+        head.headers.insert(header::HOST, self.host.clone());
+        head.headers.extend(self.headers.iter().cloned());
+        if !self.base.is_empty() {
             let path = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
-            head.uri = Uri::try_from([self.0.base.as_str(), path].concat())?;
+            head.uri = Uri::try_from([self.base.as_str(), path].concat())?;
         }
         Ok(Request::from_parts(head, Full::new(body)))
     }
@@ -145,6 +172,9 @@ impl Pool {
     /// Keeps a link for the next request.
     fn keep(self: &Arc<Self>, link: Link) {
         let mut idle = self.lock();
+        if idle.closed {
+            return;
+        }
         idle.links.push((Instant::now(), link));
         if !idle.tended {
             idle.tended = true;

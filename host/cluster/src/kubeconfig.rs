@@ -1,111 +1,177 @@
-//! Finds the configuration: in the cluster, in a file that was named, in `$KUBECONFIG`, in the home directory.
+//! Finds the configuration: of a flag, of the cluster that the process runs in, of `$KUBECONFIG`,
+//! of the home directory.
 //!
-//! It owns the order and the words of each failure. It must not read the environment itself: [`Places`] holds what was found there.
+//! It owns that order, and what a context means. It must not read the environment ([`Places`] holds
+//! what was found there), nor the files that a kubeconfig names, which change
+//! ([`crate::credentials`]).
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use kube::Config;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use http::Uri;
+use kube::config::{AuthInfo, Cluster, Context, Kubeconfig, KubeconfigError};
 
 use crate::api::chain;
-use crate::connect::{ConnectError, ConnectOptions};
+use crate::connect::error::{ConnectError, ConnectOptions};
 
-/// Where the kubelet puts a service account's token.
-const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+/// The folder in which the kubelet puts what a service account needs.
+const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// What the process was given to find its cluster.
 pub(crate) struct Places {
-    /// Does it run in a Pod with a service account?
-    pub in_cluster: bool,
+    /// `$KUBERNETES_SERVICE_HOST` and `$KUBERNETES_SERVICE_PORT`, which are set in a Pod.
+    pub service: Option<(String, String)>,
+    /// The folder of the service account: `token`, `ca.crt`, `namespace`.
+    pub account: PathBuf,
     /// `$KUBECONFIG`.
     pub variable: Option<OsString>,
     /// The user's home directory.
     pub home: Option<PathBuf>,
 }
 
+/// One cluster and one user as they were configured: it holds the names of files, not what they
+/// hold.
+pub(crate) struct Configuration {
+    /// For messages: which context of which file, or the in-cluster configuration.
+    pub place: String,
+    pub server: Uri,
+    /// The namespace that the context or the service account names, else `default`.
+    pub namespace: String,
+    pub cluster: Cluster,
+    pub user: AuthInfo,
+}
+
 impl Places {
     pub(crate) fn of_process() -> Self {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let text = |name| set(name).and_then(|value| value.into_string().ok());
         Self {
-            in_cluster: set("KUBERNETES_SERVICE_HOST").is_some() && Path::new(TOKEN_FILE).exists(),
+            service: text("KUBERNETES_SERVICE_HOST").zip(text("KUBERNETES_SERVICE_PORT")),
+            account: PathBuf::from(SERVICE_ACCOUNT),
             variable: set("KUBECONFIG"),
             home: set("HOME").map(PathBuf::from),
         }
     }
+
+    fn token(&self) -> PathBuf {
+        self.account.join("token")
+    }
 }
 
-/// The configuration and a text that says where it is from.
-pub(crate) async fn load(
+/// Finds the configuration: of the options' file, else of the cluster that the process runs in,
+/// else of `$KUBECONFIG`, else of `~/.kube/config`. Options with a context only skip the cluster,
+/// since contexts are in files.
+pub(crate) fn load(
     options: &ConnectOptions,
     places: &Places,
-) -> Result<(Config, String), ConnectError> {
-    if places.in_cluster && options.kubeconfig.is_none() && options.context.is_none() {
-        let place = "the in-cluster configuration".to_owned();
-        return match Config::incluster() {
-            Ok(config) => Ok((config, place)),
-            Err(error) => Err(ConnectError::Configure {
-                place,
-                detail: chain(&error),
-            }),
-        };
-    }
-    let files = files(options, places)?;
-    let shown = files
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect::<Vec<_>>()
-        .join(", ");
-    let merged = read(&files)?;
-    let known = merged
-        .contexts
-        .iter()
-        .map(|context| context.name.as_str())
-        .collect::<Vec<_>>();
-    let known = if known.is_empty() {
-        "no contexts at all".to_owned()
-    } else {
-        known.join(", ")
-    };
-    let Some(context) = options
-        .context
-        .clone()
-        .or_else(|| merged.current_context.clone())
-        .filter(|name| !name.is_empty())
-    else {
-        return Err(ConnectError::NoContext { file: shown, known });
-    };
-    if !merged
-        .contexts
-        .iter()
-        .any(|named| named.name == context && named.context.is_some())
+) -> Result<Configuration, ConnectError> {
+    if let Some(service) = &places.service
+        && options.kubeconfig.is_none()
+        && options.context.is_none()
+        && places.token().exists()
     {
-        return Err(ConnectError::UnknownContext {
-            context,
-            file: shown,
-            known,
-        });
+        return in_cluster(service, places);
     }
-    let place = format!("context {context} of {shown}");
-    let selected = KubeConfigOptions {
-        context: Some(context),
-        cluster: None,
-        user: None,
+    of_files(&files(options, places)?, options.context.as_ref())
+}
+
+/// Returns the configuration of a Pod's service account.
+fn in_cluster(
+    (host, port): &(String, String),
+    places: &Places,
+) -> Result<Configuration, ConnectError> {
+    let place = "the in-cluster configuration".to_owned();
+    let file = |name| places.account.join(name).display().to_string();
+    let host = if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host.clone()
     };
-    match Config::from_custom_kubeconfig(merged, &selected).await {
-        Ok(config) if !matches!(config.cluster_url.scheme_str(), Some("http" | "https")) => {
-            let detail = format!(
-                "server {:?} is not a URL such as https://host:6443",
-                config.cluster_url.to_string()
-            );
-            Err(ConnectError::Configure { place, detail })
-        }
-        Ok(config) => Ok((config, place)),
-        Err(error) => Err(ConnectError::Configure {
-            place,
-            detail: chain(&error),
-        }),
+    let cluster = Cluster {
+        server: Some(format!("https://{host}:{port}")),
+        certificate_authority: Some(file("ca.crt")),
+        ..Cluster::default()
+    };
+    let user = AuthInfo {
+        token_file: Some(file("token")),
+        ..AuthInfo::default()
+    };
+    let namespace = std::fs::read_to_string(places.account.join("namespace")).ok();
+    configuration(place, cluster, user, namespace)
+}
+
+/// Returns the configuration of a context; `None` means the current one.
+fn of_files(files: &[PathBuf], context: Option<&String>) -> Result<Configuration, ConnectError> {
+    let shown = files.iter().map(|path| path.display().to_string());
+    let file = shown.collect::<Vec<_>>().join(", ");
+    let merged = read(files)?;
+    let context = context.or(merged.current_context.as_ref());
+    let Some(name) = context.filter(|name| !name.is_empty()) else {
+        let known = known(&merged);
+        return Err(ConnectError::NoContext { file, known });
+    };
+    let found = merged.contexts.iter().find(|named| named.name == *name);
+    let Some(context) = found.and_then(|named| named.context.as_ref()) else {
+        return Err(ConnectError::UnknownContext {
+            context: name.clone(),
+            file,
+            known: known(&merged),
+        });
+    };
+    let place = format!("context {name} of {file}");
+    match parts(&merged, context) {
+        Ok((cluster, user)) => configuration(place, cluster, user, context.namespace.clone()),
+        Err(detail) => Err(ConnectError::Configure { place, detail }),
     }
+}
+
+/// Returns the cluster and the user of a context.
+fn parts(merged: &Kubeconfig, context: &Context) -> Result<(Cluster, AuthInfo), String> {
+    let mut clusters = merged.clusters.iter();
+    let cluster = clusters.find(|named| named.name == context.cluster);
+    let cluster = cluster.and_then(|named| named.cluster.clone());
+    let cluster = cluster.ok_or_else(|| format!("it has no cluster {:?}", context.cluster))?;
+    let Some(name) = context.user.as_ref().filter(|name| !name.is_empty()) else {
+        return Ok((cluster, AuthInfo::default()));
+    };
+    // As in client-go, requests of a user that is not in the file are anonymous.
+    let user = merged.auth_infos.iter().find(|named| named.name == *name);
+    let user = user.and_then(|named| named.auth_info.clone());
+    Ok((cluster, user.unwrap_or_default()))
+}
+
+fn configuration(
+    place: String,
+    cluster: Cluster,
+    user: AuthInfo,
+    namespace: Option<String>,
+) -> Result<Configuration, ConnectError> {
+    let server = cluster.server.clone().unwrap_or_default();
+    let uri = Uri::try_from(server.as_str()).ok();
+    let uri = uri.filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
+    let Some(uri) = uri else {
+        let detail = format!("server {server:?} is not a URL such as https://host:6443");
+        return Err(ConnectError::Configure { place, detail });
+    };
+    let namespace = namespace.map(|name| name.trim().to_owned());
+    Ok(Configuration {
+        place,
+        server: uri,
+        namespace: namespace
+            .filter(|name| !name.is_empty())
+            .unwrap_or_else(|| "default".to_owned()),
+        cluster,
+        user,
+    })
+}
+
+/// Lists the contexts for a message.
+fn known(merged: &Kubeconfig) -> String {
+    if merged.contexts.is_empty() {
+        return "no contexts at all".to_owned();
+    }
+    let names = merged.contexts.iter().map(|context| context.name.as_str());
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// The files to read, of which at least one exists.
@@ -192,24 +258,22 @@ mod tests {
 
     fn places(variable: Option<OsString>, home: &Path) -> Places {
         Places {
-            in_cluster: false,
+            service: None,
+            account: home.join("account"),
             variable,
             home: Some(home.to_owned()),
         }
     }
 
-    async fn line(options: &ConnectOptions, places: &Places) -> String {
-        match load(options, places).await {
-            Ok((config, place)) => format!(
-                "{} {} {place}",
-                config.cluster_url, config.default_namespace
-            ),
+    fn line(options: &ConnectOptions, places: &Places) -> String {
+        match load(options, places) {
+            Ok(found) => format!("{} {} {}", found.server, found.namespace, found.place),
             Err(error) => error.to_string(),
         }
     }
 
-    #[tokio::test]
-    async fn the_order_is_flag_variable_home() {
+    #[test]
+    fn the_order_is_flag_cluster_variable_home() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join(".kube")).unwrap();
         let home = file(
@@ -222,51 +286,72 @@ mod tests {
             file(dir.path(), "one", "one", "https://one:1"),
             file(dir.path(), "two", "two", "https://two:1"),
         );
-        let options = ConnectOptions::default();
+        let none = ConnectOptions::default();
 
-        let shown = line(&options, &places(None, dir.path())).await;
-        assert_eq!(
-            shown,
-            format!("https://home:1/ ns-home context home of {}", home.display())
-        );
+        let mut places = places(None, dir.path());
+        let shown = line(&none, &places);
+        let expect = format!("https://home:1/ ns-home context home of {}", home.display());
+        assert_eq!(shown, expect);
+
         let missing = dir.path().join("none");
-        let list = std::env::join_paths([&missing, &one, &two]).unwrap();
-        let shown = line(&options, &places(Some(list.clone()), dir.path())).await;
+        places.variable = Some(std::env::join_paths([&missing, &one, &two]).unwrap());
+        let shown = line(&none, &places);
         assert!(
             shown.starts_with("https://one:1/ ns-one context one of"),
             "{shown}"
         );
+
+        // The variables of a Pod without a service account.
+        places.service = Some(("10.0.0.1".into(), "443".into()));
+        assert!(line(&none, &places).starts_with("https://one:1/"));
+        std::fs::create_dir(&places.account).unwrap();
+        std::fs::write(places.account.join("token"), "x").unwrap();
+        std::fs::write(places.account.join("namespace"), "pods\n").unwrap();
+        let shown = line(&none, &places);
+        assert_eq!(
+            shown,
+            "https://10.0.0.1:443/ pods the in-cluster configuration"
+        );
+
         let second = ConnectOptions {
             context: Some("two".into()),
-            ..options.clone()
+            ..none.clone()
         };
-        assert!(
-            line(&second, &places(Some(list.clone()), dir.path()))
-                .await
-                .starts_with("https://two:1/")
-        );
+        assert!(line(&second, &places).starts_with("https://two:1/"));
         let flag = ConnectOptions {
             kubeconfig: Some(two),
             context: None,
         };
-        assert!(
-            line(&flag, &places(Some(list), dir.path()))
-                .await
-                .starts_with("https://two:1/")
-        );
+        assert!(line(&flag, &places).starts_with("https://two:1/"));
     }
 
-    #[tokio::test]
-    async fn each_failure_names_the_file_and_what_to_do() {
+    #[test]
+    fn a_pod_finds_what_its_service_account_needs() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("token"), "x").unwrap();
+        let places = Places {
+            service: Some(("fd00::1".into(), "6443".into())),
+            account: dir.path().to_owned(),
+            variable: None,
+            home: None,
+        };
+        let found = load(&ConnectOptions::default(), &places).unwrap();
+        assert_eq!(found.server, "https://[fd00::1]:6443/");
+        assert_eq!(found.namespace, "default");
+        let file = |name| Some(dir.path().join(name).display().to_string());
+        assert_eq!(found.cluster.certificate_authority, file("ca.crt"));
+        assert_eq!(found.user.token_file, file("token"));
+    }
+
+    #[test]
+    fn each_failure_names_the_file_and_what_to_do() {
         let dir = tempfile::tempdir().unwrap();
         let none = places(None, dir.path());
         assert!(
-            line(&ConnectOptions::default(), &none)
-                .await
-                .contains("give --kubeconfig or set KUBECONFIG")
+            line(&ConnectOptions::default(), &none).contains("give --kubeconfig or set KUBECONFIG")
         );
 
-        let check = async |text: Option<&str>, context: Option<&str>, expect: &str| {
+        let check = |text: Option<&str>, context: Option<&str>, expect: &str| {
             let path = dir.path().join("kubeconfig");
             let _ = std::fs::remove_file(&path);
             if let Some(text) = text {
@@ -276,7 +361,7 @@ mod tests {
                 kubeconfig: Some(path.clone()),
                 context: context.map(Into::into),
             };
-            let shown = line(&options, &none).await;
+            let shown = line(&options, &none);
             assert!(shown.contains(expect), "{shown:?} lacks {expect:?}");
             assert!(
                 shown.contains(&path.display().to_string()) && !shown.contains('\n'),
@@ -284,22 +369,15 @@ mod tests {
             );
         };
         let ab = "contexts: [{name: a, context: {cluster: c}}, {name: b, context: {cluster: c}}]\n";
-        check(None, None, "does not exist").await;
-        check(Some("{{{"), None, "is malformed").await;
-        check(Some("clusters: 7"), None, "is malformed").await;
-        check(Some(""), None, "no current context").await;
-        check(Some(ab), None, "choose one with --context: a, b").await;
-        check(Some(ab), Some("z"), "context \"z\" is not in").await;
-        check(Some(ab), Some("z"), "has: a, b").await;
-        check(Some(ab), Some("a"), "cluster").await;
+        check(None, None, "does not exist");
+        check(Some("{{{"), None, "is malformed");
+        check(Some("clusters: 7"), None, "is malformed");
+        check(Some(""), None, "no current context");
+        check(Some(ab), None, "choose one with --context: a, b");
+        check(Some(ab), Some("z"), "context \"z\" is not in");
+        check(Some(ab), Some("z"), "has: a, b");
+        check(Some(ab), Some("a"), "cluster");
         let cluster = "clusters: [{name: c, cluster: {server: 'nonsense'}}]\n";
-        check(Some(&format!("{ab}{cluster}")), Some("a"), "is not a URL").await;
-        let cluster = "clusters: [{name: c, cluster: {server: 'https://h:1', certificate-authority: /nowhere/ca.crt}}]\n";
-        check(
-            Some(&format!("{ab}{cluster}")),
-            Some("a"),
-            "/nowhere/ca.crt",
-        )
-        .await;
+        check(Some(&format!("{ab}{cluster}")), Some("a"), "is not a URL");
     }
 }

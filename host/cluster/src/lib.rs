@@ -7,9 +7,10 @@
 //!                \--access_review, install_crd, leases
 //! ```
 //!
-//! It is the only owner of `kube`, of which it uses the kubeconfig loader, the connector and the credentials; requests go over connections of its own (`direct`),
-//! and through kube's client only where that one cannot (`transport`). Of an object only the metadata and the fields that an
-//! index names are ever read: the rest stays the API server's text (`text`), held once (`store`).
+//! It is the only owner of `kube`, of which it uses the kubeconfig's types, the TLS connector and the
+//! headers of a user; requests go over connections of its own (`direct`). Of an object only the metadata
+//! and the fields that an index names are ever read: the rest stays the API server's text (`text`), held
+//! once (`store`).
 //!
 //! It must not know plugins, wasm, queues, or what a write is for: it repeats no write, decides nothing from an answer, and never calls a policy.
 //! Its only currency with the others is `vmhost-core`.
@@ -20,6 +21,7 @@ mod backoff;
 mod begin;
 mod connect;
 mod crd;
+mod credentials;
 mod direct;
 mod discovery;
 mod events;
@@ -28,6 +30,7 @@ mod kubeconfig;
 mod lease;
 mod live;
 mod manifest;
+mod proxy;
 mod store;
 mod text;
 mod transport;
@@ -39,7 +42,8 @@ mod fake;
 pub use access::{Access, AccessQuestion};
 pub use begin::{Abandoned, begin};
 pub use connect::{
-    ConnectError, ConnectOptions, Connection, RequestObserver, ServerVersion, connect,
+    CONFIGURATION_ORDER, ConnectError, ConnectOptions, Connection, RequestObserver, ServerVersion,
+    connect,
 };
 pub use crd::{CrdError, Installed, PLUGIN_VERSION, crd_name};
 pub use discovery::{ClusterError, Resource};

@@ -1,22 +1,38 @@
-//! How a request gets to the API server: over this crate's own connections ([`crate::direct`]), or through kube's client where that one cannot do what the
-//! kubeconfig asks for (a proxy, an exec plugin), or where a test has put its server behind it.
+//! Sends requests to the API server: over this crate's own connections ([`crate::direct`]), or, in
+//! tests, through a client of kube's with a server of the test behind it.
 //!
-//! It owns the choice, and what an answer's body is. It must not know what a request is about.
+//! It owns which [`Backend`] sends the next request. The backend is replaced as a whole when
+//! credentials have changed ([`renew`]), and can be replaced so when the whole configuration has;
+//! requests that run end on the old one. It must not know what a request is about.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body::Frame;
-use kube::client::ConfigExt;
 
 use crate::api::{BoxError, CallError};
-use crate::direct::{self, Direct};
+use crate::direct::{self, Direct, Peer};
+use crate::kubeconfig::Configuration;
+use crate::proxy::Proxy;
+
+mod headers;
+mod renew;
+
+use renew::{Renewal, Source};
 
 /// Cheap to clone.
 #[derive(Clone)]
-pub(crate) enum Transport {
+pub(crate) struct Transport {
+    backend: Arc<ArcSwap<Backend>>,
+    /// `None` if the credentials cannot change.
+    renewal: Option<Arc<Renewal>>,
+}
+
+enum Backend {
     Direct(Direct),
     Kube(kube::Client),
 }
@@ -30,36 +46,63 @@ enum Inner {
 }
 
 impl Transport {
-    /// The quickest way that this configuration allows. What cannot be used at all is found out here, before anything is sent.
-    pub(crate) async fn new(config: kube::Config) -> Result<Self, BoxError> {
-        let plain = config.proxy_url.is_none()
-            && config.auth_info.exec.is_none()
-            && config.auth_info.auth_provider.is_none();
-        if !plain {
-            return Ok(Self::Kube(kube::Client::try_from(config)?));
-        }
-        let headers = config.extra_headers_layer()?;
-        let direct = Direct::new(
-            &config.cluster_url,
-            direct::Credentials::new(config.auth_layer()?, headers).await?,
-            |connector| config.rustls_https_connector_with_connector(connector),
-            config.connect_timeout,
-        )?;
-        Ok(Self::Direct(direct))
+    /// Reads the credentials and sends nothing. The error says what is wrong with them.
+    pub(crate) async fn new(
+        configuration: &Configuration,
+        proxy: Option<Arc<Proxy>>,
+    ) -> Result<Self, BoxError> {
+        let cluster = &configuration.cluster;
+        let peer = Peer {
+            server: configuration.server.clone(),
+            tls_name: cluster.tls_server_name.clone(),
+            insecure: cluster.insecure_skip_tls_verify == Some(true),
+            proxy,
+        };
+        let source = Source::new(configuration, peer).await?;
+        let backend = Arc::new(ArcSwap::from_pointee(source.backend()?));
+        let renewal = Renewal::start(source, backend.clone()).map(Arc::new);
+        Ok(Self { backend, renewal })
     }
 
-    /// Sends a request once. The answer's head is here, whatever it says; its body has still to come.
+    /// Sends through a client that the caller has made.
+    pub(crate) fn through(client: kube::Client) -> Self {
+        Self {
+            backend: Arc::new(ArcSwap::from_pointee(Backend::Kube(client))),
+            renewal: None,
+        }
+    }
+
+    /// Sends a request once. The answer's head is here, whatever it says; its body has still to
+    /// come.
     pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, CallError> {
-        match self {
-            Self::Direct(direct) => {
-                let answer = direct.send(request).await?;
-                Ok(answer.map(|body| Body(Inner::Direct(body))))
+        let backend = self.backend.load_full();
+        match &*backend {
+            Backend::Direct(direct) => {
+                let answer = direct.send(request).await;
+                self.report(&backend, &answer);
+                Ok(answer?.map(|body| Body(Inner::Direct(body))))
             }
-            Self::Kube(client) => {
+            Backend::Kube(client) => {
                 let request = request.map(kube::client::Body::from);
                 let answer = client.send(request).await.map_err(classify)?;
                 Ok(answer.map(|body| Body(Inner::Kube(body))))
             }
+        }
+    }
+
+    /// Reports what new credentials may mend: a 401, and a connection that cannot be opened or
+    /// breaks, since certificates may have been replaced.
+    fn report(&self, backend: &Arc<Backend>, answer: &Result<Response<direct::Body>, CallError>) {
+        let refused = match answer {
+            Ok(answer) if answer.status() != StatusCode::UNAUTHORIZED => return,
+            Ok(_) => true,
+            Err(_) => false,
+        };
+        // What happens to the old credentials says nothing about the new ones.
+        if let Some(renewal) = &self.renewal
+            && Arc::ptr_eq(backend, &self.backend.load())
+        {
+            renewal.report(refused);
         }
     }
 }

@@ -132,6 +132,7 @@ fn record(head: &http::request::Parts, body: Bytes) -> Request {
         query: request::parse_query(head.uri.query().unwrap_or_default()),
         user_agent: text(header::USER_AGENT).unwrap_or_default().to_owned(),
         content_type: text(header::CONTENT_TYPE).unwrap_or_default().to_owned(),
+        authorization: text(header::AUTHORIZATION).unwrap_or_default().to_owned(),
         body,
         answered: None,
         began: 0,

@@ -18,6 +18,8 @@ pub struct Request {
     pub user_agent: String,
     /// The `Content-Type`, or nothing: it tells the kinds of PATCH apart.
     pub content_type: String,
+    /// `Bearer ...`; empty without.
+    pub authorization: String,
     /// The whole body.
     pub body: Bytes,
     /// The status code of the answer, once there is one. `None` as well if its answer was lost.

@@ -13,6 +13,7 @@ mod bad_input;
 mod cases_command;
 mod compiler;
 mod conformance;
+mod connection;
 mod converge;
 mod dev;
 mod embedded_kinds;

@@ -26,7 +26,7 @@ pub(super) struct Link {
 }
 
 /// How links to this server are opened.
-pub(super) fn opener<C>(connector: C, server: Uri, patience: Option<Duration>) -> Opener
+pub(super) fn opener<C>(connector: C, server: Uri, patience: Duration) -> Opener
 where
     C: Service<Uri> + Clone + Send + Sync + 'static,
     C::Response: hyper::rt::Read + hyper::rt::Write + Send + Unpin + 'static,
@@ -36,12 +36,9 @@ where
     Box::new(move || {
         let connecting = connector.clone().oneshot(server.clone());
         Box::pin(async move {
-            let io = match patience {
-                Some(limit) => tokio::time::timeout(limit, connecting)
-                    .await
-                    .map_err(|_| format!("no connection within {limit:?}"))?,
-                None => connecting.await,
-            };
+            let io = tokio::time::timeout(patience, connecting)
+                .await
+                .map_err(|_| format!("no connection within {patience:?}"))?;
             let (sender, connection) =
                 http1::handshake(io.map_err(Into::<BoxError>::into)?).await?;
             let driver: BoxFuture<_> = Box::pin(connection);

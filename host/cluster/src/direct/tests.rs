@@ -1,7 +1,6 @@
 use super::*;
 use http::Method;
 use http_body_util::BodyExt;
-use kube::client::ConfigExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -35,18 +34,20 @@ impl Server {
         server
     }
 
-    async fn client(&self, configure: impl FnOnce(&mut kube::Config)) -> Direct {
-        let mut config = kube::Config::new(format!("http://{}", self.address).parse().unwrap());
-        configure(&mut config);
-        let headers = config.extra_headers_layer().unwrap();
-        let credentials = Credentials::new(config.auth_layer().unwrap(), headers).await;
-        Direct::new(
-            &config.cluster_url,
-            credentials.unwrap(),
-            |connector| config.rustls_https_connector_with_connector(connector),
-            Some(Duration::from_secs(5)),
-        )
-        .unwrap()
+    /// A client of this server, whose URL has this path.
+    fn client(&self, path: &str, headers: &[(&'static str, &'static str)]) -> Direct {
+        let peer = Peer {
+            server: format!("http://{}{path}", self.address).parse().unwrap(),
+            tls_name: None,
+            insecure: false,
+            proxy: None,
+        };
+        let links = Links::new(&peer, &Credentials::default()).unwrap();
+        let headers = headers.iter().map(|(name, value)| {
+            let name = HeaderName::from_static(name);
+            (name, HeaderValue::from_static(value))
+        });
+        Direct::new(&peer, headers.collect(), Arc::new(links)).unwrap()
     }
 
     fn connections(&self) -> usize {
@@ -102,13 +103,12 @@ async fn a_connection_is_used_again_once_its_answer_is_read() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n3\r\n, k\r\n0\r\n\r\n";
     let empty = "HTTP/1.1 204 No Content\r\n\r\n";
     let server = Server::start(vec![vec![OK, chunked, empty, OK, OK], vec![OK]]).await;
-    let client = server
-        .client(|config| {
-            config.auth_info.token = Some("secret".to_owned().into());
-            config.auth_info.impersonate = Some("somebody".into());
-            config.auth_info.impersonate_groups = Some(vec!["x".into(), "y".into()]);
-        })
-        .await;
+    let headers = [
+        ("authorization", "Bearer secret"),
+        ("impersonate-group", "x"),
+        ("impersonate-group", "y"),
+    ];
+    let client = server.client("", &headers);
     for expect in ["ok", "ok, k", "", "ok"] {
         assert_eq!(text(client.send(patch()).await.unwrap()).await, expect);
     }
@@ -125,7 +125,6 @@ async fn a_connection_is_used_again_once_its_answer_is_read() {
         "patch /a?b=c http/1.1\r\n",
         &host,
         "authorization: bearer secret\r\n",
-        "impersonate-user: somebody\r\n",
         "impersonate-group: x\r\n",
         "impersonate-group: y\r\n",
         "content-length: 2\r\n",
@@ -138,11 +137,11 @@ async fn a_connection_is_used_again_once_its_answer_is_read() {
 async fn a_connection_that_was_closed_meanwhile_costs_nothing() {
     let closing = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokclose";
     let server = Server::start(vec![vec![closing], vec![OK]]).await;
-    let client = server.client(|_| {}).await;
+    let client = server.client("", &[]);
     assert_eq!(text(client.send(patch()).await.unwrap()).await, "ok");
     // Its end arrives some time after the answer.
     let open = || {
-        let mut idle = client.0.idle.lock();
+        let mut idle = client.links.idle.lock();
         let mut links = idle.links.iter_mut();
         links.any(|(_, link)| !link.has_ended())
     };
@@ -166,7 +165,7 @@ async fn what_was_sent_is_told_from_what_was_not() {
         vec!["nonsense\r\n\r\nclose"],
     ])
     .await;
-    let client = server.client(|_| {}).await;
+    let client = server.client("", &[]);
     let error = client.send(patch()).await.err();
     assert!(matches!(error, Some(CallError::Network(_))), "{error:?}");
     let body = client.send(patch()).await.unwrap().into_body();
@@ -179,43 +178,41 @@ async fn what_was_sent_is_told_from_what_was_not() {
     let address = nobody.local_addr().unwrap();
     drop(nobody);
     let client = Server { address, ..server };
-    let client = client.client(|_| {}).await;
+    let client = client.client("", &[]);
     let error = client.send(patch()).await.err();
     assert!(matches!(error, Some(CallError::NotSent(_))), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_token_file_is_read_and_a_path_before_all_others_kept() {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), "from-file").unwrap();
+async fn the_path_of_the_server_stands_before_all_others() {
     let server = Server::start(vec![vec![OK]]).await;
-    let client = server
-        .client(|config| {
-            config.auth_info.token_file = Some(file.path().display().to_string());
-            config.cluster_url = format!("{}k8s/clusters/c/", config.cluster_url)
-                .parse()
-                .unwrap();
-        })
-        .await;
+    let client = server.client("/k8s/clusters/c/", &[]);
     assert_eq!(text(client.send(patch()).await.unwrap()).await, "ok");
     let seen = server.seen.lock().unwrap()[0].clone();
     assert!(
         seen.starts_with("PATCH /k8s/clusters/c/a?b=c HTTP/1.1\r\n"),
         "{seen}"
     );
-    assert!(
-        seen.contains("authorization: Bearer from-file\r\n"),
-        "{seen}"
-    );
+}
+
+#[tokio::test]
+async fn links_that_are_replaced_close_when_their_answers_are_read() {
+    let server = Server::start(vec![vec![OK], vec![OK]]).await;
+    let client = server.client("", &[]);
+    let pool = client.links.idle.clone();
+    let answer = client.send(patch()).await.unwrap();
+    drop(client);
+    assert_eq!(text(answer).await, "ok", "what is under way ends");
+    assert!(pool.lock().links.is_empty(), "nobody would take it");
 }
 
 #[tokio::test]
 async fn connections_that_were_idle_for_long_are_closed() {
     let server = Server::start(vec![vec![OK]]).await;
-    let client = server.client(|_| {}).await;
+    let client = server.client("", &[]);
     assert_eq!(text(client.send(patch()).await.unwrap()).await, "ok");
     let old = Instant::now().checked_sub(IDLE).unwrap();
-    let pool = &client.0.idle;
+    let pool = &client.links.idle;
     assert!(pool.lock().tended && pool.lock().close_old(), "it is young");
     pool.lock().links[0].0 = old;
     assert!(!pool.lock().close_old(), "the last one has gone");

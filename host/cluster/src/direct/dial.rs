@@ -1,0 +1,198 @@
+//! Opens the byte stream of a link: TCP, through a proxy where there is one, with TLS on top.
+//!
+//! It owns the sockets' settings and the proxies' protocols. It must not know how a proxy is
+//! chosen, nor what is sent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use http::{HeaderValue, Uri};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::SocksV5;
+use hyper_util::rt::TokioIo;
+use kube::client::ConfigExt;
+use kube::config::AuthInfo;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tower::{Service, ServiceExt, service_fn};
+
+use super::link::{self, Opener};
+use crate::api::{BoxError, chain};
+use crate::credentials::Credentials;
+use crate::proxy::{Protocol, Proxy};
+
+/// How long opening may take, with TLS and the proxy. Longer than a lost SYN's two retransmissions
+/// (1 s + 2 s + 4 s).
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// TCP keepalive: the first probe after 15 s of silence, then one each 10 s; 10 s after the third
+/// the connection is dead. So a peer that vanished is noticed after 45 s, as by client-go (an
+/// HTTP/2 ping after 30 s, and 15 s for its answer).
+const KEEPALIVE_TIME: Duration = Duration::from_secs(15);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_RETRIES: u32 = 3;
+/// `TCP_USER_TIMEOUT`: the same limit while sent data is not acknowledged, when the kernel sends no
+/// keepalive probes.
+#[cfg(target_os = "linux")]
+const USER_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// The longest head of a proxy's answer to `CONNECT`.
+const HEAD_MAX: usize = 16 << 10;
+
+/// The server, and how to reach it.
+pub(crate) struct Peer {
+    pub server: Uri,
+    /// The name that its certificate is checked for (`tls-server-name`); `None` means the URL's.
+    pub tls_name: Option<String>,
+    /// Its certificate is not checked (`insecure-skip-tls-verify`).
+    pub insecure: bool,
+    pub proxy: Option<Arc<Proxy>>,
+}
+
+/// A failure to open a link through a proxy.
+#[derive(Debug, thiserror::Error)]
+#[error("through the proxy {proxy}: {detail}")]
+struct Proxied {
+    proxy: String,
+    detail: String,
+}
+
+/// Returns what opens links to the server. The error says what is wrong with the certificates.
+pub(super) fn opener(peer: &Peer, credentials: &Credentials) -> Result<Opener, BoxError> {
+    let config = config(peer, credentials);
+    let server = with_port(&peer.server)?;
+    let Some(proxy) = peer.proxy.clone() else {
+        let connector = config.rustls_https_connector_with_connector(tcp())?;
+        return Ok(link::opener(connector, server, CONNECT_TIMEOUT));
+    };
+    // A proxy with TLS is checked and authenticated to as the server is, but for the name: so does
+    // client-go.
+    let mut hop = config.clone();
+    hop.tls_server_name = None;
+    let hop = hop.rustls_https_connector_with_connector(tcp())?;
+    let connector = service_fn({
+        let proxy = proxy.clone();
+        move |server: Uri| {
+            let (hop, proxy) = (hop.clone(), proxy.clone());
+            async move {
+                let io = hop.oneshot(proxy.address.clone()).await?;
+                if proxy.forwards(&server) {
+                    return Ok(io);
+                }
+                match &proxy.protocol {
+                    Protocol::Http(authorization) => {
+                        tunnel(io, &server, authorization.as_ref()).await
+                    }
+                    Protocol::Socks5(user) => socks(io, server, user.clone()).await,
+                }
+            }
+        }
+    });
+    let connector = config.rustls_https_connector_with_connector(connector)?;
+    let connector = connector.map_err(move |error: BoxError| Proxied {
+        proxy: proxy.to_string(),
+        detail: chain(error.as_ref()),
+    });
+    Ok(link::opener(connector, server, CONNECT_TIMEOUT))
+}
+
+/// Returns what kube makes the TLS configuration of.
+fn config(peer: &Peer, credentials: &Credentials) -> kube::Config {
+    let mut config = kube::Config::new(peer.server.clone());
+    config.root_cert.clone_from(&credentials.authorities);
+    config.accept_invalid_certs = peer.insecure;
+    config.tls_server_name.clone_from(&peer.tls_name);
+    if let Some(identity) = &credentials.identity {
+        config.auth_info = AuthInfo {
+            client_certificate_data: Some(BASE64_STANDARD.encode(&identity.certificate)),
+            client_key_data: Some(BASE64_STANDARD.encode(&identity.key).into()),
+            ..AuthInfo::default()
+        };
+    }
+    config
+}
+
+fn tcp() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    // A request is sent in one piece: waiting for more would only delay it.
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(KEEPALIVE_TIME));
+    tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
+    tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
+    #[cfg(target_os = "linux")]
+    tcp.set_tcp_user_timeout(Some(USER_TIMEOUT));
+    tcp
+}
+
+/// Returns the server's URL with its port and without its path: a proxy has to be told the port.
+fn with_port(server: &Uri) -> Result<Uri, BoxError> {
+    let host = server.host().ok_or("the server's URL has no host")?;
+    let scheme = server.scheme_str().unwrap_or("https");
+    let port = server
+        .port_u16()
+        .unwrap_or(if scheme == "http" { 80 } else { 443 });
+    Ok(Uri::try_from(format!("{scheme}://{host}:{port}/"))?)
+}
+
+/// Makes the proxy open a tunnel by `CONNECT` (RFC 9110, section 9.3.6). hyper-util's `Tunnel`
+/// would not say why a proxy refuses.
+async fn tunnel<T>(io: T, server: &Uri, authorization: Option<&HeaderValue>) -> Result<T, BoxError>
+where
+    T: hyper::rt::Read + hyper::rt::Write + Unpin,
+{
+    let target = server.authority().ok_or("the server's URL has no host")?;
+    let mut request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n").into_bytes();
+    if let Some(authorization) = authorization {
+        request.extend_from_slice(b"Proxy-Authorization: ");
+        request.extend_from_slice(authorization.as_bytes());
+        request.extend_from_slice(b"\r\n");
+    }
+    request.extend_from_slice(b"\r\n");
+    let mut io = TokioIo::new(io);
+    let status = exchange(&mut io, &request).await?;
+    let code = status.split_whitespace().nth(1).unwrap_or_default();
+    if code.starts_with('2') && code.len() == 3 {
+        return Ok(io.into_inner());
+    }
+    Err(format!("it refuses to connect to {target}: {status}").into())
+}
+
+/// Sends a request and returns the answer's first line. What follows the head is dropped: behind a
+/// successful answer nothing does, since the server waits for its client.
+async fn exchange(
+    io: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    request: &[u8],
+) -> Result<String, BoxError> {
+    io.write_all(request).await?;
+    io.flush().await?;
+    let mut head = Vec::new();
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        if io.read_buf(&mut head).await? == 0 || head.len() > HEAD_MAX {
+            return Err("it does not answer as an HTTP proxy".into());
+        }
+    }
+    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(line).into_owned())
+}
+
+/// Makes the proxy connect to the server by SOCKS5.
+async fn socks<T>(io: T, server: Uri, user: Option<(String, String)>) -> Result<T, BoxError>
+where
+    T: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+{
+    // hyper-util would open the connection to the proxy itself, and not say why it cannot.
+    let mut io = Some(io);
+    let hop = service_fn(move |_: Uri| std::future::ready(io.take().ok_or("already connected")));
+    let mut socks = SocksV5::new(server.clone(), hop);
+    if let Some((user, password)) = user {
+        socks = socks.with_auth(user, password);
+    }
+    Ok(socks
+        .call(server)
+        .await
+        .map_err(|error| error.to_string())?)
+}
+
+#[cfg(test)]
+mod tests;

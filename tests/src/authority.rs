@@ -1,0 +1,80 @@
+//! Certificates for tests: an authority, and what it signs.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose,
+};
+use rustls::RootCertStore;
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::WebPkiClientVerifier;
+
+/// A certificate authority of one test.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// A certificate and its key, PEM.
+pub struct Pair {
+    /// The certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+impl Authority {
+    /// A new one; the name must differ between those of one test.
+    pub fn new(name: &str) -> Result<Authority> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+        Ok(Authority(issuer))
+    }
+
+    /// Its own certificate, PEM.
+    pub fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// A certificate of a Kubernetes user: its name, and the group that may do everything.
+    pub fn client(&self, user: &str, lifetime: Duration) -> Result<Pair> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, user);
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, "system:masters");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        params.not_after = (SystemTime::now() + lifetime).into();
+        let key = KeyPair::generate()?;
+        Ok(Pair {
+            certificate: params.signed_by(&key, &self.0)?.pem(),
+            key: key.serialize_pem(),
+        })
+    }
+
+    /// TLS of a server on loopback. With `clients`, it takes nobody who has no certificate of that
+    /// authority.
+    pub fn server(&self, clients: Option<&Authority>) -> Result<Arc<ServerConfig>> {
+        let params = CertificateParams::new(["127.0.0.1".to_owned()])?;
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.0)?;
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let config = match clients {
+            Some(clients) => {
+                let mut roots = RootCertStore::empty();
+                roots.add(clients.0.der().clone())?;
+                let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build()?;
+                ServerConfig::builder().with_client_cert_verifier(verifier)
+            }
+            None => ServerConfig::builder().with_no_client_auth(),
+        };
+        let config = config
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .context("making a TLS server")?;
+        Ok(Arc::new(config))
+    }
+}

@@ -1,0 +1,96 @@
+//! A relay of bytes between hosts and a server, whose connections can vanish as when a machine or a
+//! firewall between them dies: what is sent to it is no longer acknowledged.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use socket2::{SockFilter, SockRef};
+use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::{kubeconfig, net};
+
+/// A filter program of the kernel with one instruction: keep 0 bytes of each packet (`BPF_RET`).
+const DROP_ALL: [SockFilter; 1] = [SockFilter::new(6, 0, 0, 0)];
+
+/// A running relay; it ends with the value.
+pub struct Relay {
+    kubeconfig: PathBuf,
+    /// Counts; the connections that began before the newest one have vanished.
+    swallowed: watch::Sender<u64>,
+    accepting: JoinHandle<()>,
+    _dir: TempDir,
+}
+
+impl Relay {
+    /// Listens on a free loopback port, in front of the server of a kubeconfig on loopback.
+    pub async fn start(server: &Path) -> Result<Relay> {
+        let listener = TcpListener::bind(net::loopback(0))
+            .await
+            .context("binding the relay")?;
+        let addr = listener.local_addr().context("reading its address")?;
+        let dir = tempfile::tempdir().context("making a folder")?;
+        let file = dir.path().join("relay.kubeconfig");
+        let mut upstream = None;
+        kubeconfig::changed(server, &file, |cluster, _| {
+            let url = cluster["server"].as_str().unwrap_or_default();
+            upstream = url.strip_prefix("https://").and_then(|at| at.parse().ok());
+            cluster["server"] = format!("https://{addr}").into();
+        })?;
+        let upstream: SocketAddr = upstream.context("the server has no address")?;
+        let swallowed = watch::Sender::new(0);
+        let receiver = swallowed.subscribe();
+        let accepting = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let mut swallowed = receiver.clone();
+                swallowed.mark_unchanged();
+                tokio::spawn(pass(stream, upstream, swallowed));
+            }
+        });
+        Ok(Relay {
+            kubeconfig: file,
+            swallowed,
+            accepting,
+            _dir: dir,
+        })
+    }
+
+    /// A kubeconfig that points at the relay.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Makes all present connections vanish. New ones work.
+    pub fn swallow(&self) {
+        self.swallowed.send_modify(|count| *count += 1);
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn pass(
+    mut client: TcpStream,
+    upstream: SocketAddr,
+    mut swallowed: watch::Receiver<u64>,
+) -> std::io::Result<()> {
+    let mut server = TcpStream::connect(upstream).await?;
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    tokio::select! {
+        passed = tokio::io::copy_bidirectional(&mut client, &mut server) => {
+            passed?;
+        }
+        // The relay has ended if this is an error.
+        Ok(()) = swallowed.changed() => {
+            SockRef::from(&client).attach_filter(&DROP_ALL)?;
+            std::future::pending::<()>().await;
+        }
+    }
+    Ok(())
+}
