@@ -24,7 +24,8 @@ use crate::live::Live;
 use crate::mapper;
 use crate::registry::{Generation, Slot, Starts, Wired};
 use crate::resources::Resources;
-use crate::settle::Settler;
+use crate::rights::Rights;
+use crate::settle::{Settler, Warnings};
 use crate::setup;
 use crate::sources::Sources;
 use crate::telemetry::Metrics;
@@ -155,6 +156,8 @@ impl Manager {
         let settler = Settler {
             writer: Writer::new(resources.clone(), leadership.clone()),
             recorder: Recorder::start(connection.clone(), metrics.clone(), loader.config.events),
+            rights: Rights::new(connection.clone(), leadership.clone()),
+            warnings: Warnings::default(),
             io: Handle::current(),
         };
         Arc::new(Self {

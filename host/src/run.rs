@@ -201,7 +201,7 @@ async fn start_manager(
     admin.serve(metrics, Arc::downgrade(&manager))?;
     idle::start(&manager);
     for (file, plugin, bytes) in plugins {
-        tokio::spawn(permissions::check::at_start(
+        let checked = tokio::spawn(permissions::check::at_start(
             manager.connection.clone(),
             plugin.description().clone(),
             options.clone(),
@@ -210,6 +210,13 @@ async fn start_manager(
             .add(plugin)
             .await
             .with_context(|| file.display().to_string())?;
+        let (rights, options) = (manager.settler.rights.clone(), options.clone());
+        let plugin = slot.clone();
+        tokio::spawn(async move {
+            if let Ok(missing) = checked.await {
+                permissions::check::follow(&rights, &plugin, &options, missing);
+            }
+        });
         if let Some(bytes) = bytes {
             reload::optimise_later(&manager, &slot, bytes);
         }
