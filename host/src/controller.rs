@@ -12,13 +12,18 @@ use vmhost_cluster::Cause;
 use vmhost_core::{ControllerDescription, Description, Gvk, ObjectName, Refusal, Timer};
 use vmhost_queue::{BackOff, Bucket, Config, Queue};
 
-use crate::applied::Applied;
 use crate::hot::HotKeys;
+use crate::last_writes::LastWrites;
 use crate::mapper::{MapBuffer, Mapper};
 use crate::own_writes::{Came, Origin, OwnWrites};
+use crate::permissions::Required;
 use crate::previous::Previous;
 use crate::telemetry::{ControllerMetrics, Metrics, controller_label};
 use crate::triggers::is_fresh;
+
+/// Collisions in a row that are nobody's business: somebody else was faster. More look like a name
+/// that is taken, or a patch that never fits.
+pub const COLLISIONS: u32 = 3;
 
 /// Workers of a controller whose description and flags say nothing.
 const WORKERS: u32 = 4;
@@ -43,8 +48,8 @@ pub struct Controller {
     pub metrics: ControllerMetrics,
     /// Which events are the host's own writes.
     pub own_writes: OwnWrites,
-    /// What was applied last, to leave out applies that change nothing.
-    pub applied: Applied,
+    /// What was written last, to leave out applies that change nothing.
+    pub last_writes: LastWrites,
     /// What its keys looked like when their last turn succeeded, if the description asks for that.
     pub previous: Arc<Previous>,
     /// Keys that keep themselves busy.
@@ -94,8 +99,36 @@ pub struct Failing {
     pub attempt: u32,
     /// The refused effect of the last turn.
     pub last: Option<Refusal>,
-    /// Turns in a row that ended in a conflict, up to the last one.
-    pub conflicts: u32,
+    /// Turns in a row that ended in a collision with what others wrote, up to the last one.
+    pub collisions: u32,
+    /// What is known of the rights for want of which the last turn ended.
+    pub rights: Awaited,
+}
+
+impl Failing {
+    /// Retries that count against `maxRetries`.
+    fn retries(&self) -> u32 {
+        let too_many = self.collisions.saturating_sub(COLLISIONS);
+        self.attempt.saturating_add(too_many)
+    }
+}
+
+/// Rights that a key waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Awaited {
+    /// It waits for none.
+    #[default]
+    None,
+    /// It is woken when these are granted.
+    Missing(Arc<Required>),
+    /// All that it waited for was granted already when it was refused.
+    Granted,
+}
+
+impl Awaited {
+    fn is(&self, required: &Arc<Required>) -> bool {
+        matches!(self, Self::Missing(these) if Arc::ptr_eq(these, required))
+    }
 }
 
 impl Controller {
@@ -124,7 +157,7 @@ impl Controller {
             }),
             metrics,
             own_writes: OwnWrites::default(),
-            applied: Applied::default(),
+            last_writes: LastWrites::default(),
             previous: before
                 .filter(|before| before.kind == settings.kind)
                 .map(|before| before.previous.clone())
@@ -200,27 +233,70 @@ impl Controller {
         self.clock.map(|clock| clock.next())
     }
 
-    /// The key's turn was no success: what the policy is told in its next one. A conflict is nobody's failure and is not counted.
-    /// Failures since the last success, this one included.
-    pub fn remember(&self, key: &ObjectName, last: Option<Refusal>, conflict: bool) -> u32 {
+    /// The key's turn was no success: what the policy is told in its next one. A collision is
+    /// nobody's failure, and raises no `attempt`. Returns the retries since the last success that
+    /// count against `maxRetries`, this one included.
+    pub fn remember(&self, key: &ObjectName, last: Option<Refusal>, collision: bool) -> u32 {
         let mut failing = self.lock();
         self.fails.store(true, Ordering::Relaxed);
         let entry = failing.entry(key.clone()).or_default();
-        if conflict {
-            entry.conflicts = entry.conflicts.saturating_add(1);
+        if collision {
+            entry.collisions = entry.collisions.saturating_add(1);
         } else {
             entry.attempt = entry.attempt.saturating_add(1);
-            entry.conflicts = 0;
+            entry.collisions = 0;
         }
         entry.last = last;
-        entry.attempt
+        entry.rights = Awaited::None;
+        entry.retries()
+    }
+
+    /// The key's refused effect takes these rights: whoever asks for them wakes it when they are
+    /// granted.
+    pub fn await_rights(&self, key: &ObjectName, required: Arc<Required>) {
+        if let Some(entry) = self.lock().get_mut(key) {
+            entry.rights = Awaited::Missing(required);
+        }
+    }
+
+    /// Returns whether the key still waits for these rights.
+    pub fn awaits(&self, key: &ObjectName, required: &Arc<Required>) -> bool {
+        let failing = self.lock();
+        failing
+            .get(key)
+            .is_some_and(|entry| entry.rights.is(required))
+    }
+
+    /// A right that the key waits for was granted meanwhile: its turn comes, behind fresh changes,
+    /// and its back-off begins anew.
+    pub fn granted(&self, key: &ObjectName, required: &Arc<Required>) {
+        if self.end_wait(key, required, Awaited::None) {
+            self.queue.forget(key);
+            self.queue.add_low(key.clone());
+        }
+    }
+
+    /// The rights that the key waits for were granted before: its turn comes after a pause, and if
+    /// it is refused again, it is for another reason.
+    pub fn granted_before(&self, key: &ObjectName, required: &Arc<Required>, pause: Duration) {
+        if self.end_wait(key, required, Awaited::Granted) {
+            self.queue.add_after(key.clone(), pause);
+        }
+    }
+
+    fn end_wait(&self, key: &ObjectName, required: &Arc<Required>, now: Awaited) -> bool {
+        let mut failing = self.lock();
+        let entry = failing.get_mut(key);
+        let waiting = entry.filter(|entry| entry.rights.is(required));
+        waiting.map(|entry| entry.rights = now).is_some()
     }
 
     /// The policy asked for another turn, and all effects were carried out.
     pub fn requeued(&self, key: &ObjectName) {
         if let Some(entry) = self.lock().get_mut(key) {
             entry.last = None;
-            entry.conflicts = 0;
+            entry.collisions = 0;
+            entry.rights = Awaited::None;
         }
     }
 

@@ -2,31 +2,34 @@
 //!
 //! Synchronous, and without a cluster: it sees the controller, the key, and how the turn ended.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use vmhost_core::{Next, ObjectName, Refusal};
 use vmhost_engine::CallError;
 
-use crate::controller::Controller;
+use crate::controller::{Awaited, COLLISIONS, Controller};
 use crate::hot::{HOLD, TURNS};
+use crate::permissions::Required;
 use crate::telemetry::TurnResult;
 use crate::verdict::Verdict;
 
 /// A policy's message is cut behind so many bytes.
 const MESSAGE: usize = 4096;
 
-/// Conflicts in a row that are nobody's business. More look like a patch that never fits.
-const CONFLICTS: u32 = 3;
-
 /// The effect that ended a turn.
 #[derive(Clone, Debug)]
 pub struct Stop {
     /// What its refusal means.
     pub verdict: Verdict,
+    /// How long the API server asks to wait (`Retry-After`).
+    pub wait: Duration,
     /// What the policy is told.
     pub refusal: Refusal,
     /// `patch VirtualMachine.v1.cloud.waibizi.com default/public-wx`.
     pub what: String,
+    /// The rights that it takes, if the API server did not allow it.
+    pub required: Required,
 }
 
 /// What was decided.
@@ -36,6 +39,8 @@ pub struct Decided {
     pub result: TurnResult,
     /// What a person is to be told, in an Event.
     pub report: Option<String>,
+    /// The rights that are to be asked for, and whose grant wakes the key.
+    pub ask: Option<Arc<Required>>,
 }
 
 impl From<TurnResult> for Decided {
@@ -43,6 +48,7 @@ impl From<TurnResult> for Decided {
         Self {
             result,
             report: None,
+            ask: None,
         }
     }
 }
@@ -119,8 +125,10 @@ pub fn follow(controller: &Controller, key: &ObjectName, next: Next) -> Decided 
 pub fn refused(controller: &Controller, key: &ObjectName, stop: Stop) -> Decided {
     let Stop {
         verdict,
+        wait,
         refusal,
         what,
+        required,
     } = stop;
     let message = refusal.message.clone();
     match verdict {
@@ -129,36 +137,11 @@ pub fn refused(controller: &Controller, key: &ObjectName, stop: Stop) -> Decided
             controller.forget(key);
             TurnResult::Success.into()
         }
-        Verdict::Conflict => {
-            // From the first step, unless the last turn ended like this too.
-            let conflicts = controller
-                .failing(key)
-                .map_or(0, |failing| failing.conflicts);
-            if conflicts == 0 {
-                controller.queue.forget(key);
-            }
-            if conflicts < CONFLICTS {
-                tracing::debug!("cannot {what}, will look again: {message}");
-            } else {
-                tracing::warn!(
-                    "cannot {what} for the {}th time in a row, will look again: {message}",
-                    conflicts + 1
-                );
-            }
-            controller.remember(key, Some(refusal), true);
-            controller.queue.add_rate_limited(key.clone());
-            TurnResult::Requeue.into()
-        }
-        Verdict::Exists => {
-            tracing::debug!("cannot {what}, will look again: {message}");
-            controller.remember(key, Some(refusal), false);
-            controller.queue.add_rate_limited(key.clone());
-            TurnResult::Requeue.into()
-        }
-        Verdict::Retry(at_least) => {
+        Verdict::Conflict | Verdict::Exists => collided(controller, key, refusal, wait, &what),
+        Verdict::Retry => {
             tracing::warn!("cannot {what}, will be retried: {message}");
             let note = format!("cannot {what}: {message}");
-            retry(controller, key, Some(refusal), at_least, &note)
+            retry(controller, key, Some(refusal), wait, &note)
         }
         Verdict::NotLeading => {
             tracing::debug!("cannot {what}, another host may lead: {message}");
@@ -172,6 +155,7 @@ pub fn refused(controller: &Controller, key: &ObjectName, stop: Stop) -> Decided
             controller.queue.add_rate_limited(key.clone());
             TurnResult::Error.into()
         }
+        Verdict::Forbidden => forbidden(controller, key, refusal, &what, required),
         Verdict::Terminal => {
             tracing::error!(
                 "cannot {what}, rests until the object or the plugin changes: {message}"
@@ -186,30 +170,110 @@ pub fn refused(controller: &Controller, key: &ObjectName, stop: Stop) -> Decided
     }
 }
 
-/// Counted, and tried again unless it was tried often enough.
+/// Others have written what the policy did not see. Nobody's failure: tried again from the first
+/// step of the back-off. One time too many in a row is an error, which is reported once.
+fn collided(
+    controller: &Controller,
+    key: &ObjectName,
+    refusal: Refusal,
+    wait: Duration,
+    what: &str,
+) -> Decided {
+    let before = controller
+        .failing(key)
+        .map_or(0, |failing| failing.collisions);
+    if before == 0 {
+        controller.queue.forget(key);
+    }
+    let message = refusal.message.clone();
+    let retries = controller.remember(key, Some(refusal), true);
+    if before < COLLISIONS {
+        tracing::debug!("cannot {what}, will look again: {message}");
+        controller
+            .queue
+            .add_rate_limited_not_before(key.clone(), wait);
+        return TurnResult::Requeue.into();
+    }
+    let times = before + 1;
+    let note = format!("cannot {what} for the {times}th time in a row: {message}");
+    tracing::warn!("{note}; will look again");
+    let mut decided = again_or_not(controller, key, retries, wait, &note);
+    if before == COLLISIONS {
+        decided.report.get_or_insert(note);
+    }
+    decided
+}
+
+/// The API server does not allow it. Counted and reported, and the key waits until it does. If the
+/// rights are granted, it was refused for another reason (admission, a quota), and the key rests as
+/// after any terminal failure.
+fn forbidden(
+    controller: &Controller,
+    key: &ObjectName,
+    refusal: Refusal,
+    what: &str,
+    required: Required,
+) -> Decided {
+    let known = controller.failing(key).unwrap_or_default().rights;
+    let mut note = format!("cannot {what}: {}", refusal.message);
+    if known == Awaited::Granted || required.rights.is_empty() {
+        if known == Awaited::Granted {
+            note.push_str("; the right to do it is granted, so that it is not for want of that");
+        }
+        tracing::error!("{note}; rests until the object or the plugin changes");
+        return terminal(controller, key, Some(refusal), note);
+    }
+    tracing::debug!("{note}; waits for the right");
+    note.push_str("; waits until vmhost is granted the right");
+    let decided = terminal(controller, key, Some(refusal), note);
+    let (awaited, ask) = match known {
+        // A change has woken the key, and it waits as before.
+        Awaited::Missing(before) if *before == required => (before, None),
+        _ => {
+            let required = Arc::new(required);
+            (required.clone(), Some(required))
+        }
+    };
+    controller.await_rights(key, awaited);
+    Decided { ask, ..decided }
+}
+
+/// Counted, and tried again unless it was tried often enough, but not before the API server's wait
+/// is over.
 fn retry(
     controller: &Controller,
     key: &ObjectName,
     refusal: Option<Refusal>,
-    at_least: Duration,
+    wait: Duration,
     message: &str,
 ) -> Decided {
-    let failures = controller.remember(key, refusal, false);
+    let retries = controller.remember(key, refusal, false);
+    again_or_not(controller, key, retries, wait, message)
+}
+
+/// Tried again, unless it was often enough.
+fn again_or_not(
+    controller: &Controller,
+    key: &ObjectName,
+    retries: u32,
+    wait: Duration,
+    message: &str,
+) -> Decided {
     match controller.max_retries {
-        Some(most) if failures > most => {
+        Some(most) if retries > most => {
             let note = format!("given up after {most} retries, until something changes: {message}");
             tracing::error!("{note}");
             controller.metrics.wakes.dropped.inc();
             controller.forget(key);
             Decided {
-                result: TurnResult::Terminal,
                 report: Some(note),
+                ..TurnResult::Terminal.into()
             }
         }
         _ => {
             controller
                 .queue
-                .add_rate_limited_at_least(key.clone(), at_least);
+                .add_rate_limited_not_before(key.clone(), wait);
             TurnResult::Error.into()
         }
     }
@@ -227,8 +291,8 @@ fn terminal(
         .queue
         .add_rate_limited_at_least(key.clone(), controller.cap);
     Decided {
-        result: TurnResult::Terminal,
         report: Some(note),
+        ..TurnResult::Terminal.into()
     }
 }
 
@@ -236,11 +300,11 @@ fn terminal(
 mod tests {
     use super::*;
     use crate::mapper::MapBuffer;
-    use std::sync::Arc;
     use tokio::time::{advance, timeout};
     use vmhost_cluster::Cause;
     use vmhost_core::Description;
 
+    use crate::permissions::{Access, Right};
     use crate::telemetry::Metrics;
 
     fn controller() -> Arc<Controller> {
@@ -281,8 +345,10 @@ mod tests {
         };
         Stop {
             verdict,
+            wait: Duration::ZERO,
             refusal,
             what: "patch".into(),
+            required: Required::default(),
         }
     }
 
@@ -334,9 +400,10 @@ mod tests {
             (Verdict::Ended, None),
             (Verdict::Conflict, Some(ms(5))),
             (Verdict::Exists, Some(ms(5))),
-            (Verdict::Retry(ms(3000)), Some(ms(3000))),
+            (Verdict::Retry, Some(ms(5))),
             (Verdict::NotLeading, Some(ms(5))),
             (Verdict::Unauthorized, Some(ms(5))),
+            (Verdict::Forbidden, Some(ms(1_000_000))),
             (Verdict::Terminal, Some(ms(1_000_000))),
         ] {
             let controller = controller();
@@ -345,8 +412,33 @@ mod tests {
                 refused(controller, key, stop(verdict.clone()))
             })
             .await;
-            assert_eq!(decided.report.is_some(), verdict == Verdict::Terminal);
+            let told = [Verdict::Forbidden, Verdict::Terminal].contains(&verdict);
+            assert_eq!(decided.report.is_some(), told);
             assert_eq!(comes_back(&controller).await, back, "{verdict:?}");
+        }
+    }
+
+    /// A back-off of this host's own gives way to somebody's change, the API server's word does
+    /// not.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_comes_back_before_the_servers_wait_is_over() {
+        let wait = Duration::from_secs(3);
+        for (verdict, asked, back) in [
+            (Verdict::Retry, Duration::ZERO, Duration::ZERO),
+            (Verdict::Retry, wait, wait),
+            (Verdict::Conflict, wait, wait),
+            (Verdict::Exists, wait, wait),
+        ] {
+            let controller = controller();
+            controller.queue.add(key());
+            turn(&controller, |controller, key| {
+                let stop = stop(verdict.clone());
+                refused(controller, key, Stop { wait: asked, ..stop })
+            })
+            .await;
+            controller.wake(&key(), 0, Cause::Changed, 9);
+            controller.renew(vec![key()]);
+            assert_eq!(comes_back(&controller).await, Some(back), "{verdict:?}");
         }
     }
 
@@ -376,6 +468,44 @@ mod tests {
         );
     }
 
+    /// A name that is taken, a patch that never fits.
+    #[tokio::test(start_paused = true)]
+    async fn the_fourth_collision_in_a_row_is_an_error_and_told_once() {
+        let free = (TurnResult::Requeue, false);
+        let told = (TurnResult::Error, true);
+        let counted = (TurnResult::Error, false);
+        let given_up = (TurnResult::Terminal, true);
+        for (more, endings) in [
+            ("", vec![free, free, free, told, counted, counted, counted]),
+            (
+                r#","retry":{"maxRetries":2}"#,
+                vec![free, free, free, told, counted, given_up],
+            ),
+            (
+                r#","retry":{"maxRetries":0}"#,
+                vec![free, free, free, given_up],
+            ),
+        ] {
+            for verdict in [Verdict::Conflict, Verdict::Exists] {
+                let controller = controller_of(more);
+                controller.queue.add(key());
+                for (round, ending) in endings.iter().enumerate() {
+                    let decided = turn(&controller, |controller, key| {
+                        refused(controller, key, stop(verdict.clone()))
+                    })
+                    .await;
+                    let was = (decided.result, decided.report.is_some());
+                    assert_eq!(was, *ending, "{more} {verdict:?} {round}");
+                    if let Some(failing) = controller.failing(&key()) {
+                        assert_eq!(failing.attempt, 0, "nobody's failure");
+                    }
+                }
+                let gone = endings.last() == Some(&given_up);
+                assert_eq!(comes_back(&controller).await.is_none(), gone);
+            }
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn the_policy_is_told_what_was_refused_until_a_turn_succeeds() {
         let controller = controller();
@@ -394,7 +524,7 @@ mod tests {
         .await;
         let failing = controller.failing(&key()).unwrap();
         assert!(failing.last.is_none(), "its effects were carried out");
-        assert_eq!(failing.attempt, 1, "requeue is no failure, and no success");
+        assert_eq!(failing.attempt, 0, "neither is a failure");
         turn(&controller, |controller, key| {
             follow(controller, key, Next::AwaitChange)
         })
@@ -425,6 +555,61 @@ mod tests {
                 "event {event}, write {write}"
             );
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_waits_for_a_right_once_and_rests_when_it_is_not_that() {
+        let right = Right {
+            access: Access {
+                group: String::new(),
+                resource: "pods".into(),
+                name: None,
+                verb: "patch".into(),
+            },
+            namespace: None,
+        };
+        let forbidden = || Stop {
+            required: Required {
+                rights: vec![right.clone()],
+                name: Some("x".into()),
+            },
+            ..stop(Verdict::Forbidden)
+        };
+        let controller = controller();
+        controller.queue.add(key());
+        let decided = turn(&controller, |controller, key| {
+            refused(controller, key, forbidden())
+        })
+        .await;
+        let asked = decided.ask.unwrap();
+        assert!(controller.awaits(&key(), &asked));
+        assert!(decided.report.unwrap().contains("waits until"));
+        // Somebody changes the object, and the right is still missing.
+        controller.wake(&key(), 0, Cause::Changed, 9);
+        let decided = turn(&controller, |controller, key| {
+            refused(controller, key, forbidden())
+        })
+        .await;
+        assert_eq!(decided.ask, None, "it is asked for already");
+        assert!(controller.awaits(&key(), &asked));
+        controller.granted_before(&key(), &asked, Duration::from_secs(5));
+        assert_eq!(
+            comes_back(&controller).await,
+            Some(Duration::from_secs(5))
+        );
+        let decided = turn(&controller, |controller, key| {
+            refused(controller, key, forbidden())
+        })
+        .await;
+        assert_eq!(decided.ask, None, "it is not for want of a right");
+        assert!(decided.report.unwrap().contains("is granted"));
+        assert_eq!(comes_back(&controller).await, Some(controller.cap));
+        // By then the right may be gone.
+        let decided = turn(&controller, |controller, key| {
+            refused(controller, key, forbidden())
+        })
+        .await;
+        assert!(decided.ask.is_some());
     }
 
     #[tokio::test(start_paused = true)]

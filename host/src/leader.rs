@@ -202,10 +202,11 @@ pub fn is_fenced(error: &WriteError) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn election() -> Leadership {
+    /// That of a host that stands for election and does not lead.
+    pub(crate) fn election() -> Leadership {
         Leadership {
             election: Some(Election {
                 standing: watch::Sender::default(),
@@ -215,7 +216,8 @@ mod tests {
         }
     }
 
-    fn set(leadership: &Leadership, until: Option<Instant>) {
+    /// It leads until then.
+    pub(crate) fn set(leadership: &Leadership, until: Option<Instant>) {
         let election = leadership.election.as_ref().unwrap();
         election
             .standing

@@ -17,8 +17,9 @@
 //! | [`manager`] | who is started and stopped, in which order |
 //! | [`controller`] | one queue, its keys' memory of failures, what wakes them |
 //! | [`worker`] | the hot path |
-//! | [`settle`], [`writes`], [`applied`] | from effects to writes; which of them need not be sent |
+//! | [`settle`], [`writes`], [`last_writes`] | from effects to writes; which of them need not be sent |
 //! | [`verdict`], [`decide`] | from a write's answer to what it means; from that to a queue decision |
+//! | [`rights`] | keys that wait until somebody grants a right, and the question whether it is granted |
 //! | [`own_writes`] | telling this host's writes from others' |
 //! | [`registry`], [`sources`] | generations of a plugin, with the stores that each reads |
 //! | [`triggers`], [`mapper`] | whom a change wakes: predicates and mappings; those that the policy makes itself |
@@ -39,7 +40,6 @@
 //! starts on an older generation after a newer one was announced; anything but a counter, a log line and a status after a reload that failed.
 
 pub mod admin;
-pub mod applied;
 pub mod breaker;
 pub mod build;
 pub mod cases;
@@ -54,6 +54,7 @@ pub mod finalizers;
 pub mod hot;
 pub mod idle;
 pub mod inspect;
+pub mod last_writes;
 pub mod leader;
 pub mod live;
 pub mod log;
@@ -67,6 +68,7 @@ pub mod rbac;
 pub mod registry;
 pub mod reload;
 pub mod resources;
+pub mod rights;
 pub mod run;
 pub mod runtimes;
 pub mod settle;

@@ -25,7 +25,8 @@ use crate::live::Live;
 use crate::mapper::{self, MapBuffer};
 use crate::registry::{Generation, Share, Slot, Wired};
 use crate::resources::Resources;
-use crate::settle::Settler;
+use crate::rights::Rights;
+use crate::settle::{Settler, Warnings};
 use crate::setup;
 use crate::sources::Sources;
 use crate::telemetry::{Gauges, Metrics};
@@ -145,6 +146,8 @@ impl Manager {
         let resources = Arc::new(Resources::new(connection.clone()));
         let settler = Settler {
             writer: Writer::new(resources.clone(), leadership.clone()),
+            rights: Rights::new(connection.clone(), leadership.clone()),
+            warnings: Warnings::default(),
             io: Handle::current(),
         };
         let silence = loader.config.watch_silence;

@@ -1,13 +1,17 @@
 //! What a plugin needs of the API server: from its description to verbs, kinds and namespaces. Plain data; who asks or grants is elsewhere.
 //!
-//! [`names`] knows plurals, [`check`] asks the server what is missing, [`crate::rbac`] writes what would grant it.
+//! [`names`] knows plurals, [`access`] the form that RBAC has, [`check`] asks the server what is
+//! missing, [`crate::rights`] waits for it, [`crate::rbac`] writes what would grant it.
 
 use vmhost_core::{ControllerDescription, Description, Gvk, Role, Verb};
 
 use crate::config::Config;
 
+pub mod access;
 pub mod check;
 pub mod names;
+
+pub use access::{Access, Required, Right};
 
 /// One access.
 #[derive(Clone, Debug, PartialEq, Eq)]

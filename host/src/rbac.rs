@@ -14,12 +14,12 @@ use crate::cli::RbacArgs;
 use crate::config::check_namespaces;
 use crate::manager::Loader;
 use crate::permissions::names::{Name, offline};
-use crate::permissions::{Lease, Need, Options, Scope, needs, owner_needs};
+use crate::permissions::{Access, Lease, Need, Options, Scope, needs, owner_needs};
 use crate::run::print;
 
 pub mod rules;
 
-use rules::{Access, Rule, rules, without};
+use rules::{Rule, rules, without};
 
 const API_GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -175,7 +175,7 @@ fn places(
             (_, namespaced) => bail!(refused(need, namespaced)),
         };
         for place in found {
-            places.entry(place).or_default().insert(access(need, name));
+            places.entry(place).or_default().insert(Access::of(need, name));
         }
     }
     Ok(places)
@@ -197,19 +197,6 @@ fn refused(need: &Need, namespaced: bool) -> String {
     format!(
         "{field}: it needs to {verb} {kind} in all namespaces, and a Role grants one: name them with --namespace, or leave --role out"
     )
-}
-
-/// An access as RBAC writes it.
-pub fn access(need: &Need, name: &Name) -> Access {
-    Access {
-        group: need.kind.group.clone(),
-        resource: match &need.subresource {
-            Some(subresource) => format!("{}/{subresource}", name.plural),
-            None => name.plural.clone(),
-        },
-        name: need.name.clone(),
-        verb: need.verb.to_owned(),
-    }
 }
 
 fn documents(

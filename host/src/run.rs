@@ -126,12 +126,12 @@ async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
     let mut stop = StopSignals::new()?;
     let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
     // Nothing runs yet, and no lease is held.
-    let (manager, plugins) = tokio::select! {
+    let (manager, plugins, options) = tokio::select! {
         connected = load_and_connect(args, election, loader, admin) => connected?,
         () = stop.first() => return Ok(()),
     };
     let started = tokio::select! {
-        started = start_controllers(&manager, plugins) => started,
+        started = start_controllers(&manager, plugins, options) => started,
         () = stop.first() => return shut_down(&manager, &mut stop).await,
     };
     if let Err(error) = started {
@@ -158,7 +158,7 @@ async fn load_and_connect(
     election: Option<leader::Settings>,
     loader: Arc<Loader>,
     admin: Admin,
-) -> Result<(Arc<Manager>, Vec<Loaded>)> {
+) -> Result<(Arc<Manager>, Vec<Loaded>, permissions::Options)> {
     let network = args.common.source.network();
     let plugins = load(&loader, &args.plugins, network).await?;
     let options = ConnectOptions {
@@ -184,13 +184,6 @@ async fn load_and_connect(
             .unwrap_or_else(|| connection.default_namespace().to_owned()),
         name: settings.id.clone(),
     });
-    for loaded in &plugins {
-        tokio::spawn(permissions::check::at_start(
-            connection.clone(),
-            loaded.plugin.description().clone(),
-            options.clone(),
-        ));
-    }
     // From here on nothing waits: whoever stops the host has a manager to shut down.
     let leadership = match election {
         Some(settings) => Leadership::stand(&connection, settings, metrics.clone()),
@@ -198,7 +191,7 @@ async fn load_and_connect(
     };
     let manager = Manager::led(loader, connection, metrics.clone(), leadership);
     admin.serve(metrics, Arc::downgrade(&manager))?;
-    Ok((manager, plugins))
+    Ok((manager, plugins, options))
 }
 
 async fn load(loader: &Loader, paths: &[PathBuf], network: Network) -> Result<Vec<Loaded>> {
@@ -238,15 +231,31 @@ async fn load(loader: &Loader, paths: &[PathBuf], network: Network) -> Result<Ve
 }
 
 /// Starts the controllers of all plugins, or of none, and watches the plugins' files.
-async fn start_controllers(manager: &Arc<Manager>, plugins: Vec<Loaded>) -> Result<()> {
+async fn start_controllers(
+    manager: &Arc<Manager>,
+    plugins: Vec<Loaded>,
+    options: permissions::Options,
+) -> Result<()> {
     idle::start(manager);
-    let (mut files, mut all) = (Vec::new(), Vec::new());
+    let (mut rest, mut all) = (Vec::new(), Vec::new());
     for loaded in plugins {
-        files.push((loaded.file, loaded.bytes));
+        let checked = tokio::spawn(permissions::check::at_start(
+            manager.connection.clone(),
+            loaded.plugin.description().clone(),
+            options.clone(),
+        ));
+        rest.push((loaded.file, loaded.bytes, checked));
         all.push(loaded.plugin);
     }
     let slots = manager.add_all(all).await?;
-    for (slot, (file, bytes)) in slots.into_iter().zip(files) {
+    for (slot, (file, bytes, checked)) in slots.into_iter().zip(rest) {
+        let (rights, plugin) = (manager.settler.rights.clone(), slot.clone());
+        let options = options.clone();
+        tokio::spawn(async move {
+            if let Ok(missing) = checked.await {
+                permissions::check::follow(&rights, &plugin, &options, missing);
+            }
+        });
         if let Some(bytes) = bytes {
             reload::optimise_later(manager, &slot, bytes);
         }

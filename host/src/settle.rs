@@ -13,15 +13,19 @@ use vmhost_engine::CallError;
 use crate::controller::Controller;
 use crate::decide::{self, Decided};
 use crate::finalizer;
+use crate::rights::Rights;
 use crate::telemetry::TurnResult;
 use crate::worker::Turn;
 use crate::writes::Writer;
 
 mod carry;
 mod check;
+mod warnings;
+mod wrote;
 
 use carry::carry_out;
 pub use check::{Refused, check};
+pub use warnings::Warnings;
 
 /// Who comes back sooner than after so many milliseconds has not paused.
 const AT_ONCE: u32 = 100;
@@ -33,6 +37,10 @@ pub const NOT_DELETING: &str = "`finalized`, but the request did not say `deleti
 pub struct Settler {
     /// Sends writes.
     pub writer: Writer,
+    /// Knows which keys wait for a right.
+    pub rights: Arc<Rights>,
+    /// The API server's warnings that were logged.
+    pub warnings: Warnings,
     /// The runtime that does the I/O. Guests never run on it.
     pub io: Handle,
 }
@@ -82,7 +90,7 @@ fn finish(settler: &Settler, turn: &Turn, decided: Decided, busy: bool) -> TurnR
     let dropped = decided.result == TurnResult::Terminal && controller.failing(key).is_none();
     if done || (dropped && turn.object.is_none()) {
         if turn.object.is_none() {
-            controller.applied.forget(key);
+            controller.last_writes.forget(key);
             controller.own_writes.forget(key);
         }
         if turn.desk.sources.description().previous {
@@ -91,6 +99,9 @@ fn finish(settler: &Settler, turn: &Turn, decided: Decided, busy: bool) -> TurnR
         if turn.replaced {
             decide::again(controller, key);
         }
+    }
+    if let Some(required) = decided.ask {
+        settler.rights.wait(controller, key, required);
     }
     if let Some(note) = decided.report {
         warn(settler, turn, "ReconcileFailed", note);

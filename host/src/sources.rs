@@ -15,8 +15,10 @@ use crate::live::LiveReads;
 use crate::triggers::{Gate, Subscriptions, Target, Trigger};
 
 mod read;
+pub mod selection;
 pub mod shelf;
 
+use selection::Selection;
 use shelf::Shelf;
 
 /// A controller's stores.
@@ -37,6 +39,17 @@ struct Watch {
     shelf: Shelf,
     predicate: Option<Arc<Predicate>>,
     subscriptions: Subscriptions,
+}
+
+impl Watch {
+    fn subscription_of(&self, namespace: Option<&str>) -> Option<&Subscription> {
+        self.subscriptions.iter().find(|subscription| {
+            let spec = subscription.spec();
+            spec.namespace.is_none()
+                || namespace.is_none()
+                || spec.namespace.as_deref() == namespace
+        })
+    }
 }
 
 impl AsRef<Shelf> for Watch {
@@ -231,30 +244,37 @@ impl Sources {
         .map(|(number, _)| number as u16)
     }
 
-    /// The store in which an object of this kind and namespace would appear, if this controller watches such. What a selector leaves out does not.
-    pub fn store_of(&self, kind: &Gvk, namespace: Option<&str>) -> Option<Arc<Store>> {
-        Some(self.subscription_of(kind, namespace)?.store())
+    /// The watches of a kind that look at this namespace, and which objects each of them shows. To
+    /// be waited on, since a store may be replaced meanwhile.
+    pub fn watching<'a>(
+        &'a self,
+        kind: &'a Gvk,
+        namespace: Option<&'a str>,
+    ) -> impl Iterator<Item = (&'a Subscription, &'a Selection)> {
+        let of = self
+            .watches
+            .iter()
+            .filter(move |watch| watch.shelf.kind == *kind);
+        of.filter_map(move |watch| {
+            let subscription = watch.subscription_of(namespace)?;
+            Some((subscription, &watch.shelf.selection))
+        })
     }
 
-    /// The subscription whose store that is: what to wait on, since the store may be replaced meanwhile.
-    pub fn subscription_of(&self, kind: &Gvk, namespace: Option<&str>) -> Option<&Subscription> {
-        let subscriptions = &self.watch_of(kind)?.subscriptions;
-        subscriptions.iter().find(|subscription| {
-            let spec = subscription.spec();
-            spec.namespace.is_none()
-                || namespace.is_none()
-                || spec.namespace.as_deref() == namespace
-        })
+    /// An object as any of the stores shows it.
+    pub fn shown(&self, kind: &Gvk, name: &ObjectName) -> Option<Snapshot> {
+        self.watching(kind, name.namespace())
+            .find_map(|(subscription, _)| subscription.store().get(name.as_str()))
+    }
+
+    /// The store in which reads look an object of this kind and namespace up.
+    fn store_of(&self, kind: &Gvk, namespace: Option<&str>) -> Option<Arc<Store>> {
+        let watch = self.watch_of(kind)?;
+        Some(watch.subscription_of(namespace)?.store())
     }
 
     fn watch_of(&self, kind: &Gvk) -> Option<&Watch> {
         shelf::find(&self.watches, kind, None)
-    }
-
-    /// Are there objects of this kind that the stores leave out?
-    pub fn is_selective(&self, kind: &Gvk) -> bool {
-        self.watch_of(kind)
-            .is_some_and(|watch| watch.shelf.selective)
     }
 
     /// Every subscription, the primary's first.

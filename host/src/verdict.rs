@@ -1,10 +1,12 @@
 //! From an API server's answer to a queue decision: the table of design section 4, as a pure function. It decides by the `reason` of the `Status`, not by the
 //! code alone.
 
-use std::time::Duration;
+use serde::Deserialize;
+use vmhost_cluster::{StatusCause, WriteError};
+use vmhost_core::{Effect, Patch, PatchType, Refusal};
 
-use vmhost_cluster::WriteError;
-use vmhost_core::{Effect, PatchType, Refusal};
+/// Operations of a JSON patch that are named to whoever looks for the one that does not fit.
+const OPERATIONS: usize = 8;
 
 /// What becomes of a key whose effect was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,12 +21,14 @@ pub enum Verdict {
     Conflict,
     /// The object is there already: look again when the store shows it.
     Exists,
-    /// May pass: back off, at least so long.
-    Retry(Duration),
+    /// May pass: back off.
+    Retry,
     /// Not sent, since this host does not lead any more: again when it does.
     NotLeading,
     /// May pass and is nobody's fault but the cluster's configuration: back off, not counted against the plugin.
     Unauthorized,
+    /// The API server does not allow it: again when it does.
+    Forbidden,
     /// Repeating does not help: rest until the object or the plugin changes.
     Terminal,
 }
@@ -38,43 +42,66 @@ pub fn judge(effect: &Effect, primary: bool, error: &WriteError) -> Verdict {
         code,
         reason,
         causes,
-        retry_after,
         ..
     } = error
     else {
-        return Verdict::Retry(Duration::ZERO);
+        return Verdict::Retry;
     };
     let has_cause = |wanted: &str| causes.iter().any(|cause| cause.reason == wanted);
-    let wait = retry_after.unwrap_or_default();
     match (*code, reason.as_str()) {
         (409, "AlreadyExists") => Verdict::Exists,
         (409, _) if has_cause("FieldManagerConflict") => Verdict::Terminal,
         (409, _) => Verdict::Conflict,
         (403, _) if has_cause("NamespaceTerminating") => Verdict::Ended,
+        (403, _) => Verdict::Forbidden,
         (404, _) => match effect {
             Effect::Delete(_) => Verdict::Done,
             _ if primary => Verdict::Gone,
-            _ => Verdict::Retry(wait),
+            _ => Verdict::Retry,
         },
         // Another object has the name by now: its uid is not the one that the policy saw.
         (422, _) if causes.iter().any(|cause| cause.field == "metadata.uid") => Verdict::Conflict,
-        // A JSON patch that cannot be applied to what is there: a `test` failed, or a path is missing. Validation of the result names its causes.
-        (422, _)
-            if causes.is_empty()
-                && matches!(effect, Effect::Patch(patch) if patch.kind == PatchType::Json) =>
-        {
-            Verdict::Conflict
-        }
+        (422, _) if misfit(effect, *code, causes).is_some() => Verdict::Conflict,
         (401, _) => Verdict::Unauthorized,
-        (429, _) | (408, _) => Verdict::Retry(wait),
-        (code, _) if code >= 500 => Verdict::Retry(wait),
+        (429, _) | (408, _) => Verdict::Retry,
+        (code, _) if code >= 500 => Verdict::Retry,
         _ => Verdict::Terminal,
     }
 }
 
-/// What the policy is told in `request.last`.
-pub fn refusal(index: usize, error: &WriteError) -> Refusal {
-    let effect = index as u32;
+/// The JSON patch that cannot be applied to what is there: a `test` failed, or a path is missing.
+/// Validation of the result, too, is answered with 422, and names its causes.
+fn misfit<'a>(effect: &'a Effect, code: u16, causes: &[StatusCause]) -> Option<&'a Patch> {
+    match effect {
+        Effect::Patch(patch) if patch.kind == PatchType::Json => {
+            (code == 422 && causes.is_empty()).then_some(patch)
+        }
+        _ => None,
+    }
+}
+
+/// `test /spec/status, replace /spec/status`: the API server does not say which operation does not
+/// fit.
+fn operations(patch: &Patch) -> String {
+    #[derive(Deserialize)]
+    struct Operation {
+        op: String,
+        path: String,
+    }
+    let operations: Vec<Operation> = serde_json::from_str(&patch.body).unwrap_or_default();
+    let guard = patch.if_version.as_ref();
+    let guard = guard.map(|_| "test /metadata/resourceVersion".to_owned());
+    let shown = operations
+        .iter()
+        .map(|Operation { op, path }| format!("{op} {path}"));
+    let text: Vec<String> = guard.into_iter().chain(shown.take(OPERATIONS)).collect();
+    // The paths are the guest's.
+    vmhost_core::cut(&text.join(", "), 512).to_owned()
+}
+
+/// What the policy is told in `request.last`. `index`: the effect's place.
+pub fn refusal(index: usize, effect: &Effect, error: &WriteError) -> Refusal {
+    let number = index as u32;
     match error {
         WriteError::Status {
             code,
@@ -89,15 +116,18 @@ pub fn refusal(index: usize, error: &WriteError) -> Refusal {
                     message.push_str(&format!("; {}: {}", cause.field, cause.message));
                 }
             }
+            if let Some(patch) = misfit(effect, *code, causes) {
+                message.push_str(&format!("; one of these does not fit: {}", operations(patch)));
+            }
             Refusal {
-                effect,
+                effect: number,
                 code: *code,
                 reason: reason.clone(),
                 message,
             }
         }
         error => Refusal {
-            effect,
+            effect: number,
             code: 0,
             reason: "NoAnswer".into(),
             message: chain(error),
@@ -119,9 +149,10 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use vmhost_cluster::StatusCause;
-    use vmhost_core::{Create, Delete, Gvk, ObjectKey, ObjectName, Patch};
+    use vmhost_core::{Create, Delete, Gvk, ObjectKey, ObjectName};
 
     fn key() -> ObjectKey {
         ObjectKey {
@@ -190,7 +221,7 @@ mod tests {
                 object: String::new(),
             })
         };
-        let retry = Verdict::Retry(Duration::ZERO);
+        let retry = Verdict::Retry;
         for (effect, primary, error, verdict) in [
             (merge(), true, uid_refused(), Verdict::Conflict),
             (
@@ -241,7 +272,7 @@ mod tests {
                 merge(),
                 true,
                 status(403, "Forbidden", None),
-                Verdict::Terminal,
+                Verdict::Forbidden,
             ),
             (
                 create(),
@@ -302,17 +333,20 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_wait_is_respected() {
-        let error = WriteError::Status {
-            code: 429,
-            reason: "TooManyRequests".into(),
-            message: String::new(),
-            causes: Vec::new(),
-            retry_after: Some(Duration::from_secs(3)),
+    fn a_patch_that_does_not_fit_names_its_paths() {
+        let Effect::Patch(mut json) = patch(PatchType::Json) else {
+            panic!()
         };
+        json.body =
+            r#"[{"op":"test","path":"/a","value":1},{"op":"remove","path":"/b~1c"}]"#.into();
+        json.if_version = Some("7".into());
+        let error = status(422, "Invalid", None);
+        let told = |effect: &Effect| refusal(1, effect, &error).message;
         assert_eq!(
-            judge(&patch(PatchType::Merge), true, &error),
-            Verdict::Retry(Duration::from_secs(3))
+            told(&Effect::Patch(json.clone())),
+            "m; one of these does not fit: test /metadata/resourceVersion, test /a, remove /b~1c"
         );
+        json.kind = PatchType::Merge;
+        assert_eq!(told(&Effect::Patch(json)), "m");
     }
 }

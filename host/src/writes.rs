@@ -11,11 +11,14 @@ use vmhost_cluster::{Connection, DeleteOptions, Target, WriteError, Written};
 use vmhost_core::{Apply, Delete, Effect, ObjectKey, Patch, PatchType};
 
 use crate::leader::Leadership;
+use crate::permissions::{Access, Required, Right};
 use crate::resources::Resources;
 
 /// Sends writes.
 pub struct Writer {
     resources: Arc<Resources>,
+    /// As that of the resources, with whole answers.
+    whole: Connection,
     leadership: Arc<Leadership>,
 }
 
@@ -28,35 +31,62 @@ pub struct Guard<'a> {
     pub written: Option<u64>,
 }
 
+/// Why an effect was not carried out.
+#[derive(Debug)]
+pub struct Unwritten {
+    /// What the API server, or this host, says.
+    pub error: WriteError,
+    /// Whether the write may have been carried out all the same: then only a live read tells.
+    pub maybe_applied: bool,
+    /// What the request takes that the API server does not allow (403).
+    pub required: Required,
+}
+
+/// An error of a step before the write: nothing was sent that could change an object.
+impl From<WriteError> for Unwritten {
+    fn from(error: WriteError) -> Self {
+        Self {
+            error,
+            maybe_applied: false,
+            required: Required::default(),
+        }
+    }
+}
+
 impl Writer {
     /// Writes to these resources, while this host leads.
     pub fn new(resources: Arc<Resources>, leadership: Arc<Leadership>) -> Self {
         Self {
+            whole: resources.connection().clone().with_whole_answers(),
             resources,
             leadership,
         }
     }
 
-    /// Carries one effect out. `key` is what it writes, with an empty name for a create whose name the server makes.
+    /// Carries one effect out. `key` is what it writes, with an empty name for a create whose name
+    /// the server makes. `whole`: the answer is to be the whole object, not its metadata alone.
     pub async fn carry_out(
         &self,
         effect: &Effect,
         key: &ObjectKey,
         guard: Guard<'_>,
         manager: &str,
-    ) -> Result<Written, WriteError> {
+        whole: bool,
+    ) -> Result<Written, Unwritten> {
         let resource = self.resources.find(&key.kind).await?;
         if resource.namespaced && key.name.namespace().is_none() {
             return Err(invalid(format!(
                 "{} is namespaced, and the effect names no namespace",
                 key.kind
-            )));
+            ))
+            .into());
         }
         if !resource.namespaced && key.name.namespace().is_some() {
             return Err(invalid(format!(
                 "{} is cluster-scoped, and the effect names a namespace",
                 key.kind
-            )));
+            ))
+            .into());
         }
         if let Some(bad) = [key.name.namespace(), Some(key.name.name())]
             .into_iter()
@@ -66,7 +96,8 @@ impl Writer {
             return Err(invalid(format!(
                 "{:?} cannot be a name",
                 vmhost_core::cut(bad, 100)
-            )));
+            ))
+            .into());
         }
         if let Some(wanted) = subresource(effect)
             && !resource.subresources.iter().any(|served| served == wanted)
@@ -76,7 +107,8 @@ impl Writer {
             return Err(invalid(format!(
                 "{} has no subresource {wanted:?} in this cluster",
                 key.kind
-            )));
+            ))
+            .into());
         }
         let target = Target {
             resource: &resource,
@@ -85,25 +117,31 @@ impl Writer {
             subresource: subresource(effect),
         };
         let sent = match effect {
-            Effect::Apply(apply) => self.apply(apply, &target, guard, manager).await,
+            Effect::Apply(apply) => {
+                let uid = self.uid_of(apply, &target, guard).await?;
+                let body = apply_body(apply, uid.as_deref(), guard.written)?;
+                self.fenced(whole)?
+                    .apply(&target, body, manager, apply.force)
+                    .await
+            }
             Effect::Patch(patch) => {
                 let body = patch_body(patch, guard)?;
-                self.fenced()?
+                self.fenced(whole)?
                     .patch(&target, patch.kind, body, manager)
                     .await
             }
             Effect::Create(create) => {
-                self.fenced()?
+                self.fenced(whole)?
                     .create(&target, create.object.clone(), manager)
                     .await
             }
             Effect::Delete(delete) => {
-                self.fenced()?
+                self.fenced(whole)?
                     .delete(&target, &delete_options(delete, guard))
                     .await
             }
             Effect::Event(_) | Effect::Other(_) => {
-                Err(invalid("this effect writes no object".into()))
+                return Err(invalid("this effect writes no object".into()).into());
             }
         };
         if let Err(WriteError::Status {
@@ -112,7 +150,11 @@ impl Writer {
         {
             self.resources.forget(&key.kind);
         }
-        sent
+        sent.map_err(|error| Unwritten {
+            maybe_applied: error.maybe_applied(),
+            required: required_by(&error, verbs(effect, guard), &target),
+            error,
+        })
     }
 
     /// Reads the object from the API server itself: what became of a write whose answer was lost.
@@ -137,48 +179,88 @@ impl Writer {
             .await
     }
 
-    async fn apply(
+    /// The uid that an apply's body carries: only that keeps a server-side apply from creating.
+    /// None: it may create.
+    async fn uid_of(
         &self,
         apply: &Apply,
         target: &Target<'_>,
         guard: Guard<'_>,
-        manager: &str,
-    ) -> Result<Written, WriteError> {
-        let found;
-        let mut uid = guard.uid;
-        if uid.is_none() && !apply.create_if_absent {
-            // Only a uid in the body keeps a server-side apply from creating.
-            found = self
-                .resources
-                .connection()
-                .get(&Target {
-                    subresource: None,
-                    ..*target
-                })
-                .await?;
-            let Some(object) = &found else {
-                return Err(status(
-                    404,
-                    "NotFound",
-                    format!(
-                        "{} does not exist, and the effect may not create it",
-                        target.name.unwrap_or_default()
-                    ),
-                ));
-            };
-            uid = Some(object.uid());
+    ) -> Result<Option<String>, Unwritten> {
+        if guard.uid.is_some() || apply.create_if_absent {
+            return Ok(guard.uid.map(Into::into));
         }
-        let body = apply_body(apply, uid, guard.written)?;
-        self.fenced()?
-            .apply(target, body, manager, apply.force)
-            .await
+        let object = Target {
+            subresource: None,
+            ..*target
+        };
+        let found = self.resources.connection().get(&object).await;
+        let found = found.map_err(|error| Unwritten {
+            required: required_by(&error, &["get"], &object),
+            ..error.into()
+        })?;
+        match found {
+            Some(found) => Ok(Some(found.uid().to_owned())),
+            None => Err(status(
+                404,
+                "NotFound",
+                format!(
+                    "{} does not exist, and the effect may not create it",
+                    target.name.unwrap_or_default()
+                ),
+            )
+            .into()),
+        }
     }
 
     /// The connection, for one write that is sent now.
-    fn fenced(&self) -> Result<&Connection, WriteError> {
-        self.leadership
-            .fence()
-            .map(|()| self.resources.connection())
+    fn fenced(&self, whole: bool) -> Result<&Connection, WriteError> {
+        self.leadership.fence()?;
+        Ok(match whole {
+            true => &self.whole,
+            false => self.resources.connection(),
+        })
+    }
+}
+
+/// The verbs that access control looks at when an effect is carried out.
+fn verbs(effect: &Effect, guard: Guard<'_>) -> &'static [&'static str] {
+    match effect {
+        // Whether it creates turns out on the way.
+        Effect::Apply(apply)
+            if apply.create_if_absent && apply.subresource.is_none() && guard.uid.is_none() =>
+        {
+            &["patch", "create"]
+        }
+        Effect::Apply(_) | Effect::Patch(_) => &["patch"],
+        Effect::Create(_) => &["create"],
+        Effect::Delete(_) => &["delete"],
+        Effect::Event(_) | Effect::Other(_) => &[],
+    }
+}
+
+/// What a request takes that was refused; nothing, if it was not for want of a right.
+fn required_by(error: &WriteError, verbs: &[&str], target: &Target<'_>) -> Required {
+    if !matches!(error, WriteError::Status { code: 403, .. }) {
+        return Required::default();
+    }
+    let resource = target.resource;
+    let right = |verb: &&str| Right {
+        access: Access {
+            group: resource.kind.group.clone(),
+            resource: match target.subresource {
+                Some(subresource) => format!("{}/{subresource}", resource.plural),
+                None => resource.plural.clone(),
+            },
+            name: None,
+            verb: (*verb).to_owned(),
+        },
+        namespace: target.namespace.map(Into::into),
+    };
+    Required {
+        rights: verbs.iter().map(right).collect(),
+        // A create is a request to the collection, which names no object.
+        name: target.name.filter(|_| verbs != ["create"]).map(Into::into),
     }
 }
 

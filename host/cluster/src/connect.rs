@@ -50,6 +50,7 @@ pub struct Connection {
     observer: Option<Arc<dyn RequestObserver>>,
     write_timeout: Duration,
     streaming_lists: bool,
+    whole_answers: bool,
 }
 
 struct About {
@@ -111,6 +112,7 @@ impl Connection {
             observer: None,
             write_timeout: WRITE_TIMEOUT,
             streaming_lists: false,
+            whole_answers: false,
         }
     }
 
@@ -144,6 +146,14 @@ impl Connection {
     #[must_use]
     pub fn with_streaming_lists(mut self, wanted: bool) -> Self {
         self.streaming_lists = wanted;
+        self
+    }
+
+    /// The same connection, whose writes are answered with the whole object, not with its metadata
+    /// alone.
+    #[must_use]
+    pub fn with_whole_answers(mut self) -> Self {
+        self.whole_answers = true;
         self
     }
 
@@ -205,7 +215,7 @@ impl Connection {
 
     /// May a write ask to be answered with metadata alone?
     pub(crate) fn answers_narrowly(&self) -> bool {
-        !self.about.whole_answers.load(Ordering::Relaxed)
+        !self.whole_answers && !self.about.whole_answers.load(Ordering::Relaxed)
     }
 
     /// The server does not: it is not asked again.

@@ -59,6 +59,9 @@ pub struct Written {
     pub gone: bool,
     /// The server's warnings, without their codes.
     pub warnings: Vec<String>,
+    /// The answer: the object as it is now, of which a connection without whole answers asks for
+    /// the metadata alone. UTF-8.
+    pub body: Bytes,
 }
 
 /// One cause of a refusal.
@@ -104,12 +107,26 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// May the server have carried out the request? Then only a live read tells.
+    /// Returns whether the server may have carried out the request. Then only a live read tells.
     pub fn maybe_applied(&self) -> bool {
         match self {
+            // Its own word that it takes no request now, and of a method that it does not know. A
+            // proxy's 503 has no reason.
+            Self::Status { code: 501, .. } => false,
+            Self::Status {
+                code: 503, reason, ..
+            } => reason != "ServiceUnavailable",
             Self::Status { code, .. } => *code >= 500,
             Self::Timeout(_) | Self::Network(_) | Self::Answer(_) => true,
             Self::NotSent(_) => false,
+        }
+    }
+
+    /// How long the server asks to wait; zero: it does not.
+    pub fn retry_after(&self) -> Duration {
+        match self {
+            Self::Status { retry_after, .. } => retry_after.unwrap_or_default(),
+            _ => Duration::ZERO,
         }
     }
 }
@@ -286,7 +303,7 @@ impl Connection {
             request.headers_mut().insert(ACCEPT, accept);
         }
         match self.call(request, self.write_timeout()).await {
-            Ok((headers, body)) => answer::read(&headers, &body),
+            Ok((headers, body)) => answer::read(&headers, body),
             Err(CallError::Refused(refused)) if narrow && refused.code == 406 => {
                 self.answer_whole();
                 Err(WriteError::Answer(refused.message))

@@ -67,10 +67,8 @@ impl<T: Send + 'static> LiveRead<T> {
     where
         R: Future<Output = Result<T, ReadError>> + Send + 'static,
     {
-        Self(Box::pin(async move {
-            let answer: Boxed<Result<T, ReadError>> = Box::pin(admitted.await);
-            answer
-        }))
+        let boxed = |answer: R| -> Boxed<Result<T, ReadError>> { Box::pin(answer) };
+        Self(Box::pin(admitted.map(boxed)))
     }
 
     /// One that needs no server.

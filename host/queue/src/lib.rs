@@ -17,6 +17,9 @@
 //!   A run that begins after the back-off is over counts.
 //! * **Own writes do not shorten a back-off** ([`Queue::add_unless_backing_off`]), even when the event comes back during the
 //!   run that wrote and then failed.
+//! * **A floor under a back-off** ([`Queue::add_rate_limited_not_before`]): a server's
+//!   `Retry-After` is kept whatever is added meanwhile, while a back-off of the queue's own gives
+//!   way to a fresh change.
 //! * **A fresh add replaces a pending delayed add** instead of running the key a second time when the delay ends.
 //! * **No background task.** A waiting [`Queue::get`] is the timer. A constructor that spawns is a trap.
 //! * **Flat latency.** Nothing in the queue is ever copied to grow: slots, hash buckets and timers live in fixed-size blocks

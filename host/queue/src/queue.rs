@@ -135,11 +135,21 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
         self.add_rate_limited_at_least(key, Duration::ZERO);
     }
 
-    /// [`Queue::add_rate_limited`], but not before `at_least` (Retry-After).
+    /// [`Queue::add_rate_limited`], but not before `at_least`. As any back-off, it is cut short by
+    /// [`Queue::add`].
     pub fn add_rate_limited_at_least(&self, key: K, at_least: Duration) {
         let hash = self.shared.hash(&key);
         self.shared
-            .with(|state| state.add_rate_limited(hash, key, nanos(at_least)));
+            .with(|state| state.add_rate_limited(hash, key, nanos(at_least), false));
+    }
+
+    /// [`Queue::add_rate_limited_at_least`] with a floor (Retry-After): until `at_least` is over
+    /// the key is not handed out, whatever adds it meanwhile, nor after [`Queue::clear_back_offs`].
+    /// An add within that time brings it up at its end.
+    pub fn add_rate_limited_not_before(&self, key: K, at_least: Duration) {
+        let hash = hash(&key);
+        self.shared
+            .with(|state| state.add_rate_limited(hash, key, nanos(at_least), true));
     }
 
     /// The key is fine, or gone: its failures are dropped. A pending delayed add stays, as in client-go.
@@ -202,7 +212,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
     }
 
     /// No new keys from now on, and no pending delays; what is queued, and what becomes dirty again by the end of a run, is
-    /// still handed out (client-go's `ShutDown`).
+    /// still handed out (client-go's `ShutDown`), unless a floor holds it.
     pub fn shut_down(&self) {
         self.shared.with(|state| state.shut_down(Phase::Draining));
         self.shared.wake_all();

@@ -96,7 +96,8 @@ impl<K: Eq> State<K> {
         self.start_timer(at, due, Lane::High, false);
     }
 
-    pub(crate) fn add_rate_limited(&mut self, hash: u32, key: K, at_least: u64) {
+    /// `floor`: no add of any kind brings the key up before `at_least` is over.
+    pub(crate) fn add_rate_limited(&mut self, hash: u32, key: K, at_least: u64, floor: bool) {
         if self.phase != Phase::Open {
             return;
         }
@@ -122,6 +123,10 @@ impl<K: Eq> State<K> {
             (false, _) => due,
         };
         slot.back_off_until = until;
+        if floor {
+            self.raise_floor(at, now.saturating_add(at_least));
+        }
+        let slot = &mut self.slots[at];
         let lane = if running { slot.ran_in } else { Lane::High };
         if running {
             // Own writes of this run are what the retry will look at.
@@ -131,36 +136,6 @@ impl<K: Eq> State<K> {
             return self.enqueue(at, lane);
         }
         self.start_timer(at, due, lane, true);
-    }
-
-    /// Starts the timer of a key, or moves it forward: the earliest wins.
-    fn start_timer(&mut self, at: u32, due: u64, lane: Lane, back_off: bool) {
-        let slot = &mut self.slots[at];
-        if slot.timer == NIL {
-            slot.timer_lane = lane;
-        }
-        slot.timer_lane = slot.timer_lane.max(lane);
-        if back_off {
-            self.backing_off += usize::from(!slot.timer_back_off);
-            slot.timer_back_off = true;
-        } else {
-            slot.timer_plain = true;
-        }
-        if slot.timer != NIL {
-            if self.timers.due(slot.timer) <= due {
-                return;
-            }
-            self.timers.remove(&mut self.slots, at);
-        }
-        self.timers.insert(&mut self.slots, at, due);
-        match self.leader {
-            Some(wakes) if wakes <= due => {}
-            Some(_) => {
-                self.leader = Some(due);
-                self.wake.leader = true;
-            }
-            None => self.wake_getter(),
-        }
     }
 
     fn clear_failures(&mut self, at: u32) {

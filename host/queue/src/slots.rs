@@ -11,7 +11,7 @@ use crate::metrics::Lane;
 /// No slot, no position.
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// Slots per chunk. A chunk (some 36 KiB) is the unit in which memory is taken and given back.
+/// Slots per chunk. A chunk (some 40 KiB) is the unit in which memory is taken and given back.
 const CHUNK: u32 = 512;
 
 /// Slots that a queue without keys may keep, to be ready for the next: some 2 KiB.
@@ -66,6 +66,8 @@ pub(crate) struct Slot<K> {
     pub(crate) timer_lane: Lane,
     /// When the last counted failure may be retried; 0 if none. Stays when an add cuts the back-off short.
     pub(crate) back_off_until: u64,
+    /// The key is not handed out before this, whoever adds it; 0: at any time.
+    pub(crate) floor: u64,
     /// When the key became dirty; 0 if nobody wants times.
     pub(crate) queued_at: u64,
     /// When the run began; 0 if nobody wants times.
@@ -89,6 +91,7 @@ impl<K> Slot<K> {
             timer_back_off: false,
             timer_lane: Lane::High,
             back_off_until: 0,
+            floor: 0,
             queued_at: 0,
             started_at: 0,
         }

@@ -166,9 +166,12 @@ impl<K> State<K> {
         list.remove(&mut self.slots, at);
     }
 
-    /// Marks a key as dirty. It moves up a lane if need be, never down.
+    /// Marks a key as dirty. It moves up a lane if need be, never down. One that is held by its
+    /// floor comes up when that is over.
     pub(crate) fn enqueue(&mut self, at: u32, lane: Lane) {
-        match self.slots[at].place {
+        let place = self.slots[at].place;
+        match place {
+            Place::Idle if self.is_held(at) => self.hold(at, lane),
             Place::Idle => {
                 self.slots[at].queued_at = self.stamp();
                 self.metrics.add(lane);
@@ -217,6 +220,60 @@ impl<K> State<K> {
             }
         }
         first <= now
+    }
+
+    /// Returns whether a key may not be handed out yet.
+    fn is_held(&mut self, at: u32) -> bool {
+        let floor = self.slots[at].floor;
+        floor != 0 && floor > self.now()
+    }
+
+    /// Starts the timer that brings a key up at its floor. The key is in no list.
+    fn hold(&mut self, at: u32, lane: Lane) {
+        self.start_timer(at, self.slots[at].floor, lane, false);
+    }
+
+    /// No run of the key begins before this. One that is queued leaves its lane until then.
+    pub(crate) fn raise_floor(&mut self, at: u32, floor: u64) {
+        let slot = &mut self.slots[at];
+        slot.floor = slot.floor.max(floor);
+        if let Place::Queued(lane) = slot.place
+            && self.is_held(at)
+        {
+            self.pull(at, lane);
+            self.slots[at].place = Place::Idle;
+            self.hold(at, lane);
+        }
+    }
+
+    /// Starts the timer of a key, or moves it forward: the earliest wins.
+    pub(crate) fn start_timer(&mut self, at: u32, due: u64, lane: Lane, back_off: bool) {
+        let slot = &mut self.slots[at];
+        if slot.timer == NIL {
+            slot.timer_lane = lane;
+        }
+        slot.timer_lane = slot.timer_lane.max(lane);
+        if back_off {
+            self.backing_off += usize::from(!slot.timer_back_off);
+            slot.timer_back_off = true;
+        } else {
+            slot.timer_plain = true;
+        }
+        if slot.timer != NIL {
+            if self.timers.due(slot.timer) <= due {
+                return;
+            }
+            self.timers.remove(&mut self.slots, at);
+        }
+        self.timers.insert(&mut self.slots, at, due);
+        match self.leader {
+            Some(wakes) if wakes <= due => {}
+            Some(_) => {
+                self.leader = Some(due);
+                self.wake.leader = true;
+            }
+            None => self.wake_getter(),
+        }
     }
 
     /// Takes back a pending delayed add.
@@ -275,6 +332,7 @@ impl<K> State<K> {
         };
         let slot = &mut self.slots[at];
         slot.place = Place::Running;
+        slot.floor = 0;
         slot.ran_in = lane;
         slot.early = slot.back_off_until > now;
         if !slot.early {
@@ -315,6 +373,7 @@ impl<K> State<K> {
             again = Some(Lane::High);
         }
         match again {
+            Some(lane) if self.is_held(at) => self.hold(at, lane),
             Some(lane) => self.push(at, lane),
             None => self.release(at),
         }

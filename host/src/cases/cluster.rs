@@ -6,9 +6,8 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use vmhost_cluster::{Fixture, Store, WatchSpec};
-use vmhost_core::predicate::FieldSelector;
 use vmhost_core::{
-    ControllerDescription, Gvk, LabelSelector, ListQuery, LiveRead, MapBy, Mapping, Metadata,
+    ControllerDescription, Gvk, ListQuery, LiveRead, MapBy, Mapping,
     ObjectKey, ObjectName, ObjectReader, Page, Predicate, ReadError, Role, Snapshot, Watched,
 };
 
@@ -26,8 +25,6 @@ pub struct Cluster {
 
 struct Watch {
     shelf: Shelf,
-    labels: Option<LabelSelector>,
-    fields: Option<FieldSelector>,
     map: Option<MapBy>,
     spec: WatchSpec,
     fixture: Fixture,
@@ -73,7 +70,7 @@ impl Cluster {
         };
         whole.put(&text).with_context(|| given.place.clone())?;
         for watch in &self.watches {
-            if watch.shelf.kind == given.key.kind && watch.selects(&text) {
+            if watch.shelf.kind == given.key.kind && watch.shelf.selection.shows(&text) {
                 watch.put(&text).with_context(|| given.place.clone())?;
             }
         }
@@ -113,8 +110,15 @@ impl Cluster {
     }
 
     /// Is there a store of this kind?
-    pub fn keeps(&self, kind: &Gvk) -> bool {
+    fn keeps(&self, kind: &Gvk) -> bool {
         shelf::find(&self.watches, kind, None).is_some()
+    }
+
+    /// Returns whether a store may come to show an object that is created with this text.
+    pub fn may_show(&self, kind: &Gvk, object: &str) -> bool {
+        self.watches
+            .iter()
+            .any(|watch| watch.shelf.kind == *kind && watch.shelf.selection.may_show(object))
     }
 
     fn of_primary(&self) -> Option<&Watch> {
@@ -141,12 +145,8 @@ impl Watch {
         let mapping = mapping.and_then(|map| Mapping::compile(map, primary).ok().flatten());
         let shelf = Shelf::of(role, watched);
         let spec = shelf.spec(watched, predicate.as_ref(), mapping.as_ref());
-        let labels = watched.label_selector.as_deref();
-        let fields = watched.field_selector.as_deref();
         Self {
             shelf,
-            labels: labels.and_then(|text| LabelSelector::parse(text).ok()),
-            fields: fields.and_then(|text| FieldSelector::parse(text).ok()),
             map,
             fixture: Fixture::new(&spec),
             spec,
@@ -162,18 +162,6 @@ impl Watch {
             ..Watched::default()
         };
         Self::new(Role::Read, &watched, &kind)
-    }
-
-    fn selects(&self, text: &str) -> bool {
-        let labelled = |selector: &LabelSelector| {
-            Metadata::parse(text)
-                .is_ok_and(|metadata| selector.matches_by(|key| metadata.labels.get(key)))
-        };
-        self.labels.as_ref().is_none_or(labelled)
-            && self
-                .fields
-                .as_ref()
-                .is_none_or(|fields| fields.matches(text))
     }
 
     fn put(&self, text: &str) -> Result<Snapshot> {

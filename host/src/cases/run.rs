@@ -1,7 +1,7 @@
 //! One case: the call, and what came of it. Must not know files, nor what is expected.
 
 use serde::de::IgnoredAny;
-use vmhost_core::{Effect, Grants, MapRequest, Next, Outcome, Request};
+use vmhost_core::{Effect, Grants, Gvk, MapRequest, Next, Outcome, Request};
 use vmhost_engine::{CallError, Plugin};
 
 use super::cluster::Cluster;
@@ -100,7 +100,8 @@ fn refusal(
     deleting: bool,
 ) -> Option<String> {
     let Outcome { effects, next } = outcome;
-    if let Err(refused) = settle::check(effects, grants, |kind, _| cluster.keeps(kind)) {
+    let may_show = |kind: &Gvk, _: Option<&str>, object: &str| cluster.may_show(kind, object);
+    if let Err(refused) = settle::check(effects, grants, may_show) {
         let verb = effects.get(refused.effect).map_or("", Effect::verb);
         let settle::Refused {
             effect, message, ..
@@ -121,16 +122,11 @@ fn refusal(
 
 #[cfg(test)]
 mod tests {
-    use vmhost_core::{Description, Gvk, ObjectKey, ObjectName, Patch, PatchType};
+    use vmhost_core::{Create, Description, ObjectKey, ObjectName, Patch, PatchType};
 
     use super::*;
 
     fn refused(kind: &str, body: &str, next: Next) -> Option<String> {
-        let description = Description::parse(
-            r#"{"apiVersion":"vmhost/v1","name":"p","controllers":[{"name":"c","primary":{"version":"v1","kind":"Pod"}}],
-                "permissions":[{"version":"v1","kind":"Pod","verbs":["patch"]}]}"#,
-        );
-        let description = description.unwrap();
         let patch = Effect::Patch(Patch {
             key: ObjectKey {
                 kind: Gvk::new("", "v1", kind),
@@ -141,8 +137,18 @@ mod tests {
             body: body.into(),
             if_version: None,
         });
+        refused_of("", patch, next)
+    }
+
+    /// `selector`: of the controller's watch.
+    fn refused_of(selector: &str, effect: Effect, next: Next) -> Option<String> {
+        let description = Description::parse(&format!(
+            r#"{{"apiVersion":"vmhost/v1","name":"p","controllers":[{{"name":"c","primary":{{"version":"v1","kind":"Pod"{selector}}}}}],
+                "permissions":[{{"version":"v1","kind":"Pod","verbs":["patch","create"]}}]}}"#,
+        ));
+        let description = description.unwrap();
         let outcome = Outcome {
-            effects: vec![patch],
+            effects: vec![effect],
             next,
         };
         let cluster = Cluster::new(&description.controllers[0]);
@@ -169,6 +175,28 @@ mod tests {
         ] {
             let told = refused(kind, body, next).unwrap();
             assert!(told.starts_with(says), "{told}");
+        }
+    }
+    #[test]
+    fn a_name_is_only_made_for_what_the_watch_will_show() {
+        let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"a-","labels":{"app":"a"}}}"#;
+        let created = |selector: &str| {
+            let object = pod.into();
+            refused_of(selector, Effect::Create(Create { object }), Next::AwaitChange)
+        };
+        for shows in [
+            "",
+            r#","labelSelector":"app=a""#,
+            r#","fieldSelector":"status.phase!=Failed""#,
+        ] {
+            assert_eq!(created(shows), None, "{shows}");
+        }
+        for hides in [
+            r#","labelSelector":"app=b""#,
+            r#","fieldSelector":"metadata.name=a""#,
+        ] {
+            let told = created(hides).unwrap();
+            assert!(told.contains("generateName is only taken"), "{told}");
         }
     }
 }

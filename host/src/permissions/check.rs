@@ -1,32 +1,32 @@
 //! Asks the API server what of a plugin's needs this host may not do, and says so in a table with the rules that would grant it.
 //!
 //! A check holds nothing up: at the start it runs beside everything else, and where reviews cannot be asked it says nothing. Rights change while a host runs,
-//! so that no answer is kept.
+//! so that no answer is kept: [`crate::rights`] asks again for what is missing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use vmhost_cluster::{AccessQuestion, ClusterError, Connection};
+use vmhost_cluster::{ClusterError, Connection};
 use vmhost_core::{Description, Gvk};
 
 use super::names::{Name, builtin, carried};
-use super::{Need, Options, Scope, needs};
-use crate::rbac::access;
-use crate::rbac::rules::{Access, rules};
+use super::{Access, Need, Options, Right, Scope, needs};
+use crate::rbac::rules::rules;
+use crate::registry::Slot;
+use crate::rights::Rights;
 use crate::table::table;
 
 /// Questions that are open at a time.
 const AT_ONCE: usize = 8;
 
-/// An access that is not granted.
+/// A right that is not granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// What.
-    pub access: Access,
-    /// Where; none: in all namespaces, or of a cluster-scoped kind.
-    pub namespace: Option<String>,
-    /// The field of the description, or the flag, that asks for it.
-    pub why: String,
+    /// The right.
+    pub right: Right,
+    /// What the plugin needs it for.
+    pub need: Need,
 }
 
 /// What a new generation needs, as a sentence and a table with the rules that would grant it.
@@ -34,20 +34,44 @@ pub struct Missing {
 #[error("{0}")]
 pub struct MissingRights(pub String);
 
-/// Looks at a plugin that has just been loaded, and logs what is missing.
-pub async fn at_start(connection: Connection, description: Description, options: Options) {
+/// Looks at a plugin that has just been loaded, logs what is missing, and returns it.
+pub async fn at_start(
+    connection: Connection,
+    description: Description,
+    options: Options,
+) -> Vec<Missing> {
     let plugin = &description.name;
     match missing(&connection, &description, &needs(&description, &options)).await {
         Ok(missing) if missing.is_empty() => {
             tracing::debug!(plugin, "all that the plugin needs is granted");
+            missing
         }
-        Ok(missing) => tracing::warn!(
-            plugin,
-            "the plugin {plugin} lacks {}; what needs them waits or fails until they are granted\n{}",
-            count(&missing),
-            report(plugin, &missing)
-        ),
-        Err(error) => not_asked(plugin, &error),
+        Ok(missing) => {
+            tracing::warn!(
+                plugin,
+                "the plugin {plugin} lacks {}; what needs them waits until they are granted\n{}",
+                count(&missing),
+                report(plugin, &missing)
+            );
+            missing
+        }
+        Err(error) => {
+            not_asked(plugin, &error);
+            Vec::new()
+        }
+    }
+}
+
+/// What is missing is asked for again, until it is granted or no generation of the plugin needs it.
+pub fn follow(rights: &Arc<Rights>, slot: &Arc<Slot>, options: &Options, missing: Vec<Missing>) {
+    for Missing { right, need } in missing {
+        let (slot, options) = (Arc::downgrade(slot), options.clone());
+        rights.follow(right, move || {
+            slot.upgrade().is_some_and(|slot| {
+                let needs = needs(slot.current().description(), &options);
+                needs.iter().any(|of| of.same_access(&need))
+            })
+        });
     }
 }
 
@@ -92,8 +116,7 @@ pub async fn missing(
         .collect();
     stream::iter(questions)
         .map(|question| async move {
-            let wire = wire(&question.access, question.namespace.as_deref());
-            let answer = connection.access_review(&wire).await?;
+            let answer = connection.access_review(&question.right.question(None)).await?;
             Ok((!answer.allowed).then_some(question))
         })
         .buffered(AT_ONCE)
@@ -145,26 +168,13 @@ fn questions(need: &Need, name: &Name) -> Vec<Missing> {
     namespaces
         .into_iter()
         .map(|namespace| Missing {
-            access: access(need, name),
-            namespace,
-            why: need.why.clone(),
+            right: Right {
+                access: Access::of(need, name),
+                namespace,
+            },
+            need: need.clone(),
         })
         .collect()
-}
-
-fn wire<'a>(access: &'a Access, namespace: Option<&'a str>) -> AccessQuestion<'a> {
-    let (resource, subresource) = match access.resource.split_once('/') {
-        Some((resource, subresource)) => (resource, Some(subresource)),
-        None => (access.resource.as_str(), None),
-    };
-    AccessQuestion {
-        verb: &access.verb,
-        group: &access.group,
-        resource,
-        subresource,
-        namespace,
-        name: access.name.as_deref(),
-    }
 }
 
 fn not_asked(plugin: &str, error: &ClusterError) {
@@ -185,24 +195,17 @@ fn count(missing: &[Missing]) -> String {
 fn report(plugin: &str, missing: &[Missing]) -> String {
     let rows: Vec<[String; 5]> = missing
         .iter()
-        .map(|missing| {
-            let access = &missing.access;
-            let mut resource = access.resource.clone();
-            if !access.group.is_empty() {
-                resource = match resource.split_once('/') {
-                    Some((plural, sub)) => format!("{plural}.{}/{sub}", access.group),
-                    None => format!("{resource}.{}", access.group),
-                };
-            }
-            if let Some(name) = &access.name {
+        .map(|Missing { right, need }| {
+            let mut resource = right.access.qualified();
+            if let Some(name) = &right.access.name {
                 resource = format!("{resource} {name}");
             }
             [
                 plugin.to_owned(),
-                access.verb.clone(),
+                right.access.verb.clone(),
                 resource,
-                missing.namespace.clone().unwrap_or_else(|| "*".to_owned()),
-                missing.why.clone(),
+                right.namespace.clone().unwrap_or_else(|| "*".to_owned()),
+                need.why.clone(),
             ]
         })
         .collect();
@@ -225,11 +228,11 @@ fn report(plugin: &str, missing: &[Missing]) -> String {
 
 fn by_place(missing: &[Missing]) -> BTreeMap<Option<&str>, BTreeSet<Access>> {
     let mut places: BTreeMap<Option<&str>, BTreeSet<Access>> = BTreeMap::new();
-    for missing in missing {
+    for Missing { right, .. } in missing {
         places
-            .entry(missing.namespace.as_deref())
+            .entry(right.namespace.as_deref())
             .or_default()
-            .insert(missing.access.clone());
+            .insert(right.access.clone());
     }
     places
 }
@@ -257,10 +260,9 @@ mod tests {
         let of = |resource: &str| -> Vec<Option<&str>> {
             questions
                 .iter()
-                .filter(|question| {
-                    question.access.resource == resource && question.access.verb == "get"
-                })
-                .map(|question| question.namespace.as_deref())
+                .map(|question| &question.right)
+                .filter(|right| right.access.resource == resource && right.access.verb == "get")
+                .map(|right| right.namespace.as_deref())
                 .collect()
         };
         assert_eq!(of("apps"), [Some("x"), Some("y")]);
@@ -272,7 +274,7 @@ mod tests {
     fn the_report_is_a_table_with_rules() {
         let mut missing = all(&Options::default());
         missing
-            .retain(|missing| missing.why == "permissions[1]" || missing.why == "permissions[2]");
+            .retain(|missing| ["permissions[1]", "permissions[2]"].contains(&missing.need.why.as_str()));
         assert_eq!(
             report("app", &missing),
             "\
@@ -305,20 +307,6 @@ app      delete   configmaps                b           permissions[2]
   verbs:
   - delete
   - get"
-        );
-    }
-
-    #[test]
-    fn a_subresource_is_asked_apart() {
-        let missing = all(&Options::default());
-        let status = missing
-            .iter()
-            .find(|missing| missing.access.resource == "apps/status")
-            .unwrap();
-        let question = wire(&status.access, None);
-        assert_eq!(
-            (question.resource, question.subresource, question.verb),
-            ("apps", Some("status"), "patch")
         );
     }
 }

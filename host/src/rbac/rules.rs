@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::permissions::Access;
+
 /// One rule of a Role or ClusterRole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -19,38 +21,21 @@ pub struct Rule {
     pub verbs: Vec<String>,
 }
 
-/// One access, as RBAC sees it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Access {
-    /// API group.
-    pub group: String,
-    /// Plural, with the subresource.
-    pub resource: String,
-    /// One object; none: all.
-    pub name: Option<String>,
-    /// Verb.
-    pub verb: String,
-}
-
-impl Access {
-    /// Does a grant of `other` allow this too?
-    fn within(&self, other: &BTreeSet<Self>) -> bool {
-        let everywhere = Self {
-            name: None,
-            ..self.clone()
-        };
-        other.contains(self) || other.contains(&everywhere)
-    }
-}
-
 /// Sorted texts.
 type Set<'a> = BTreeSet<&'a str>;
 
 /// Those that `granted` does not hold already.
 pub fn without(accesses: &BTreeSet<Access>, granted: &BTreeSet<Access>) -> BTreeSet<Access> {
+    let holds = |access: &&Access| {
+        let of_all = Access {
+            name: None,
+            ..(*access).clone()
+        };
+        granted.contains(*access) || granted.contains(&of_all)
+    };
     accesses
         .iter()
-        .filter(|access| !access.within(granted))
+        .filter(|access| !holds(access))
         .cloned()
         .collect()
 }

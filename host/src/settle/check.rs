@@ -1,9 +1,12 @@
 //! What is looked at before the first effect of a turn is written: the grants, how many there are, what they name. Decided from the outcome alone, so that a case
 //! without a cluster is told the same.
 
+use std::time::Duration;
+
 use vmhost_core::{Effect, Grants, Gvk, Refusal, Target};
 
 use crate::decide::Stop;
+use crate::permissions::Required;
 use crate::verdict::Verdict;
 
 /// Effects of one turn. More belong into several turns: a worker is held while they are written.
@@ -20,11 +23,12 @@ pub struct Refused {
     pub message: String,
 }
 
-/// May these effects be written? Where each of them writes. `is_kept`: is there a store that would show objects of this kind, in this namespace?
+/// May these effects be written? Where each of them writes. `may_show`: returns whether a watch may
+/// show an object of this kind, in this namespace, with this text.
 pub fn check(
     effects: &[Effect],
     grants: &Grants,
-    is_kept: impl Fn(&Gvk, Option<&str>) -> bool,
+    may_show: impl Fn(&Gvk, Option<&str>, &str) -> bool,
 ) -> Result<Vec<Option<Target>>, Refused> {
     let targets = grants.check_effects(effects).map_err(|denied| Refused {
         effect: denied.effect as usize,
@@ -43,7 +47,7 @@ pub fn check(
         let Some(target) = target else {
             continue;
         };
-        check_name(effect, target, &is_kept).map_err(|message| Refused {
+        check_name(effect, target, &may_show).map_err(|message| Refused {
             effect: index,
             reason: "BadRequest",
             message: message.into(),
@@ -65,6 +69,7 @@ impl Refused {
         let verb = effects.get(self.effect).map_or("", Effect::verb);
         Stop {
             verdict: Verdict::Terminal,
+            wait: Duration::ZERO,
             what: format!("{verb} (effect {})", self.effect),
             refusal: Refusal {
                 effect: self.effect as u32,
@@ -72,6 +77,7 @@ impl Refused {
                 reason: self.reason.into(),
                 message,
             },
+            required: Required::default(),
         }
     }
 }
@@ -79,13 +85,17 @@ impl Refused {
 fn check_name(
     effect: &Effect,
     target: &Target,
-    is_kept: impl Fn(&Gvk, Option<&str>) -> bool,
+    may_show: impl Fn(&Gvk, Option<&str>, &str) -> bool,
 ) -> Result<(), &'static str> {
     match (&target.name, effect) {
         (Some(_), _) => Ok(()),
-        (None, Effect::Create(_)) if is_kept(&target.kind, target.namespace.as_deref()) => Ok(()),
+        (None, Effect::Create(create))
+            if may_show(&target.kind, target.namespace.as_deref(), &create.object) =>
+        {
+            Ok(())
+        }
         (None, Effect::Create(_)) => Err(
-            "metadata.name is missing, and generateName is only taken for a kind that the controller watches: a lost answer would make a second object",
+            "metadata.name is missing, and generateName is only taken for an object that the controller's watch of the kind will show, by its selectors and namespaces: a lost answer would make a second object",
         ),
         (None, _) => Err("it names no object"),
     }

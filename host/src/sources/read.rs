@@ -15,7 +15,7 @@ impl ObjectReader for Sources {
 
     fn list(&self, query: &ListQuery) -> Result<Page, ReadError> {
         let namespace = query.namespace.as_deref();
-        if self.subscription_of(&query.kind, namespace).is_none() {
+        if self.store_of(&query.kind, namespace).is_none() {
             return Err(self.not_watched(&query.kind, namespace));
         }
         shelf::list(&self.watches, query, |watch| {

@@ -11,6 +11,8 @@ use vmhost_core::{
     Role, Snapshot, Watched,
 };
 
+use super::selection::Selection;
+
 /// One watched kind, as reads see it.
 #[derive(Clone, Debug)]
 pub struct Shelf {
@@ -18,8 +20,8 @@ pub struct Shelf {
     pub kind: Gvk,
     /// Its place in the description.
     pub role: Role,
-    /// Are there objects of the kind that are not on it?
-    pub selective: bool,
+    /// Which objects of the kind are on it.
+    pub selection: Selection,
     /// By what it is looked up.
     pub indexes: BTreeMap<String, Index>,
 }
@@ -37,7 +39,7 @@ impl Shelf {
         Self {
             kind: watched.gvk(),
             role,
-            selective: watched.is_selective(),
+            selection: Selection::of(watched),
             indexes: watched.indexes.iter().filter_map(parse).collect(),
         }
     }
@@ -86,7 +88,7 @@ pub fn find<'w, W: AsRef<Shelf>>(
             shelf.kind == *kind && index.is_none_or(|index| shelf.indexes.contains_key(index))
         })
     };
-    of().find(|watch| !watch.as_ref().selective)
+    of().find(|watch| watch.as_ref().selection.is_all())
         .or_else(|| of().next())
 }
 

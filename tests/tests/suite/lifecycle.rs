@@ -260,6 +260,28 @@ async fn a_key_that_keeps_itself_busy_is_held(server: &TestServer) -> Result<()>
     Ok(())
 }
 
+both_servers!(a_write_that_changes_nothing_keeps_no_key_busy);
+async fn a_write_that_changes_nothing_keeps_no_key_busy(server: &TestServer) -> Result<()> {
+    let obey = Obey::watching(server, &server.kubeconfig()).await?;
+    // The controller watches no ConfigMaps: nothing but the answer tells that the write changed
+    // nothing.
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": "same", "namespace": obey.vms.namespace() },
+        "data": { "a": "b" },
+    });
+    let apply = json!({ "apply": object, "force": true, "createIfAbsent": true });
+    let orders = json!({ "effects": [apply], "next": { "requeue-after-ms": 100 } });
+    obey.case("hot", "writes", orders).await?;
+    // More than a minute may hold of busy ones.
+    obey.until_turns("writes", 125).await?;
+    let metrics = obey.host.metrics().await?;
+    let labels = [("controller", "watcher/hot")];
+    ensure!(metrics.sum("vmhost_hot_keys_total", &labels) == 0.0);
+    Ok(())
+}
+
 async fn until_event(
     server: &TestServer,
     obey: &Obey,

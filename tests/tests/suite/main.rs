@@ -42,6 +42,7 @@ mod operations;
 mod rbac;
 mod reads;
 mod registry;
+mod rights;
 mod same_text;
 mod sdks;
 mod set_up;

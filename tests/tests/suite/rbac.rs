@@ -206,6 +206,10 @@ fn what_is_missing_is_told_and_waited_for() {
             runner.apply(&yaml).await?;
             host.until_ready().await?;
             runner.vms.until_complete(3).await?;
+            for verb in ["get", "list", "watch", "patch"] {
+                let now = format!("vmhost may {verb} virtualmachines.cloud.waibizi.com now");
+                host.wait_for_line(&now).await?;
+            }
             Ok(())
         },
     );

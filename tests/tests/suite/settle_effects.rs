@@ -6,8 +6,8 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;
-use vmhost_tests::obey::{Obey, complete};
-use vmhost_tests::proxy::Refusal;
+use vmhost_tests::obey::{Obey, complete, said};
+use vmhost_tests::proxy::{Refusal, Request};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::PLURAL;
 use vmhost_tests::wait::eventually;
@@ -139,6 +139,96 @@ async fn a_create_that_comes_second_is_told_to_the_guest(server: &TestServer) ->
     Ok(())
 }
 
+/// Has a VM's orders carried out while the watches that would show what they write are cut off.
+/// Returns whether its first turn waited for them: then its second one, for a change that came
+/// meanwhile, begins after the wait was given up.
+async fn waits(obey: &Obey, controller: &str, name: &str, orders: Value) -> Result<bool> {
+    obey.case(controller, name, orders).await?;
+    obey.until_turns(name, 1).await?;
+    // Somebody else's change, for a turn that sees only what the stores show.
+    let changed = json!({ "metadata": { "labels": { "changed": "yes" } } });
+    obey.vms.merge(name, changed).await?;
+    obey.until_turns(name, 2).await?;
+    let output = obey.host.output();
+    let is_turn = |line: &&String| said(line, "TURN").is_some_and(|turn| turn["name"] == name);
+    let lines = output.iter().skip_while(|line| !is_turn(line)).skip(1);
+    let mut between = lines.take_while(|line| !is_turn(line));
+    let object = format!("/{name}\"");
+    Ok(between.any(|line| line.contains("did not show up") && line.contains(&object)))
+}
+
+both_servers!(a_turn_waits_for_what_a_selective_watch_will_show_and_no_other);
+async fn a_turn_waits_for_what_a_selective_watch_will_show_and_no_other(
+    server: &TestServer,
+) -> Result<()> {
+    let proxy = server.proxy().await?;
+    let obey = Obey::watching(server, proxy.kubeconfig()).await?;
+    let selective = |request: &Request| {
+        let selected = |name| request.param(name).is_some_and(|text| text.contains("vmhost.test/"));
+        request.is_watch() && (selected("labelSelector") || selected("fieldSelector"))
+    };
+    // Until the test ends.
+    let hold = proxy.hold(selective);
+    proxy.cut_watches();
+    // That of the ConfigMaps with a label, of those that are read, and of the Secrets of a type.
+    hold.reached(3).await?;
+    let apply = |object: Value| {
+        json!({ "effects": [{ "apply": object, "force": true, "createIfAbsent": true }] })
+    };
+    let labelled = |name: &str, labels: Value| {
+        let mut object = config_map(&obey, name, json!({}));
+        object["metadata"]["labels"] = labels;
+        apply(object)
+    };
+    let typed = |name: &str, kind: &str| {
+        let metadata = json!({ "name": name, "namespace": obey.vms.namespace() });
+        apply(json!({ "apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata }))
+    };
+    for (controller, name, orders, shown) in [
+        ("guest", "unlabelled", labelled("unlabelled", json!({})), false),
+        ("guest", "labelled", labelled("labelled", json!({ "vmhost.test/guest": "" })), true),
+        ("fielded", "untyped", typed("untyped", "vmhost.test/other"), false),
+        ("fielded", "typed", typed("typed", "vmhost.test/shown"), true),
+    ] {
+        let waited = waits(&obey, controller, name, orders).await?;
+        ensure!(waited == shown, "{name}: waited: {waited}");
+    }
+    Ok(())
+}
+
+both_servers!(a_name_is_only_made_for_what_the_watch_will_show);
+async fn a_name_is_only_made_for_what_the_watch_will_show(server: &TestServer) -> Result<()> {
+    let obey = Obey::watching(server, &server.kubeconfig()).await?;
+    let nameless = |labels: Value| {
+        let metadata = json!({ "generateName": "made-", "namespace": obey.vms.namespace(), "labels": labels });
+        let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata });
+        json!({ "effects": [{ "create": object }, complete()] })
+    };
+    obey.case("guest", "hidden", nameless(json!({ "hidden": "yes" })))
+        .await?;
+    obey.host
+        .wait_for_line("generateName is only taken for an object that the controller's watch")
+        .await?;
+    obey.case("guest", "shown", nameless(json!({ "vmhost.test/guest": "" })))
+        .await?;
+    obey.vms
+        .until_one("shown", "it is complete", |vm| vm.complete())
+        .await?;
+    let api = config_maps(server, &obey).await?;
+    let made = api.list(&Default::default()).await?;
+    let made: Vec<_> = made
+        .items
+        .into_iter()
+        .filter(|object| object.metadata.generate_name.is_some())
+        .map(|object| object.metadata.labels.unwrap_or_default())
+        .collect();
+    ensure!(
+        !made.is_empty() && made.iter().all(|labels| labels.contains_key("vmhost.test/guest")),
+        "{made:?}"
+    );
+    Ok(())
+}
+
 both_servers!(deleting_what_is_gone_is_done);
 async fn deleting_what_is_gone_is_done(server: &TestServer) -> Result<()> {
     let obey = Obey::start(server, &server.kubeconfig()).await?;
@@ -202,6 +292,27 @@ async fn a_stale_apply_does_not_bring_its_object_back(server: &TestServer) -> Re
     obey.until_turn("deleted", "it is gone", |turn| turn["gone"] == true)
         .await?;
     ensure!(obey.vms.get("deleted").await?.is_none(), "it came back");
+    Ok(())
+}
+
+both_servers!(a_warning_of_the_server_is_logged_once_and_not_with_each_write);
+async fn a_warning_of_the_server_is_logged_once_and_not_with_each_write(
+    server: &TestServer,
+) -> Result<()> {
+    let obey = Obey::start(server, &server.kubeconfig()).await?;
+    for (name, field) in [("a", "bogus"), ("b", "bogus"), ("c", "bogus"), ("d", "odd")] {
+        let unknown = json!({ "merge": { "spec": { field: "x" } } });
+        obey.order(name, json!({ "effects": [unknown, complete()] }))
+            .await?;
+        obey.vms
+            .until_one(name, "it is complete", |vm| vm.complete())
+            .await?;
+    }
+    for field in ["spec.bogus", "spec.odd"] {
+        let of = |line: &str| line.contains("the API server warns") && line.contains(field);
+        let lines = obey.host.wait_for_lines(1, of).await?;
+        ensure!(lines.len() == 1, "{lines:#?}");
+    }
     Ok(())
 }
 

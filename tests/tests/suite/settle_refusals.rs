@@ -3,12 +3,19 @@
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::PostParams;
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;
+use vmhost_tests::expect::{GENERATION, RECONCILE_ERRORS};
+use vmhost_tests::guests::{self, Way, with_comment};
 use vmhost_tests::obey::{Obey, complete};
 use vmhost_tests::proxy::{Proxy, Refusal, Request};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::PLURAL;
+use vmhost_tests::wait::eventually;
 
 /// First delay of a failing key in milliseconds; each failure doubles it.
 const FIRST_DELAY: f64 = 5.0;
@@ -76,31 +83,154 @@ both_servers!(what_cannot_pass_waits_for_a_change);
 async fn what_cannot_pass_waits_for_a_change(server: &TestServer) -> Result<()> {
     let proxy = server.proxy().await?;
     let obey = Obey::start(server, proxy.kubeconfig()).await?;
-    for (name, refusal, word) in [
-        ("forbidden", Refusal::forbidden(), "patch"),
-        ("invalid", Refusal::invalid(), "spec.memory"),
-    ] {
-        refuse(&proxy, name, 1, refusal);
+    refuse(&proxy, "invalid", 1, Refusal::invalid());
+    obey.order("invalid", json!({ "effects": [complete()] }))
+        .await?;
+    obey.host
+        .wait_for_lines(1, |line| {
+            line.contains("invalid") && line.contains("spec.memory")
+        })
+        .await?;
+    obey.settle().await?;
+    let turns = obey.turns("invalid");
+    ensure!(turns.len() == 1, "{turns:?}");
+    let changed = json!({ "metadata": { "labels": { "changed": "yes" } } });
+    obey.vms.merge("invalid", changed).await?;
+    obey.vms
+        .until_one("invalid", "it is complete", |vm| vm.complete())
+        .await?;
+    Ok(())
+}
+
+both_servers!(the_servers_wait_is_kept_whatever_changes_meanwhile);
+async fn the_servers_wait_is_kept_whatever_changes_meanwhile(server: &TestServer) -> Result<()> {
+    let proxy = server.proxy().await?;
+    let obey = Obey::start(server, proxy.kubeconfig()).await?;
+    // So long that nothing that follows takes as long.
+    refuse(&proxy, "waits", 1, Refusal::too_many_requests(300));
+    refuse(&proxy, "goes-on", 1, Refusal::internal());
+    for name in ["waits", "goes-on"] {
         obey.order(name, json!({ "effects": [complete()] })).await?;
-        obey.host
-            .wait_for_lines(1, |line| line.contains(name) && line.contains(word))
+        obey.until_turns(name, 1).await?;
+        proxy
+            .wait_for(1, |request| {
+                request.writes(PLURAL)
+                    && request.path.ends_with(name)
+                    && request.answered.is_some()
+            })
             .await?;
-        obey.settle().await?;
-        ensure!(
-            obey.turns(name).len() == 1,
-            "{name}: {:?}",
-            obey.turns(name)
-        );
-        obey.vms
-            .merge(
-                name,
-                json!({ "metadata": { "labels": { "changed": "yes" } } }),
-            )
-            .await?;
-        obey.vms
-            .until_one(name, "it is complete", |vm| vm.complete())
-            .await?;
+        let changed = json!({ "metadata": { "labels": { "changed": "yes" } } });
+        obey.vms.merge(name, changed).await?;
     }
+    obey.vms
+        .until_one("goes-on", "it is complete", |vm| vm.complete())
+        .await?;
+    obey.settle().await?;
+    let turns = obey.turns("waits");
+    ensure!(turns.len() == 1, "{turns:?}");
+    // A new version does not know better than the server. Its own key comes up all the same.
+    let other = with_comment(&guests::read(guests::OBEY)?, "the same");
+    obey.policy.swap(&other, Way::Rename)?;
+    obey.host
+        .until_metric(GENERATION, &[("plugin", "obey")], 2.0)
+        .await?;
+    obey.settle().await?;
+    let turns = obey.turns("waits");
+    ensure!(turns.len() == 1, "{turns:?}");
+    Ok(())
+}
+
+both_servers!(a_question_that_fails_costs_no_look_at_the_object);
+async fn a_question_that_fails_costs_no_look_at_the_object(server: &TestServer) -> Result<()> {
+    let proxy = server.proxy().await?;
+    let obey = Obey::start(server, proxy.kubeconfig()).await?;
+    // Which resource serves ConfigMaps is asked before the first is written: nothing was sent that
+    // could have been carried out.
+    let asks = |request: &Request| request.method == "GET" && request.path == "/api/v1";
+    proxy.refuse(1, Refusal::internal(), asks);
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": "made", "namespace": obey.vms.namespace() },
+    });
+    let orders = json!({ "effects": [{ "create": object }, complete()] });
+    obey.order("maker", orders).await?;
+    obey.vms
+        .until_one("maker", "it is complete", |vm| vm.complete())
+        .await?;
+    let refused = |request: &Request| asks(request) && request.answered == Some(500);
+    ensure!(proxy.requests_where(refused).len() == 1);
+    let looks = proxy.requests_where(|request| {
+        request.method == "GET" && request.path.ends_with("/configmaps/made")
+    });
+    ensure!(looks.is_empty(), "{looks:#?}");
+    Ok(())
+}
+
+/// The notes of the Warning Events about a VM that hold this.
+async fn warnings(obey: &Obey, client: &Client, name: &str, text: &str) -> Result<Vec<String>> {
+    let events: Api<Event> = Api::namespaced(client.clone(), obey.vms.namespace());
+    let about = |event: Event| {
+        let is_it = event.regarding?.name? == name && event.type_? == "Warning";
+        event.note.filter(|note| is_it && note.contains(text))
+    };
+    let all = events.list(&Default::default()).await?;
+    Ok(all.items.into_iter().filter_map(about).collect())
+}
+
+both_servers!(what_always_collides_is_an_error_and_told_once);
+async fn what_always_collides_is_an_error_and_told_once(server: &TestServer) -> Result<()> {
+    let obey = Obey::watching(server, &server.kubeconfig()).await?;
+    let client = server.client().await?;
+    let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), obey.vms.namespace());
+    let taken = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": "taken", "namespace": obey.vms.namespace() },
+    });
+    let params = PostParams::default();
+    config_maps
+        .create(&params, &serde_json::from_value(taken.clone())?)
+        .await?;
+    let create = json!({ "effects": [{ "create": taken }] });
+    let never = json!([{ "op": "test", "path": "/spec/status", "value": "never so" }]);
+    let misfit = json!({ "effects": [{ "json": never }] });
+    let cases = [
+        ("creator", create.clone(), "/taken for the 4th"),
+        ("patcher", misfit, "test /spec/status"),
+    ];
+    for (name, orders, named) in &cases {
+        // The controller `hot` is none of those that are woken by ConfigMaps.
+        obey.case("hot", name, orders.clone()).await?;
+        let turns = obey.until_turns(name, 8).await?;
+        ensure!(
+            turns.iter().all(|turn| turn["attempt"] == 0),
+            "nobody's failure: {turns:?}"
+        );
+        let row = "for the 4th time in a row";
+        let told = eventually("an Event tells it", async || {
+            let told = warnings(&obey, &client, name, row).await?;
+            Ok((!told.is_empty()).then_some(told))
+        });
+        let told = told.await?;
+        ensure!(told.len() == 1 && told[0].contains(named), "{told:?}");
+        let others = warnings(&obey, &client, name, "th time in a row").await?;
+        ensure!(others.len() == 1, "told once: {others:?}");
+    }
+    let labels = [("controller", "watcher/hot")];
+    // Four of each key's eight turns, at the least.
+    obey.host.until_metric(RECONCILE_ERRORS, &labels, 8.0).await?;
+
+    // Three that are nobody's business, two retries, and the one too many.
+    obey.case("bounded", "given-up", create).await?;
+    obey.until_turns("given-up", 6).await?;
+    eventually("an Event tells it", async || {
+        let told = warnings(&obey, &client, "given-up", "given up after 2 retries").await?;
+        Ok((!told.is_empty()).then_some(()))
+    })
+    .await?;
+    let turns = obey.turns("given-up");
+    ensure!(turns.len() == 6, "{turns:?}");
     Ok(())
 }
 

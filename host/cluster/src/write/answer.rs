@@ -3,6 +3,7 @@
 //! Read with the scanner that reads watches, which is in the caches already: serde's derived code for the same took 12,000 instructions of the 215,000 of a
 //! turn with a write. It must not know what is done with it.
 
+use bytes::Bytes;
 use http::HeaderMap;
 use http::header::WARNING;
 
@@ -10,8 +11,8 @@ use super::{WriteError, Written};
 use crate::text::{BadJson, Names, Scanner};
 
 /// Reads the metadata of what was written, or the details of the `Status` that a delete may be answered with; all else is skipped over.
-pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Written, WriteError> {
-    let text = std::str::from_utf8(body).map_err(|error| WriteError::Answer(error.to_string()))?;
+pub(super) fn read(headers: &HeaderMap, body: Bytes) -> Result<Written, WriteError> {
+    let text = std::str::from_utf8(&body).map_err(|error| WriteError::Answer(error.to_string()))?;
     let bad = |error: BadJson| WriteError::Answer(error.to_string());
     let answer = Answer::read(text).map_err(bad)?;
     let named = match answer.is_status {
@@ -32,6 +33,7 @@ pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Written, WriteErr
             .filter_map(|value| value.to_str().ok())
             .map(warning)
             .collect(),
+        body,
     })
 }
 
@@ -76,7 +78,8 @@ mod tests {
     use super::*;
 
     fn written(body: &str) -> Option<(u64, String, String, bool)> {
-        let written = read(&HeaderMap::new(), body.as_bytes()).ok()?;
+        let body = Bytes::copy_from_slice(body.as_bytes());
+        let written = read(&HeaderMap::new(), body).ok()?;
         Some((written.version, written.uid, written.name, written.gone))
     }
 
@@ -112,7 +115,8 @@ mod tests {
         ] {
             assert_eq!(written(body), None, "{body}");
         }
-        assert!(read(&HeaderMap::new(), b"{\"\xff\":1}").is_err());
+        let bad = Bytes::from_static(b"{\"\xff\":1}");
+        assert!(read(&HeaderMap::new(), bad).is_err());
     }
 
     #[test]

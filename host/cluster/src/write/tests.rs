@@ -37,6 +37,7 @@ async fn each_verb_sends_what_the_server_expects() {
         name: "a".into(),
         gone: false,
         warnings: Vec::new(),
+        body: VM.into(),
     };
     assert_eq!(
         connection
@@ -135,6 +136,14 @@ async fn a_server_that_has_no_metadata_alone_is_asked_once() {
 }
 
 #[tokio::test]
+async fn a_whole_object_is_answered_to_who_asks_for_it() {
+    let fake = Fake::new(|_| json(200, VM));
+    let (connection, resource) = (fake.connection().with_whole_answers(), vms());
+    let written = connection.create(&vm(&resource), "{}", "m").await.unwrap();
+    assert_eq!((written.body, &*fake.seen()[0].accept), (VM.into(), "application/json"));
+}
+
+#[tokio::test]
 async fn a_delete_that_leaves_nothing_says_so() {
     let fake = Fake::new(|_| {
         json(
@@ -173,6 +182,10 @@ async fn an_error_says_whether_it_may_have_happened() {
         matches!(&error, WriteError::Status { code: 502, message, .. } if message == "upstream gone")
             && error.maybe_applied()
     );
+    let error = apply(Fake::new(|_| plain(503, "no healthy upstream"))).await;
+    assert!(error.maybe_applied(), "a proxy's word: {error}");
+    let error = apply(Fake::new(|_| status(503, "ServiceUnavailable", "not now"))).await;
+    assert!(!error.maybe_applied(), "the server's own: {error}");
     let error = apply(Fake::new(|_| hang())).await;
     assert!(matches!(error, WriteError::Timeout(WRITE_TIMEOUT)) && error.maybe_applied());
     let error = apply(Fake::broken()).await;

@@ -377,17 +377,3 @@ pub(super) fn check_gvk(at: &str, kind: &Gvk) -> Result<(), DescriptionError> {
     }
     Ok(())
 }
-
-/// `path=value`, `path==value` or `path!=value`, joined by commas. Which paths a kind allows only the API server knows.
-pub(super) fn check_field_selector(selector: &str) -> Result<(), String> {
-    for part in selector.split(',') {
-        let path = part
-            .split_once("!=")
-            .or_else(|| part.split_once('='))
-            .map(|(path, _)| path.trim());
-        if path.is_none_or(str::is_empty) {
-            return Err(format!("{part:?} is not of the form `metadata.name=x`"));
-        }
-    }
-    Ok(())
-}

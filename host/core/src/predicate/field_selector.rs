@@ -38,6 +38,19 @@ impl FieldSelector {
         })
     }
 
+    /// Returns whether an object that is created with this text may come to satisfy every term: the
+    /// API server makes its name, and sets fields that it lacks.
+    pub fn may_match(&self, object: &str) -> bool {
+        self.0.iter().all(|term| {
+            let values = term.path.values(object);
+            if values.is_empty() {
+                // Of a name that the server makes, nobody knows the end.
+                return !(term.equals && term.path.root_dotted() == "metadata.name");
+            }
+            values.contains(&term.value.as_str().into()) == term.equals
+        })
+    }
+
     /// The dotted paths that it looks at.
     pub fn fields(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|term| term.path.root_dotted())
@@ -149,6 +162,22 @@ mod tests {
         ] {
             let parsed = FieldSelector::parse(selector).unwrap();
             assert_eq!(parsed.matches(object), expected, "{selector}");
+        }
+    }
+
+    #[test]
+    fn what_an_object_lacks_may_come() {
+        let object = r#"{"metadata":{"generateName":"a-"},"spec":{"nodeName":"a"}}"#;
+        for (selector, expected) in [
+            ("spec.nodeName=a,status.phase=Pending", true),
+            ("spec.nodeName=b,status.phase=Pending", false),
+            ("spec.nodeName!=a", false),
+            ("spec.nodeName!=b,metadata.name!=x", true),
+            ("metadata.name=a-1", false),
+            ("", true),
+        ] {
+            let parsed = FieldSelector::parse(selector).unwrap();
+            assert_eq!(parsed.may_match(object), expected, "{selector}");
         }
     }
 

@@ -20,6 +20,8 @@ struct Delay {
     lane: Lane,
     plain: bool,
     back_off: bool,
+    /// As of [`Queued`].
+    group: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -55,6 +57,8 @@ struct Twin {
     /// In the order in which they were set.
     delays: Vec<Delay>,
     failures: Vec<Failures>,
+    /// Keys that are not handed out before a time.
+    floors: Vec<(u32, Instant)>,
     passed_over: u32,
     group: u64,
     now: Instant,
@@ -79,6 +83,23 @@ impl Twin {
         self.delays.iter().find(|delay| delay.key == key).copied()
     }
 
+    /// When a key that may not be handed out now may be.
+    fn floor(&self, key: u32) -> Option<Instant> {
+        let of = |(of, floor): &(u32, Instant)| (*of == key && *floor > self.now).then_some(*floor);
+        self.floors.iter().filter_map(of).max()
+    }
+
+    fn hold(&mut self, key: u32, due: Instant, lane: Lane) {
+        self.set_delay(Delay {
+            key,
+            due,
+            lane,
+            plain: true,
+            back_off: false,
+            group: self.group,
+        });
+    }
+
     fn run(&mut self, key: u32) -> Option<&mut Run> {
         self.runs.iter_mut().find(|run| run.key == key)
     }
@@ -91,6 +112,9 @@ impl Twin {
             }
             run.again = run.again.max(Some(lane));
             return;
+        }
+        if let Some(floor) = self.floor(key) {
+            return self.hold(key, floor, lane);
         }
         if self.high.iter().any(|queued| queued.key == key) {
             return;
@@ -145,7 +169,7 @@ impl Twin {
         old.back_off |= new.back_off;
         if new.due < old.due {
             let mut moved = self.delays.remove(at);
-            moved.due = new.due;
+            (moved.due, moved.group) = (new.due, new.group);
             self.delays.push(moved);
         }
     }
@@ -161,10 +185,36 @@ impl Twin {
             lane: Lane::High,
             plain: true,
             back_off: false,
+            group: self.group,
         });
     }
 
+    fn add_not_before(&mut self, key: u32, at_least: Duration) {
+        let due = self.retry_due(key, at_least);
+        self.floors.push((key, self.now + at_least));
+        if let Some(floor) = self.floor(key) {
+            for lane in [Lane::High, Lane::Low] {
+                let queued = match lane {
+                    Lane::High => &mut self.high,
+                    Lane::Low => &mut self.low,
+                };
+                let before = queued.len();
+                queued.retain(|queued| queued.key != key);
+                if queued.len() < before {
+                    self.hold(key, floor, lane);
+                }
+            }
+        }
+        self.retry(key, due);
+    }
+
     fn add_rate_limited(&mut self, key: u32, at_least: Duration) {
+        let due = self.retry_due(key, at_least);
+        self.retry(key, due);
+    }
+
+    /// Counts a failure: when the key may come up again, and in which lane.
+    fn retry_due(&mut self, key: u32, at_least: Duration) -> (Instant, Lane) {
         let now = self.now;
         let until = self.until(key);
         let pending = self.delay(key).filter(|delay| delay.back_off);
@@ -188,7 +238,11 @@ impl Twin {
         });
         self.failures.retain(|failures| failures.key != key);
         self.failures.push(Failures { key, count, until });
-        if due <= now {
+        (due, lane)
+    }
+
+    fn retry(&mut self, key: u32, (due, lane): (Instant, Lane)) {
+        if due <= self.now {
             return self.enqueue(key, lane);
         }
         self.set_delay(Delay {
@@ -197,6 +251,7 @@ impl Twin {
             lane,
             plain: false,
             back_off: true,
+            group: self.group,
         });
     }
 
@@ -213,10 +268,11 @@ impl Twin {
         self.runs.iter_mut().for_each(|run| run.early = false);
         for delay in self.delays.clone() {
             if delay.back_off {
+                self.delays
+                    .retain(|other| other.key != delay.key || other.plain);
                 self.enqueue(delay.key, Lane::Low);
             }
         }
-        self.delays.retain(|delay| delay.plain);
         self.delays
             .iter_mut()
             .for_each(|delay| delay.back_off = false);
@@ -232,8 +288,9 @@ impl Twin {
             .copied()
         {
             self.delays.retain(|delay| delay.key != first.key);
+            let group = std::mem::replace(&mut self.group, first.group);
             self.enqueue(first.key, first.lane);
-            self.group += 1;
+            self.group = group + 1;
         }
     }
 
@@ -284,6 +341,7 @@ impl Twin {
             failures.until = None;
         }
         self.delays.retain(|delay| delay.key != key || delay.plain);
+        self.floors.retain(|(of, _)| *of != key);
         let (started, dirty_since) = (self.now, self.now);
         self.runs.push(Run {
             key,
@@ -305,11 +363,15 @@ impl Twin {
             since: run.dirty_since,
             group: self.group,
         };
-        match run.again {
-            _ if run.again_own => self.high.push(queued),
-            Some(Lane::High) => self.high.push(queued),
-            Some(Lane::Low) => self.low.push(queued),
-            None => {}
+        let again = match run.again_own {
+            true => Some(Lane::High),
+            false => run.again,
+        };
+        match (again, self.floor(run.key)) {
+            (Some(lane), Some(floor)) => self.hold(run.key, floor, lane),
+            (Some(Lane::High), None) => self.high.push(queued),
+            (Some(Lane::Low), None) => self.low.push(queued),
+            (None, _) => {}
         }
     }
 
@@ -366,6 +428,7 @@ async fn check(seed: u64, steps: u32) {
         runs,
         delays,
         failures,
+        floors: vec![],
         passed_over: 0,
         group: 0,
         now: Instant::now(),
@@ -391,7 +454,11 @@ async fn check(seed: u64, steps: u32) {
                 queue.add_rate_limited_at_least(key, delay),
                 twin.add_rate_limited(key, delay),
             ),
-            55..60 => (queue.forget(&key), twin.forget(key)),
+            55..58 => (
+                queue.add_rate_limited_not_before(key, delay),
+                twin.add_not_before(key, delay),
+            ),
+            58..60 => (queue.forget(&key), twin.forget(key)),
             60 => (queue.clear_back_offs(), twin.clear_back_offs()),
             61 => {
                 let some: Vec<u32> = (0..random.u32(0..50))

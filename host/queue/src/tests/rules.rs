@@ -227,6 +227,58 @@ async fn retry_after_is_respected() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_comes_up_before_its_floor() {
+    let adds: [(&str, fn(&Queue<&'static str>)); 5] = [
+        ("a fresh change", |queue| queue.add("a")),
+        ("a resync", |queue| queue.add_low("a")),
+        ("a delay", |queue| queue.add_after("a", ms(1))),
+        ("another failure", |queue| queue.add_rate_limited("a")),
+        ("a swap", |queue| queue.clear_back_offs()),
+    ];
+    for during in [false, true] {
+        for (what, add) in adds {
+            let queue = queue();
+            // Five failures before, so that the back-off alone is longer than the floor.
+            for _ in 0..5 {
+                queue.add_rate_limited("a");
+            }
+            advance(ms(1000)).await;
+            let lease = queue.try_get();
+            queue.add_rate_limited_not_before("a", ms(100));
+            if during {
+                add(&queue);
+            }
+            drop(lease);
+            assert!(after(&queue, 40).await.is_empty(), "{what}");
+            add(&queue);
+            assert!(after(&queue, 59).await.is_empty(), "{what}");
+            let comes_up = after(&queue, 1).await;
+            if what == "another failure" {
+                // Which is no change: the back-off goes on.
+                assert!(comes_up.is_empty(), "{what}");
+                assert_eq!(after(&queue, 60).await, ["a"], "{what}");
+            } else {
+                assert_eq!(comes_up, ["a"], "{what}");
+            }
+            // Once: the floor is gone with the run.
+            queue.add("a");
+            assert_eq!(take_all(&queue), ["a"], "{what}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_floor_takes_a_queued_key_out_of_its_lane() {
+    let queue = queue();
+    queue.add_low("a");
+    queue.add("b");
+    queue.add_rate_limited_not_before("a", ms(100));
+    assert_eq!(take_all(&queue), ["b"]);
+    assert!(after(&queue, 99).await.is_empty());
+    assert_eq!(after(&queue, 1).await, ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_retry_goes_back_to_the_lane_of_its_run() {
     let queue = queue();
     queue.add_low("a");

@@ -46,6 +46,7 @@ impl Guest for Watcher {
                 controller("named", json!({}), watches(json!("name"))),
                 controller("indexed", json!({ "indexes": { "image": "spec.image" } }), watches(json!({ "index": "image" }))),
                 controller("guest", json!({}), json!({ "watches": [config_map(json!({ "map": "guest", "labelSelector": "vmhost.test/guest" }))] })),
+                controller("fielded", json!({}), json!({ "watches": [{ "version": "v1", "kind": "Secret", "fieldSelector": "type=vmhost.test/shown", "map": "name" }] })),
                 controller("generation", json!({ "predicates": { "changed": ["generation"] } }), json!({})),
                 controller("cel", json!({ "wantedFields": ["spec.image"], "predicates": { "cel": "oldObject == null || object.spec.status != oldObject.spec.status" } }), json!({})),
                 controller("history", json!({}), json!({ "previous": true, "eventSource": "history-keeper" })),
@@ -64,6 +65,7 @@ impl Guest for Watcher {
             "permissions": [
                 { "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine", "verbs": ["create", "patch", "delete"] },
                 { "version": "v1", "kind": "ConfigMap", "verbs": ["create", "patch", "delete"] },
+                { "version": "v1", "kind": "Secret", "verbs": ["create", "patch"] },
             ],
         });
         // Under another name nothing comes up by itself, and there is no finalizer that two plugins would share.

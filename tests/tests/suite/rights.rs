@@ -1,0 +1,220 @@
+//! Rights: a key whose write is not allowed waits until it is, and one question for each right
+//! tells when that is.
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use vmhost_tests::obey::{Obey, complete};
+use vmhost_tests::proxy::{Proxy, Refusal, Request};
+use vmhost_tests::real::PLAIN_USER;
+use vmhost_tests::server::TestServer;
+use vmhost_tests::vm::{PLURAL, Vms};
+use vmhost_tests::wait::eventually;
+use vmhost_tests::{both_servers, run};
+
+const GROUP: &str = "cloud.waibizi.com";
+const KEYS: usize = 20;
+
+/// Whether this asks for the right to patch VMs, of one object or of all.
+fn asks_to_patch(request: &Request) -> bool {
+    let asked = request.json()["spec"]["resourceAttributes"].clone();
+    request.path.ends_with("/selfsubjectaccessreviews")
+        && asked["verb"] == "patch"
+        && asked["resource"] == PLURAL
+}
+
+/// The same, not about one object.
+fn asks_to_patch_all(request: &Request) -> bool {
+    asks_to_patch(request) && request.json()["spec"]["resourceAttributes"]["name"].is_null()
+}
+
+/// What the embedded server, which has no access control, would answer with it: writes are refused,
+/// and reviews say no.
+fn forbid(proxy: &Proxy) {
+    proxy.refuse(usize::MAX, Refusal::forbidden(), |request| {
+        request.writes(PLURAL)
+    });
+    proxy.rewrite(
+        |review| review.replace("\"allowed\":true", "\"allowed\":false"),
+        asks_to_patch,
+    );
+}
+
+async fn events_about(server: &TestServer, vms: &Vms, name: &str) -> Result<Vec<String>> {
+    let events: Api<Event> = Api::namespaced(server.client().await?, vms.namespace());
+    let about = |event: &Event| {
+        let regarding = event.regarding.as_ref()?;
+        (regarding.name.as_deref() == Some(name)).then(|| event.note.clone().unwrap_or_default())
+    };
+    Ok(events
+        .list(&Default::default())
+        .await?
+        .items
+        .iter()
+        .filter_map(about)
+        .collect())
+}
+
+fn lines(obey: &Obey, text: &str) -> usize {
+    let output = obey.host.output();
+    output.iter().filter(|line| line.contains(text)).count()
+}
+
+both_servers!(a_grant_wakes_all_that_wait_for_the_right);
+async fn a_grant_wakes_all_that_wait_for_the_right(server: &TestServer) -> Result<()> {
+    let proxy = server.proxy().await?;
+    let obey = Obey::start(server, proxy.kubeconfig()).await?;
+    // What the plugin lacks at the start has been looked at.
+    proxy
+        .wait_for(1, |request| {
+            asks_to_patch(request) && request.answered.is_some()
+        })
+        .await?;
+    forbid(&proxy);
+    let names: Vec<String> = (0..KEYS).map(|number| format!("waiting-{number}")).collect();
+    for name in &names {
+        obey.order(name, json!({ "effects": [complete()] })).await?;
+    }
+    let right = format!(
+        "patch {PLURAL}.{GROUP} in namespace {}",
+        obey.vms.namespace()
+    );
+    obey.host
+        .wait_for_line(&format!("vmhost may not {right}"))
+        .await?;
+    for name in &names {
+        obey.until_turns(name, 1).await?;
+    }
+    proxy.wait_for(4, asks_to_patch_all).await?;
+    for name in &names {
+        ensure!(obey.turns(name).len() == 1, "{:?}", obey.turns(name));
+    }
+    eventually("the object's Event tells", async || {
+        let events = events_about(server, &obey.vms, &names[0]).await?;
+        let told = |note: &String| note.contains("waits until vmhost is granted the right");
+        Ok(events.iter().any(told).then_some(()))
+    })
+    .await?;
+    let asked = proxy.requests_where(asks_to_patch_all).len();
+    ensure!(asked < KEYS, "{asked} questions for one right");
+
+    proxy.clear();
+    obey.vms.until_complete(KEYS).await?;
+    obey.host
+        .wait_for_line(&format!("vmhost may {right} now: {KEYS} keys"))
+        .await?;
+    for name in &names {
+        ensure!(obey.turns(name).len() >= 2, "{:?}", obey.turns(name));
+    }
+    ensure!(lines(&obey, "vmhost may not") == 1, "a line for the right");
+    ensure!(lines(&obey, "vmhost may patch") == 1, "a line for its grant");
+    Ok(())
+}
+
+both_servers!(a_refusal_that_is_not_for_want_of_a_right_rests);
+async fn a_refusal_that_is_not_for_want_of_a_right_rests(server: &TestServer) -> Result<()> {
+    let proxy = server.proxy().await?;
+    let obey = Obey::start(server, proxy.kubeconfig()).await?;
+    // As admission and quotas refuse.
+    proxy.refuse(usize::MAX, Refusal::forbidden(), |request| {
+        request.writes(PLURAL) && request.path.ends_with("/refused")
+    });
+    obey.order("refused", json!({ "effects": [complete()] }))
+        .await?;
+    obey.host
+        .wait_for_line("the right to do it is granted")
+        .await?;
+    obey.settle().await?;
+    ensure!(
+        obey.turns("refused").len() == 2,
+        "once more, and then it rests: {:?}",
+        obey.turns("refused")
+    );
+    ensure!(lines(&obey, "vmhost may not") == 0, "no right is missing");
+    proxy.clear();
+    let changed = json!({ "metadata": { "labels": { "changed": "yes" } } });
+    obey.vms.merge("refused", changed).await?;
+    obey.vms
+        .until_one("refused", "it is complete", |vm| vm.complete())
+        .await?;
+    Ok(())
+}
+
+/// Lets the plain user do this.
+async fn grant(client: &Client, namespace: Option<&str>, name: &str, rules: Value) -> Result<()> {
+    let subjects =
+        json!([{ "kind": "User", "name": PLAIN_USER, "apiGroup": "rbac.authorization.k8s.io" }]);
+    let params = PostParams::default();
+    let binding = |kind: &str| {
+        let role = json!({ "kind": kind, "name": name, "apiGroup": "rbac.authorization.k8s.io" });
+        json!({ "metadata": { "name": name }, "roleRef": role, "subjects": subjects })
+    };
+    let role = json!({ "metadata": { "name": name }, "rules": rules });
+    match namespace {
+        Some(namespace) => {
+            let roles: Api<Role> = Api::namespaced(client.clone(), namespace);
+            roles.create(&params, &serde_json::from_value(role)?).await?;
+            let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), namespace);
+            let binding = serde_json::from_value(binding("Role"))?;
+            bindings.create(&params, &binding).await?;
+        }
+        None => {
+            let roles: Api<ClusterRole> = Api::all(client.clone());
+            roles.create(&params, &serde_json::from_value(role)?).await?;
+            let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+            let binding = serde_json::from_value(binding("ClusterRole"))?;
+            bindings.create(&params, &binding).await?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_role_is_felt_when_it_is_granted() {
+    run::real_only(
+        "a_role_is_felt_when_it_is_granted",
+        Default::default(),
+        async |server| {
+            let client = server.client().await?;
+            let reads = json!([{ "apiGroups": ["", GROUP], "resources": ["configmaps", PLURAL], "verbs": ["get", "list", "watch"] }]);
+            grant(&client, None, "reads", reads).await?;
+            let user = server.kubeconfig_of(PLAIN_USER);
+            let proxy = Proxy::start(&user.context("it has access control")?).await?;
+            let obey = Obey::start(server, proxy.kubeconfig()).await?;
+            // What is missing at the start is told in one table.
+            obey.host.wait_for_line("the plugin obey lacks").await?;
+            for name in ["one", "two"] {
+                obey.order(name, json!({ "effects": [complete()] })).await?;
+                obey.until_turns(name, 1).await?;
+            }
+            let namespace = obey.vms.namespace().to_owned();
+            let rules = |names: Value| {
+                let mut rule =
+                    json!({ "apiGroups": [GROUP], "resources": [PLURAL], "verbs": ["patch"] });
+                if names.is_array() {
+                    rule["resourceNames"] = names;
+                }
+                json!([rule])
+            };
+            grant(&client, Some(&namespace), "one", rules(json!(["two"]))).await?;
+            let two = obey.vms.until_one("two", "it is complete", |vm| vm.complete());
+            two.await.context("granted for one object")?;
+            ensure!(obey.turns("one").len() == 1, "{:?}", obey.turns("one"));
+            grant(&client, Some(&namespace), "all", rules(Value::Null)).await?;
+            obey.vms.until_complete(2).await?;
+            let right = format!("vmhost may patch {PLURAL}.{GROUP} in namespace {namespace} now");
+            obey.host.wait_for_line(&right).await?;
+            ensure!(lines(&obey, "vmhost may not") == 0, "the table has told it");
+            // Others that were missing at the start are told when they are granted, though no key
+            // waits for them.
+            let events = json!([{ "apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"] }]);
+            grant(&client, Some(&namespace), "events", events).await?;
+            let right = format!("vmhost may create events.events.k8s.io in namespace {namespace}");
+            obey.host.wait_for_line(&right).await?;
+            Ok(())
+        },
+    );
+}
