@@ -96,7 +96,6 @@ impl Breaker {
         (state.failures, until)
     }
 
-
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

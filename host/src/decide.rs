@@ -433,7 +433,14 @@ mod tests {
             controller.queue.add(key());
             turn(&controller, |controller, key| {
                 let stop = stop(verdict.clone());
-                refused(controller, key, Stop { wait: asked, ..stop })
+                refused(
+                    controller,
+                    key,
+                    Stop {
+                        wait: asked,
+                        ..stop
+                    },
+                )
             })
             .await;
             controller.wake(&key(), 0, Cause::Changed, 9);
@@ -593,10 +600,7 @@ mod tests {
         assert_eq!(decided.ask, None, "it is asked for already");
         assert!(controller.awaits(&key(), &asked));
         controller.granted_before(&key(), &asked, Duration::from_secs(5));
-        assert_eq!(
-            comes_back(&controller).await,
-            Some(Duration::from_secs(5))
-        );
+        assert_eq!(comes_back(&controller).await, Some(Duration::from_secs(5)));
         let decided = turn(&controller, |controller, key| {
             refused(controller, key, forbidden())
         })

@@ -175,8 +175,7 @@ mod tests {
     #[test]
     fn the_oldest_names_are_forgotten_and_no_others() {
         let last = LastWrites::default();
-        let is_known =
-            |name: &str| last.is_repeated(&key(name), &apply("same"), ("u", 5));
+        let is_known = |name: &str| last.is_repeated(&key(name), &apply("same"), ("u", 5));
         for number in 0..NAMES {
             last.applied(&key(&number.to_string()), &apply("same"), &written());
         }
@@ -200,7 +199,10 @@ mod tests {
         last.wrote_unseen(&key("x"), 5);
         last.wrote_unseen(&key("x"), 7);
         last.wrote_unseen(&secret, 6);
-        assert_eq!((last.version(&key("x")), last.version(&secret)), (Some(7), Some(6)));
+        assert_eq!(
+            (last.version(&key("x")), last.version(&secret)),
+            (Some(7), Some(6))
+        );
         last.forget(&secret.name);
         assert_eq!(last.version(&key("x")), None);
     }

@@ -120,24 +120,23 @@ impl LiveReads {
             .with_label_values(&[verb, &kind.to_string()])
             .inc();
         let (io, places, group) = (io.clone(), self.places.clone(), self.group(&kind));
-        LiveRead::new(async move {
+        let admitted = async move {
             // In this order: what waits for a slow group takes no place from the other groups.
-            let group = group.acquire_owned().await;
-            let place = places.acquire_owned().await;
-            // Whoever stops waiting (a deadline) stops the read.
+            (group.acquire_owned().await, places.acquire_owned().await)
+        };
+        LiveRead::new(admitted, async move |places| {
+            // A call that stops waiting (its deadline) stops the read.
             let reading = AbortOnDropHandle::new(io.spawn(async move {
-                let _places = (group, place);
+                let _places = places;
                 read.await
             }));
-            async move {
-                match reading.await {
-                    Ok(Ok(value)) => Ok(value),
-                    Ok(Err(error)) => Err(ReadError::Unavailable(format!(
-                        "cannot {verb} {kind}: {}",
-                        chain(&error)
-                    ))),
-                    Err(error) => Err(ReadError::Unavailable(error.to_string())),
-                }
+            match reading.await {
+                Ok(Ok(value)) => Ok(value),
+                Ok(Err(error)) => Err(ReadError::Unavailable(format!(
+                    "cannot {verb} {kind}: {}",
+                    chain(&error)
+                ))),
+                Err(error) => Err(ReadError::Unavailable(error.to_string())),
             }
         })
     }

@@ -76,7 +76,8 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<L
             }
             Err(error) => {
                 controller.metrics.call_error(&error);
-                if !matches!(error, CallError::Busy(_)) && generation.map_breaker.failure().is_some()
+                if !matches!(error, CallError::Busy(_))
+                    && generation.map_breaker.failure().is_some()
                 {
                     controller.metrics.breaker_opened();
                 }

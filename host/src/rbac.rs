@@ -175,7 +175,10 @@ fn places(
             (_, namespaced) => bail!(refused(need, namespaced)),
         };
         for place in found {
-            places.entry(place).or_default().insert(Access::of(need, name));
+            places
+                .entry(place)
+                .or_default()
+                .insert(Access::of(need, name));
         }
     }
     Ok(places)

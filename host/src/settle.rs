@@ -104,10 +104,10 @@ fn finish(settler: &Settler, turn: &Turn, decided: Decided, busy: bool) -> TurnR
         settler.rights.wait(controller, key, required);
     }
     if let Some(note) = decided.report {
-        warn(settler, turn, "ReconcileFailed", note);
+        warn(turn, "ReconcileFailed", note);
     }
     if busy && !controller.is_timer() && controller.hot.is_hot(key) {
-        warn(settler, turn, "HotLoop", decide::hold(controller));
+        warn(turn, "HotLoop", decide::hold(controller));
     }
     decided.result
 }
@@ -150,7 +150,7 @@ fn finalized(turn: &Turn, next: &Next) -> Result<Option<Effect>, &'static str> {
 }
 
 /// Tells people, in an Event about the turn's object.
-pub fn warn(settler: &Settler, turn: &Turn, reason: &str, note: String) {
+pub fn warn(turn: &Turn, reason: &str, note: String) {
     let event = Event {
         kind: EventType::Warning,
         reason: reason.into(),
@@ -158,7 +158,7 @@ pub fn warn(settler: &Settler, turn: &Turn, reason: &str, note: String) {
         note,
         related: None,
     };
-    record(settler, turn, &event);
+    record(turn, &event);
 }
 
 /// Holds the key's events back while its effects are carried out.
@@ -181,7 +181,7 @@ impl Drop for Held<'_> {
 }
 
 /// Hands an Event to the recorder. It never fails a turn.
-fn record(settler: &Settler, turn: &Turn, event: &Event) {
+fn record(turn: &Turn, event: &Event) {
     let controller = &turn.desk.controller;
     let cut = |text: &str| text.chars().take(128).collect::<String>();
     // A guest may return megabytes; a recorder's queue is long.

@@ -117,7 +117,10 @@ pub fn refusal(index: usize, effect: &Effect, error: &WriteError) -> Refusal {
                 }
             }
             if let Some(patch) = misfit(effect, *code, causes) {
-                message.push_str(&format!("; one of these does not fit: {}", operations(patch)));
+                message.push_str(&format!(
+                    "; one of these does not fit: {}",
+                    operations(patch)
+                ));
             }
             Refusal {
                 effect: number,

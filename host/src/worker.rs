@@ -181,7 +181,7 @@ impl Turn {
             Phase::Call { deleting } => {
                 self.deleting = deleting;
                 let began = Instant::now();
-                let outcome = self.call(settler, starting).await;
+                let outcome = self.call(starting).await;
                 metrics.call(began.elapsed());
                 let turn = Arc::new(self);
                 let result = settle(settler, turn.clone(), outcome).await;
@@ -214,11 +214,7 @@ impl Turn {
         slot.again(controller, &self.key);
     }
 
-    async fn call(
-        &self,
-        settler: &Settler,
-        starting: Starting<'_>,
-    ) -> Result<Outcome, CallError> {
+    async fn call(&self, starting: Starting<'_>) -> Result<Outcome, CallError> {
         let Desk {
             generation,
             controller,
@@ -249,7 +245,7 @@ impl Turn {
                     let plugin = &generation.description().name;
                     tracing::error!(plugin, "{note}");
                     controller.metrics.breaker_opened();
-                    warn(settler, self, "PluginPaused", note);
+                    warn(self, "PluginPaused", note);
                 }
             }
         }

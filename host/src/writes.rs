@@ -93,11 +93,9 @@ impl Writer {
             .flatten()
             .find(|name| !is_plain(name))
         {
-            return Err(invalid(format!(
-                "{:?} cannot be a name",
-                vmhost_core::cut(bad, 100)
-            ))
-            .into());
+            return Err(
+                invalid(format!("{:?} cannot be a name", vmhost_core::cut(bad, 100))).into(),
+            );
         }
         if let Some(wanted) = subresource(effect)
             && !resource.subresources.iter().any(|served| served == wanted)

@@ -146,8 +146,7 @@ impl RealServer {
 
     /// Stops both, copies etcd's data, and starts both again.
     pub async fn back_up(&self) -> Result<()> {
-        self.with_etcd_stopped(copy_folder)
-            .await
+        self.with_etcd_stopped(copy_folder).await
     }
 
     /// Stops both, puts the data of the last [`RealServer::back_up`] in the place of etcd's, and

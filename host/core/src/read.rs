@@ -62,18 +62,27 @@ pub struct LiveRead<T>(Boxed<Boxed<Result<T, ReadError>>>);
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl<T: Send + 'static> LiveRead<T> {
-    /// `admitted` waits for the limits only, and gives what sends the read.
-    pub fn new<R>(admitted: impl Future<Output = R> + Send + 'static) -> Self
+    /// `admitted` waits for the limits only; `answer` sends the read with what it gave.
+    #[expect(
+        clippy::async_yields_async,
+        reason = "admission and answer are awaited apart"
+    )]
+    pub fn new<P, R>(
+        admitted: impl Future<Output = P> + Send + 'static,
+        answer: impl FnOnce(P) -> R + Send + 'static,
+    ) -> Self
     where
         R: Future<Output = Result<T, ReadError>> + Send + 'static,
     {
-        let boxed = |answer: R| -> Boxed<Result<T, ReadError>> { Box::pin(answer) };
-        Self(Box::pin(admitted.map(boxed)))
+        Self(Box::pin(async move {
+            let answer: Boxed<Result<T, ReadError>> = Box::pin(answer(admitted.await));
+            answer
+        }))
     }
 
     /// One that needs no server.
     pub fn answered(answer: Result<T, ReadError>) -> Self {
-        Self::new(ready(ready(answer)))
+        Self::new(ready(answer), ready)
     }
 }
 

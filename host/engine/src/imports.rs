@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use vmhost_core::{
-    IndexMatch, ListQuery, LiveRead, ObjectKey, ObjectReader, Page, ReadError, Snapshot, cut, one_line,
+    IndexMatch, ListQuery, LiveRead, ObjectKey, ObjectReader, Page, ReadError, Snapshot, cut,
+    one_line,
 };
 
 use crate::bindings::v1::{cluster, config, lift_gvk, lift_key, log, types};

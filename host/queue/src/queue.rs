@@ -147,7 +147,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
     /// the key is not handed out, whatever adds it meanwhile, nor after [`Queue::clear_back_offs`].
     /// An add within that time brings it up at its end.
     pub fn add_rate_limited_not_before(&self, key: K, at_least: Duration) {
-        let hash = hash(&key);
+        let hash = self.shared.hash(&key);
         self.shared
             .with(|state| state.add_rate_limited(hash, key, nanos(at_least), true));
     }

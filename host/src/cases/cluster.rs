@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use vmhost_cluster::{Fixture, Store, WatchSpec};
 use vmhost_core::{
-    ControllerDescription, Gvk, ListQuery, LiveRead, MapBy, Mapping,
-    ObjectKey, ObjectName, ObjectReader, Page, Predicate, ReadError, Role, Snapshot, Watched,
+    ControllerDescription, Gvk, ListQuery, LiveRead, MapBy, Mapping, ObjectKey, ObjectName,
+    ObjectReader, Page, Predicate, ReadError, Role, Snapshot, Watched,
 };
 
 use super::read::Given;

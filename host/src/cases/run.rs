@@ -182,7 +182,11 @@ mod tests {
         let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"a-","labels":{"app":"a"}}}"#;
         let created = |selector: &str| {
             let object = pod.into();
-            refused_of(selector, Effect::Create(Create { object }), Next::AwaitChange)
+            refused_of(
+                selector,
+                Effect::Create(Create { object }),
+                Next::AwaitChange,
+            )
         };
         for shows in [
             "",

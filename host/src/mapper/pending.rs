@@ -121,7 +121,10 @@ impl Batch {
 
     /// How many objects, and the first of them.
     pub(super) fn objects(&self) -> (usize, Option<&ObjectName>) {
-        (self.objects.len(), self.objects.first().map(|((_, name), _)| name))
+        (
+            self.objects.len(),
+            self.objects.first().map(|((_, name), _)| name),
+        )
     }
 
     /// Which watches brought which versions; a deletion's is not known.
@@ -218,7 +221,9 @@ impl Mapper {
                 if state.closed {
                     return false;
                 }
-                if (state.missed.is_some() || !state.order.is_empty()) && (state.failures == 0 || waited) {
+                if (state.missed.is_some() || !state.order.is_empty())
+                    && (state.failures == 0 || waited)
+                {
                     return true;
                 }
                 match state.failures {

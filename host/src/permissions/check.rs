@@ -116,7 +116,9 @@ pub async fn missing(
         .collect();
     stream::iter(questions)
         .map(|question| async move {
-            let answer = connection.access_review(&question.right.question(None)).await?;
+            let answer = connection
+                .access_review(&question.right.question(None))
+                .await?;
             Ok((!answer.allowed).then_some(question))
         })
         .buffered(AT_ONCE)
@@ -273,8 +275,9 @@ mod tests {
     #[test]
     fn the_report_is_a_table_with_rules() {
         let mut missing = all(&Options::default());
-        missing
-            .retain(|missing| ["permissions[1]", "permissions[2]"].contains(&missing.need.why.as_str()));
+        missing.retain(|missing| {
+            ["permissions[1]", "permissions[2]"].contains(&missing.need.why.as_str())
+        });
         assert_eq!(
             report("app", &missing),
             "\

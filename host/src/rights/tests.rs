@@ -3,6 +3,7 @@ use vmhost_core::{Description, Refusal};
 
 use super::*;
 use crate::leader::tests::{election, set};
+use crate::mapper::MapBuffer;
 use crate::permissions::Access;
 use crate::telemetry::Metrics;
 
@@ -48,7 +49,8 @@ fn controller() -> Arc<Controller> {
     )
     .unwrap();
     let (controller, metrics) = (&description.controllers[0], Metrics::new().unwrap());
-    Controller::new(&description, controller, None, &metrics, None)
+    let buffer = MapBuffer::new(1 << 20);
+    Controller::new(&description, controller, None, &metrics, &buffer, None)
 }
 
 fn key(name: &str) -> ObjectName {
@@ -143,12 +145,7 @@ async fn a_right_that_is_granted_for_one_object_wakes_that_ones_key() {
     let (server, rights) = rights();
     let controller = controller();
     for name in ["x", "y"] {
-        wait(
-            &rights,
-            &controller,
-            name,
-            required(&["patch"], Some(name)),
-        );
+        wait(&rights, &controller, name, required(&["patch"], Some(name)));
     }
     sleep(MINUTE).await;
     server.grant("patch pods y");
@@ -163,12 +160,7 @@ async fn a_right_that_was_never_missing_makes_the_key_try_once_more() {
     let (server, rights) = rights();
     let controller = controller();
     server.grant("patch pods");
-    wait(
-        &rights,
-        &controller,
-        "x",
-        required(&["patch"], Some("x")),
-    );
+    wait(&rights, &controller, "x", required(&["patch"], Some("x")));
     let (names, after) = come_up(&controller, MINUTE).await;
     assert_eq!((names.as_slice(), after), (&["x".to_owned()][..], FIRST));
     let failing = controller.failing(&key("x")).unwrap();
@@ -206,12 +198,7 @@ async fn a_wait_ends_with_its_reason() {
         |controller: &Arc<Controller>| assert_eq!(controller.renew(Vec::new()), 0),
     ] {
         let controller = controller();
-        wait(
-            &rights,
-            &controller,
-            "x",
-            required(&["patch"], Some("x")),
-        );
+        wait(&rights, &controller, "x", required(&["patch"], Some("x")));
         sleep(MINUTE).await;
         end(&controller);
         sleep(MINUTE).await;
@@ -220,12 +207,7 @@ async fn a_wait_ends_with_its_reason() {
         sleep(MINUTE).await;
         assert!(server.asked().is_empty(), "nobody waits");
     }
-    wait(
-        &rights,
-        &controller(),
-        "x",
-        required(&["patch"], Some("x")),
-    );
+    wait(&rights, &controller(), "x", required(&["patch"], Some("x")));
     sleep(MINUTE).await;
     assert!(rights.lock().is_empty(), "the controller is gone");
 }
@@ -235,12 +217,7 @@ async fn a_key_that_is_refused_again_waits_in_one_place() {
     let (server, rights) = rights();
     let controller = controller();
     for _ in 0..1000 {
-        wait(
-            &rights,
-            &controller,
-            "x",
-            required(&["patch"], Some("x")),
-        );
+        wait(&rights, &controller, "x", required(&["patch"], Some("x")));
         advance(Duration::from_millis(1)).await;
     }
     let waiting: usize = rights.lock().values().map(|of| of.keys.len()).sum();
@@ -270,12 +247,7 @@ async fn a_standby_asks_nothing() {
     let leadership = Arc::new(election());
     let rights = Rights::new(server.clone(), leadership.clone());
     let controller = controller();
-    wait(
-        &rights,
-        &controller,
-        "x",
-        required(&["patch"], Some("x")),
-    );
+    wait(&rights, &controller, "x", required(&["patch"], Some("x")));
     sleep(10 * MINUTE).await;
     assert!(server.asked().is_empty());
     let hour = std::time::Instant::now() + Duration::from_secs(3600);

@@ -90,7 +90,7 @@ async fn write_all(
     let mut stop = None;
     for (index, (effect, target)) in effects.iter().zip(targets).enumerate() {
         if let Effect::Event(event) = effect {
-            record(settler, turn, event);
+            record(turn, event);
             continue;
         }
         let Some(target) = target else {
@@ -184,7 +184,9 @@ async fn write_one(
             controller.metrics.effect(verb, "ok");
             for warning in &written.warnings {
                 if settler.warnings.is_news(warning) {
-                    tracing::warn!("the API server warns about {verb} {key}: {warning} (logged once an hour)");
+                    tracing::warn!(
+                        "the API server warns about {verb} {key}: {warning} (logged once an hour)"
+                    );
                 }
             }
             wrote.note(turn, effect, key, before, &written);

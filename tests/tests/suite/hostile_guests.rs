@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use vmhost_core::{
-    Effect, Gvk, Limits, ListQuery, LiveRead, Next, Object, ObjectName, ObjectReader, Outcome, Page,
-    ReadError, Request, Snapshot,
+    Effect, Gvk, Limits, ListQuery, LiveRead, Next, Object, ObjectName, ObjectReader, Outcome,
+    Page, ReadError, Request, Snapshot,
 };
 use vmhost_engine::{CallError, Code, Engine, EngineConfig, Image, Plugin};
 use vmhost_tests::bad::{self, Bad};
@@ -113,12 +113,9 @@ impl ObjectReader for Late {
 
     fn get_live(&self, _: Gvk, _: ObjectName) -> LiveRead<Option<Snapshot>> {
         let Late { admitted, answered } = *self;
-        LiveRead::new(async move {
-            tokio::time::sleep(admitted).await;
-            async move {
-                tokio::time::sleep(answered).await;
-                Ok(None)
-            }
+        LiveRead::new(tokio::time::sleep(admitted), async move |()| {
+            tokio::time::sleep(answered).await;
+            Ok(None)
         })
     }
 

@@ -237,8 +237,12 @@ async fn a_namespace_that_takes_no_events_holds_up_no_other(server: &TestServer)
     for number in 0..5 {
         let reason = format!("Reason{number}");
         let event = json!({ "event": { "reason": reason, "note": "nobody hears it" } });
-        obey.case("owner", &reason.to_lowercase(), json!({ "effects": [event] }))
-            .await?;
+        obey.case(
+            "owner",
+            &reason.to_lowercase(),
+            json!({ "effects": [event] }),
+        )
+        .await?;
     }
     proxy
         .wait_for(1, |request| request.path.ends_with(&refused))

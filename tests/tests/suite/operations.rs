@@ -118,7 +118,7 @@ async fn the_age_of_a_watch_grows_while_its_link_is_dead(server: &TestServer) ->
         code == 200 && !line.contains(" 0s ago"),
         "not a second more: {text}"
     );
-    let shown = state(&host).await?;
+    let shown = host.state().await?;
     let silence = store(&shown).and_then(|store| store.silence_ms);
     ensure!(silence.is_some_and(|ms| ms >= 1000), "{silence:?}");
     Ok(())

@@ -242,8 +242,7 @@ async fn slow_live_reads_hold_up_no_other_plugin_and_no_other_group(
     let obey = Obey { vms, host, policy };
     let namespace = obey.vms.namespace().to_owned();
     let get = |of, plugin: &str, name: &str| {
-        let more =
-            json!({ "live": true, "namespace": namespace, "get": name, "plugin": plugin });
+        let more = json!({ "live": true, "namespace": namespace, "get": name, "plugin": plugin });
         list(of, more)
     };
     let accounts = ("", "ServiceAccount");

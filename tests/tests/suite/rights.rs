@@ -74,7 +74,9 @@ async fn a_grant_wakes_all_that_wait_for_the_right(server: &TestServer) -> Resul
         })
         .await?;
     forbid(&proxy);
-    let names: Vec<String> = (0..KEYS).map(|number| format!("waiting-{number}")).collect();
+    let names: Vec<String> = (0..KEYS)
+        .map(|number| format!("waiting-{number}"))
+        .collect();
     for name in &names {
         obey.order(name, json!({ "effects": [complete()] })).await?;
     }
@@ -110,7 +112,10 @@ async fn a_grant_wakes_all_that_wait_for_the_right(server: &TestServer) -> Resul
         ensure!(obey.turns(name).len() >= 2, "{:?}", obey.turns(name));
     }
     ensure!(lines(&obey, "vmhost may not") == 1, "a line for the right");
-    ensure!(lines(&obey, "vmhost may patch") == 1, "a line for its grant");
+    ensure!(
+        lines(&obey, "vmhost may patch") == 1,
+        "a line for its grant"
+    );
     Ok(())
 }
 
@@ -156,14 +161,18 @@ async fn grant(client: &Client, namespace: Option<&str>, name: &str, rules: Valu
     match namespace {
         Some(namespace) => {
             let roles: Api<Role> = Api::namespaced(client.clone(), namespace);
-            roles.create(&params, &serde_json::from_value(role)?).await?;
+            roles
+                .create(&params, &serde_json::from_value(role)?)
+                .await?;
             let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), namespace);
             let binding = serde_json::from_value(binding("Role"))?;
             bindings.create(&params, &binding).await?;
         }
         None => {
             let roles: Api<ClusterRole> = Api::all(client.clone());
-            roles.create(&params, &serde_json::from_value(role)?).await?;
+            roles
+                .create(&params, &serde_json::from_value(role)?)
+                .await?;
             let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
             let binding = serde_json::from_value(binding("ClusterRole"))?;
             bindings.create(&params, &binding).await?;
@@ -200,7 +209,9 @@ fn a_role_is_felt_when_it_is_granted() {
                 json!([rule])
             };
             grant(&client, Some(&namespace), "one", rules(json!(["two"]))).await?;
-            let two = obey.vms.until_one("two", "it is complete", |vm| vm.complete());
+            let two = obey
+                .vms
+                .until_one("two", "it is complete", |vm| vm.complete());
             two.await.context("granted for one object")?;
             ensure!(obey.turns("one").len() == 1, "{:?}", obey.turns("one"));
             grant(&client, Some(&namespace), "all", rules(Value::Null)).await?;

@@ -164,7 +164,11 @@ async fn a_turn_waits_for_what_a_selective_watch_will_show_and_no_other(
     let proxy = server.proxy().await?;
     let obey = Obey::watching(server, proxy.kubeconfig()).await?;
     let selective = |request: &Request| {
-        let selected = |name| request.param(name).is_some_and(|text| text.contains("vmhost.test/"));
+        let selected = |name| {
+            request
+                .param(name)
+                .is_some_and(|text| text.contains("vmhost.test/"))
+        };
         request.is_watch() && (selected("labelSelector") || selected("fieldSelector"))
     };
     // Until the test ends.
@@ -172,9 +176,7 @@ async fn a_turn_waits_for_what_a_selective_watch_will_show_and_no_other(
     proxy.cut_watches();
     // That of the ConfigMaps with a label, of those that are read, and of the Secrets of a type.
     hold.reached(3).await?;
-    let apply = |object: Value| {
-        json!({ "effects": [{ "apply": object, "force": true, "createIfAbsent": true }] })
-    };
+    let apply = |object: Value| json!({ "effects": [{ "apply": object, "force": true, "createIfAbsent": true }] });
     let labelled = |name: &str, labels: Value| {
         let mut object = config_map(&obey, name, json!({}));
         object["metadata"]["labels"] = labels;
@@ -185,10 +187,30 @@ async fn a_turn_waits_for_what_a_selective_watch_will_show_and_no_other(
         apply(json!({ "apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata }))
     };
     for (controller, name, orders, shown) in [
-        ("guest", "unlabelled", labelled("unlabelled", json!({})), false),
-        ("guest", "labelled", labelled("labelled", json!({ "vmhost.test/guest": "" })), true),
-        ("fielded", "untyped", typed("untyped", "vmhost.test/other"), false),
-        ("fielded", "typed", typed("typed", "vmhost.test/shown"), true),
+        (
+            "guest",
+            "unlabelled",
+            labelled("unlabelled", json!({})),
+            false,
+        ),
+        (
+            "guest",
+            "labelled",
+            labelled("labelled", json!({ "vmhost.test/guest": "" })),
+            true,
+        ),
+        (
+            "fielded",
+            "untyped",
+            typed("untyped", "vmhost.test/other"),
+            false,
+        ),
+        (
+            "fielded",
+            "typed",
+            typed("typed", "vmhost.test/shown"),
+            true,
+        ),
     ] {
         let waited = waits(&obey, controller, name, orders).await?;
         ensure!(waited == shown, "{name}: waited: {waited}");
@@ -200,7 +222,8 @@ both_servers!(a_name_is_only_made_for_what_the_watch_will_show);
 async fn a_name_is_only_made_for_what_the_watch_will_show(server: &TestServer) -> Result<()> {
     let obey = Obey::watching(server, &server.kubeconfig()).await?;
     let nameless = |labels: Value| {
-        let metadata = json!({ "generateName": "made-", "namespace": obey.vms.namespace(), "labels": labels });
+        let metadata =
+            json!({ "generateName": "made-", "namespace": obey.vms.namespace(), "labels": labels });
         let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata });
         json!({ "effects": [{ "create": object }, complete()] })
     };
@@ -209,8 +232,12 @@ async fn a_name_is_only_made_for_what_the_watch_will_show(server: &TestServer) -
     obey.host
         .wait_for_line("generateName is only taken for an object that the controller's watch")
         .await?;
-    obey.case("guest", "shown", nameless(json!({ "vmhost.test/guest": "" })))
-        .await?;
+    obey.case(
+        "guest",
+        "shown",
+        nameless(json!({ "vmhost.test/guest": "" })),
+    )
+    .await?;
     obey.vms
         .until_one("shown", "it is complete", |vm| vm.complete())
         .await?;
@@ -223,7 +250,10 @@ async fn a_name_is_only_made_for_what_the_watch_will_show(server: &TestServer) -
         .map(|object| object.metadata.labels.unwrap_or_default())
         .collect();
     ensure!(
-        !made.is_empty() && made.iter().all(|labels| labels.contains_key("vmhost.test/guest")),
+        !made.is_empty()
+            && made
+                .iter()
+                .all(|labels| labels.contains_key("vmhost.test/guest")),
         "{made:?}"
     );
     Ok(())

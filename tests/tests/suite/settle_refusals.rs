@@ -114,9 +114,7 @@ async fn the_servers_wait_is_kept_whatever_changes_meanwhile(server: &TestServer
         obey.until_turns(name, 1).await?;
         proxy
             .wait_for(1, |request| {
-                request.writes(PLURAL)
-                    && request.path.ends_with(name)
-                    && request.answered.is_some()
+                request.writes(PLURAL) && request.path.ends_with(name) && request.answered.is_some()
             })
             .await?;
         let changed = json!({ "metadata": { "labels": { "changed": "yes" } } });
@@ -219,7 +217,9 @@ async fn what_always_collides_is_an_error_and_told_once(server: &TestServer) -> 
     }
     let labels = [("controller", "watcher/hot")];
     // Four of each key's eight turns, at the least.
-    obey.host.until_metric(RECONCILE_ERRORS, &labels, 8.0).await?;
+    obey.host
+        .until_metric(RECONCILE_ERRORS, &labels, 8.0)
+        .await?;
 
     // Three that are nobody's business, two retries, and the one too many.
     obey.case("bounded", "given-up", create).await?;

@@ -158,14 +158,19 @@ mod tests {
         assert_eq!(lanes.len(), 3);
         assert_eq!(take(&mut lanes, now), [("b".to_owned(), 3)]);
         assert_eq!(lanes.next(now), Next::Rest(later));
-        assert_eq!(take(&mut lanes, later), [("a".to_owned(), 1), ("a".to_owned(), 2)]);
+        assert_eq!(
+            take(&mut lanes, later),
+            [("a".to_owned(), 1), ("a".to_owned(), 2)]
+        );
     }
 
     #[test]
     fn one_namespace_leaves_room_for_others() {
         let mut lanes = Lanes::default();
         let count = |lanes: &mut Lanes<usize>, namespace: &str| {
-            (0..WAITING).filter(|item| lanes.push(namespace, *item)).count()
+            (0..WAITING)
+                .filter(|item| lanes.push(namespace, *item))
+                .count()
         };
         assert_eq!(count(&mut lanes, "a"), LANE);
         for other in ["b", "c", "d"] {

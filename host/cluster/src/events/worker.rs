@@ -35,7 +35,7 @@ pub(super) struct Item {
 enum What {
     /// Perhaps the repetition of another one.
     Record(Box<RecordedEvent>),
-    Write(Write),
+    Write(Box<Write>),
 }
 
 /// One request.
@@ -48,7 +48,7 @@ struct Write {
 
 enum Of {
     /// A new event; under this key begins its series.
-    New(Key),
+    New(Box<Key>),
     /// The count of a series. One that is gone from the cluster begins anew with this event.
     Series(Option<Box<RecordedEvent>>),
 }
@@ -176,7 +176,7 @@ impl Worker {
     async fn carry_out(&mut self, namespace: &str, item: Item) {
         let tries = item.tries + 1;
         let mut write = match item.what {
-            What::Write(write) => write,
+            What::Write(write) => *write,
             What::Record(event) => match self.fold(event) {
                 Some(write) => write,
                 None => return,
@@ -195,9 +195,11 @@ impl Worker {
                 Sent::Again(at_least, _) if tries < TRIES => {
                     let delay = LONGEST_DELAY.min(FIRST_DELAY * 2_u32.pow(tries - 1));
                     let until = Instant::now() + delay.max(at_least);
-                    let what = What::Write(write);
+                    let what = What::Write(Box::new(write));
                     let mut waiting = self.shared.lock();
-                    return waiting.lanes.put_back(namespace, Item { what, tries }, until);
+                    return waiting
+                        .lanes
+                        .put_back(namespace, Item { what, tries }, until);
                 }
                 Sent::Refused(why) | Sent::Again(_, why) => {
                     return self.shared.observer.failed(&why);
@@ -228,14 +230,14 @@ impl Worker {
         Write {
             name,
             body,
-            of: Of::New(Key::of(event)),
+            of: Of::New(Box::new(Key::of(event))),
         }
     }
 
     fn written(&mut self, namespace: &str, write: Write) {
         self.shared.observer.recorded();
         if let Of::New(key) = write.of {
-            self.series.begin(key, namespace.to_owned(), write.name);
+            self.series.begin(*key, namespace.to_owned(), write.name);
         }
     }
 
@@ -244,11 +246,11 @@ impl Worker {
         let due = self.series.due(all);
         let any = !due.is_empty();
         for (namespace, name, body) in due {
-            let what = What::Write(Write {
+            let what = What::Write(Box::new(Write {
                 name,
                 body,
                 of: Of::Series(None),
-            });
+            }));
             // Without room the next one tells the same count, and more.
             let item = Item { what, tries: 0 };
             self.shared.lock().lanes.push(&namespace, item);

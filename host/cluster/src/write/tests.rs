@@ -140,7 +140,10 @@ async fn a_whole_object_is_answered_to_who_asks_for_it() {
     let fake = Fake::new(|_| json(200, VM));
     let (connection, resource) = (fake.connection().with_whole_answers(), vms());
     let written = connection.create(&vm(&resource), "{}", "m").await.unwrap();
-    assert_eq!((written.body, &*fake.seen()[0].accept), (VM.into(), "application/json"));
+    assert_eq!(
+        (written.body, &*fake.seen()[0].accept),
+        (VM.into(), "application/json")
+    );
 }
 
 #[tokio::test]

@@ -228,7 +228,8 @@ async fn retry_after_is_respected() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_comes_up_before_its_floor() {
-    let adds: [(&str, fn(&Queue<&'static str>)); 5] = [
+    type Add = fn(&Queue<&'static str>);
+    let adds: [(&str, Add); 5] = [
         ("a fresh change", |queue| queue.add("a")),
         ("a resync", |queue| queue.add_low("a")),
         ("a delay", |queue| queue.add_after("a", ms(1))),

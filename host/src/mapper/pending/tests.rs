@@ -82,7 +82,11 @@ async fn one_that_cannot_be_mapped_holds_up_no_other() {
     let start = tokio::time::Instant::now();
     while mapped.len() < 3 {
         let batch = next(&mapper).await;
-        if batch.objects.iter().any(|((_, name), _)| name.name() == "bad") {
+        if batch
+            .objects
+            .iter()
+            .any(|((_, name), _)| name.name() == "bad")
+        {
             mapper.put_back(batch);
         } else {
             mapped.extend(batch.objects);
@@ -242,9 +246,12 @@ impl Twin {
         for change in batch.changes() {
             let name = change.new.as_ref().unwrap().name.name().to_owned();
             let (old, new) = (version(&change.old), version(&change.new));
-            let at = self.changes.iter().position(|(of, before, after, forgiven)| {
-                *of == name && *after == new && (*before == old || *forgiven)
-            });
+            let at = self
+                .changes
+                .iter()
+                .position(|(of, before, after, forgiven)| {
+                    *of == name && *after == new && (*before == old || *forgiven)
+                });
             let at = at.unwrap_or_else(|| panic!("{name} {old} to {new} is mapped twice"));
             let skipped = self.changes[..at]
                 .iter()
