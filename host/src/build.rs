@@ -1,14 +1,17 @@
 //! `vmhost build`, `new`, `types` and `doctor`: what `vmhost-toolchain` does, as the user sees it.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use vmhost_toolchain::build::{self, Built, component_path};
+use vmhost_engine::{LoadError, Plugin};
+use vmhost_toolchain::build::{self, Builder, Built, component_path};
 use vmhost_toolchain::doctor;
 use vmhost_toolchain::scaffold::Project;
 use vmhost_toolchain::types::{Wanted, types as write_types};
 
 use crate::cli::{BuildArgs, DoctorArgs, NewArgs, OutputFormat, TypesArgs};
+use crate::manager::Loader;
 use crate::run::print;
 
 /// `vmhost build`.
@@ -30,10 +33,57 @@ pub async fn command(args: &BuildArgs) -> Result<()> {
     Ok(())
 }
 
-/// `built plugins/vm.wasm: 178717 bytes in 834.2ms`.
+/// `built plugins/vm.wasm: 178717 bytes in 834.2ms`, or from which source it runs.
 pub fn text(built: &Built) -> String {
     let (path, size, took) = (built.path.display(), built.size, built.took);
-    format!("built {path}: {size} bytes in {took:.1?}")
+    match &built.script {
+        None => format!("built {path}: {size} bytes in {took:.1?}"),
+        Some(script) => format!("{} runs from its source, in {path}", script.entry),
+    }
+}
+
+/// The plugin of a folder, as `vmhost dev` runs it.
+pub struct Run {
+    /// What was made of the folder.
+    pub built: Built,
+    /// The component's bytes.
+    pub bytes: Vec<u8>,
+    /// The plugin, and how long it took to compile the component.
+    pub loaded: (Plugin, Duration),
+}
+
+/// Makes what `vmhost dev` runs of a folder, and loads it. If an interpreter does not run the source
+/// as a build would, the builder makes something else or says what is wrong with the source.
+pub async fn run(builder: &Builder, loader: &Loader, out: &Path) -> Result<Run> {
+    loop {
+        let built = builder.dev(out).await?;
+        let bytes = tokio::fs::read(&built.path).await;
+        let bytes = bytes.with_context(|| built.path.display().to_string())?;
+        let loaded = loader.load_with(&bytes, built.script.clone()).await;
+        match loaded {
+            Ok(loaded) => {
+                return Ok(Run {
+                    built,
+                    bytes,
+                    loaded,
+                });
+            }
+            Err(error) => match error.downcast_ref::<LoadError>() {
+                Some(LoadError::Script(refused)) => builder.refused(refused)?,
+                _ => return Err(error),
+            },
+        }
+    }
+}
+
+impl Run {
+    /// Returns where the plugin is: the component's file, or `folder` if an interpreter runs it.
+    pub fn path<'a>(&'a self, folder: &'a Path) -> &'a Path {
+        match self.built.script {
+            None => &self.built.path,
+            Some(_) => folder,
+        }
+    }
 }
 
 /// The file of a plugin that the user named: a folder is built first.
@@ -45,6 +95,19 @@ pub async fn component_of(path: &Path) -> Result<PathBuf> {
     let built = build::build(path, &out).await?;
     tracing::info!("{}", text(&built));
     Ok(out)
+}
+
+/// Loads a folder's plugin as `vmhost dev` runs it, if that is not the component that is built.
+pub async fn in_dev(path: &Path, loader: &Loader) -> Result<Option<Plugin>> {
+    if !path.is_dir() {
+        return Ok(None);
+    }
+    let builder = Builder::new(path).await?;
+    if !builder.has_dev() {
+        return Ok(None);
+    }
+    let run = run(&builder, loader, &component_path(path)).await?;
+    Ok(Some(run.loaded.0))
 }
 
 /// `vmhost new`.

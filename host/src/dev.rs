@@ -10,10 +10,10 @@ use vmhost_apiserver::{Options, Server, State};
 use vmhost_cluster::{ConnectOptions, Connection, connect};
 use vmhost_core::Gvk;
 use vmhost_toolchain::build::component_path;
-use vmhost_toolchain::{Builder, Built, Error};
+use vmhost_toolchain::{Builder, Error};
 
 use crate::admin::Admin;
-use crate::build::text;
+use crate::build::{self, Run, text};
 use crate::cli::DevArgs;
 use crate::manager::{Loader, Manager};
 use crate::narrate::{Narration, narrate};
@@ -38,7 +38,7 @@ pub struct Session {
     pub manager: Arc<Manager>,
     slot: Arc<Slot>,
     source: Option<Source>,
-    file: PathBuf,
+    path: PathBuf,
     bytes: Vec<u8>,
     _server: Server,
     _narrations: Vec<Narration>,
@@ -49,15 +49,18 @@ impl Session {
     pub async fn start(args: &DevArgs, loader: Arc<Loader>, admin: Admin) -> Result<Self> {
         let plugin_path = &args.plugin;
         let manifests = manifests(args)?;
-        let (source, file) = match plugin_path.is_dir() {
+        let (source, path, plugin, bytes) = match plugin_path.is_dir() {
             true => {
-                let (source, built) = Source::begin(plugin_path).await?;
-                tracing::info!("{}", text(&built));
-                (Some(source), built.path)
+                let (source, run) = Source::begin(plugin_path, &loader).await?;
+                tracing::info!("{}", text(&run.built));
+                let path = run.path(plugin_path).to_owned();
+                (Some(source), path, run.loaded.0, run.bytes)
             }
-            false => (None, plugin_path.clone()),
+            false => {
+                let (plugin, bytes) = loader.load_file(plugin_path).await?;
+                (None, plugin_path.clone(), plugin, bytes)
+            }
         };
-        let (plugin, bytes) = loader.load_file(&file).await?;
         let name = plugin.description().name.clone();
 
         let addr = args.api_bind_address.parse().with_context(|| {
@@ -102,14 +105,14 @@ impl Session {
         let slot = manager.add(plugin).await?;
         print(&format!(
             "plugin       {name}, generation 1, from {}",
-            file.display()
+            path.display()
         ));
         apply(&connection, &rest).await?;
         Ok(Self {
             manager,
             slot,
             source,
-            file,
+            path,
             bytes,
             _server: server,
             _narrations: narrations,
@@ -122,7 +125,7 @@ impl Session {
         match self.source.take() {
             Some(source) => self.follow_source(source).await,
             None => {
-                reload::follow(self.manager.clone(), self.slot.clone(), self.file.clone()).await
+                reload::follow(self.manager.clone(), self.slot.clone(), self.path.clone()).await
             }
         }
     }
@@ -136,12 +139,19 @@ impl Session {
         source.watch.changed().await;
         loop {
             // Saved again before it was built: that build is stopped, and the next one begins.
-            let built = tokio::select! {
-                built = build(&mut source.builder, &folder, &self.file) => built,
+            let run = tokio::select! {
+                run = run(&mut source.builder, &folder, &self.manager.loader) => run,
                 () = source.watch.changed() => continue,
             };
-            let swapped = match built {
-                Ok(built) => self.swap(&built).await,
+            let swapped = match run {
+                Ok(Run {
+                    built,
+                    bytes,
+                    loaded,
+                }) => {
+                    let took = Some(built.took);
+                    reload::swap_to(&self.manager, &self.slot, loaded, bytes, took).await
+                }
                 Err(error) => Err(error),
             };
             if let Err(error) = swapped {
@@ -151,40 +161,32 @@ impl Session {
             source.watch.changed().await;
         }
     }
-
-    async fn swap(&self, built: &Built) -> Result<()> {
-        let bytes = tokio::fs::read(&built.path)
-            .await
-            .with_context(|| built.path.display().to_string())?;
-        reload::reload(&self.manager, &self.slot, bytes, Some(built.took)).await
-    }
 }
 
 impl Source {
     /// Watches the folder before it is built, so that no save is missed.
-    async fn begin(folder: &Path) -> Result<(Self, Built)> {
+    async fn begin(folder: &Path, loader: &Loader) -> Result<(Self, Run)> {
         let watch = FolderWatch::new(folder)?;
         let mut builder = None;
-        let built = build(&mut builder, folder, &component_path(folder)).await?;
-        Ok((Self { watch, builder }, built))
+        let first = run(&mut builder, folder, loader).await?;
+        Ok((Self { watch, builder }, first))
     }
 }
 
 /// The tools are looked for once, and again when the project names others, or a build failed for another reason than its source: what was missing may be there
 /// by then.
-async fn build(builder: &mut Option<Builder>, folder: &Path, file: &Path) -> Result<Built> {
+async fn run(builder: &mut Option<Builder>, folder: &Path, loader: &Loader) -> Result<Run> {
     let known = match builder.take().filter(Builder::is_current) {
         Some(known) => builder.insert(known),
         None => builder.insert(Builder::new(folder).await?),
     };
-    let built = known.build(file).await;
-    if built
-        .as_ref()
-        .is_err_and(|error| !matches!(error, Error::Failed { .. }))
+    let run = build::run(known, loader, &component_path(folder)).await;
+    if let Err(error) = &run
+        && matches!(error.downcast_ref(), Some(error) if !matches!(error, Error::Failed { .. }))
     {
         *builder = None;
     }
-    Ok(built?)
+    run
 }
 
 /// One Kubernetes object of a file.

@@ -15,7 +15,7 @@ use vmhost_cluster::{
     Connection, InformerObserver, InformerState, Informers, IngestError, Phase, Recorder,
 };
 use vmhost_core::{ControllerDescription, Description, Grants, Gvk};
-use vmhost_engine::{Engine, EngineConfig, Plugin};
+use vmhost_engine::{Engine, EngineConfig, Plugin, Script};
 
 use crate::config::Config;
 use crate::controller::Controller;
@@ -119,6 +119,15 @@ impl Loader {
 
     /// Compiles off the runtimes' threads, then runs `describe` where guests run. With how long the compilation took.
     pub async fn load(&self, bytes: &[u8]) -> Result<(Plugin, Duration)> {
+        self.load_with(bytes, None).await
+    }
+
+    /// The same of an interpreter's component, whose instances are given this script.
+    pub async fn load_with(
+        &self,
+        bytes: &[u8],
+        script: Option<Script>,
+    ) -> Result<(Plugin, Duration)> {
         let limits = self.config.limits.clone();
         let started = std::time::Instant::now();
         let image = self
@@ -128,11 +137,15 @@ impl Loader {
         let compiled = started.elapsed();
         let engine = self.engine.clone();
         let settings = self.config.settings.clone();
-        let plugin = self
-            .guests
-            .spawn(async move { Plugin::load(&engine, image, limits, &settings).await })
-            .await??;
-        Ok((plugin, compiled))
+        let plugin = self.guests.spawn(async move {
+            match script {
+                None => Plugin::load(&engine, image, limits, &settings).await,
+                Some(script) => {
+                    Plugin::load_script(&engine, image, limits, &settings, script).await
+                }
+            }
+        });
+        Ok((plugin.await??, compiled))
     }
 }
 

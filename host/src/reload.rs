@@ -137,19 +137,9 @@ pub fn report(manager: &Manager, slot: &Slot, what: &str, error: &anyhow::Error)
     );
 }
 
-/// Swaps to these bytes, unless they are what runs already.
-pub async fn reload(
-    manager: &Arc<Manager>,
-    slot: &Arc<Slot>,
-    bytes: Vec<u8>,
-    build: Option<Duration>,
-) -> Result<()> {
-    let loaded = manager.loader.load(&bytes).await?;
-    swap_to(manager, slot, loaded, bytes, build).await
-}
-
-/// Swaps to what was made of these bytes. `loaded`: with how long it took.
-async fn swap_to(
+/// Swaps to a plugin, unless it runs already. `loaded`: the plugin, and how long it took to compile
+/// its component, which is `bytes`. `build`: how long it took to make the component.
+pub async fn swap_to(
     manager: &Arc<Manager>,
     slot: &Arc<Slot>,
     loaded: (Plugin, Duration),
@@ -335,51 +325,54 @@ fn warn_of_finalizer(old: &Wired, now: Option<&Wired>) {
     }
 }
 
-/// Compiles the generation's bytes well, in the background, one at a time in the process; the newest wins.
+/// Compiles the generation's component well, in the background. One is compiled at a time in the
+/// process; of a plugin it is the newest.
 pub fn optimise_later(manager: &Arc<Manager>, slot: &Arc<Slot>, bytes: Vec<u8>) {
     let generation = slot.current();
-    if generation.plugin.code() == Code::Optimised {
-        slot.optimising(None);
-        return;
-    }
-    let (engine, limit) = (
-        manager.loader.engine.clone(),
-        manager.loader.config.limits.component,
-    );
-    let made_for = (Arc::downgrade(slot), Arc::downgrade(&generation));
-    let task = tokio::spawn(optimise(made_for, engine, bytes, limit));
-    slot.optimising(Some(task.abort_handle()));
+    let component = generation.plugin.component();
+    slot.optimising(component, || {
+        if generation.plugin.code() == Code::Optimised {
+            return None;
+        }
+        let (engine, limit) = (
+            manager.loader.engine.clone(),
+            manager.loader.config.limits.component,
+        );
+        let made_for = (Arc::downgrade(slot), component.to_owned());
+        let task = tokio::spawn(optimise(made_for, engine, bytes, limit));
+        Some(task.abort_handle())
+    });
 }
 
 async fn optimise(
-    (slot, generation): (Weak<Slot>, Weak<Generation>),
+    (slot, component): (Weak<Slot>, String),
     engine: Engine,
     bytes: Vec<u8>,
     limit: u64,
 ) {
     static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
     let _turn = ONE_AT_A_TIME.lock().await;
-    // Compare before the work, and again before it is installed.
+    // Compared before the work, and again before it is installed. Generations that one interpreter
+    // runs have the same component.
     let current = || {
-        slot.upgrade()
-            .zip(generation.upgrade())
-            .filter(|(slot, generation)| Arc::ptr_eq(&slot.current(), generation))
+        let generation = slot.upgrade()?.current();
+        (generation.plugin.component() == component).then_some(generation)
     };
     if current().is_none() {
         return;
     }
     let compiled = engine.optimise(bytes, limit).await;
     match (compiled, current()) {
-        (Ok(image), Some((slot, generation))) => {
+        (Ok(image), Some(generation)) => {
             generation.plugin.install(image);
             tracing::debug!(
-                plugin = slot.name,
+                plugin = generation.description().name,
                 generation = generation.number,
                 "optimised code installed"
             );
         }
-        (Err(error), Some((slot, _))) => tracing::warn!(
-            plugin = slot.name,
+        (Err(error), Some(generation)) => tracing::warn!(
+            plugin = generation.description().name,
             "the plugin stays on baseline code: {error}"
         ),
         (_, None) => {}
