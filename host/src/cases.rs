@@ -34,18 +34,22 @@ mod run;
 use lines::Lines;
 use read::{Case, EXPECT, name_of};
 use report::{Report, Tested};
+use run::Ran;
 
 /// `vmhost test`.
 pub async fn command(loader: &Loader, args: &TestArgs) -> Result<()> {
     let folder = args.cases.clone();
     let folder = folder.unwrap_or_else(|| cases_of(&args.plugin));
     let folders = chosen(read::folders(&folder)?, &args.case)?;
-    let component = build::component_of(&args.plugin, args.source.network()).await?;
+    let network = args.source.network();
+    let component = build::component_of(&args.plugin, network).await?;
     let (plugin, _) = loader.load_file(&component).await?;
+    let in_dev = build::in_dev(&args.plugin, loader, network).await?;
     let name = plugin.description().name.clone();
     let suite = Suite {
         grants: Grants::of(plugin.description()),
         plugin,
+        in_dev,
         lines: Lines::default(),
         update: args.update,
     };
@@ -91,6 +95,8 @@ fn chosen(folders: Vec<PathBuf>, names: &[String]) -> Result<Vec<PathBuf>> {
 /// A plugin and how its cases are run.
 struct Suite {
     plugin: Plugin,
+    /// The same policy as `vmhost dev` runs it, if that is not the component.
+    in_dev: Option<Plugin>,
     grants: Grants,
     lines: Lines,
     /// Write what came out as what is expected.
@@ -116,11 +122,22 @@ impl Suite {
         tested
     }
 
+    async fn ran(&self, plugin: &Plugin, case: &Case) -> Result<Ran> {
+        let prepared = prepare::prepare(case, plugin.description())?;
+        Ok(run::run(plugin, &self.grants, prepared, &self.lines).await)
+    }
+
     /// What is wrong with a case, and the expectation that was written for it.
     async fn test(&self, folder: &Path) -> Result<(Option<String>, Option<PathBuf>)> {
         let case = Case::read(folder)?;
-        let prepared = prepare::prepare(&case, self.plugin.description())?;
-        let ran = run::run(&self.plugin, &self.grants, prepared, &self.lines).await;
+        let ran = self.ran(&self.plugin, &case).await?;
+        let in_dev = match &self.in_dev {
+            Some(plugin) => {
+                compare::difference(&ran.actual, &self.ran(plugin, &case).await?.actual)
+            }
+            None => None,
+        };
+        let in_dev = in_dev.map(|difference| format!("{IN_DEV}\n{difference}"));
         let expected = case.expect.as_ref();
         let difference = match expected {
             Some(expected) => compare::difference(expected, &ran.actual),
@@ -135,11 +152,15 @@ impl Suite {
             }
             (difference, _) => (difference, None),
         };
-        let problems: Vec<String> = ran.refused.into_iter().chain(difference).collect();
+        let problems = [ran.refused, difference, in_dev];
+        let problems: Vec<String> = problems.into_iter().flatten().collect();
         let problem = (!problems.is_empty()).then(|| problems.join("\n"));
         Ok((problem, wrote))
     }
 }
+
+/// Stands before the difference between the component and what `vmhost dev` runs.
+const IN_DEV: &str = "in vmhost dev (+) the policy does something else than its component (-):";
 
 fn missing(folder: &Path) -> String {
     let file = folder.join(EXPECT);

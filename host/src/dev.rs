@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
@@ -11,15 +11,15 @@ use vmhost_apiserver::{Options, Server, State};
 use vmhost_cluster::{ConnectOptions, Connection, connect};
 use vmhost_core::Gvk;
 use vmhost_toolchain::build::component_path;
-use vmhost_toolchain::{Builder, Built, Error, Network};
+use vmhost_toolchain::{Builder, Error, Network};
 
 use crate::admin::Admin;
-use crate::build::text;
+use crate::build::{self, Run, RunError, text};
 use crate::cli::DevArgs;
 use crate::manager::{Loader, Manager};
 use crate::narrate::{Narration, narrate};
 use crate::registry::Slot;
-use crate::reload::{self, Ready};
+use crate::reload;
 use crate::run::print;
 use crate::telemetry::Metrics;
 use crate::watch_files::FolderWatch;
@@ -35,7 +35,7 @@ struct Source {
 
 /// What builds the folder, once it was looked for.
 struct BuildTools {
-    known: Option<Builder>,
+    known: Mutex<Option<Arc<Builder>>>,
     network: Network,
 }
 
@@ -45,7 +45,7 @@ pub struct Session {
     pub manager: Arc<Manager>,
     slot: Arc<Slot>,
     source: Option<Source>,
-    file: PathBuf,
+    path: PathBuf,
     bytes: Vec<u8>,
     _address: Option<AddressFile>,
     _server: Server,
@@ -83,16 +83,19 @@ impl Session {
     pub async fn start(args: &DevArgs, loader: Arc<Loader>, admin: Admin) -> Result<Self> {
         let plugin_path = &args.plugin;
         let manifests = manifests(args)?;
-        let (source, file) = match plugin_path.is_dir() {
+        let (source, path, plugin, bytes) = match plugin_path.is_dir() {
             true => {
-                let (source, built) =
-                    Source::begin(plugin_path, args.common.source.network()).await?;
-                tracing::info!("{}", text(&built));
-                (Some(source), built.path)
+                let network = args.common.source.network();
+                let (source, run) = Source::begin(plugin_path, &loader, network).await?;
+                tracing::info!("{}", text(&run.built));
+                let path = run.path(plugin_path).to_owned();
+                (Some(source), path, run.loaded.0, run.bytes)
             }
-            false => (None, plugin_path.clone()),
+            false => {
+                let (plugin, bytes) = loader.load_file(plugin_path).await?;
+                (None, plugin_path.clone(), plugin, bytes)
+            }
         };
-        let (plugin, bytes) = loader.load_file(&file).await?;
         let name = plugin.description().name.clone();
 
         let addr = args.api_bind_address.parse().with_context(|| {
@@ -151,14 +154,14 @@ impl Session {
         let slot = manager.add(plugin).await?;
         print(&format!(
             "plugin       {name}, generation 1, from {}",
-            file.display()
+            path.display()
         ));
         apply(&connection, &rest).await?;
         Ok(Self {
             manager,
             slot,
             source,
-            file,
+            path,
             bytes,
             _address: address,
             _server: server,
@@ -172,7 +175,7 @@ impl Session {
         match self.source.take() {
             Some(source) => self.follow_source(source).await,
             None => {
-                reload::follow(self.manager.clone(), self.slot.clone(), self.file.clone()).await
+                reload::follow(self.manager.clone(), self.slot.clone(), self.path.clone()).await
             }
         }
     }
@@ -188,7 +191,9 @@ impl Session {
             // Saved again before it was swapped: that build, or what it waits for, is given up, and the
             // next one begins.
             let ready = tokio::select! {
-                ready = self.build(&mut source.tools, &folder) => ready,
+                ready = reload::prepare_folder(&self.manager, &self.slot, &folder, || {
+                    Box::pin(source.tools.run(&folder, &self.manager.loader))
+                }) => ready,
                 () = source.watch.changed() => continue,
             };
             if let Some(ready) = ready {
@@ -197,52 +202,42 @@ impl Session {
             source.watch.changed().await;
         }
     }
-
-    /// Builds and makes ready. Returns nothing if there is nothing to swap before the next save.
-    async fn build(&self, tools: &mut BuildTools, folder: &Path) -> Option<Ready> {
-        match tools.build(folder, &self.file).await {
-            Ok(built) => {
-                let component = &built.path;
-                let (manager, slot) = (&self.manager, &self.slot);
-                reload::prepare_built(manager, slot, folder, component, built.took).await
-            }
-            Err(error) => {
-                reload::failed(&self.manager, &self.slot, folder, &format!("{error:#}"));
-                None
-            }
-        }
-    }
 }
 
 impl Source {
     /// Watches the folder before it is built, so that no save is missed.
-    async fn begin(folder: &Path, network: Network) -> Result<(Self, Built)> {
+    async fn begin(folder: &Path, loader: &Loader, network: Network) -> Result<(Self, Run)> {
         let watch = FolderWatch::new(folder)?;
-        let mut tools = BuildTools {
-            known: None,
+        let tools = BuildTools {
+            known: Mutex::default(),
             network,
         };
-        let built = tools.build(folder, &component_path(folder)).await?;
-        Ok((Self { watch, tools }, built))
+        let first = tools.run(folder, loader).await?;
+        Ok((Self { watch, tools }, first))
     }
 }
 
 impl BuildTools {
-    /// Builds. The tools are looked for once, and again when the project names others, or a build
-    /// failed for another reason than its source: what was missing may be there by then.
-    async fn build(&mut self, folder: &Path, file: &Path) -> Result<Built> {
-        let known = match self.known.take().filter(Builder::is_current) {
-            Some(known) => self.known.insert(known),
-            None => self.known.insert(Builder::new(folder, self.network).await?),
+    /// Builds the folder and loads what it is run as. The tools are looked for once, and again when
+    /// the project names others, or a build failed for another reason than its source: what was
+    /// missing may be there by then.
+    async fn run(&self, folder: &Path, loader: &Loader) -> Result<Run, RunError> {
+        let known = self.known().clone().filter(|builder| builder.is_current());
+        let builder = match known {
+            Some(known) => known,
+            None => Arc::new(Builder::new(folder, self.network).await?),
         };
-        let built = known.build(file).await;
-        if built
-            .as_ref()
-            .is_err_and(|error| !matches!(error, Error::Failed { .. }))
-        {
-            self.known = None;
-        }
-        Ok(built?)
+        let run = build::run(&builder, loader, &component_path(folder)).await;
+        let is_fine = match &run {
+            Err(RunError::Build(error)) => matches!(error, Error::Failed { .. }),
+            _ => true,
+        };
+        *self.known() = is_fine.then_some(builder);
+        run
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Arc<Builder>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

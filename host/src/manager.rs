@@ -16,7 +16,7 @@ use vmhost_cluster::{
     Connection, CrdError, InformerObserver, InformerState, Informers, IngestError, Phase, Recorder,
 };
 use vmhost_core::{ControllerDescription, Description, Gvk};
-use vmhost_engine::{Engine, EngineConfig, LoadError, Plugin};
+use vmhost_engine::{Engine, EngineConfig, LoadError, Plugin, Script};
 
 use crate::config::Config;
 use crate::controller::Controller;
@@ -110,6 +110,15 @@ impl Loader {
 
     /// Compiles off the runtimes' threads, then runs `describe` where guests run. With how long the compilation took.
     pub async fn load(&self, bytes: &[u8]) -> Result<(Plugin, Duration), LoadError> {
+        self.load_with(bytes, None).await
+    }
+
+    /// The same of an interpreter's component, whose instances are given this script.
+    pub async fn load_with(
+        &self,
+        bytes: &[u8],
+        script: Option<Script>,
+    ) -> Result<(Plugin, Duration), LoadError> {
         let limits = self.config.limits.clone();
         let started = std::time::Instant::now();
         let image = self
@@ -119,12 +128,16 @@ impl Loader {
         let compiled = started.elapsed();
         let engine = self.engine.clone();
         let settings = self.config.settings.clone();
-        let plugin = self
-            .guests
-            .spawn(async move { Plugin::load(&engine, image, limits, &settings).await })
-            .await
-            .unwrap_or_else(|error| Err(LoadError::CutOff(error.to_string())))?;
-        Ok((plugin, compiled))
+        let plugin = self.guests.spawn(async move {
+            match script {
+                None => Plugin::load(&engine, image, limits, &settings).await,
+                Some(script) => {
+                    Plugin::load_script(&engine, image, limits, &settings, script).await
+                }
+            }
+        });
+        let cut_off = |error| Err(LoadError::CutOff(format!("{error}")));
+        Ok((plugin.await.unwrap_or_else(cut_off)?, compiled))
     }
 }
 

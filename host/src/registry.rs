@@ -112,7 +112,8 @@ pub struct Slot {
     last_number: AtomicU64,
     /// Controllers that a swap has replaced or dropped, until their last turns have ended.
     retired: Mutex<Vec<Arc<Controller>>>,
-    optimising: Mutex<Option<AbortHandle>>,
+    /// The digest of the component that is compiled well, or was last, and the task that does it.
+    optimising: Mutex<Option<(String, AbortHandle)>>,
 }
 
 impl Slot {
@@ -155,15 +156,23 @@ impl Slot {
         }
     }
 
-    /// Who compiles the newest generation well. Whoever does the same for an older one stops.
-    pub fn optimising(&self, task: Option<AbortHandle>) {
+    /// Starts the task that compiles the newest generation's component well, unless one does that
+    /// already. A task for another component is ended.
+    pub fn optimising(&self, component: &str, start: impl FnOnce() -> Option<AbortHandle>) {
         let mut newest = self
             .optimising
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(older) = std::mem::replace(&mut *newest, task) {
+        if let Some((of, task)) = &*newest
+            && of == component
+            && !task.is_finished()
+        {
+            return;
+        }
+        if let Some((_, older)) = newest.take() {
             older.abort();
         }
+        *newest = start().map(|task| (component.to_owned(), task));
     }
 
     fn retired(&self) -> MutexGuard<'_, Vec<Arc<Controller>>> {

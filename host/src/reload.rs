@@ -6,13 +6,12 @@
 //! [`prepare`] is all up to the new stores, and changes nothing that runs; [`tries`] repeats a step of it whose failure may pass, as [`error`] says; [`replace`] is the
 //! rest.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::manager::Manager;
 use crate::registry::Slot;
-use crate::watch_files::{self, FileWatch};
+use crate::watch_files::FileWatch;
 
 pub mod error;
 mod last;
@@ -24,13 +23,9 @@ mod tries;
 
 pub use last::LastReload;
 pub use optimise::optimise_later;
-pub use prepare::Ready;
-pub use report::failed;
+pub use prepare::{Ready, prepare_folder};
 
-use prepare::{Origin, prepare};
-
-/// How long new content that cannot be loaded may still be half of a file, closed and opened again by whoever writes it.
-const GRACE: Duration = Duration::from_secs(1);
+use prepare::prepare_file;
 
 /// Watches a plugin's file and swaps when its content changes. Never ends; a reload that fails leaves all as it is.
 pub async fn follow(manager: Arc<Manager>, slot: Arc<Slot>, path: PathBuf) {
@@ -39,16 +34,10 @@ pub async fn follow(manager: Arc<Manager>, slot: Arc<Slot>, path: PathBuf) {
     // A digest of another length would be no SHA-256: then the file is loaded once more.
     let _ = hex::decode_to_slice(slot.current().plugin.digest(), &mut known);
     let mut watch = FileWatch::new(&manager.loader.files, &path, known, limit);
-    let origin = Origin {
-        source: &path,
-        file: &path,
-        build: None,
-        grace: GRACE,
-    };
     let mut content = watch.changed().await;
     loop {
         let ready = tokio::select! {
-            ready = prepare(&manager, &slot, &origin, content) => ready,
+            ready = prepare_file(&manager, &slot, &path, content) => ready,
             // What is being compiled, checked or waited for is old already.
             newer = watch.changed() => {
                 content = newer;
@@ -60,26 +49,6 @@ pub async fn follow(manager: Arc<Manager>, slot: Arc<Slot>, path: PathBuf) {
         }
         content = watch.changed().await;
     }
-}
-
-/// Makes ready what was built from a folder of source. None: nothing is to be swapped before the next build.
-///
-/// Whoever drops the future, as when a file is saved, ends the tries: nothing was changed.
-pub async fn prepare_built(
-    manager: &Arc<Manager>,
-    slot: &Slot,
-    folder: &Path,
-    component: &Path,
-    build: Duration,
-) -> Option<Ready> {
-    let origin = Origin {
-        source: folder,
-        file: component,
-        build: Some(build),
-        grace: Duration::ZERO,
-    };
-    let content = watch_files::read(component, manager.loader.config.limits.component).await;
-    prepare(manager, slot, &origin, content).await
 }
 
 /// Swaps, and announces it: no call starts on an older generation after the log line. Must be run to its end.

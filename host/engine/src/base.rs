@@ -15,8 +15,8 @@ use wasmtime::component::{Component, Instance, InstancePre, Lift, WasmList};
 use wasmtime_wizer::{ComponentInstanceState, Wizer};
 
 use crate::engine::{Code, Engine, off_the_runtime};
-use crate::error::{CallError, LoadError, call_error};
-use crate::instance::{limited, within};
+use crate::error::{CallError, LoadError};
+use crate::instance::{ended, limited, within};
 use crate::state::HostState;
 use crate::still::World;
 use crate::tier::{Tier, chain};
@@ -110,12 +110,12 @@ impl Base {
         let mut store = limited(pre.engine(), &LIMITS, Arc::default(), World::Real);
         let _active = self.engine.ticker().enter();
         let instantiated = within(LIMITS.call_timeout, pre.instantiate_async(&mut store)).await;
-        let instance = ended(&store, instantiated)?;
+        let instance = ended(&store, LIMITS.call_timeout, instantiated)?;
         let load = instance
             .get_typed_func::<(&str,), (Result<(), String>,)>(&mut store, self.load)
             .map_err(|error| BaseError::Unfit(format!("{}: {}", self.load, chain(&error))))?;
         let called = within(LIMITS.call_timeout, load.call_async(&mut store, (source,))).await;
-        let (loaded,) = ended(&store, called)?;
+        let (loaded,) = ended(&store, LIMITS.call_timeout, called)?;
         loaded.map_err(BaseError::Refused)?;
         // What reads the state has a time of its own.
         store.data_mut().deadline = Instant::now() + LIMITS.call_timeout;
@@ -146,15 +146,6 @@ async fn written(wasm: &[u8], mut state: State) -> Result<Vec<u8>, BaseError> {
 
 fn unfit(error: &wasmtime::Error) -> BaseError {
     BaseError::Unfit(chain(error))
-}
-
-fn ended<T>(store: &Store<HostState>, called: Option<wasmtime::Result<T>>) -> Result<T, CallError> {
-    let timeout = LIMITS.call_timeout;
-    let called = called.ok_or(CallError::Deadline(timeout))?;
-    called.map_err(|error| {
-        let printed = store.data().output.take().unwrap_or_default();
-        call_error(&error, timeout, &printed)
-    })
 }
 
 /// An instance whose state is read. Wizer takes no error for an answer: the first one is kept, and what it is given instead goes nowhere.

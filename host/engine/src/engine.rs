@@ -3,8 +3,9 @@
 //! Two wasmtime engines with the same linker: Winch compiles new bytes fast, Cranelift compiles them well, later and in the background. A `Store` belongs
 //! to one engine, so an image carries which. The first of them is only there while one of its images is.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -47,6 +48,8 @@ struct Inner {
     optimised: Arc<Tier>,
     compiler: Compiler,
     cache: Option<Cache>,
+    /// The best image that some plugin has of a component, by the component's digest.
+    live: Mutex<HashMap<String, Weak<Image>>>,
     ticker: Ticker,
 }
 
@@ -75,6 +78,7 @@ pub struct Image {
 }
 
 /// A component's bytes and their name.
+#[derive(Clone)]
 struct Source {
     bytes: Bytes,
     digest: String,
@@ -95,33 +99,44 @@ impl Engine {
                 optimised,
                 compiler: config.compiler.clone(),
                 cache,
+                live: Mutex::default(),
                 ticker,
             })),
             problem,
         ))
     }
 
-    /// Makes an image as fast as it can: from the cache, else with Winch. Must be called in a tokio runtime, whose threads it does not hold up.
-    pub async fn compile(&self, bytes: impl Into<Bytes>, limit: u64) -> Result<Image, LoadError> {
-        let (source, cached) = self.look_up(bytes.into(), limit).await?;
-        if let Some(image) = cached {
+    /// Makes an image as fast as it can: takes the one that a plugin has, or the cached one, or
+    /// compiles with Winch. Must be called in a tokio runtime, whose threads it does not hold up.
+    pub async fn compile(
+        &self,
+        bytes: impl Into<Bytes>,
+        limit: u64,
+    ) -> Result<Arc<Image>, LoadError> {
+        let source = self.source(bytes.into(), limit).await?;
+        if let Some(image) = self.look_up(&source, Code::Baseline).await? {
             return Ok(image);
         }
-        match self.make(&source, Code::Baseline).await {
+        let made = match self.make(&source, Code::Baseline).await {
             // Winch lacks some of WebAssembly; Cranelift says what is wrong if it is not that.
             Err(LoadError::Invalid(_) | LoadError::Compiler(_)) => {
                 self.make(&source, Code::Optimised).await
             }
             made => made,
-        }
+        };
+        Ok(self.share(made?))
     }
 
     /// Makes the best image, and stores it. As [`Engine::compile`], and takes up to seconds. Whoever drops the future ends the compilation, if a child does it.
-    pub async fn optimise(&self, bytes: impl Into<Bytes>, limit: u64) -> Result<Image, LoadError> {
-        let (source, cached) = self.look_up(bytes.into(), limit).await?;
-        match cached {
+    pub async fn optimise(
+        &self,
+        bytes: impl Into<Bytes>,
+        limit: u64,
+    ) -> Result<Arc<Image>, LoadError> {
+        let source = self.source(bytes.into(), limit).await?;
+        match self.look_up(&source, Code::Optimised).await? {
             Some(image) => Ok(image),
-            None => self.make(&source, Code::Optimised).await,
+            None => Ok(self.share(self.make(&source, Code::Optimised).await?)),
         }
     }
 
@@ -129,21 +144,46 @@ impl Engine {
         &self.0.ticker
     }
 
-    /// Checks and names the bytes, and looks for their image in the cache.
-    async fn look_up(
-        &self,
-        bytes: Bytes,
-        limit: u64,
-    ) -> Result<(Source, Option<Image>), LoadError> {
+    /// Checks and names the bytes.
+    async fn source(&self, bytes: Bytes, limit: u64) -> Result<Source, LoadError> {
         check_header(&bytes, limit)?;
-        let engine = self.clone();
         off_the_runtime(move || {
             let digest = hex::encode(Sha256::digest(&bytes));
-            let source = Source { bytes, digest };
-            let cached = engine.cached(&source).transpose()?;
-            Ok((source, cached))
+            Source { bytes, digest }
         })
-        .await?
+        .await
+    }
+
+    /// Looks for an image whose code is at least as good as `code`.
+    async fn look_up(&self, source: &Source, code: Code) -> Result<Option<Arc<Image>>, LoadError> {
+        let live = self.live().get(&source.digest).and_then(Weak::upgrade);
+        if live
+            .as_ref()
+            .is_some_and(|image| image.code == Code::Optimised)
+        {
+            return Ok(live);
+        }
+        let (engine, source) = (self.clone(), source.clone());
+        let cached = off_the_runtime(move || engine.cached(&source).transpose()).await??;
+        Ok(match cached {
+            Some(image) => Some(self.share(image)),
+            None => live.filter(|_| code == Code::Baseline),
+        })
+    }
+
+    /// Keeps the image in mind for the next plugin of its component, as long as one has it.
+    fn share(&self, image: Image) -> Arc<Image> {
+        let image = Arc::new(image);
+        let mut live = self.live();
+        live.retain(|_, image| image.strong_count() > 0);
+        if image.code == Code::Optimised || !live.contains_key(&image.digest) {
+            live.insert(image.digest.clone(), Arc::downgrade(&image));
+        }
+        image
+    }
+
+    fn live(&self) -> MutexGuard<'_, HashMap<String, Weak<Image>>> {
+        self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn cached(&self, source: &Source) -> Option<Result<Image, LoadError>> {
@@ -236,13 +276,13 @@ impl Engine {
         code: Code,
         digest: String,
         size: usize,
-    ) -> Result<Image, LoadError> {
+    ) -> Result<Arc<Image>, LoadError> {
         let tier = self.tier(code)?;
-        off_the_runtime(move || {
+        let mapped = off_the_runtime(move || {
             let component = tier.load(&stored).map_err(not_loaded)?;
             Image::linked(&tier, component, digest, size, Some(stored))
-        })
-        .await?
+        });
+        Ok(self.share(mapped.await??))
     }
 
     pub(crate) fn tier(&self, code: Code) -> Result<Arc<Tier>, LoadError> {

@@ -47,6 +47,9 @@ pub enum LoadError {
     /// It could not be instantiated.
     #[error("the component cannot be instantiated: {0}")]
     Instantiate(CallError),
+    /// Its interpreter does not run its script.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
     /// `describe` failed.
     #[error("describe failed: {0}")]
     Describe(CallError),
@@ -78,9 +81,24 @@ impl LoadError {
             | Self::OtherContract { .. }
             | Self::Import(_)
             | Self::Refused(_)
+            | Self::Script(_)
             | Self::Description(_) => false,
         }
     }
+}
+
+/// Why an interpreter does not run a script as a build of it would run.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ScriptError {
+    /// What the policy printed and raised while it was loaded. Its author has to act.
+    #[error("{0}")]
+    Raised(String),
+    /// It imports modules that the interpreter was built without. Another interpreter is needed.
+    #[error("it imports {}, which its interpreter was built without", .0.join(", "))]
+    Lacks(Vec<String>),
+    /// It opens files while it is loaded. It has to be built, since an instance has no files.
+    #[error("it opens {} while it is imported", .0.join(", "))]
+    Opens(Vec<String>),
 }
 
 /// Why a call did not return an outcome. The instance is gone; the key is tried again on a fresh one.

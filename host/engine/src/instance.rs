@@ -14,6 +14,7 @@ use crate::engine::Engine;
 use crate::epoch::LONGEST;
 use crate::error::{CallError, DeadlinePassed, call_error};
 use crate::plugin::Settings;
+use crate::script::{Loaded, Script};
 use crate::state::{HostState, LOG_LINES};
 use crate::still::World;
 use crate::waits::Waits;
@@ -40,17 +41,40 @@ impl Instance {
         let mut store = limited(pre.engine(), limits, settings, world);
         let _active = engine.ticker().enter();
         let instantiated = within(limits.call_timeout, pre.instantiate_async(&mut store)).await;
-        let printed = || store.data().output.take().unwrap_or_default();
-        match instantiated {
-            Some(Ok(plugin)) => Ok(Self {
-                waits: store.data().waits.clone(),
-                store,
-                plugin,
-                calls_left: limits.reuse.max(1),
-                used: Instant::now(),
-            }),
-            Some(Err(error)) => Err(call_error(&error, limits.call_timeout, &printed())),
-            None => Err(CallError::Deadline(limits.call_timeout)),
+        let plugin = ended(&store, limits.call_timeout, instantiated)?;
+        Ok(Self::of(store, plugin, limits))
+    }
+
+    /// Makes an instance of an interpreter and lets it load a script.
+    pub(crate) async fn with_script(
+        engine: &Engine,
+        pre: &v1::PluginPre<HostState>,
+        limits: &Limits,
+        settings: Arc<Settings>,
+        world: World,
+        script: &Script,
+    ) -> Result<(Self, Loaded), CallError> {
+        let mut store = limited(pre.engine(), limits, settings, world);
+        let _active = engine.ticker().enter();
+        let loaded = within(limits.call_timeout, async {
+            let instance = pre.instance_pre().instantiate_async(&mut store).await?;
+            let loaded = script.load(&mut store, &instance).await?;
+            Ok((v1::Plugin::new(&mut store, &instance)?, loaded))
+        });
+        let loaded = loaded.await;
+        let (plugin, loaded) = ended(&store, limits.call_timeout, loaded)?;
+        // It is shown only with an error, like what a policy prints while it is built.
+        let printed = store.data().output.take().unwrap_or_default();
+        Ok((Self::of(store, plugin, limits), loaded.behind(&printed)))
+    }
+
+    fn of(store: Store<HostState>, plugin: v1::Plugin, limits: &Limits) -> Self {
+        Self {
+            waits: store.data().waits.clone(),
+            store,
+            plugin,
+            calls_left: limits.reuse.max(1),
+            used: Instant::now(),
         }
     }
 
@@ -174,6 +198,19 @@ pub(crate) fn limited(
     });
     store.set_epoch_deadline(1);
     store
+}
+
+/// Returns what a guest returned, or why it did not. `called` is what [`within`] returned.
+pub(crate) fn ended<T>(
+    store: &Store<HostState>,
+    timeout: Duration,
+    called: Option<wasmtime::Result<T>>,
+) -> Result<T, CallError> {
+    let called = called.ok_or(CallError::Deadline(timeout))?;
+    called.map_err(|error| {
+        let printed = store.data().output.take().unwrap_or_default();
+        call_error(&error, timeout, &printed)
+    })
 }
 
 /// A second fence around the epochs, which only fire while wasm runs: a guest that waits in a host function (a WASI poll) is stopped here. A little

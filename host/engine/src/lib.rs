@@ -10,7 +10,8 @@
 //!          |  in a child                        +-- deadline (epochs + time-out), memory limiter, copy limit, captured output
 //!          +-- Winch first, Cranelift behind
 //! ```
-//! Beside that, [`Base`]: a language's interpreter is run once to load a policy, and becomes that policy's component.
+//! Beside that, interpreters. A [`Base`] loads a policy once and becomes that policy's component. A
+//! [`Script`] is loaded by each instance of an interpreter, so that nothing is compiled for it.
 //!
 //! What is absent: a `Store<HostState>` that was not made by [`instance`]; a call without a deadline; an instance that is used again after an error.
 
@@ -25,6 +26,7 @@ mod imports;
 mod instance;
 mod output;
 mod plugin;
+mod script;
 mod state;
 mod still;
 mod tier;
@@ -34,8 +36,9 @@ pub use base::{Base, BaseError};
 pub use cache::{CacheError, CacheUse};
 pub use compiler::{Child, Compiler, as_child};
 pub use engine::{Code, Engine, EngineConfig, EngineError, Image};
-pub use error::{CallError, LoadError};
+pub use error::{CallError, LoadError, ScriptError};
 pub use plugin::{Inspection, InstanceStats, Plugin, Settings};
+pub use script::{Script, ScriptFile};
 
 /// The contract that this host speaks: package and version of `wit/v1`.
 pub const CONTRACT: &str = "vmhost:plugin@1.0.0";

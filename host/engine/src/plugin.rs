@@ -6,11 +6,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use vmhost_core::{Description, Limits, MapRequest, ObjectName, ObjectReader, Outcome, Request};
+use vmhost_core::{
+    Description, Limits, MapRequest, ObjectName, ObjectReader, Outcome, Request, one_line,
+};
 
 use crate::engine::{Code, Engine, Image};
 use crate::error::{CallError, LoadError};
 use crate::instance::Instance;
+use crate::script::Script;
 use crate::still::World;
 use crate::tier::SLOTS;
 
@@ -32,7 +35,11 @@ pub struct Plugin {
     settings: Arc<Settings>,
     description: Description,
     imports: Vec<String>,
+    /// Digest of the component and of the script, if there is one.
     digest: String,
+    /// Digest of the component.
+    component: String,
+    script: Option<Script>,
     size: usize,
     pool: Pool,
     /// One maps the image, the others wait.
@@ -75,13 +82,41 @@ impl Plugin {
     /// are this one's is known when it has described itself, so that `describe` sees none.
     pub async fn load(
         engine: &Engine,
-        image: Image,
+        image: Arc<Image>,
         limits: Limits,
         settings: &HashMap<String, Settings>,
     ) -> Result<Self, LoadError> {
-        let mut instance = Instance::new(engine, &image.pre, &limits, Arc::default(), World::Real)
+        let instance = Instance::new(engine, &image.pre, &limits, Arc::default(), World::Real)
             .await
             .map_err(LoadError::Instantiate)?;
+        Self::described(engine, image, limits, settings, instance, None).await
+    }
+
+    /// The same of an interpreter's image, of which each instance loads a script.
+    pub async fn load_script(
+        engine: &Engine,
+        image: Arc<Image>,
+        limits: Limits,
+        settings: &HashMap<String, Settings>,
+        script: Script,
+    ) -> Result<Self, LoadError> {
+        let world = World::Real;
+        let started =
+            Instance::with_script(engine, &image.pre, &limits, Arc::default(), world, &script);
+        let (instance, loaded) = started.await.map_err(LoadError::Instantiate)?;
+        loaded.problem()?;
+        let script = Some(script.of_used(&loaded));
+        Self::described(engine, image, limits, settings, instance, script).await
+    }
+
+    async fn described(
+        engine: &Engine,
+        image: Arc<Image>,
+        limits: Limits,
+        settings: &HashMap<String, Settings>,
+        mut instance: Instance,
+        script: Option<Script>,
+    ) -> Result<Self, LoadError> {
         let text = instance
             .describe(engine, &limits)
             .await
@@ -90,7 +125,11 @@ impl Plugin {
         let description = Description::parse(&text)?;
         let settings = Arc::new(settings.get(&description.name).cloned().unwrap_or_default());
         instance.configure(settings.clone());
-        let (digest, size, imports) = (image.digest.clone(), image.size, image.imports());
+        let (component, size, imports) = (image.digest.clone(), image.size, image.imports());
+        let digest = match &script {
+            Some(script) => script.digest(&component),
+            None => component.clone(),
+        };
         let pool = Pool::new(image);
         if let Some(image) = pool.image() {
             pool.give_back(pool.count(&image, instance));
@@ -102,6 +141,8 @@ impl Plugin {
             description,
             imports,
             digest,
+            component,
+            script,
             size,
             pool,
             mapping: tokio::sync::Mutex::default(),
@@ -153,15 +194,29 @@ impl Plugin {
                 "the plugin has {INSTANCES} instances already"
             )));
         }
-        let instance = Instance::new(
-            &self.engine,
-            &of.image.pre,
-            &self.limits,
-            self.settings.clone(),
-            World::Real,
-        )
-        .await?;
+        let settings = self.settings.clone();
+        let instance = self.start(&of.image, settings, World::Real).await?;
         Ok(self.pool.count(&of, instance))
+    }
+
+    /// Makes an instance.
+    async fn start(
+        &self,
+        image: &Image,
+        settings: Arc<Settings>,
+        world: World,
+    ) -> Result<Instance, CallError> {
+        let (engine, limits) = (&self.engine, &self.limits);
+        let Some(script) = &self.script else {
+            return Instance::new(engine, &image.pre, limits, settings, world).await;
+        };
+        let started = Instance::with_script(engine, &image.pre, limits, settings, world, script);
+        let (instance, loaded) = started.await?;
+        // It has been loaded before without one: the policy depends on time or chance.
+        loaded.problem().map_err(|error| CallError::Trap {
+            reason: one_line(&error.to_string()).into_owned(),
+        })?;
+        Ok(instance)
     }
 
     /// The present image. That of a plugin that was unloaded is mapped again, which takes less than a millisecond if its file is in memory.
@@ -177,8 +232,8 @@ impl Plugin {
             let (stored, code) = self.pool.stored();
             // What has no file is never unloaded.
             let stored = stored.ok_or_else(|| CallError::Busy("its code is nowhere".into()))?;
-            let digest = self.digest.clone();
-            let mapped = self.engine.map(stored, code, digest, self.size).await;
+            let component = self.component.clone();
+            let mapped = self.engine.map(stored, code, component, self.size).await;
             let image = mapped.map_err(|error| CallError::Busy(error.to_string()))?;
             if let Some(image) = self.pool.put_back(image) {
                 return Ok(image);
@@ -188,8 +243,8 @@ impl Plugin {
 
     /// Puts a better image of the same component in the place of the present one. Calls in flight end on the old one. Changes nothing that a user sees.
     /// An image of other bytes is refused: false.
-    pub fn install(&self, image: Image) -> bool {
-        if image.digest != self.digest {
+    pub fn install(&self, image: Arc<Image>) -> bool {
+        if image.digest != self.component {
             return false;
         }
         self.pool.replace(image);
@@ -212,9 +267,14 @@ impl Plugin {
         &self.description
     }
 
-    /// SHA-256 of the component, in hex.
+    /// SHA-256 of the component, and of the script if there is one, in hex.
     pub fn digest(&self) -> &str {
         &self.digest
+    }
+
+    /// SHA-256 of the component, in hex.
+    pub fn component(&self) -> &str {
+        &self.component
     }
 
     /// How the present image was compiled.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use vmhost_cluster::CrdError;
 use vmhost_engine::LoadError;
 
+use crate::build::RunError;
 use crate::manager::SharedFinalizer;
 use crate::permissions::check::MissingRights;
 use crate::watch_files::FileError;
@@ -23,6 +24,9 @@ pub enum ReloadError {
     /// There is no content.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The source cannot be built: a save, or a tool that is installed, mends it.
+    #[error(transparent)]
+    Build(#[from] vmhost_toolchain::Error),
     /// The content is no plugin of this host.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -72,9 +76,20 @@ impl ReloadError {
             | Self::NotSynced { .. } => Some(CHEAP),
             Self::Definition(error) => (!error.is_of_the_definition()).then_some(CHEAP),
             Self::Load(error) => error.may_pass().then_some(COSTLY),
-            Self::File(FileError::TooLarge { .. }) | Self::OtherName { .. } | Self::Wider(_) => {
-                None
-            }
+            Self::File(FileError::TooLarge { .. })
+            | Self::Build(_)
+            | Self::OtherName { .. }
+            | Self::Wider(_) => None,
+        }
+    }
+}
+
+impl From<RunError> for ReloadError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Build(error) => error.into(),
+            RunError::File(error) => error.into(),
+            RunError::Load(error) | RunError::Advised(_, error) => error.into(),
         }
     }
 }

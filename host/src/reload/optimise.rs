@@ -5,53 +5,56 @@ use std::sync::{Arc, Weak};
 use vmhost_engine::{Code, Engine};
 
 use crate::manager::Manager;
-use crate::registry::{Generation, Slot};
+use crate::registry::Slot;
 
-/// Compiles the generation's bytes well, in the background, one at a time in the process; the newest wins.
+/// Compiles the generation's component well, in the background. One is compiled at a time in the
+/// process; of a plugin it is the newest.
 pub fn optimise_later(manager: &Arc<Manager>, slot: &Arc<Slot>, bytes: Vec<u8>) {
     let generation = slot.current();
-    if generation.plugin.code() == Code::Optimised {
-        slot.optimising(None);
-        return;
-    }
-    let (engine, limit) = (
-        manager.loader.engine.clone(),
-        manager.loader.config.limits.component,
-    );
-    let made_for = (Arc::downgrade(slot), Arc::downgrade(&generation));
-    let task = tokio::spawn(optimise(made_for, engine, bytes, limit));
-    slot.optimising(Some(task.abort_handle()));
+    let component = generation.plugin.component();
+    slot.optimising(component, || {
+        if generation.plugin.code() == Code::Optimised {
+            return None;
+        }
+        let (engine, limit) = (
+            manager.loader.engine.clone(),
+            manager.loader.config.limits.component,
+        );
+        let made_for = (Arc::downgrade(slot), component.to_owned());
+        let task = tokio::spawn(optimise(made_for, engine, bytes, limit));
+        Some(task.abort_handle())
+    });
 }
 
 async fn optimise(
-    (slot, generation): (Weak<Slot>, Weak<Generation>),
+    (slot, component): (Weak<Slot>, String),
     engine: Engine,
     bytes: Vec<u8>,
     limit: u64,
 ) {
     static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
     let _turn = ONE_AT_A_TIME.lock().await;
-    // Compare before the work, and again before it is installed.
+    // Compared before the work, and again before it is installed. Generations that one interpreter
+    // runs have the same component.
     let current = || {
-        slot.upgrade()
-            .zip(generation.upgrade())
-            .filter(|(slot, generation)| Arc::ptr_eq(&slot.current(), generation))
+        let generation = slot.upgrade()?.current();
+        (generation.plugin.component() == component).then_some(generation)
     };
     if current().is_none() {
         return;
     }
     let compiled = engine.optimise(bytes, limit).await;
     match (compiled, current()) {
-        (Ok(image), Some((slot, generation))) => {
+        (Ok(image), Some(generation)) => {
             generation.plugin.install(image);
             tracing::debug!(
-                plugin = slot.name,
+                plugin = generation.description().name,
                 generation = generation.number,
                 "optimised code installed"
             );
         }
-        (Err(error), Some((slot, _))) => tracing::warn!(
-            plugin = slot.name,
+        (Err(error), Some(generation)) => tracing::warn!(
+            plugin = generation.description().name,
             "the plugin stays on baseline code: {error}"
         ),
         (_, None) => {}

@@ -7,27 +7,29 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use vmhost_core::Description;
 use vmhost_engine::Plugin;
 
 use super::error::ReloadError;
 use super::report;
 use super::tries::Tries;
+use crate::build::{Run, RunError};
 use crate::manager::Manager;
 use crate::permissions;
 use crate::registry::{Generation, Slot, Wired};
 use crate::watch_files::{self, FileError};
 
-/// Where content comes from.
-pub struct Origin<'a> {
-    /// What a person changed: the file, or the folder that it was built from.
-    pub source: &'a Path,
-    /// The component.
-    pub file: &'a Path,
-    /// How long the host built it, if it did.
-    pub build: Option<Duration>,
-    /// How long the first failure is kept quiet.
-    pub grace: Duration,
+/// How long new content that cannot be loaded may still be half of a file, closed and opened again
+/// by its writer.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What was made of the content.
+struct Loaded {
+    plugin: Plugin,
+    bytes: Vec<u8>,
+    build: Option<Duration>,
+    compile: Duration,
 }
 
 /// All that a swap needs.
@@ -46,14 +48,15 @@ pub struct Ready {
     pub check: Duration,
 }
 
-/// Tries until all is ready; none: nothing is to be swapped before other content comes. Whoever drops the future ends the tries.
-pub async fn prepare(
+/// Tries until a file's content is ready to be swapped to. Returns nothing if there is nothing to
+/// swap before other content comes. A caller that drops the future ends the tries.
+pub async fn prepare_file(
     manager: &Arc<Manager>,
     slot: &Slot,
-    origin: &Origin<'_>,
+    path: &Path,
     content: Result<Vec<u8>, FileError>,
 ) -> Option<Ready> {
-    let mut tries = Tries::new(manager, slot, origin.source, origin.grace);
+    let mut tries = Tries::new(manager, slot, path, GRACE);
     let limit = manager.loader.config.limits.component;
     let mut content = Some(content);
     let bytes = tries
@@ -62,7 +65,7 @@ pub async fn prepare(
             Box::pin(async move {
                 match content {
                     Some(content) => Ok(content?),
-                    None => Ok(watch_files::read(origin.file, limit).await?),
+                    None => Ok(watch_files::read(path, limit).await?),
                 }
             })
         })
@@ -70,14 +73,53 @@ pub async fn prepare(
     let (plugin, compile) = tries
         .until(|| Box::pin(async { Ok(manager.loader.load(&bytes).await?) }))
         .await?;
+    let loaded = Loaded {
+        plugin,
+        bytes,
+        build: None,
+        compile,
+    };
+    ready(manager, slot, tries, loaded).await
+}
+
+/// [`prepare_file`] of a folder of source, which `run` builds and loads.
+pub async fn prepare_folder<'s>(
+    manager: &Arc<Manager>,
+    slot: &Slot,
+    folder: &Path,
+    mut run: impl FnMut() -> BoxFuture<'s, Result<Run, RunError>>,
+) -> Option<Ready> {
+    let mut tries = Tries::new(manager, slot, folder, Duration::ZERO);
+    let run = tries
+        .until(|| {
+            let run = run();
+            Box::pin(async { Ok(run.await?) })
+        })
+        .await?;
+    let loaded = Loaded {
+        plugin: run.loaded.0,
+        bytes: run.bytes,
+        build: Some(run.built.took),
+        compile: run.loaded.1,
+    };
+    ready(manager, slot, tries, loaded).await
+}
+
+/// From a plugin to all that a swap to it needs; nothing if it runs already.
+async fn ready(
+    manager: &Arc<Manager>,
+    slot: &Slot,
+    mut tries: Tries<'_>,
+    loaded: Loaded,
+) -> Option<Ready> {
     // Nobody else swaps this slot: what is compared with now is what will be replaced.
     let present = slot.current();
-    if plugin.digest() == present.plugin.digest() {
+    if loaded.plugin.digest() == present.plugin.digest() {
         report::count(manager, slot, "unchanged", String::new(), None);
         return None;
     }
     let checked = Instant::now();
-    let description = plugin.description();
+    let description = loaded.plugin.description();
     tries
         .until(|| Box::pin(check(manager, slot, present.description(), description)))
         .await?;
@@ -86,11 +128,11 @@ pub async fn prepare(
         .until(|| Box::pin(synced(manager, &controllers, &present)))
         .await?;
     Some(Ready {
-        plugin,
-        bytes,
+        plugin: loaded.plugin,
+        bytes: loaded.bytes,
         controllers,
-        build: origin.build,
-        compile,
+        build: loaded.build,
+        compile: loaded.compile,
         check: checked.elapsed(),
     })
 }

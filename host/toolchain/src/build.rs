@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use vmhost_engine::{Script, ScriptError};
 
 use crate::error::IoContext as _;
 use crate::process::Output;
@@ -33,6 +34,9 @@ pub struct Built {
     /// How long it took, in milliseconds.
     #[serde(serialize_with = "as_millis", rename = "milliseconds")]
     pub took: Duration,
+    /// What its instances load when they start, if it is an interpreter: see [`Builder::dev`].
+    #[serde(skip)]
+    pub script: Option<Script>,
 }
 
 fn as_millis<S: serde::Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -143,6 +147,41 @@ impl Builder {
         }
     }
 
+    /// Makes what `vmhost dev` runs. Where [`Builder::build`] takes long, that is not the component
+    /// that it makes, and is not put at `out`: it is a component without optimisations, or an
+    /// interpreter, which is kept, and the policy's source.
+    pub async fn dev(&self, out: &Path) -> Result<Built> {
+        let started = Instant::now();
+        match &self.tools {
+            Tools::Python(tools) => match tools.script(&self.folder).await? {
+                Some((path, script)) => built(&path, started, Some(script)),
+                None => self.build(out).await,
+            },
+            Tools::Zig(tools) => {
+                let made = tools.build(&self.folder, zig::Mode::Debug).await?;
+                // Not where somebody looks for what is to be deployed.
+                let out = made.file.with_file_name("dev.wasm");
+                self.finish(made, &out, started)
+            }
+            _ => self.build(out).await,
+        }
+    }
+
+    /// Returns whether [`Builder::dev`] makes something else than [`Builder::build`].
+    pub fn has_dev(&self) -> bool {
+        matches!(self.tools, Tools::Python(_) | Tools::Zig(_))
+    }
+
+    /// Takes note of why an interpreter did not run the script that [`Builder::dev`] made, so that
+    /// the next call makes something else. If the policy is at fault, prints its traceback and
+    /// returns an error.
+    pub fn refused(&self, error: &ScriptError) -> Result<()> {
+        match &self.tools {
+            Tools::Python(tools) => tools.refused(&self.folder, error),
+            _ => Ok(()),
+        }
+    }
+
     /// Builds. The tools' own messages go to this process's stderr. Dropped before its end, it stops them, and leaves `out` as it was.
     pub async fn build(&self, out: &Path) -> Result<Built> {
         let started = Instant::now();
@@ -153,8 +192,13 @@ impl Builder {
             Tools::Python(tools) => tools.build(folder).await?,
             Tools::Go(tools) => tools.build(folder).await?,
             Tools::C(tools) => tools.build(folder).await?,
-            Tools::Zig(tools) => tools.build(folder).await?,
+            Tools::Zig(tools) => tools.build(folder, zig::Mode::Release).await?,
         };
+        self.finish(made, out, started)
+    }
+
+    /// Makes a component of what a language's build made, and puts it in its place.
+    fn finish(&self, made: Made, out: &Path, started: Instant) -> Result<Built> {
         let mut component = componentize::component(&made.file, made.wasm)?;
         imports::check(&made.file, &component)?;
         let about = Stamp {
@@ -180,11 +224,16 @@ fn succeeded(output: &Output, folder: &Path, tool: &str) -> Result<()> {
 
 fn finish(component: &[u8], out: &Path, started: Instant) -> Result<Built> {
     place::whole(out, component)?;
-    let size = std::fs::metadata(out).at("read", out)?.len();
+    built(out, started, None)
+}
+
+fn built(path: &Path, started: Instant, script: Option<Script>) -> Result<Built> {
+    let size = std::fs::metadata(path).at("read", path)?.len();
     Ok(Built {
-        path: out.to_owned(),
+        path: path.to_owned(),
         size,
         took: started.elapsed(),
+        script,
     })
 }
 

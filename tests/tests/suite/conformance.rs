@@ -15,9 +15,10 @@ use tracing::instrument::WithSubscriber;
 use vmhost_core::{
     Change, Gvk, Limits, MapRequest, Next, Object, ObjectName, Outcome, Refusal, Request, one_line,
 };
-use vmhost_engine::{CallError, Engine, EngineConfig, Plugin};
+use vmhost_engine::{CallError, Engine, EngineConfig, LoadError, Plugin, Script};
 use vmhost_tests::conformance::{self, LANGUAGES, Line, Lines, Reader};
 use vmhost_tests::run;
+use vmhost_toolchain::{Builder, Network};
 
 /// Long for Python's first call on a busy machine, short for a loop without end.
 const DEADLINE: Duration = Duration::from_secs(4);
@@ -65,15 +66,12 @@ fn every_language_passes_every_case() {
                 continue;
             };
             let guest = Guest::load(&engine, name, &file).await?;
-            let mut results = Vec::new();
-            for (case, spec, expect) in cases() {
-                match guest.check(case, spec, expect).await {
-                    Ok(word) => results.push((case, word)),
-                    Err(error) => wrong.push(format!("{name}, {case}: {error:#}")),
+            let results = guest.results(&mut wrong).await;
+            if let Some(guest) = Guest::in_dev(&engine, name, &folder, &file).await? {
+                let in_dev = guest.results(&mut wrong).await;
+                if in_dev != results {
+                    wrong.push(format!("{name} in dev: {in_dev:?}, and not {results:?}"));
                 }
-            }
-            if let Err(error) = guest.check_the_rest(&mut results).await {
-                wrong.push(format!("{name}: {error:#}"));
             }
             table.insert(name, results);
         }
@@ -187,6 +185,37 @@ fn effects() -> Value {
 
 impl Guest {
     async fn load(engine: &Engine, name: &'static str, file: &Path) -> Result<Self> {
+        Self::of(engine, name, file, None)
+            .await?
+            .with_context(|| format!("{name}: loading {}", file.display()))
+    }
+
+    /// As `vmhost dev` runs it; none: as its component `built`.
+    async fn in_dev(
+        engine: &Engine,
+        name: &'static str,
+        folder: &Path,
+        built: &Path,
+    ) -> Result<Option<Self>> {
+        let builder = Builder::new(folder, Network::Allowed).await?;
+        while builder.has_dev() {
+            let made = builder.dev(built).await?;
+            ensure!(made.path != built, "{name}: a component to be deployed");
+            match Self::of(engine, name, &made.path, made.script).await? {
+                Ok(guest) => return Ok(Some(guest)),
+                Err(LoadError::Script(refused)) => builder.refused(&refused)?,
+                Err(error) => return Err(error).with_context(|| format!("{name} in dev")),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn of(
+        engine: &Engine,
+        name: &'static str,
+        file: &Path,
+        script: Option<Script>,
+    ) -> Result<Result<Self, LoadError>> {
         let limits = Limits {
             call_timeout: DEADLINE,
             ..Limits::default()
@@ -196,14 +225,31 @@ impl Guest {
         let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let settings = HashMap::from([("conformance".to_owned(), HashMap::from(settings))]);
         let image = engine.compile(bytes, limits.component).await?;
-        let plugin = Plugin::load(engine, image, limits, &settings)
-            .await
-            .with_context(|| format!("{name}: loading {}", file.display()))?;
-        Ok(Self {
+        let loaded = match script {
+            None => Plugin::load(engine, image, limits, &settings).await,
+            Some(script) => Plugin::load_script(engine, image, limits, &settings, script).await,
+        };
+        Ok(loaded.map(|plugin| Self {
             name,
             plugin,
             reader: Reader::default(),
-        })
+        }))
+    }
+
+    /// The word of each case; what is wrong is told in a line.
+    async fn results(&self, wrong: &mut Vec<String>) -> Vec<(&'static str, &'static str)> {
+        let name = self.name;
+        let mut results = Vec::new();
+        for (case, spec, expect) in cases() {
+            match self.check(case, spec, expect).await {
+                Ok(word) => results.push((case, word)),
+                Err(error) => wrong.push(format!("{name}, {case}: {error:#}")),
+            }
+        }
+        if let Err(error) = self.check_the_rest(&mut results).await {
+            wrong.push(format!("{name}: {error:#}"));
+        }
+        results
     }
 
     /// One call, of an object with this text; none: of one that is gone.

@@ -34,7 +34,7 @@ fn engine() -> Result<Engine> {
 
 async fn load(engine: &Engine, bytes: &[u8], code: Code) -> Result<Plugin> {
     let limit = limits().component;
-    let image: Image = match code {
+    let image: Arc<Image> = match code {
         Code::Baseline => engine.compile(bytes.to_vec(), limit).await?,
         Code::Optimised => engine.optimise(bytes.to_vec(), limit).await?,
     };

@@ -39,6 +39,7 @@ mod level_based;
 mod lifecycle;
 mod one_generation;
 mod operations;
+mod python;
 mod rbac;
 mod reads;
 mod registry;

@@ -68,12 +68,12 @@ impl Drop for Counted {
 }
 
 impl Pool {
-    pub fn new(image: Image) -> Self {
+    pub fn new(image: Arc<Image>) -> Self {
         Self {
             present: Mutex::new(Present {
                 code: image.code,
                 stored: image.stored.clone(),
-                image: Some(Arc::new(image)),
+                image: Some(image),
                 number: 0,
                 since: Instant::now(),
             }),
@@ -128,23 +128,23 @@ impl Pool {
     }
 
     /// What was unloaded is there again, if there is no better one meanwhile.
-    pub fn put_back(&self, image: Image) -> Option<Numbered> {
+    pub fn put_back(&self, image: Arc<Image>) -> Option<Numbered> {
         let mut present = self.present();
         if present.image.is_none() && present.code == image.code {
-            self.change(&mut present, Some(Arc::new(image)));
+            self.change(&mut present, Some(image));
         }
         present.numbered()
     }
 
     /// An image takes the place of the present one, whose idle instances go. If that is unloaded, so stays this one, if a file holds it.
-    pub fn replace(&self, image: Image) {
+    pub fn replace(&self, image: Arc<Image>) {
         let mut present = self.present();
         let stays_unloaded = present.image.is_none() && image.stored.is_some();
         (present.code, present.stored) = (image.code, image.stored.clone());
         if stays_unloaded {
             return;
         }
-        self.change(&mut present, Some(Arc::new(image)));
+        self.change(&mut present, Some(image));
         drop(present);
         for place in self.idle.iter() {
             let old = std::mem::take(&mut lock(place).instances);

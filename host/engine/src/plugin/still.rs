@@ -38,14 +38,7 @@ impl Plugin {
 
     async fn still(&self, settings: Settings) -> Result<Instance, CallError> {
         let of = self.image().await?;
-        let settings = Arc::new(settings);
-        Instance::new(
-            &self.engine,
-            &of.image.pre,
-            &self.limits,
-            settings,
-            World::Still,
-        )
-        .await
+        self.start(&of.image, Arc::new(settings), World::Still)
+            .await
     }
 }

@@ -1,15 +1,27 @@
-//! Python: componentize-py puts the module, the SDK and CPython into a component.
+//! Python: componentize-py puts the module, the SDK and CPython into a component. For `vmhost dev`
+//! it makes one without the module, which loads the module from its source.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use vmhost_engine::{Script, ScriptError};
+
+pub(crate) use self::project::is_taken;
+use self::project::module;
+use self::source::Source;
 use super::{Made, succeeded};
 use crate::error::IoContext as _;
 use crate::tool::{Program, Tool, Way};
 use crate::version::Version;
 use crate::work::Work;
 use crate::{Error, Language, Result, place, process, wit};
+
+mod base;
+mod project;
+mod source;
 
 /// Makes the component.
 pub(crate) const COMPONENTIZE: Tool = Tool {
@@ -41,6 +53,9 @@ pub(crate) const COMPONENTIZE: Tool = Tool {
 /// Makes the packages of a `requirements.txt` ready: those of Python alone, for no other can work.
 const REQUIREMENTS: &str = "python3 -m pip install --target .vmhost/site --platform any --implementation py --abi none --python-version 3.14 --only-binary=:all: -r requirements.txt";
 
+/// What is wrong when there is nothing to take.
+const NOTHING: &str = "componentize-py ended well, and wrote nothing";
+
 /// The module that componentize-py is given. It is ours: the user's own module names no class that the contract wants.
 const ENTRY: &str = "vmhost_entry";
 
@@ -48,58 +63,164 @@ const ENTRY: &str = "vmhost_entry";
 #[derive(Debug)]
 pub(crate) struct Tools {
     componentize: Program,
+    learned: Mutex<Learned>,
+}
+
+/// What the host found out when it ran policies from their source.
+#[derive(Debug, Default)]
+struct Learned {
+    /// Modules of Python's library and of packages that a policy imports.
+    modules: BTreeSet<String>,
+    /// Why the next one has to be built, if it has to.
+    to_build: Option<String>,
+    /// The folders that tracebacks name by their position.
+    paths: Vec<PathBuf>,
+}
+
+/// The folders that modules are in.
+struct Folders {
+    policy: PathBuf,
+    /// Packages of `requirements.txt`.
+    site: Option<PathBuf>,
+    sdk: PathBuf,
+    empty: PathBuf,
+}
+
+impl Folders {
+    fn of(policy: &Path, work: &Work) -> Result<Self> {
+        let empty = work.path("empty");
+        fs::create_dir_all(&empty).at("make", &empty)?;
+        Ok(Self {
+            policy: policy.to_owned(),
+            site: requirements(policy, work)?,
+            sdk: work.sdk(Language::Python)?,
+            empty,
+        })
+    }
+
+    /// Returns them in the order in which Python looks for modules. Tracebacks name the first `/0`.
+    fn paths<'a>(&'a self, entry: &'a Path, policy: &'a Path) -> Vec<&'a Path> {
+        let site = self.site.as_deref();
+        let paths = [Some(entry), Some(policy), site, Some(&self.sdk)];
+        paths.into_iter().flatten().collect()
+    }
 }
 
 impl Tools {
     pub async fn find(folder: &Path) -> Result<Self> {
         let componentize = COMPONENTIZE.need(folder, Language::Python).await?;
-        Ok(Self { componentize })
+        Ok(Self {
+            componentize,
+            learned: Mutex::default(),
+        })
     }
 
     pub async fn build(&self, folder: &Path) -> Result<Made> {
         let module = module(folder)?;
         let work = Work::begin(folder).await?;
-        let sdk = work.sdk(Language::Python)?;
+        let folders = Folders::of(folder, &work)?;
         let entry = work.path("python");
         place::if_changed(&entry.join(format!("{ENTRY}.py")), text(&module).as_bytes())?;
-        // With an environment of no packages: otherwise those of the machine would be looked for, and found.
-        let empty = work.path("empty");
-        fs::create_dir_all(&empty).at("make", &empty)?;
         let component = work.output("plugin.wasm")?;
+        let paths = folders.paths(&entry, folder);
+        self.componentize(&folders, &work.wit()?, wit::WORLD, &paths, &component)
+            .await?;
+        let wasm = work.take(&component, NOTHING)?;
+        let (tool, program) = (&COMPONENTIZE, &self.componentize);
+        Ok(Made::by(wasm, component, Some(folders.sdk), tool, program))
+    }
+
+    /// Returns the policy's source and the component that runs it, or nothing if the policy has to
+    /// be built.
+    pub async fn script(&self, folder: &Path) -> Result<Option<(PathBuf, Script)>> {
+        let entry = module(folder)?;
+        let to_build = self.learned().to_build.take();
+        let source = match to_build {
+            Some(reason) => Source::ToBuild(reason),
+            None => source::read(folder)?,
+        };
+        let files = match source {
+            Source::Modules(files) => files,
+            Source::ToBuild(reason) => {
+                let folder = folder.display();
+                tracing::info!("{folder} is built whole, which takes some 10 s: {reason}");
+                return Ok(None);
+            }
+        };
+        let work = Work::begin(folder).await?;
+        let folders = Folders::of(folder, &work)?;
+        let modules = {
+            let mut learned = self.learned();
+            let paths = folders.paths(&folders.empty, folder).into_iter();
+            learned.paths = paths.map(Path::to_owned).collect();
+            learned.modules.clone()
+        };
+        // The policy's modules come before those of packages and behind Python's library.
+        let own = |module: &str| {
+            let top = |path: &str| path.split(['/', '.']).next().map(str::to_owned);
+            let module = top(module);
+            !module.as_deref().is_some_and(is_taken)
+                && files.iter().any(|file| top(&file.path) == module)
+        };
+        let base = base::base(self, &work, &folders, modules, own).await?;
+        Ok(Some((base, Script { entry, files })))
+    }
+
+    /// See [`super::Builder::refused`].
+    pub fn refused(&self, folder: &Path, error: &ScriptError) -> Result<()> {
+        let mut learned = self.learned();
+        match error {
+            ScriptError::Lacks(modules) => {
+                let before = learned.modules.len();
+                learned.modules.extend(modules.iter().cloned());
+                if learned.modules.len() == before {
+                    learned.to_build = Some(error.to_string());
+                }
+            }
+            ScriptError::Opens(_) => learned.to_build = Some(error.to_string()),
+            ScriptError::Raised(text) => {
+                let text = as_called_here(text, &learned.paths);
+                let _ = std::io::stderr().write_all(text.as_bytes());
+                return Err(Error::Failed {
+                    folder: folder.to_owned(),
+                    tool: "Python".to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn learned(&self) -> MutexGuard<'_, Learned> {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn componentize(
+        &self,
+        folders: &Folders,
+        contract: &Path,
+        world: &str,
+        paths: &[&Path],
+        component: &Path,
+    ) -> Result<()> {
         let mut command = self.componentize.command();
-        command.current_dir(folder).env("VIRTUAL_ENV", &empty);
+        // An environment without packages, so that those of the machine are not found.
+        command
+            .current_dir(&folders.policy)
+            .env("VIRTUAL_ENV", &folders.empty);
         command
             .env("RUST_BACKTRACE", "0")
             .env("RUST_LIB_BACKTRACE", "0");
-        command.args(["--quiet", "--wit-path"]).arg(work.wit()?);
-        command.args(["--world", wit::WORLD, "componentize"]);
-        let site = requirements(folder, &work)?;
-        let paths: Vec<&Path> = [
-            Some(entry.as_path()),
-            Some(folder),
-            site.as_deref(),
-            Some(&sdk),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        for path in &paths {
+        command.args(["--quiet", "--wit-path"]).arg(contract);
+        command.args(["--world", world, "componentize"]);
+        for path in paths {
             command.arg("--python-path").arg(path);
         }
-        command.args([ENTRY, "--output"]).arg(&component);
+        command.args([ENTRY, "--output"]).arg(component);
         let (output, messages) = process::run_kept(&mut command).await?;
         if !output.status.success() {
-            let _ = std::io::stderr().write_all(readable(&messages, &paths).as_bytes());
+            let _ = std::io::stderr().write_all(readable(&messages, paths).as_bytes());
         }
-        succeeded(&output, folder, COMPONENTIZE.name)?;
-        let wasm = work.take(&component, "componentize-py ended well, and wrote nothing")?;
-        Ok(Made::by(
-            wasm,
-            component,
-            Some(sdk),
-            &COMPONENTIZE,
-            &self.componentize,
-        ))
+        succeeded(&output, &folders.policy, COMPONENTIZE.name)
     }
 }
 
@@ -140,119 +261,23 @@ fn readable(messages: &str, paths: &[&Path]) -> String {
     let text = text
         .rsplit_once("\n\nCaused by:")
         .map_or(text, |(text, _)| text);
+    as_called_here(text, paths)
+}
+
+/// A traceback with the files' own names.
+fn as_called_here(text: &str, paths: &[impl AsRef<Path>]) -> String {
     let mut readable = text.trim().to_owned();
     for (index, path) in paths.iter().enumerate() {
-        readable = readable.replace(&format!("\"/{index}/"), &format!("\"{}/", path.display()));
+        let here = format!("\"{}/", path.as_ref().display());
+        readable = readable.replace(&format!("\"/{index}/"), &here);
     }
     readable.push('\n');
     readable
 }
 
-/// The plugin's module: the project's name, as Python spells it.
-fn module(folder: &Path) -> Result<String> {
-    let file = folder.join("pyproject.toml");
-    let wrong = |problem: String| Error::Project {
-        file: file.clone(),
-        problem,
-    };
-    let text = String::from_utf8_lossy(&place::read(&file)?).into_owned();
-    let name = project_name(&text).ok_or_else(|| {
-        wrong("says no name under [project]: the plugin is the module of that name".to_owned())
-    })?;
-    let module = name.replace(['-', '.'], "_").to_lowercase();
-    if is_taken(&module) {
-        return Err(wrong(format!(
-            "the project is {name:?}, and {module} is a module of Python's own or of the SDK's: take another name"
-        )));
-    }
-    let places = [format!("{module}.py"), format!("{module}/__init__.py")];
-    if !places.iter().any(|place| folder.join(place).is_file()) {
-        let [file, package] = places;
-        return Err(wrong(format!(
-            "the project is {name:?}, and there is neither {file} nor {package}"
-        )));
-    }
-    Ok(module)
-}
-
-/// Modules of Python's library, which come before the plugin's.
-const LIBRARY: &str = include_str!("python/library.txt");
-
-/// Whether a module of this name would not be the plugin's.
-pub(crate) fn is_taken(module: &str) -> bool {
-    let ours = ["vmhost_plugin", ENTRY, "wit_world"];
-    ours.contains(&module) || LIBRARY.split_whitespace().any(|name| name == module)
-}
-
-/// `name` under `[project]`. All else of the file is for other tools.
-fn project_name(text: &str) -> Option<&str> {
-    let project = text
-        .lines()
-        .map(str::trim)
-        .skip_while(|line| *line != "[project]");
-    let mut own = project.skip(1).take_while(|line| !line.starts_with('['));
-    let value = own.find_map(|line| {
-        let (key, value) = line.split_once('=')?;
-        (key.trim() == "name").then_some(value.trim())
-    })?;
-    let quote = value
-        .chars()
-        .next()
-        .filter(|quote| matches!(quote, '"' | '\''))?;
-    let name = value[1..].split(quote).next()?;
-    Some(name).filter(|name| !name.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_module_is_named_by_the_project() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
-        let text = "[tool.x]\nname = 'no'\n\n[project]\nversion = \"1\"\nname = \"my-vm\" # ours\n\n[other]\n";
-        write("pyproject.toml", text);
-        let file = folder.path().join("pyproject.toml");
-        assert_eq!(
-            module(folder.path()).unwrap_err().to_string(),
-            format!(
-                "{}: the project is \"my-vm\", and there is neither my_vm.py nor my_vm/__init__.py",
-                file.display()
-            )
-        );
-        write("my_vm.py", "");
-        assert_eq!(module(folder.path()).unwrap(), "my_vm");
-        for text in [
-            "",
-            "[project]\nversion = \"1\"\n[tool]\nname = \"x\"\n",
-            "[project]\nname = \"\"\n",
-            "[project]\nname = x\n",
-        ] {
-            write("pyproject.toml", text);
-            assert_eq!(
-                module(folder.path()).unwrap_err().to_string(),
-                format!(
-                    "{}: says no name under [project]: the plugin is the module of that name",
-                    file.display()
-                )
-            );
-        }
-    }
-
-    #[test]
-    fn a_name_of_pythons_own_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("pyproject.toml");
-        fs::write(&file, "[project]\nname = \"calendar\"\n").unwrap();
-        fs::write(folder.path().join("calendar.py"), "").unwrap();
-        let error = module(folder.path()).unwrap_err().to_string();
-        assert!(
-            error.contains("calendar is a module of Python's own"),
-            "{error}"
-        );
-        assert!(is_taken("json") && is_taken("vmhost_plugin") && !is_taken("my_vm"));
-    }
 
     #[test]
     fn messages_name_the_files_as_they_are_called_here() {
