@@ -32,13 +32,30 @@ pub struct Stop {
     pub required: Required,
 }
 
+/// What a person is to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The Event's reason. Events of one reason about one object are one series, which keeps the
+    /// note of its first: what is to be read by itself has a reason of its own.
+    pub reason: &'static str,
+    /// What happened.
+    pub note: String,
+}
+
+impl Report {
+    /// The key rests, or is given up.
+    const FAILED: &str = "ReconcileFailed";
+    /// What others write and what the policy wants do not go together.
+    const COLLIDES: &str = "WriteCollides";
+}
+
 /// What was decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decided {
     /// How the turn is counted.
     pub result: TurnResult,
     /// What a person is to be told, in an Event.
-    pub report: Option<String>,
+    pub report: Option<Report>,
     /// The rights that are to be asked for, and whose grant wakes the key.
     pub ask: Option<Arc<Required>>,
 }
@@ -199,7 +216,8 @@ fn collided(
     tracing::warn!("{note}; will look again");
     let mut decided = again_or_not(controller, key, retries, wait, &note);
     if before == COLLISIONS {
-        decided.report.get_or_insert(note);
+        let reason = Report::COLLIDES;
+        decided.report.get_or_insert(Report { reason, note });
     }
     decided
 }
@@ -266,7 +284,10 @@ fn again_or_not(
             controller.metrics.wakes.dropped.inc();
             controller.forget(key);
             Decided {
-                report: Some(note),
+                report: Some(Report {
+                    reason: Report::FAILED,
+                    note,
+                }),
                 ..TurnResult::Terminal.into()
             }
         }
@@ -291,7 +312,10 @@ fn terminal(
         .queue
         .add_rate_limited_at_least(key.clone(), controller.cap);
     Decided {
-        report: Some(note),
+        report: Some(Report {
+            reason: Report::FAILED,
+            note,
+        }),
         ..TurnResult::Terminal.into()
     }
 }
@@ -590,7 +614,7 @@ mod tests {
         .await;
         let asked = decided.ask.unwrap();
         assert!(controller.awaits(&key(), &asked));
-        assert!(decided.report.unwrap().contains("waits until"));
+        assert!(decided.report.unwrap().note.contains("waits until"));
         // Somebody changes the object, and the right is still missing.
         controller.wake(&key(), 0, Cause::Changed, 9);
         let decided = turn(&controller, |controller, key| {
@@ -606,7 +630,7 @@ mod tests {
         })
         .await;
         assert_eq!(decided.ask, None, "it is not for want of a right");
-        assert!(decided.report.unwrap().contains("is granted"));
+        assert!(decided.report.unwrap().note.contains("is granted"));
         assert_eq!(comes_back(&controller).await, Some(controller.cap));
         // By then the right may be gone.
         let decided = turn(&controller, |controller, key| {

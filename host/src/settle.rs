@@ -103,8 +103,8 @@ fn finish(settler: &Settler, turn: &Turn, decided: Decided, busy: bool) -> TurnR
     if let Some(required) = decided.ask {
         settler.rights.wait(controller, key, required);
     }
-    if let Some(note) = decided.report {
-        warn(turn, "ReconcileFailed", note);
+    if let Some(report) = decided.report {
+        warn(turn, report.reason, report.note);
     }
     if busy && !controller.is_timer() && controller.hot.is_hot(key) {
         warn(turn, "HotLoop", decide::hold(controller));

@@ -224,28 +224,31 @@ fn a_swap_that_needs_more_than_is_granted_is_refused() {
             let runner = Runner::new(server).await?;
             runner.apply(&runner.yaml(&[]).await?).await?;
             let host = runner.host()?.arg("--allow-wider").ready().await?;
-            let wider = guests::describing(
-                r#"{"apiVersion":"vmhost/v1","name":"vm","controllers":[{"name":"virtualmachines",
-                "primary":{"group":"cloud.waibizi.com","version":"v1","kind":"VirtualMachine"},
-                "reads":[{"version":"v1","kind":"Secret"}]}],
-                "permissions":[{"version":"v1","kind":"Secret","verbs":["delete"],"namespaces":["a"]}]}"#,
-            )?;
+            let namespace = runner.vms.namespace().to_owned();
+            let wider = json!({
+                "apiVersion": "vmhost/v1",
+                "name": "vm",
+                "controllers": [{
+                    "name": "virtualmachines",
+                    "primary": { "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine" },
+                    "reads": [{ "version": "v1", "kind": "Secret" }],
+                }],
+                "permissions": [{ "version": "v1", "kind": "Secret", "verbs": ["delete"], "namespaces": [namespace] }],
+            });
+            let wider = guests::describing(&wider.to_string())?;
             runner.policy.swap(&wider, Way::Rename)?;
             host.wait_for_lines(1, |line| {
                 line.contains("is not loaded, generation 1 goes on, next try in")
                     && line.contains(": it needs 5 rights")
             })
             .await?;
-            let row = |start: [&'static str; 5]| {
-                move |line: &str| line.split_whitespace().collect::<Vec<_>>() == start
-            };
-            host.wait_for_lines(
-                1,
-                row(["vm", "watch", "secrets", "*", "controllers[0].reads[0]"]),
-            )
-            .await?;
-            host.wait_for_lines(1, row(["vm", "delete", "secrets", "a", "permissions[0]"]))
-                .await?;
+            for row in [
+                ["vm", "watch", "secrets", "*", "controllers[0].reads[0]"],
+                ["vm", "delete", "secrets", &namespace, "permissions[0]"],
+            ] {
+                host.wait_for_lines(1, |line| line.split_whitespace().eq(row))
+                    .await?;
+            }
             runner.vms.create(0..1, 0).await?;
             runner.vms.until_complete(1).await?;
             // Granted later, it comes in without another look at the file.

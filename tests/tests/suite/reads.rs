@@ -289,8 +289,8 @@ async fn all_who_watch_a_kind_share_one_watch(server: &TestServer) -> Result<()>
     );
     let vms = proxy.requests_where(|request| request.concerns(PLURAL) && request.is_watch());
     ensure!(
-        vms.len() == 13,
-        "a watch for each of 12 cases, and one for all: {}",
+        vms.len() == 14,
+        "a watch for each of 13 cases, and one for all: {}",
         vms.len()
     );
     Ok(())
