@@ -154,7 +154,7 @@ impl Maker {
         })
     }
 
-    /// The shipped binary, as `cargo build --release` makes it.
+    /// The shipped binary, as `cargo build --profile dist` makes it.
     fn host(&mut self) -> Result<PathBuf> {
         if let Some(path) = &self.vmhost {
             let path = path.canonicalize();
@@ -164,11 +164,18 @@ impl Maker {
         let mut build = cargo();
         build
             .current_dir(&self.root)
-            .args(["build", "--release", "--locked", "--package", "vmhost"])
+            .args([
+                "build",
+                "--profile",
+                "dist",
+                "--locked",
+                "--package",
+                "vmhost",
+            ])
             .arg("--target-dir")
             .arg(&target);
         run(&mut build)?;
-        let path = target.join("release/vmhost");
+        let path = target.join("dist/vmhost");
         self.vmhost = Some(path.clone());
         Ok(path)
     }

@@ -11,7 +11,7 @@ use vmhost_tests::host::{self, Host};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
 use vmhost_tests::wait::eventually_within;
-use vmhost_tests::{both_servers, kubeconfig, run};
+use vmhost_tests::{both_servers, kubeconfig, net, run};
 
 const PLUGINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins");
 /// A first build compiles serde and the SDK, perhaps while other tests run.
@@ -21,9 +21,14 @@ fn vm_folder() -> PathBuf {
     Path::new(PLUGINS).join("vm")
 }
 
+/// Where [`dev`] writes its kubeconfig: where it would by itself, in that folder.
+fn kubeconfig_of(dir: &Path) -> PathBuf {
+    dir.join(".vmhost/kubeconfig")
+}
+
 /// `vmhost dev` on a plugin, with the VM's manifests, and the VMs of its `default` namespace.
 async fn dev(plugin: &Path, dir: &Path) -> Result<(Host, Vms)> {
-    let file = dir.join("kubeconfig");
+    let file = kubeconfig_of(dir);
     let host = host::bare()?
         .arg("dev")
         .arg(plugin)
@@ -65,6 +70,45 @@ fn dev_runs_and_swaps_a_component() {
         ensure!(exit.status.success(), "{exit:?}");
         Ok(())
     });
+}
+
+#[test]
+fn status_and_metrics_of_a_running_dev_are_found() {
+    run::alone(
+        "status_and_metrics_of_a_running_dev_are_found",
+        async || {
+            let dir = tempfile::tempdir()?;
+            let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
+            let (host, _) = dev(policy.path(), dir.path()).await?;
+            let kubeconfig = kubeconfig_of(dir.path());
+            let elsewhere = tempfile::tempdir()?;
+            for (what, command) in [
+                ("in its folder", host::bare()?.current_dir(dir.path())),
+                (
+                    "by its kubeconfig",
+                    host::bare()?
+                        .current_dir(elsewhere.path())
+                        .env("KUBECONFIG", &kubeconfig),
+                ),
+            ] {
+                let status = command.arg("status").run().await?;
+                let shown = |line: &String| line.contains("vm-stamp");
+                ensure!(status.status.success(), "{what}: {status:?}");
+                ensure!(status.stdout.iter().any(shown), "{what}: {status:?}");
+            }
+            let file = dir.path().join(".vmhost/kubeconfig.address");
+            let address = fs::read_to_string(&file).context("reading the address")?;
+            let (code, text) = net::get(address.trim().parse()?, "/metrics").await?;
+            ensure!(
+                code == 200 && text.contains("vmhost_plugin_generation{plugin=\"vm-stamp\"} 1"),
+                "{code}: {text}"
+            );
+            host.sigterm()?;
+            host.wait_exit().await?;
+            ensure!(!file.exists(), "{} is left behind", file.display());
+            Ok(())
+        },
+    );
 }
 
 /// A copy of `plugins/vm` that stands alone, so that a test may edit it.
