@@ -69,7 +69,9 @@ impl Guest for Watcher {
             ],
         });
         // Under another name nothing comes up by itself, and there is no finalizer that two plugins would share.
-        if let (Some(controllers), "watcher") = (description["controllers"].as_array_mut(), &*plugin()) {
+        if let (Some(controllers), "watcher") =
+            (description["controllers"].as_array_mut(), &*plugin())
+        {
             let finalizer = json!({ "finalizer": "test.vmhost.dev/cleanup" });
             controllers.push(controller("cleanup", json!({}), finalizer));
             controllers.push(json!({ "name": "tick", "timer": { "everyMs": 200 } }));
