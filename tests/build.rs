@@ -1,7 +1,8 @@
 //! Builds the guests and the examples for wasm32-wasip2 and writes `guests.rs`, a constant with the path of each.
 //!
-//! The lists are read from the guests' workspace and from the folder of the examples, so a new folder there needs no line here; that every guest is
-//! used by a test is checked by `tests/suite/tidy.rs`, and every example by `tests/suite/examples_all.rs`.
+//! The lists are read from the guests' workspace and from the folder of the examples, so a new
+//! folder there needs no line here; that every guest is used by a test is checked by
+//! `tests/suite/tidy.rs`, and every example by `tests/suite/examples_all.rs`.
 
 #![allow(clippy::print_stdout, reason = "how a build script speaks to cargo")]
 

@@ -35,7 +35,7 @@ impl Admin {
         })
     }
 
-    /// Where metrics and state are served. None: nowhere.
+    /// Where metrics and state are served, if anywhere.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref()?.local_addr().ok()
     }

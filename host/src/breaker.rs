@@ -1,5 +1,6 @@
-//! A circuit breaker per generation of a plugin: a policy whose calls all end in traps, deadlines or memory kills is left in peace for a while, so that it does not cost a
-//! core for nothing. Keys that come up meanwhile wait out the pause.
+//! A circuit breaker per generation of a plugin: a policy whose calls all end in traps, deadlines
+//! or memory kills is left in peace for a while, so that it does not cost a core for nothing. Keys
+//! that come up meanwhile wait out the pause.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -49,7 +50,8 @@ impl Breaker {
         None
     }
 
-    /// How long it is open yet, for calls of another kind, whose end says nothing about these; `None`: it is not. Changes nothing.
+    /// How long it is open yet, for calls of another kind, whose end says nothing about these;
+    /// `None`: it is not. Changes nothing.
     pub fn open(&self) -> Option<Duration> {
         if !self.troubled.load(Ordering::Relaxed) {
             return None;

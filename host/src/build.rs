@@ -73,8 +73,8 @@ pub enum RunError {
     Advised(&'static str, #[source] LoadError),
 }
 
-/// Makes what `vmhost dev` runs of a folder, and loads it. If an interpreter does not run the source
-/// as a build would, the builder makes something else or says what is wrong with the source.
+/// Makes what `vmhost dev` runs of a folder, and loads it. If an interpreter does not run the
+/// source as a build would, the builder makes something else or says what is wrong with the source.
 pub async fn run(builder: &Builder, loader: &Loader, out: &Path) -> Result<Run, RunError> {
     loop {
         let built = builder.dev(out).await?;
@@ -190,7 +190,8 @@ pub async fn doctor(args: &DoctorArgs) -> Result<()> {
     Ok(())
 }
 
-/// `vmhost cache: /home/you/.cache/vmhost/components, 42 compiled components, 123.4Mi of at most 1.0Gi`.
+/// `vmhost cache: /home/you/.cache/vmhost/components, 42 compiled components, 123.4Mi of at most
+/// 1.0Gi`.
 fn cache(folder: Option<PathBuf>) -> Result<String> {
     let Some(folder) = folder else {
         return Ok("vmhost cache: none, components are compiled at each start".to_owned());

@@ -169,8 +169,8 @@ pub struct DevArgs {
     /// What both ways of running have.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Where /metrics and /debug/state are served; 0: nowhere. Without it: 127.0.0.1:8080, or a free
-    /// port if that is taken. `vmhost status` finds it beside the kubeconfig.
+    /// Where /metrics and /debug/state are served; 0: nowhere. Without it: 127.0.0.1:8080, or a
+    /// free port if that is taken. `vmhost status` finds it beside the kubeconfig.
     #[arg(long, value_name = "ADDRESS", env = "VMHOST_METRICS_BIND_ADDRESS")]
     pub metrics_bind_address: Option<String>,
     /// Where /healthz and /readyz are served; 0: nowhere.
@@ -268,7 +268,8 @@ pub struct CommonArgs {
         default_value = "64Mi"
     )]
     pub memory_limit: String,
-    /// Changes that each plugin may keep until its `map-changes` has mapped them: 64Mi, 1Gi, or bytes. Beyond it every key is looked at instead.
+    /// Changes that each plugin may keep until its `map-changes` has mapped them: 64Mi, 1Gi, or
+    /// bytes. Beyond it every key is looked at instead.
     #[arg(
         long,
         value_name = "SIZE",
@@ -325,7 +326,8 @@ pub struct CommonArgs {
         default_value = "info,kube_client=off"
     )]
     pub log: String,
-    /// How long a new version of a plugin waits for the objects of kinds that it reads and the present one does not, before it counts as failed and is tried again.
+    /// How long a new version of a plugin waits for the objects of kinds that it reads and the
+    /// present one does not, before it counts as failed and is tried again.
     #[arg(
         long,
         value_name = "DURATION",

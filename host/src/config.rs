@@ -41,7 +41,8 @@ pub struct Config {
     pub compiler: Compiler,
     /// After how long without a call a plugin is unloaded; none: never.
     pub idle_unload: Option<Duration>,
-    /// How long a swap waits for the objects of kinds that are new to the plugin, before it is tried again.
+    /// How long a swap waits for the objects of kinds that are new to the plugin, before it is
+    /// tried again.
     pub cache_sync_timeout: Duration,
     /// How long a shutdown may take.
     pub shutdown_timeout: Duration,

@@ -132,7 +132,8 @@ impl Awaited {
 }
 
 impl Controller {
-    /// A controller as a description wants it. `workers` is the operator's word. `map_buffer` is the plugin's. `before`: the one whose place it takes.
+    /// A controller as a description wants it. `workers` is the operator's word. `map_buffer` is
+    /// the plugin's. `before`: the one whose place it takes.
     pub fn new(
         plugin: &Description,
         description: &ControllerDescription,
@@ -251,7 +252,7 @@ impl Controller {
         entry.retries()
     }
 
-    /// The key's refused effect takes these rights: whoever asks for them wakes it when they are
+    /// The key's refused effect takes these rights: what asks for them wakes it when they are
     /// granted.
     pub fn await_rights(&self, key: &ObjectName, required: Arc<Required>) {
         if let Some(entry) = self.lock().get_mut(key) {

@@ -188,8 +188,8 @@ impl Session {
         ));
         source.watch.changed().await;
         loop {
-            // Saved again before it was swapped: that build, or what it waits for, is given up, and the
-            // next one begins.
+            // Saved again before it was swapped: that build, or what it waits for, is given up, and
+            // the next one begins.
             let ready = tokio::select! {
                 ready = reload::prepare_folder(&self.manager, &self.slot, &folder, || {
                     Box::pin(source.tools.run(&folder, &self.manager.loader))

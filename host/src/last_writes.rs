@@ -78,7 +78,7 @@ impl LastWrites {
         });
     }
 
-    /// The version that the last write has made of an object that no watch shows; none: it is not
+    /// The version that the last write has made of an object that no watch shows, if it is
     /// known.
     pub fn version(&self, key: &ObjectKey) -> Option<u64> {
         let mut of = self.lock();

@@ -1,7 +1,9 @@
 //! Reads that a policy sends past the stores, to the API server itself. They are counted apart, and run on the runtime that does the I/O.
 //!
-//! It owns how many are under way at once: each plugin has places of its own, and half of them for one API group, so that a slow aggregated API costs neither other
-//! plugins nor the other groups of the same plugin anything. It must not know which kinds a policy may read: [`crate::sources`] has asked before.
+//! It owns how many are under way at once: each plugin has places of its own, and half of them for
+//! one API group, so that a slow aggregated API costs neither other plugins nor the other groups of
+//! the same plugin anything. It must not know which kinds a policy may read: [`crate::sources`] has
+//! asked before.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +24,8 @@ pub const NO_INDEXES: &str = "list-live knows neither indexes nor owners: it ask
 /// Objects of a page, at most: what a policy asks for beyond comes with the next one.
 const PAGE: usize = 500;
 
-/// Live reads of one plugin that are under way at once, at most. Each may hold a page: at 10 KiB an object, 5 MiB, 40 MiB a plugin.
+/// Live reads of one plugin that are under way at once, at most. Each may hold a page: at 10 KiB an
+/// object, 5 MiB, 40 MiB a plugin.
 const OF_A_PLUGIN: usize = 8;
 
 /// Of these in one API group. The default of 4 workers never waits for it.
@@ -39,7 +42,8 @@ pub struct Live {
 pub struct LiveReads {
     live: Arc<Live>,
     places: Arc<Semaphore>,
-    /// By API group. A policy reads kinds that it has named, so that there are no more groups than in its descriptions.
+    /// By API group. A policy reads kinds that it has named, so that there are no more groups than
+    /// in its descriptions.
     groups: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 

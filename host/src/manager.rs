@@ -191,10 +191,13 @@ impl Manager {
         slots.pop().context("a plugin that was added has a slot")
     }
 
-    /// Adds plugins, whose names must be nobody else's, all or none: each is checked, what it needs in the cluster is set up, and it is given its stores, before the
-    /// first worker of any of them may start. Workers then start as soon as the stores that they read are ready: a kind that is not served holds up no other plugin.
+    /// Adds plugins, whose names must be nobody else's, all or none: each is checked, what it needs
+    /// in the cluster is set up, and it is given its stores, before the first worker of any of them
+    /// may start. Workers then start as soon as the stores that they read are ready: a kind that is
+    /// not served holds up no other plugin.
     ///
-    /// After an error, or when the future is dropped, some have stores and none has workers: all that is left to do is [`Manager::shut_down`].
+    /// After an error, or when the future is dropped, some have stores and none has workers: all
+    /// that is left to do is [`Manager::shut_down`].
     pub async fn add_all(self: &Arc<Self>, plugins: Vec<Plugin>) -> Result<Vec<Arc<Slot>>> {
         for (at, plugin) in plugins.iter().enumerate() {
             let description = plugin.description();
@@ -216,7 +219,8 @@ impl Manager {
         for slot in &slots {
             for wired in slot.current().controllers.values() {
                 wired.sources.open();
-                // Timers, and what a store that another plugin had filled before told while nobody listened.
+                // Timers, and what a store that another plugin had filled before told while nobody
+                // listened.
                 let first = wired.sources.first_names();
                 wired.controller.queue.add_low_all(first);
                 self.start_workers(slot, wired.clone());

@@ -87,7 +87,8 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<L
     }
 }
 
-/// How long the generation's circuit breakers keep it from mapping. Whether the policy works again is for its own calls to find out.
+/// How long the generation's circuit breakers keep it from mapping. Whether the policy works again
+/// is for its own calls to find out.
 fn paused(generation: &Generation) -> Option<Duration> {
     generation
         .breaker

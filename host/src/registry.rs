@@ -30,7 +30,8 @@ pub struct Generation {
     pub controllers: HashMap<String, Wired>,
     /// Opens when all calls of its policy fail.
     pub breaker: Breaker,
-    /// The same of its `map-changes`, which may work while the policy fails, and fail while it works.
+    /// The same of its `map-changes`, which may work while the policy fails, and fail while it
+    /// works.
     pub map_breaker: Breaker,
     /// What it shares with the plugin's other generations.
     pub share: Arc<Share>,
@@ -206,7 +207,8 @@ impl Slot {
         Arc::ptr_eq(generation, &self.current.load())
     }
 
-    /// The key comes up once more, on whichever generation is present, if that has the controller or one for the same kind in its place.
+    /// The key comes up once more, on whichever generation is present, if that has the controller
+    /// or one for the same kind in its place.
     pub fn again(&self, controller: &Controller, key: &ObjectName) {
         loop {
             let present = self.current();

@@ -3,8 +3,8 @@
 //! compile (off the runtimes' threads) -> describe (where guests run) -> check -> new stores -> replace one pointer -> all keys back in the low lane -> announce.
 //! Optimised code comes later, behind the swap: it belongs to its generation, changes no number and re-enqueues nothing.
 //!
-//! [`prepare`] is all up to the new stores, and changes nothing that runs; [`tries`] repeats a step of it whose failure may pass, as [`error`] says; [`replace`] is the
-//! rest.
+//! [`prepare`] is all up to the new stores, and changes nothing that runs; [`tries`] repeats a step
+//! of it whose failure may pass, as [`error`] says; [`replace`] is the rest.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,7 +27,8 @@ pub use prepare::{Ready, prepare_folder};
 
 use prepare::prepare_file;
 
-/// Watches a plugin's file and swaps when its content changes. Never ends; a reload that fails leaves all as it is.
+/// Watches a plugin's file and swaps when its content changes. Never ends; a reload that fails
+/// leaves all as it is.
 pub async fn follow(manager: Arc<Manager>, slot: Arc<Slot>, path: PathBuf) {
     let limit = manager.loader.config.limits.component;
     let mut known = [0; 32];
@@ -51,7 +52,8 @@ pub async fn follow(manager: Arc<Manager>, slot: Arc<Slot>, path: PathBuf) {
     }
 }
 
-/// Swaps, and announces it: no call starts on an older generation after the log line. Must be run to its end.
+/// Swaps, and announces it: no call starts on an older generation after the log line. Must be run
+/// to its end.
 pub async fn swap(manager: &Arc<Manager>, slot: &Arc<Slot>, ready: Ready) {
     let bytes = ready.bytes.clone();
     let swapped = replace::replace(manager, slot, ready).await;

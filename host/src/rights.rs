@@ -68,7 +68,7 @@ pub struct Rights<R = Connection> {
     awaited: Mutex<HashMap<Right, Waiters>>,
 }
 
-/// Who waits for one right.
+/// What waits for one right.
 #[derive(Default)]
 struct Waiters {
     /// By the controller's address and the key.
@@ -149,7 +149,7 @@ impl<R: Reviews> Rights<R> {
         }
     }
 
-    /// Adds somebody who waits; the first one starts the right's loop.
+    /// Adds a waiter; the first one starts the right's loop.
     fn enter(self: &Arc<Self>, right: Right, add: impl FnOnce(&mut Waiters)) {
         let mut awaited = self.lock();
         if let Some(waiters) = awaited.get_mut(&right) {
@@ -161,7 +161,7 @@ impl<R: Reviews> Rights<R> {
     }
 
     /// The object to ask about in the next round, if the key whose turn it is names one. The outer
-    /// none: nobody waits any more.
+    /// option is empty when nobody waits any more.
     fn next_object(&self, right: &Right) -> Option<Option<String>> {
         let mut awaited = self.lock();
         let waiters = awaited.get_mut(right)?;
@@ -192,7 +192,7 @@ impl<R: Reviews> Rights<R> {
         }
     }
 
-    /// The right is granted: all who wait go on, and its loop ends.
+    /// The right is granted: all that wait go on, and its loop ends.
     fn granted(self: &Arc<Self>, right: &Right) {
         let Some(waiters) = self.lock().remove(right) else {
             return;

@@ -152,7 +152,8 @@ struct Loaded {
     bytes: Option<Vec<u8>>,
 }
 
-/// Loads the plugins and connects. What is wrong with a plugin is told before there is a cluster to tell about.
+/// Loads the plugins and connects. What is wrong with a plugin is told before there is a cluster to
+/// tell about.
 async fn load_and_connect(
     args: RunArgs,
     election: Option<leader::Settings>,
@@ -184,7 +185,7 @@ async fn load_and_connect(
             .unwrap_or_else(|| connection.default_namespace().to_owned()),
         name: settings.id.clone(),
     });
-    // From here on nothing waits: whoever stops the host has a manager to shut down.
+    // From here on nothing waits: a caller that stops the host has a manager to shut down.
     let leadership = match election {
         Some(settings) => Leadership::stand(&connection, settings, metrics.clone()),
         None => Leadership::alone(),

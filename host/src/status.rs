@@ -169,7 +169,8 @@ fn plugins(plugins: &[PluginState]) -> String {
     table(heads, &plugins.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Which plugins' files are not what runs, and why: what is tried again by itself, and when, and what waits for another file.
+/// Which plugins' files are not what runs, and why: what is tried again by itself, and when, and
+/// what waits for another file.
 fn not_loaded(plugins: &[PluginState]) -> String {
     let failed = |last: &&LastReload| last.result == "failed";
     let rows: Vec<_> = plugins

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use vmhost_cluster::{StatusCause, WriteError};
 use vmhost_core::{Effect, Patch, PatchType, Refusal};
 
-/// Operations of a JSON patch that are named to whoever looks for the one that does not fit.
+/// Operations of a JSON patch that are named to a reader who looks for the one that does not fit.
 const OPERATIONS: usize = 8;
 
 /// What becomes of a key whose effect was not carried out.

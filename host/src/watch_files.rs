@@ -68,7 +68,8 @@ type Stamp = (u64, std::time::SystemTime, u64);
 /// Why a file has no content that could be a plugin's.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It is not there, or this process may not read it. It may come, or be granted, without an event.
+    /// It is not there, or this process may not read it. It may come, or be granted, without an
+    /// event.
     #[error("the file cannot be read")]
     Unreadable(#[from] std::io::Error),
     /// More bytes than are read.
@@ -127,7 +128,8 @@ impl FileWatch {
         }
     }
 
-    /// Resolves with the next content that differs from the last one, or when the file can be read no more. Cancel safe.
+    /// Resolves with the next content that differs from the last one, or when the file can be read
+    /// no more. Cancel safe.
     pub async fn changed(&mut self) -> Result<Vec<u8>, FileError> {
         loop {
             self.quiet().await;

@@ -197,8 +197,8 @@ impl Turn {
         }
     }
 
-    /// An object that is gone is shown as gone to the code that runs now, too, if this turn's was replaced meanwhile: the swap has put back the keys of objects that
-    /// are there.
+    /// An object that is gone is shown as gone to the code that runs now, too, if this turn's was
+    /// replaced meanwhile: the swap has put back the keys of objects that are there.
     fn tell_successor(&self, slot: &Slot) {
         let Desk {
             generation,

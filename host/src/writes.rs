@@ -178,7 +178,7 @@ impl Writer {
     }
 
     /// The uid that an apply's body carries: only that keeps a server-side apply from creating.
-    /// None: it may create.
+    /// Without one, it may create.
     async fn uid_of(
         &self,
         apply: &Apply,

@@ -1,9 +1,9 @@
 //! Where the real kube-apiserver and etcd come from.
 //!
-//! No package registry ships them, so they are looked for in `$KUBEBUILDER_ASSETS`, on `PATH` and in
-//! a cache outside the checkout, and otherwise built there from Go modules by `kubernetes.sh` (about
-//! six minutes on two cores, once for each machine and version). Without Go the reason is handed to
-//! the caller, who skips visibly or, with `VMHOST_REQUIRE_KUBE_APISERVER=1`, fails.
+//! No package registry ships them, so they are looked for in `$KUBEBUILDER_ASSETS`, on `PATH` and
+//! in a cache outside the checkout, and otherwise built there from Go modules by `kubernetes.sh`
+//! (about six minutes on two cores, once for each machine and version). Without Go the reason is
+//! handed to the caller, which skips visibly or, with `VMHOST_REQUIRE_KUBE_APISERVER=1`, fails.
 
 use std::env;
 use std::path::{Path, PathBuf};

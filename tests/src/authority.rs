@@ -56,7 +56,7 @@ impl Authority {
         })
     }
 
-    /// TLS of a server on loopback. With `clients`, it takes nobody who has no certificate of that
+    /// TLS of a server on loopback. With `clients`, it takes no client that has no certificate of that
     /// authority.
     pub fn server(&self, clients: Option<&Authority>) -> Result<Arc<ServerConfig>> {
         let params = CertificateParams::new(["127.0.0.1".to_owned()])?;

@@ -1,6 +1,7 @@
 //! The conformance kit: which languages there are, how their guests are built, what they read, and an outcome as JSON.
 //!
-//! What each case does is said in `tests/conformance/README.md`; `tests/tests/suite/conformance.rs` holds the cases themselves.
+//! What each case does is said in `tests/conformance/README.md`; `tests/tests/suite/conformance.rs`
+//! holds the cases themselves.
 
 use std::path::{Path, PathBuf};
 

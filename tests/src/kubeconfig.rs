@@ -25,7 +25,8 @@ pub fn text(server: &str, ca: Option<&[u8]>, user: &str, token: Option<&str>) ->
     .to_string()
 }
 
-/// Writes a copy of a kubeconfig with one context, in which `change` has had its cluster and its user.
+/// Writes a copy of a kubeconfig with one context, in which `change` has had its cluster and its
+/// user.
 pub fn changed(from: &Path, to: &Path, change: impl FnOnce(&mut Value, &mut Value)) -> Result<()> {
     let text = std::fs::read_to_string(from).context("reading a kubeconfig")?;
     let mut file: Value = serde_yaml_ng::from_str(&text).context("parsing a kubeconfig")?;
@@ -51,7 +52,8 @@ pub async fn client(path: &Path) -> Result<kube::Client> {
         .await
         .with_context(|| format!("using {}", path.display()))?;
     config.default_retry = false;
-    // kube takes what the machine's environment names, whatever the server; those of the tests are on loopback.
+    // kube takes what the machine's environment names, whatever the server; those of the tests are
+    // on loopback.
     config.proxy_url = None;
     kube::Client::try_from(config).context("making a client")
 }

@@ -1,9 +1,9 @@
 //! Which kubectl tests run: more than one version, since users have old ones, and what they print
 //! and send differs.
 //!
-//! `KUBECTL` names them, separated by colons; otherwise it is the one on `PATH`, if there is one. With
-//! `VMHOST_REQUIRE_KUBECTL=1`, as in CI, they are those that `kubernetes.sh` has in its cache or
-//! builds: one of the real kube-apiserver's version and an old one.
+//! `KUBECTL` names them, separated by colons; otherwise it is the one on `PATH`, if there is one.
+//! With `VMHOST_REQUIRE_KUBECTL=1`, as in CI, they are those that `kubernetes.sh` has in its cache
+//! or builds: one of the real kube-apiserver's version and an old one.
 
 use std::collections::BTreeMap;
 use std::env;

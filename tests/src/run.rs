@@ -17,9 +17,9 @@ const HANGS: Duration = Duration::from_secs(600);
 
 /// Makes two tests, `<name>::embedded` and `<name>::real`, of `async fn <name>(server: &TestServer) -> Result<()>`.
 ///
-/// `both_servers!(name)` shares one server among the tests of the program; `both_servers!(name, own)` gives
-/// the test its own, which it may kill. The function stands beside the macro and not inside, so that rustfmt
-/// and editors see it.
+/// `both_servers!(name)` shares one server among the tests of the program; `both_servers!(name,
+/// own)` gives the test its own, which it may kill. The function stands beside the macro and not
+/// inside, so that rustfmt and editors see it.
 #[macro_export]
 macro_rules! both_servers {
     ($name:ident) => {
@@ -70,8 +70,8 @@ pub fn test(
     });
 }
 
-/// Runs a body that needs what only the real server has, such as access control, on the one that tests
-/// share.
+/// Runs a body that needs what only the real server has, such as access control, on the one that
+/// tests share.
 pub fn real_shared(name: &str, body: impl AsyncFnOnce(&TestServer) -> Result<()>) {
     test(name, Target::Real, Sharing::Shared, body);
 }
@@ -109,8 +109,8 @@ async fn bounded(body: impl Future<Output = Result<()>>) -> Result<()> {
     }
 }
 
-/// Says that a test is skipped, straight to the terminal: libtest would swallow it, and a skip must be
-/// seen.
+/// Says that a test is skipped, straight to the terminal: libtest would swallow it, and a skip must
+/// be seen.
 pub fn skip(name: &str, reason: &str) -> Result<()> {
     let _ = writeln!(stderr(), "SKIPPED {name}: {reason}");
     Ok(())

@@ -24,7 +24,8 @@ pub enum Target {
 }
 
 /// Whether a test kills or reconfigures its server (then it owns one) or not (then it shares one
-/// with all tests of the program, since a real one takes 8 s to start). Sharers use a namespace each.
+/// with all tests of the program, since a real one takes 8 s to start). Sharers use a namespace
+/// each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// One server for all tests of the program.

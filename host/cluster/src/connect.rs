@@ -65,8 +65,8 @@ struct About {
 /// does.
 ///
 /// The credentials are read again while the connection lives: files (certificates, authorities,
-/// tokens) each 30 s and after failures; an exec plugin runs again before its answer expires and after
-/// a 401.
+/// tokens) each 30 s and after failures; an exec plugin runs again before its answer expires and
+/// after a 401.
 pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectError> {
     let configuration = kubeconfig::load(options, &Places::of_process())?;
     let place = configuration.place.clone();

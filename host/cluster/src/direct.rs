@@ -8,8 +8,8 @@
 //! Not HTTP/2: one connection for all needs a task between every request and the wire, its loss costs every write in flight, and a watch that is read slowly
 //! fills the window of all. What it would save in system calls was not measured.
 //!
-//! [`Links`] are the connections that were opened with one set of certificates; [`Direct`] adds one set of
-//! headers. So a new token does not close connections.
+//! [`Links`] are the connections that were opened with one set of certificates; [`Direct`] adds one
+//! set of headers. So a new token does not close connections.
 //!
 //! It owns connections and who pays for them. It must not send anything twice that the server may have seen: a request goes to a second link only if the first was
 //! found closed before a byte of it was written.
@@ -44,8 +44,8 @@ pub(crate) type Headers = Vec<(HeaderName, HeaderValue)>;
 pub(crate) struct Direct {
     /// The value of `Host`.
     host: HeaderValue,
-    /// What stands before each request's path: the path of the server's URL, without its last slash,
-    /// and before that, if a proxy forwards requests, scheme and host of the server.
+    /// What stands before each request's path: the path of the server's URL, without its last
+    /// slash, and before that, if a proxy forwards requests, scheme and host of the server.
     base: String,
     headers: Headers,
     links: Arc<Links>,

@@ -1,7 +1,9 @@
 //! Events for people (`events.k8s.io/v1`) of one plugin, recorded in the background.
 //!
-//! It owns what waits ([`lanes`]), the folding of repeated events into series, as client-go's `tools/events`, and how many Normal ones are written ([`limit`]). It
-//! must not hold up or fail a turn: an event that finds no room is dropped and counted. Plugins share nothing here but the connection.
+//! It owns what waits ([`lanes`]), the folding of repeated events into series, as client-go's
+//! `tools/events`, and how many Normal ones are written ([`limit`]). It must not hold up or fail a
+//! turn: an event that finds no room is dropped and counted. Plugins share nothing here but the
+//! connection.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -77,7 +79,8 @@ pub struct NoEventObserver;
 
 impl EventObserver for NoEventObserver {}
 
-/// Takes the events of one plugin and never waits. Cheap to clone. The first event starts its task, which ends with the last clone, [`LAST`] later at most.
+/// Takes the events of one plugin and never waits. Cheap to clone. The first event starts its task,
+/// which ends with the last clone, [`LAST`] later at most.
 #[derive(Clone)]
 pub struct Recorder(Arc<Opened>);
 
@@ -108,7 +111,8 @@ struct Waiting {
 }
 
 impl Recorder {
-    /// Its task will run on the tokio runtime that this is called on. `limit`: how many Normal Events are written; none: all.
+    /// Its task will run on the tokio runtime that this is called on. `limit`: how many Normal
+    /// Events are written; without one, all.
     pub fn new(
         connection: Connection,
         plugin: &str,
@@ -144,7 +148,8 @@ impl Recorder {
         }
     }
 
-    /// Waits until what was recorded before is written, but no longer than `deadline`. Returns whether it is.
+    /// Waits until what was recorded before is written, but no longer than `deadline`. Returns
+    /// whether it is.
     pub async fn flush(&self, deadline: Duration) -> bool {
         if self.0.worker().is_some() {
             return true;
@@ -158,7 +163,7 @@ impl Recorder {
 }
 
 impl Opened {
-    /// None: it runs.
+    /// Absent while it runs.
     fn worker(&self) -> MutexGuard<'_, Option<Worker>> {
         self.worker.lock().unwrap_or_else(PoisonError::into_inner)
     }

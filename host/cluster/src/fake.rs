@@ -35,7 +35,8 @@ type Answers = dyn Fn(&Request<()>) -> Answer + Send + Sync;
 pub(crate) struct Fake {
     answers: Option<Arc<Answers>>,
     seen: Arc<Mutex<Vec<Seen>>>,
-    /// Where lists come in pages: what is left of the streams whose beginnings were served as pages.
+    /// Where lists come in pages: what is left of the streams whose beginnings were served as
+    /// pages.
     begun: Option<Arc<Mutex<Vec<Begun>>>>,
 }
 
@@ -55,8 +56,8 @@ impl Fake {
         }
     }
 
-    /// Gives the same answers to a client that lists in pages: serves the beginning of a streaming list
-    /// as a page, and what follows as the watch from there on.
+    /// Gives the same answers to a client that lists in pages: serves the beginning of a streaming
+    /// list as a page, and what follows as the watch from there on.
     pub(crate) fn in_pages(mut self) -> Self {
         self.begun = Some(Arc::default());
         self

@@ -7,10 +7,10 @@
 //!                \--access_review, install_crd, leases
 //! ```
 //!
-//! It is the only owner of `kube`, of which it uses the kubeconfig's types, the TLS connector and the
-//! headers of a user; requests go over connections of its own (`direct`). Of an object only the metadata
-//! and the fields that an index names are ever read: the rest stays the API server's text (`text`), held
-//! once (`store`).
+//! It is the only owner of `kube`, of which it uses the kubeconfig's types, the TLS connector and
+//! the headers of a user; requests go over connections of its own (`direct`). Of an object only the
+//! metadata and the fields that an index names are ever read: the rest stays the API server's text
+//! (`text`), held once (`store`).
 //!
 //! It must not know plugins, wasm, queues, or what a write is for: it repeats no write, decides nothing from an answer, and never calls a policy.
 //! Its only currency with the others is `vmhost-core`.

@@ -54,7 +54,7 @@ pub enum Scope {
 pub struct NamedPrimary<'a> {
     /// Its namespace and name.
     pub name: ObjectName,
-    /// The uid that it must have, as an owner reference says; none: whichever has the name.
+    /// The uid that it must have, as an owner reference says; without one, any that has the name.
     pub uid: Option<Cow<'a, str>>,
 }
 

@@ -56,7 +56,8 @@ pub struct Page {
     pub next: Option<String>,
 }
 
-/// A read that is sent to the API server: it is admitted when the host's own limits allow it, and then answered. Awaiting it waits for both.
+/// A read that is sent to the API server: it is admitted when the host's own limits allow it, and
+/// then answered. Awaiting it waits for both.
 pub struct LiveRead<T>(Boxed<Boxed<Result<T, ReadError>>>);
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -87,7 +88,8 @@ impl<T: Send + 'static> LiveRead<T> {
 }
 
 impl<T> LiveRead<T> {
-    /// Waits for the limits. What it gives is awaited within the call's deadline; it does not have to end by itself.
+    /// Waits for the limits. What it gives is awaited within the call's deadline; it does not have
+    /// to end by itself.
     pub async fn admitted(self) -> impl Future<Output = Result<T, ReadError>> + Send {
         self.0.await
     }

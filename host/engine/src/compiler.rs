@@ -74,7 +74,8 @@ pub(crate) enum Failure {
     Refused(String),
     /// The image could not be written.
     Unwritten(String),
-    /// Another process killed the child: the kernel, when the machine's memory is short. What exceeds the child's own limit aborts instead.
+    /// Another process killed the child: the kernel, when the machine's memory is short. What
+    /// exceeds the child's own limit aborts instead.
     Killed(String),
     /// The child ended otherwise: it crashed, took too long or too much memory.
     Broke(String),

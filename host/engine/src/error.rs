@@ -29,7 +29,8 @@ pub enum LoadError {
     /// Truncated, invalid, or with a feature that is switched off.
     #[error("the component is damaged or not valid: {0}")]
     Invalid(String),
-    /// The compiler gave up: too much memory or time, or a bug of its own. The same bytes end the same way.
+    /// The compiler gave up: too much memory or time, or a bug of its own. The same bytes end the
+    /// same way.
     #[error("the component cannot be compiled: {0}")]
     Compiler(String),
     /// Memory, disk or processes are short. The operator of the machine has to act, or it passes.
@@ -67,7 +68,8 @@ pub enum LoadError {
 impl LoadError {
     /// Returns whether the same bytes may load at another time.
     ///
-    /// A passed deadline of `describe` counts: it is measured by the clock on the wall, which also runs while a busy machine does not let the guest run.
+    /// A passed deadline of `describe` counts: it is measured by the clock on the wall, which also
+    /// runs while a busy machine does not let the guest run.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Shortage(_) | Self::CutOff(_) => true,
@@ -132,7 +134,8 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Returns whether the same call may end otherwise at another time, with the guest and its input unchanged.
+    /// Returns whether the same call may end otherwise at another time, with the guest and its
+    /// input unchanged.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Deadline(_) | Self::Busy(_) => true,

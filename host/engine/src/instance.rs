@@ -240,7 +240,8 @@ async fn within_own_time<F: Future>(
         if own >= timeout + LONGEST {
             return None;
         }
-        // It waits, or has waited. Little may be left to it: no need to look that often while it waits.
+        // It waits, or has waited. Little may be left to it: no need to look that often while it
+        // waits.
         left = (timeout + LONGEST - own).max(LONGEST);
     }
 }

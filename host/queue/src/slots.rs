@@ -66,7 +66,7 @@ pub(crate) struct Slot<K> {
     pub(crate) timer_lane: Lane,
     /// When the last counted failure may be retried; 0 if none. Stays when an add cuts the back-off short.
     pub(crate) back_off_until: u64,
-    /// The key is not handed out before this, whoever adds it; 0: at any time.
+    /// The key is not handed out before this, whatever adds it; 0: at any time.
     pub(crate) floor: u64,
     /// When the key became dirty; 0 if nobody wants times.
     pub(crate) queued_at: u64,

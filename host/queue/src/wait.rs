@@ -23,7 +23,7 @@ pub(crate) struct Shared<K> {
     state: Lock<State<K>>,
     /// `state.failing` as of the last hold, for who would only learn that there is nothing to forget.
     failing: AtomicUsize,
-    /// Keys are chosen by others, who must not know which of them collide: SipHash with a key of
+    /// Keys are chosen by users, which must not know which of them collide: SipHash with a key of
     /// the queue's own.
     hasher: RandomState,
     /// Sleeping getters, first come first woken.

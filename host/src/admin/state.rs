@@ -43,11 +43,13 @@ pub struct PluginState {
     pub code: String,
     /// Its instances.
     pub instances: Instances,
-    /// Its circuit breakers, for its policy and for its `map-changes`: the one that is open, or has counted more.
+    /// Its circuit breakers, for its policy and for its `map-changes`: the one that is open, or has
+    /// counted more.
     pub breaker: BreakerState,
     /// By name.
     pub controllers: Vec<ControllerState>,
-    /// How the last change of its file ended, and when what failed is tried again; none: it never changed.
+    /// How the last change of its file ended, and when what failed is tried again. Absent
+    /// if it never changed.
     pub reload: Option<LastReload>,
 }
 

@@ -1,6 +1,7 @@
 //! The changes that wait to be mapped: bounded, in their order, and out of each other's way.
 //!
-//! What becomes too much is dropped in exchange for the fact that something was missed; on a standby all of it is. It must not know who maps them.
+//! What becomes too much is dropped in exchange for the fact that something was missed; on a
+//! standby all of it is. It must not know what maps them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +26,8 @@ const TRIES: u32 = 10;
 const FIRST: Duration = Duration::from_millis(5);
 /// Longest wait after a failure.
 const LONGEST: Duration = Duration::from_secs(60);
-/// What a state takes besides its text, in bytes: the object without it, its name and its entry here, rounded up.
+/// What a state takes besides its text, in bytes: the object without it, its name and its entry
+/// here, rounded up.
 const OVERHEAD: usize = 256;
 
 /// A watched object: the number of its watch, and its name.
@@ -48,8 +50,8 @@ struct State {
     missed: Option<Missed>,
     /// Of a change nothing but the fact is kept.
     standby: bool,
-    /// How often all that waited was dropped. What is mapped meanwhile does not go on where the next
-    /// changes begin.
+    /// How often all that waited was dropped. What is mapped meanwhile does not go on where the
+    /// next changes begin.
     cleared: u64,
     /// Objects of a call: all that fit, and half of them after each failure.
     most: usize,

@@ -14,7 +14,7 @@ pub struct Access {
     pub group: String,
     /// Plural, with the subresource.
     pub resource: String,
-    /// One object; none: all.
+    /// One object, or all.
     pub name: Option<String>,
     /// Verb.
     pub verb: String,
@@ -25,7 +25,7 @@ pub struct Access {
 pub struct Right {
     /// What.
     pub access: Access,
-    /// Where; none: in all namespaces, or of a cluster-scoped kind.
+    /// The namespace; without one, all of them, or a cluster-scoped kind.
     pub namespace: Option<String>,
 }
 

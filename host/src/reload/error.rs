@@ -12,10 +12,12 @@ use crate::manager::SharedFinalizer;
 use crate::permissions::check::MissingRights;
 use crate::watch_files::FileError;
 
-/// Longest pause between two tries that cost a few requests or a look at a file: how late a right, a definition or a readable file is felt.
+/// Longest pause between two tries that cost a few requests or a look at a file: how late a right,
+/// a definition or a readable file is felt.
 const CHEAP: Duration = Duration::from_secs(30);
 
-/// Longest pause between two tries that compile, or run a guest to its deadline: of 10 s (`--call-timeout`) in 310 s, 3 % of a core.
+/// Longest pause between two tries that compile, or run a guest to its deadline: of 10 s
+/// (`--call-timeout`) in 310 s, 3 % of a core.
 const COSTLY: Duration = Duration::from_secs(300);
 
 /// Why a reload failed.
@@ -65,9 +67,11 @@ pub enum ReloadError {
 }
 
 impl ReloadError {
-    /// The longest pause before the same content is tried again; none: only other content can mend it.
+    /// The longest pause before the same content is tried again. Nothing if only other content
+    /// can mend it.
     ///
-    /// What follows from the bytes and from how the host was started is not tried again. What depends on the cluster, the machine or another plugin is.
+    /// What follows from the bytes and from how the host was started is not tried again. What
+    /// depends on the cluster, the machine or another plugin is.
     pub fn longest_pause(&self) -> Option<Duration> {
         match self {
             Self::File(FileError::Unreadable(_))

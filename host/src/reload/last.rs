@@ -16,7 +16,8 @@ pub struct LastReload {
     pub at: String,
     /// What was swapped, or why not.
     pub about: String,
-    /// When what failed is tried again with the same file, in UTC. None after a failure: only another file can mend it.
+    /// When what failed is tried again with the same file, in UTC. None after a failure: only
+    /// another file can mend it.
     pub next_try: Option<String>,
 }
 

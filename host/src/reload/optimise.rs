@@ -1,4 +1,5 @@
-//! Optimised code, behind a swap and behind a start: it belongs to its generation, changes no number and re-enqueues nothing.
+//! Optimised code, behind a swap and behind a start: it belongs to its generation, changes no
+//! number and re-enqueues nothing.
 
 use std::sync::{Arc, Weak};
 

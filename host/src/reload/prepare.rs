@@ -1,6 +1,8 @@
-//! From content to all that a swap needs: read, compiled, described, checked, and given its stores. Nothing that the present generation uses is changed.
+//! From content to all that a swap needs: read, compiled, described, checked, and given its stores.
+//! Nothing that the present generation uses is changed.
 //!
-//! Each step is repeated by itself: code that was compiled waits for a right, and stores that are late go on filling.
+//! Each step is repeated by itself: code that was compiled waits for a right, and stores that are
+//! late go on filling.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -162,7 +164,8 @@ async fn check(
     Ok(manager.set_up(description).await?)
 }
 
-/// Waits for stores that are new. Those that the present generation reads too are as ready as they were.
+/// Waits for stores that are new. Those that the present generation reads too are as ready as they
+/// were.
 async fn synced(
     manager: &Manager,
     controllers: &HashMap<String, Wired>,

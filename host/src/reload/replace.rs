@@ -1,4 +1,5 @@
-//! A generation takes the place of another: one pointer is replaced, then all keys get their chance with the new code.
+//! A generation takes the place of another: one pointer is replaced, then all keys get their chance
+//! with the new code.
 //!
 //! Nothing can fail here, and nothing waits but for calls that were about to start.
 
@@ -29,7 +30,8 @@ pub struct Swapped {
     pub keys: usize,
 }
 
-/// `swapped vm: generation 2 (build 1.9s, compile 44ms, check 1.2ms, pause 800ns, keys put back: 501)`.
+/// `swapped vm: generation 2 (build 1.9s, compile 44ms, check 1.2ms, pause 800ns, keys put back:
+/// 501)`.
 impl std::fmt::Display for Swapped {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
@@ -48,7 +50,8 @@ impl std::fmt::Display for Swapped {
     }
 }
 
-/// From now on calls start on the new generation. Must be run to its end: else keys are not put back.
+/// From now on calls start on the new generation. Must be run to its end: else keys are not put
+/// back.
 pub async fn replace(manager: &Arc<Manager>, slot: &Arc<Slot>, ready: Ready) -> Swapped {
     let number = slot.next_number();
     let share = slot.current().share.clone();
@@ -80,7 +83,8 @@ pub async fn replace(manager: &Arc<Manager>, slot: &Arc<Slot>, ready: Ready) -> 
     }
 }
 
-/// All keys get their chance with the new code; controllers that are new start, and those that are no more stop.
+/// All keys get their chance with the new code; controllers that are new start, and those that are
+/// no more stop.
 fn renew(manager: &Arc<Manager>, slot: &Arc<Slot>, before: &Generation, now: &Generation) -> usize {
     let mut left = HashMap::new();
     for (name, old) in &before.controllers {
@@ -89,7 +93,8 @@ fn renew(manager: &Arc<Manager>, slot: &Arc<Slot>, before: &Generation, now: &Ge
                 controller = name,
                 "the controller is not part of the plugin any more, or another one"
             );
-            // What the old queue still knows, its successor has to look at: an object that is gone is in no store.
+            // What the old queue still knows, its successor has to look at: an object that is gone
+            // is in no store.
             left.insert(name, old.controller.unfinished());
             slot.retire(&old.controller);
         }
@@ -105,7 +110,8 @@ fn renew(manager: &Arc<Manager>, slot: &Arc<Slot>, before: &Generation, now: &Ge
             let own = names.len();
             names.extend(left.remove(name).into_iter().flatten());
             if !Arc::ptr_eq(&old.sources, &wired.sources) {
-                // What only the old stores show is gone by now, and is to be told; then they tell no more.
+                // What only the old stores show is gone by now, and is to be told; then they tell
+                // no more.
                 names.extend(old.sources.names());
                 old.sources.close();
                 wired.controller.mapper.renew(true);
@@ -127,7 +133,7 @@ fn renew(manager: &Arc<Manager>, slot: &Arc<Slot>, before: &Generation, now: &Ge
     keys
 }
 
-/// Who takes off a finalizer that the new version does not put on any more?
+/// Warns of a finalizer that the new version does not put on any more: nothing takes it off.
 fn warn_of_finalizer(old: &Wired, now: Option<&Wired>) {
     let finalizer = |wired: &Wired| wired.sources.description().finalizer.clone();
     if let Some(was) = finalizer(old)

@@ -7,7 +7,8 @@ use super::last::LastReload;
 use crate::manager::Manager;
 use crate::registry::Slot;
 
-/// A reload ended: `swapped`, `unchanged` or `failed`. `next_try`: after how long the same content is tried again.
+/// A reload ended: `swapped`, `unchanged` or `failed`. `next_try`: after how long the same content
+/// is tried again.
 pub fn count(
     manager: &Manager,
     slot: &Slot,
@@ -24,7 +25,8 @@ pub fn count(
         .store(Some(LastReload::now(result, about, next_try)));
 }
 
-/// A reload failed, and only other content can mend it: that is counted, shown and logged, and that is all.
+/// A reload failed, and only other content can mend it: that is counted, shown and logged, and that
+/// is all.
 pub fn failed(manager: &Manager, slot: &Slot, source: &Path, about: &str) {
     count(manager, slot, "failed", about.to_owned(), None);
     tracing::error!(

@@ -1,6 +1,7 @@
 //! Repeats what failed for a reason that may pass, with a growing pause, and tells each failure.
 //!
-//! It owns the pauses. It must not know what is tried: [`ReloadError`] says how long a pause may get.
+//! It owns the pauses. It must not know what is tried: [`ReloadError`] says how long a pause may
+//! get.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +17,8 @@ use crate::verdict::chain;
 /// The first pause; it doubles up to [`ReloadError::longest_pause`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// A pause grows by up to this part of itself at random, so that the plugins of a host, and the hosts of a cluster, do not ask the API server in step.
+/// A pause grows by up to this part of itself at random, so that the plugins of a host, and the
+/// hosts of a cluster, do not ask the API server in step.
 const JITTER: f64 = 0.2;
 
 /// The tries of one content, all of its steps together.
@@ -44,7 +46,7 @@ impl<'a> Tries<'a> {
         }
     }
 
-    /// Takes a step until it succeeds; none: only other content can mend it.
+    /// Takes a step until it succeeds. Returns nothing if only other content can mend it.
     pub async fn until<'s, T>(
         &mut self,
         mut step: impl FnMut() -> BoxFuture<'s, Result<T, ReloadError>>,
@@ -57,7 +59,7 @@ impl<'a> Tries<'a> {
         }
     }
 
-    /// Tells a failure and waits for the next try; none: there is none.
+    /// Tells a failure and waits for the next try. Returns nothing if there is none.
     async fn failed(&mut self, error: &ReloadError) -> Option<()> {
         if self.told.is_none() {
             tokio::time::sleep(self.grace).await;

@@ -114,8 +114,8 @@ pub fn component_from(file: &Path, out: &Path) -> Result<Built> {
 }
 
 impl Builder {
-    /// Finds the language and its tools. One that is missing or too old is an error, before anything
-    /// is compiled. A missing Rust target is added by rustup if the network may be used.
+    /// Finds the language and its tools. One that is missing or too old is an error, before
+    /// anything is compiled. A missing Rust target is added by rustup if the network may be used.
     pub async fn new(folder: &Path, network: Network) -> Result<Self> {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let language = Language::of(&folder)?;

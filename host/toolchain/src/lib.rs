@@ -16,7 +16,9 @@
 //! | [`doctor`] | which tools are there |
 //! | [`types`] | types of a language for the objects of a definition, by a generator of that language |
 //!
-//! What is absent: an installation of anything but a Rust target, by rustup; a network of its own; a policy that is called (one is loaded, if an interpreter runs it); a file outside the project's folder and the place of the result.
+//! What is absent: an installation of anything but a Rust target, by rustup; a network of its own;
+//! a policy that is called (one is loaded, if an interpreter runs it); a file outside the project's
+//! folder and the place of the result.
 
 pub mod build;
 pub mod componentize;

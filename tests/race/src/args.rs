@@ -17,7 +17,7 @@ pub struct Args {
     /// What is run; none: all.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub scenario: Vec<Scenario>,
-    /// A built vmhost; none: the one of this checkout that is shipped (profile `dist`).
+    /// A built vmhost; by default the one of this checkout that is shipped (profile `dist`).
     #[arg(long, value_name = "PATH")]
     pub vmhost: Option<PathBuf>,
     /// A twentieth of the objects and of the time: shows that everything works, and no figure worth keeping.

@@ -190,7 +190,7 @@ impl Guest {
             .with_context(|| format!("{name}: loading {}", file.display()))
     }
 
-    /// As `vmhost dev` runs it; none: as its component `built`.
+    /// As `vmhost dev` runs it, if that is not its component `built`.
     async fn in_dev(
         engine: &Engine,
         name: &'static str,

@@ -1,4 +1,5 @@
-//! Promise 9: a failed reload changes nothing but a counter, a log line and a status. What may pass is tried again until it does.
+//! Promise 9: a failed reload changes nothing but a counter, a log line and a status. What may pass
+//! is tried again until it does.
 
 use std::fs::File;
 use std::io::Write;
@@ -124,7 +125,7 @@ async fn a_file_that_grows_slowly_is_never_loaded_in_part(server: &TestServer) -
         policy.swap(&policy_of(number)?, Way::InPlace)?;
         swapped(number).await?;
     }
-    // With pauses in which whoever reads it finds a part of it, and says so.
+    // With pauses in which a reader finds a part of it, and says so.
     let bytes = policy_of(6)?;
     let mut file = File::create(policy.path())?;
     for (at, piece) in bytes.chunks(bytes.len() / 3 + 1).enumerate() {

@@ -27,7 +27,7 @@ struct Greeter {
 }
 
 impl Greeter {
-    /// None: the tools are not on this machine.
+    /// Returns nothing if the tools are not on this machine.
     async fn new() -> Result<Option<Self>> {
         let folder = tempfile::tempdir()?;
         let project = Project {

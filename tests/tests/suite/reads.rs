@@ -13,7 +13,8 @@ use vmhost_tests::{both_servers, host};
 
 const VMS: (&str, &str) = ("cloud.waibizi.com", "VirtualMachine");
 
-/// Lets the guest `watcher` ask the cluster, without waiting for its answer. The name of the question.
+/// Lets the guest `watcher` ask the cluster, without waiting for its answer. The name of the
+/// question.
 async fn put(server: &TestServer, obey: &Obey, query: &Value) -> Result<String> {
     let name = format!("ask-{:08x}", fastrand::u32(..));
     let api: Api<ConfigMap> = Api::namespaced(server.client().await?, obey.vms.namespace());

@@ -1,4 +1,5 @@
-//! A start is all or nothing: no worker runs before every plugin was checked and given its stores, and whoever ends it meanwhile leaves nothing behind.
+//! A start is all or nothing: no worker runs before every plugin was checked and given its stores,
+//! and a start that is ended meanwhile leaves nothing behind.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;

@@ -103,8 +103,8 @@ impl CrdError {
         }
     }
 
-    /// Returns whether only another definition can be installed, whatever becomes of the cluster: no right, no owner of a field and no other definition stands in
-    /// the way of this one.
+    /// Returns whether only another definition can be installed, whatever becomes of the cluster:
+    /// no right, no owner of a field and no other definition stands in the way of this one.
     pub fn is_of_the_definition(&self) -> bool {
         match self {
             Self::Invalid { .. } => true,

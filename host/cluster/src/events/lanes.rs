@@ -1,4 +1,5 @@
-//! What waits to be written, a lane for each namespace: one whose requests fail rests, and the others go on.
+//! What waits to be written, a lane for each namespace: one whose requests fail rests, and the
+//! others go on.
 //!
 //! Synchronous. It must not know what waits, nor how it is written.
 
@@ -8,7 +9,8 @@ use tokio::time::Instant;
 
 /// Items of a plugin that wait, as client-go's queue. At 1 KiB each, 1 MiB.
 pub(super) const WAITING: usize = 1000;
-/// Items of one namespace that wait: a quarter, so that a namespace that takes no events leaves room for those of others.
+/// Items of one namespace that wait: a quarter, so that a namespace that takes no events leaves
+/// room for those of others.
 pub(super) const LANE: usize = WAITING / 4;
 
 /// See the module.
@@ -92,7 +94,8 @@ impl<T> Lanes<T> {
         }
     }
 
-    /// Puts the item that was handed out last before the others of its namespace, which rests until then.
+    /// Puts the item that was handed out last before the others of its namespace, which rests until
+    /// then.
     pub(super) fn put_back(&mut self, namespace: &str, item: T, until: Instant) {
         let lane = self.lane(namespace);
         lane.items.push_front(item);

@@ -1,4 +1,5 @@
-//! How many Normal Events a plugin may write: a bucket, as the kubelet's `--event-qps` and `--event-burst`.
+//! How many Normal Events a plugin may write: a bucket, as the kubelet's `--event-qps` and
+//! `--event-burst`.
 //!
 //! A burst of objects that all end well would else cost the API server a second request for each. Warnings pass: they are what an operator looks for.
 

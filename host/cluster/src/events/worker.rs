@@ -1,6 +1,7 @@
 //! The task that writes a plugin's events, one request at a time.
 //!
-//! A request that fails goes back to its lane, and its namespace rests. It must not wait for anything but the request that is under way.
+//! A request that fails goes back to its lane, and its namespace rests. It must not wait for
+//! anything but the request that is under way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -148,7 +149,7 @@ impl Worker {
         }
     }
 
-    /// Tells whoever waits for it, unless something has come since.
+    /// Tells the callers that wait for it, unless something has come since.
     fn flushed(&self) {
         let mut waiting = self.shared.lock();
         if waiting.lanes.len() == 0 {
@@ -208,7 +209,7 @@ impl Worker {
         }
     }
 
-    /// What is to be written of an event; none: it is counted, or one too many.
+    /// What is to be written of an event. Nothing, if it is counted or one too many.
     fn fold(&mut self, event: Box<RecordedEvent>) -> Option<Write> {
         match self.series.observe(&Key::of(&event)) {
             Step::Nothing => None,
@@ -241,7 +242,8 @@ impl Worker {
         }
     }
 
-    /// Queues the counts of series that are due; `all`: of every one that has more to say. Returns whether there were any.
+    /// Queues the counts of series that are due; `all`: of every one that has more to say. Returns
+    /// whether there were any.
     fn write_series(&mut self, all: bool) -> bool {
         let due = self.series.due(all);
         let any = !due.is_empty();
@@ -283,7 +285,8 @@ impl Worker {
                     404 => Sent::Missing,
                     // An earlier try came through although its answer was lost.
                     409 if is_new => Sent::Done,
-                    // A namespace that is being deleted takes no events: nobody is left to read them.
+                    // A namespace that is being deleted takes no events: nobody is left to read
+                    // them.
                     403 if refused
                         .causes
                         .iter()

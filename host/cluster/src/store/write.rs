@@ -49,7 +49,7 @@ impl Store {
             )
         };
         self.wake_up_to(position);
-        // Who subscribes from here on looks at the state afterwards.
+        // A subscriber that comes from here on looks at the state afterwards.
         if self.changes.receiver_count() > 0 {
             self.changes
                 .send_modify(|count| *count = count.wrapping_add(1));
@@ -57,7 +57,7 @@ impl Store {
         result
     }
 
-    /// Wakes those who wait for this version or a lower one.
+    /// Wakes the callers that wait for this version or a lower one.
     fn wake_up_to(&self, position: u64) {
         let woken = {
             let mut waiters = self.waiters();
@@ -165,7 +165,7 @@ impl Store {
 
     /// The list has ended at this version: takes out what it did not show, and returns that. A list
     /// that is older than the store changes nothing, unless it began by [`Self::begin_rewind`];
-    /// then all who wait are woken, since the versions that they wait for may be lost.
+    /// then all callers that wait are woken, since the versions that they wait for may be lost.
     pub(crate) fn end_list(&self, version: u64) -> Result<Vec<Snapshot>, Older> {
         let (rewound, removed) = self.change(|state| {
             let rewound = version < state.position;

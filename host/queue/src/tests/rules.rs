@@ -482,7 +482,7 @@ async fn keys_are_all_that_it_knows() {
 
 #[tokio::test(start_paused = true)]
 async fn keys_that_collide_in_one_queue_do_not_in_another() {
-    // An attacker who knows where one process puts keys fills one bucket.
+    // An attacker that knows where one process puts keys fills one bucket.
     let (known, other) = (
         Queue::<u64>::new(Config::default()),
         Queue::new(Config::default()),

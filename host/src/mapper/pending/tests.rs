@@ -213,7 +213,8 @@ async fn a_standby_keeps_no_more_than_the_fact() {
 /// A twin that remembers every change for ever.
 #[derive(Default)]
 struct Twin {
-    /// In their order: the object, the version before and the one after, and whether they may be missing since all keys were looked at.
+    /// In their order: the object, the version before and the one after, and whether they may be
+    /// missing since all keys were looked at.
     changes: Vec<(String, u64, u64, bool)>,
     versions: HashMap<String, u64>,
 }
@@ -241,7 +242,8 @@ impl Twin {
         }
     }
 
-    /// A batch is mapped: of each object the oldest changes, in their order. Only what was forgiven may be left out, or begin at another state.
+    /// A batch is mapped: of each object the oldest changes, in their order. Only what was forgiven
+    /// may be left out, or begin at another state.
     fn mapped(&mut self, batch: &Batch) {
         for change in batch.changes() {
             let name = change.new.as_ref().unwrap().name.name().to_owned();

@@ -1,6 +1,8 @@
-//! A guest that does what its object says: the annotation `vmhost.test/turn` holds the outcome of its turns as JSON, `vmhost.test/deleting` that of turns for clean-up,
-//! `vmhost.test/gone` that of turns in which the object is gone (if the controller is shown what was there before), so that a test needs no guest of its own for each effect. Every turn is logged as `TURN {...}`, with the object's whole text if it has the annotation
-//! `vmhost.test/echo`.
+//! A guest that does what its object says: the annotation `vmhost.test/turn` holds the outcome of
+//! its turns as JSON, `vmhost.test/deleting` that of turns for clean-up, `vmhost.test/gone` that of
+//! turns in which the object is gone (if the controller is shown what was there before), so that a
+//! test needs no guest of its own for each effect. Every turn is logged as `TURN {...}`, with the
+//! object's whole text if it has the annotation `vmhost.test/echo`.
 //!
 //! ```json
 //! { "effects": [{ "merge": { "spec": { "status": "complete" } } },

@@ -1,6 +1,8 @@
-//! One controller for each way to be woken, over VMs with the label `case` of its name. Each does what its object says; see `kit::orders`. The controller `reader` asks
-//! the cluster what its ConfigMap's `data.query` says and logs the answer as `READ {...}`; a query with a `plugin` is for the plugin of that name. A ConfigMap that the
-//! guest maps names a VM in `data.vm`; before that it reads the ConfigMap `data.live`, past the cache.
+//! One controller for each way to be woken, over VMs with the label `case` of its name. Each does
+//! what its object says; see `kit::orders`. The controller `reader` asks the cluster what its
+//! ConfigMap's `data.query` says and logs the answer as `READ {...}`; a query with a `plugin` is
+//! for the plugin of that name. A ConfigMap that the guest maps names a VM in `data.vm`; before
+//! that it reads the ConfigMap `data.live`, past the cache.
 
 use kit::vmhost::plugin::cluster::{self, IndexMatch, Query, ReadError};
 use kit::vmhost::plugin::log::{Level, log};
@@ -68,7 +70,8 @@ impl Guest for Watcher {
                 { "version": "v1", "kind": "Secret", "verbs": ["create", "patch"] },
             ],
         });
-        // Under another name nothing comes up by itself, and there is no finalizer that two plugins would share.
+        // Under another name nothing comes up by itself, and there is no finalizer that two plugins
+        // would share.
         if let (Some(controllers), "watcher") =
             (description["controllers"].as_array_mut(), &*plugin())
         {

@@ -11,8 +11,8 @@ use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{self, Vms};
 use vmhost_tests::wait::eventually_within;
 
-/// The kernel gives up after 45 s. Without its help, the watch ends with its time-out on the server,
-/// after 5 to 10 minutes.
+/// The kernel gives up after 45 s. Without its help, the watch ends with its time-out on the
+/// server, after 5 to 10 minutes.
 const NOTICED: Duration = Duration::from_secs(100);
 
 both_servers!(a_watch_whose_peer_vanishes_is_opened_again);

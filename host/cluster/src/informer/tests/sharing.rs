@@ -39,7 +39,7 @@ struct Watch {
 
 impl Watch {
     fn send(&self, lines: String) {
-        // Whoever is gone hears nothing.
+        // A watch that is gone hears nothing.
         let _ = self.sender.try_send(lines);
     }
 }
@@ -65,7 +65,7 @@ impl Served {
     fn release(&mut self) {
         self.held = false;
         for page in std::mem::take(&mut self.pages) {
-            // Whoever is gone hears nothing.
+            // A watch that is gone hears nothing.
             let _ = page.try_send(self.page());
         }
         let list = self.list();
