@@ -362,6 +362,8 @@ impl Controller {
     pub fn shut_down(&self) {
         self.queue.shut_down_now();
         self.mapper.close();
+        // No key waits for a right any more.
+        self.lock().clear();
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectName, Failing>> {

@@ -244,16 +244,17 @@ fn forbidden(
     tracing::debug!("{note}; waits for the right");
     note.push_str("; waits until vmhost is granted the right");
     let decided = terminal(controller, key, Some(refusal), note);
-    let (awaited, ask) = match known {
+    let awaited = match known {
         // A change has woken the key, and it waits as before.
-        Awaited::Missing(before) if *before == required => (before, None),
-        _ => {
-            let required = Arc::new(required);
-            (required.clone(), Some(required))
-        }
+        Awaited::Missing(before) if *before == required => before,
+        _ => Arc::new(required),
     };
-    controller.await_rights(key, awaited);
-    Decided { ask, ..decided }
+    controller.await_rights(key, awaited.clone());
+    // Also if it waited before: its wait may have ended in between.
+    Decided {
+        ask: Some(awaited),
+        ..decided
+    }
 }
 
 /// Counted, and tried again unless it was tried often enough, but not before the API server's wait
@@ -621,7 +622,7 @@ mod tests {
             refused(controller, key, forbidden())
         })
         .await;
-        assert_eq!(decided.ask, None, "it is asked for already");
+        assert_eq!(decided.ask.as_ref(), Some(&asked), "the same wait");
         assert!(controller.awaits(&key(), &asked));
         controller.granted_before(&key(), &asked, Duration::from_secs(5));
         assert_eq!(comes_back(&controller).await, Some(Duration::from_secs(5)));

@@ -53,21 +53,27 @@ pub struct Session {
 }
 
 /// Tells `vmhost status` where this process serves its state, while it runs.
-struct AddressFile(PathBuf);
+struct AddressFile {
+    path: PathBuf,
+    text: String,
+}
 
 impl AddressFile {
     fn write(kubeconfig: &Path, address: SocketAddr) -> Result<Self> {
         let path = address_file(kubeconfig);
-        write_private(&path, &format!("{address}\n"))
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Self(path))
+        let text = format!("{address}\n");
+        write_private(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { path, text })
     }
 }
 
 impl Drop for AddressFile {
     fn drop(&mut self) {
-        // Left behind, it names a port at which nothing answers, and the next dev replaces it.
-        let _ = std::fs::remove_file(&self.0);
+        // Another dev may have written its own since.
+        if std::fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
+            // Left behind, it names a port at which nothing answers, and the next dev replaces it.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 

@@ -384,15 +384,20 @@ impl Manager {
         &self.informers
     }
 
-    /// No new keys; calls and writes in flight end; then the leader lease is given back, the last Events are written, and the
-    /// informers end. False: it took longer than it may.
-    pub async fn shut_down(&self) -> bool {
+    /// Lets no turn begin any more. Those that are under way go on.
+    pub fn close(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         for slot in self.slots() {
             for wired in slot.current().controllers.values() {
                 wired.controller.shut_down();
             }
         }
+    }
+
+    /// No new keys; calls and writes in flight end; then the leader lease is given back, the last Events are written, and the
+    /// informers end. False: it took longer than it may.
+    pub async fn shut_down(&self) -> bool {
+        self.close();
         self.leadership.ending();
         self.workers.close();
         let drained =

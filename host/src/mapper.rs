@@ -72,6 +72,7 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<L
                 wake(&controller, &sources, &batch.versions(), &names);
             }
             Ok(Err(message)) => {
+                generation.map_breaker.success();
                 failed(&controller, batch, vmhost_core::cut(&message, 1024));
             }
             Err(error) => {

@@ -298,6 +298,7 @@ async fn develop(args: Box<DevArgs>, guests: &Runtime) -> Result<()> {
 
 /// Drains, unless a second signal says that there is no time for it.
 async fn shut_down(manager: &Manager, stop: &mut StopSignals) -> Result<()> {
+    manager.close();
     tracing::info!(
         "shutting down: no new keys, calls in flight settle; a second signal stops at once"
     );

@@ -1,24 +1,32 @@
 //! Ports and plain HTTP on loopback.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use anyhow::{Context, Result};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// `N` loopback ports that nobody listens on. All are held until all are known, so they differ.
-/// Another process may take one before its user binds it; who starts a process retries for that.
+/// The first port that is handed out, and the one behind the last. Below those that the kernel gives
+/// to connections and to listeners that ask for any, so that it gives these to nobody.
+const PORTS: std::ops::Range<u16> = 15_000..32_000;
+
+/// Returns `N` loopback ports that nobody listens on, and that this process has not handed out
+/// before. Another process may take one before its user binds it.
 pub fn free_ports<const N: usize>() -> Result<[u16; N]> {
-    let mut held = Vec::with_capacity(N);
+    static HANDED_OUT: AtomicU16 = AtomicU16::new(0);
+    let size = PORTS.end - PORTS.start;
+    // Processes that run beside each other begin at different places.
+    let first = (std::process::id() % u32::from(size)) as u16;
     let mut ports = [0; N];
     for port in &mut ports {
-        let listener =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("binding a loopback port")?;
-        *port = listener
-            .local_addr()
-            .context("reading a loopback port")?
-            .port();
-        held.push(listener);
+        let free = (0..size).find_map(|_| {
+            let next = HANDED_OUT.fetch_add(1, Ordering::Relaxed) % size;
+            let port = PORTS.start + (first + next) % size;
+            TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()?;
+            Some(port)
+        });
+        *port = free.context("no loopback port is free")?;
     }
     Ok(ports)
 }

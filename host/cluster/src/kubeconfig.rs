@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use http::Uri;
 use kube::config::{AuthInfo, Cluster, Context, Kubeconfig, KubeconfigError};
+use secrecy::ExposeSecret;
 
 use crate::api::chain;
 use crate::connect::error::{ConnectError, ConnectOptions};
@@ -142,13 +143,15 @@ fn parts(merged: &Kubeconfig, context: &Context) -> Result<(Cluster, AuthInfo), 
 
 fn configuration(
     place: String,
-    cluster: Cluster,
-    user: AuthInfo,
+    mut cluster: Cluster,
+    mut user: AuthInfo,
     namespace: Option<String>,
 ) -> Result<Configuration, ConnectError> {
+    forget_empty(&mut cluster, &mut user);
     let server = cluster.server.clone().unwrap_or_default();
     let uri = Uri::try_from(server.as_str()).ok();
     let uri = uri.filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
+    let uri = uri.and_then(without_user);
     let Some(uri) = uri else {
         let detail = format!("server {server:?} is not a URL such as https://host:6443");
         return Err(ConnectError::Configure { place, detail });
@@ -163,6 +166,44 @@ fn configuration(
         cluster,
         user,
     })
+}
+
+/// Makes empty fields absent ones, as they are to client-go. Templates write them.
+fn forget_empty(cluster: &mut Cluster, user: &mut AuthInfo) {
+    for text in [
+        &mut cluster.certificate_authority_data,
+        &mut user.username,
+        &mut user.client_certificate_data,
+    ] {
+        text.take_if(|text| text.is_empty());
+    }
+    for secret in [
+        &mut user.password,
+        &mut user.token,
+        &mut user.client_key_data,
+    ] {
+        secret.take_if(|secret| secret.expose_secret().is_empty());
+    }
+    for file in [
+        &mut cluster.certificate_authority,
+        &mut user.client_certificate,
+        &mut user.client_key,
+        &mut user.token_file,
+    ] {
+        // Of an empty name the folder is left that the kubeconfig's reader put before it.
+        file.take_if(|file| file.is_empty() || file.ends_with('/'));
+    }
+}
+
+/// Returns a server's URL without user and password, which are no part of where it is.
+fn without_user(uri: Uri) -> Option<Uri> {
+    let authority = uri.authority()?.as_str();
+    let Some((_, place)) = authority.rsplit_once('@') else {
+        return Some(uri);
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.authority = Some(place.parse().ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 /// Lists the contexts for a message.
@@ -270,6 +311,34 @@ mod tests {
             Ok(found) => format!("{} {} {}", found.server, found.namespace, found.place),
             Err(error) => error.to_string(),
         }
+    }
+
+    #[test]
+    fn empty_fields_are_absent_and_a_url_shows_no_password() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config");
+        let text = r#"{"clusters":[{"name":"c","cluster":{"server":"https://me:secret@api:6443","certificate-authority":"","certificate-authority-data":""}}],
+            "users":[{"name":"u","user":{"username":"","password":"","token":"","tokenFile":"","client-certificate":"","client-key":"","client-certificate-data":"","client-key-data":""}}],
+            "contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],"current-context":"x"}"#;
+        std::fs::write(&path, text).unwrap();
+        let options = ConnectOptions {
+            kubeconfig: Some(path),
+            context: None,
+        };
+        let found = load(&options, &places(None, dir.path())).unwrap();
+        assert_eq!(found.server, "https://api:6443/");
+        assert_eq!(found.cluster.certificate_authority, None);
+        assert_eq!(found.cluster.certificate_authority_data, None);
+        let user = &found.user;
+        let texts = [
+            &user.username,
+            &user.token_file,
+            &user.client_certificate,
+            &user.client_certificate_data,
+            &user.client_key,
+        ];
+        assert_eq!(texts, [&None; 5]);
+        assert!(found.user.token.is_none() && found.user.password.is_none());
     }
 
     #[test]

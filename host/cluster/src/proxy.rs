@@ -103,6 +103,10 @@ impl Proxy {
     fn parse(url: &str, setting: &str) -> Option<Self> {
         // hyper-util's matcher serves as the parser only. It would match servers by curl's rules.
         let any_server = Uri::from_static("http://server");
+        let url = match url.split_once("://") {
+            Some((scheme, rest)) => format!("{}://{rest}", scheme.to_ascii_lowercase()),
+            None => format!("http://{url}"),
+        };
         let parsed = Matcher::builder().all(url).build().intercept(&any_server)?;
         let uri = parsed.uri();
         let scheme = uri.scheme_str()?;
@@ -172,6 +176,8 @@ fn matches_entry(entry: &str, host: &str, ip: Option<IpAddr>, port: u16) -> bool
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, Some(port)),
         _ => (entry, None),
     };
+    // An empty port is any port, as to Go.
+    let entry_port = entry_port.filter(|port| !port.is_empty());
     if name.is_empty() || entry_port.is_some_and(|wanted| wanted.parse() != Ok(port)) {
         return false;
     }
@@ -184,7 +190,7 @@ fn matches_entry(entry: &str, host: &str, ip: Option<IpAddr>, port: u16) -> bool
         let rest = host.strip_suffix(domain);
         rest.is_some_and(|rest| domain.starts_with('.') || rest.ends_with('.'))
     };
-    ip.is_none() && (host == name || is_below(name))
+    host == name || is_below(name)
 }
 
 /// Parses an address, in brackets or not. An IPv4 address in IPv6 notation becomes IPv4.

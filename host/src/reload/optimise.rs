@@ -45,19 +45,27 @@ async fn optimise(
         return;
     }
     let compiled = engine.optimise(bytes, limit).await;
-    match (compiled, current()) {
-        (Ok(image), Some(generation)) => {
-            generation.plugin.install(image);
-            tracing::debug!(
-                plugin = generation.description().name,
-                generation = generation.number,
-                "optimised code installed"
-            );
+    match compiled {
+        // A generation of the same component may have come meanwhile.
+        Ok(image) => {
+            let mut last = 0;
+            while let Some(generation) = current().filter(|generation| generation.number != last) {
+                last = generation.number;
+                generation.plugin.install(image.clone());
+                tracing::debug!(
+                    plugin = generation.description().name,
+                    generation = generation.number,
+                    "optimised code installed"
+                );
+            }
         }
-        (Err(error), Some(generation)) => tracing::warn!(
-            plugin = generation.description().name,
-            "the plugin stays on baseline code: {error}"
-        ),
-        (_, None) => {}
+        Err(error) => {
+            if let Some(generation) = current() {
+                tracing::warn!(
+                    plugin = generation.description().name,
+                    "the plugin stays on baseline code: {error}"
+                );
+            }
+        }
     }
 }

@@ -127,7 +127,13 @@ async fn ready(
         .await?;
     let controllers = manager.wire(description, Some(&present), &present.share);
     tries
-        .until(|| Box::pin(synced(manager, &controllers, &present)))
+        .until(|| {
+            Box::pin(async {
+                synced(manager, &controllers, &present).await?;
+                // That may have taken long, and another plugin may have been swapped meanwhile.
+                Ok(manager.check_finalizers(description)?)
+            })
+        })
         .await?;
     Some(Ready {
         plugin: loaded.plugin,

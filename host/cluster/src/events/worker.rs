@@ -253,9 +253,12 @@ impl Worker {
                 body,
                 of: Of::Series(None),
             }));
-            // Without room the next one tells the same count, and more.
             let item = Item { what, tries: 0 };
-            self.shared.lock().lanes.push(&namespace, item);
+            let has_room = self.shared.lock().lanes.push(&namespace, item);
+            // Otherwise the next one tells the same count, and more.
+            if all && !has_room {
+                self.shared.observer.dropped();
+            }
         }
         any
     }

@@ -54,6 +54,8 @@ fn no_proxy_means_what_it_means_to_go() {
         &uri("https://example.com"),
         "example.com:80"
     ));
+    assert!(bypasses_proxy(&uri("https://example.com"), "example.com:"));
+    assert!(bypasses_proxy(&uri("https://10.0.1.5"), "*.1.5"));
 }
 
 fn shown(environment: &Environment, server: &str, proxy_url: Option<&str>) -> String {
@@ -86,6 +88,18 @@ fn the_kubeconfig_beats_the_variable_of_the_scheme() {
         "socks5://localhost, from proxy-url"
     );
     assert_eq!(shown("https://10.1.2.3", Some("")), "none");
+    // As to Go: a path behind a name without a scheme, and a scheme in capitals.
+    for (text, name) in [
+        ("secure:3128/", "http://secure:3128"),
+        ("SOCKS5://secure", "socks5://secure"),
+    ] {
+        let environment = Environment {
+            https_proxy: Some(text.into()),
+            ..Environment::default()
+        };
+        let shown = self::shown(&environment, "https://api", None);
+        assert_eq!(shown, format!("{name}, from HTTPS_PROXY"));
+    }
 }
 
 #[test]

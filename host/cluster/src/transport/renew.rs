@@ -139,8 +139,11 @@ async fn keep_renewed(mut source: Source, backend: Arc<ArcSwap<Backend>>, failur
         match source.renew(refused).await {
             Ok(renewed) => {
                 last_warning.clear();
+                backoff.reset();
                 if let Some(renewed) = renewed {
                     backend.store(Arc::new(renewed));
+                    // Requests that were refused meanwhile carried the old credentials.
+                    failures.refused.store(false, Ordering::Relaxed);
                 }
             }
             Err(error) => {

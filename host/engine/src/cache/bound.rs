@@ -76,7 +76,10 @@ fn images(folder: &Path) -> io::Result<Vec<Image>> {
                 size: metadata.len(),
                 used,
             });
-        } else if is_unfinished(&path) && used.elapsed().is_ok_and(|age| age > ABANDONED) {
+        } else if metadata.is_file()
+            && is_unfinished(&path)
+            && used.elapsed().is_ok_and(|age| age > ABANDONED)
+        {
             remove(&path)?;
         }
     }

@@ -162,8 +162,15 @@ impl Tools {
             !module.as_deref().is_some_and(is_taken)
                 && files.iter().any(|file| top(&file.path) == module)
         };
-        let base = base::base(self, &work, &folders, modules, own).await?;
-        Ok(Some((base, Script { entry, files })))
+        match base::base(self, &work, &folders, modules, own).await {
+            Ok(base) => Ok(Some((base, Script { entry, files }))),
+            // A module that cannot be imported, perhaps, and that the policy may not want any more.
+            Err(Error::Failed { .. }) => {
+                self.learned().modules.clear();
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// See [`super::Builder::refused`].

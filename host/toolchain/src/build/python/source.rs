@@ -47,7 +47,9 @@ pub(super) fn read(folder: &Path) -> Result<Source> {
                 pending.push(path);
             } else if name == "componentize-py.toml" || is_extension(&path, name) {
                 return Ok(Source::ToBuild(below));
-            } else if name.ends_with(".py") {
+            } else if name.ends_with(".py") && path.is_symlink() {
+                return Ok(Source::ToBuild(format!("{below}, a link to a file")));
+            } else if name.ends_with(".py") && path.is_file() {
                 let text = fs::read(&path).at("read", &path)?;
                 size += text.len();
                 files.push(ScriptFile { path: below, text });
@@ -81,10 +83,11 @@ pub(super) fn state(folder: &Path) -> Result<Vec<String>> {
     while let Some(inner) = pending.pop() {
         for entry in fs::read_dir(&inner).at("read", &inner)? {
             let path = entry.at("read", &inner)?.path();
-            if path.file_name().is_some_and(|name| name == "__pycache__") {
+            let name = path.file_name().unwrap_or_default();
+            if name == "__pycache__" || name.as_encoded_bytes().starts_with(b".") {
                 continue;
             }
-            let metadata = fs::metadata(&path).at("read", &path)?;
+            let metadata = fs::symlink_metadata(&path).at("read", &path)?;
             if metadata.is_dir() {
                 pending.push(path);
                 continue;
