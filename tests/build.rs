@@ -16,6 +16,10 @@ use std::process::{Command, Stdio};
 /// What guests and examples are built for.
 const TARGET: &str = "wasm32-wasip2";
 
+/// As which they are built: guests have options of their own, examples are as they are shipped.
+const GUESTS_PROFILE: &str = "release";
+const EXAMPLES_PROFILE: &str = "dist";
+
 /// Not a guest: what the guests share.
 const KIT: &str = "kit";
 
@@ -47,16 +51,16 @@ fn build() -> Result<(), String> {
     let out = PathBuf::from(var("OUT_DIR")?);
     let target = target_dir(&out)?;
     need_target()?;
-    compile(&guests, &target, &[])?;
+    compile(&guests, &target, GUESTS_PROFILE, &[])?;
     let packages: Vec<&str> = examples.iter().map(|(name, _)| name.as_str()).collect();
-    compile(&root, &target, &packages)?;
-    let built = target.join(TARGET).join("release");
+    compile(&root, &target, EXAMPLES_PROFILE, &packages)?;
+    let built = |profile: &str| target.join(TARGET).join(profile);
     let mut text = String::new();
     for name in members(&guests)? {
-        constant(&mut text, "", &name, &built)?;
+        constant(&mut text, "", &name, &built(GUESTS_PROFILE))?;
     }
     for (name, _) in &examples {
-        constant(&mut text, "EXAMPLE_", name, &built)?;
+        constant(&mut text, "EXAMPLE_", name, &built(EXAMPLES_PROFILE))?;
     }
     text.push_str(
         "/// All examples by name: their components.\npub const EXAMPLES: &[(&str, &str)] = &[",
@@ -150,18 +154,17 @@ fn succeeds(mut command: Command) -> Result<bool, String> {
 }
 
 /// Builds these packages of a workspace, or all if none are named.
-fn compile(workspace: &Path, target: &Path, packages: &[&str]) -> Result<(), String> {
+fn compile(
+    workspace: &Path,
+    target: &Path,
+    profile: &str,
+    packages: &[&str],
+) -> Result<(), String> {
     let mut cargo = Command::new(var("CARGO")?);
     cargo
         .current_dir(workspace)
-        .args([
-            "build",
-            "--locked",
-            "--release",
-            "--target",
-            TARGET,
-            "--target-dir",
-        ])
+        .args(["build", "--locked", "--profile", profile])
+        .args(["--target", TARGET, "--target-dir"])
         .arg(target);
     for package in packages {
         cargo.args(["--package", package]);

@@ -114,6 +114,7 @@ impl PartialEq for ObjectName {
 }
 impl Eq for ObjectName {}
 impl Hash for ObjectName {
+    #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.text.hash(state);
     }

@@ -223,6 +223,7 @@ impl<K> State<K> {
     }
 
     /// Returns whether a key may not be handed out yet.
+    #[inline]
     fn is_held(&mut self, at: u32) -> bool {
         let floor = self.slots[at].floor;
         floor != 0 && floor > self.now()
