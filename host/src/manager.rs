@@ -394,8 +394,8 @@ impl Manager {
         }
     }
 
-    /// No new keys; calls and writes in flight end; then the leader lease is given back, the last Events are written, and the
-    /// informers end. False: it took longer than it may.
+    /// Hands out no new keys, and lets calls and writes in flight end. Then it gives the leader lease
+    /// back, writes the last Events and ends the informers. Returns whether all of it ended in time.
     pub async fn shut_down(&self) -> bool {
         self.close();
         self.leadership.ending();

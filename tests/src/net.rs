@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// The first port that is handed out, and the one behind the last. Below those that the kernel gives
-/// to connections and to listeners that ask for any, so that it gives these to nobody.
+/// The first port that is handed out, and the one behind the last. Below those that the kernel
+/// gives to connections and to listeners that ask for any, so that it gives these to nobody.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
 
 /// Returns `N` loopback ports that nobody listens on, and that this process has not handed out

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -15,6 +16,8 @@ use kube::core::{GroupVersionKind, WatchEvent};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
+use crate::guests::PolicyFile;
+use crate::host::{self, HostCommand};
 use crate::server::TestServer;
 use crate::wait::eventually;
 
@@ -153,6 +156,12 @@ impl Vms {
     /// Their namespace.
     pub fn namespace(&self) -> &str {
         &self.namespace
+    }
+
+    /// A host that runs this policy in their namespace alone.
+    pub fn host(&self, kubeconfig: &Path, policy: &PolicyFile) -> Result<HostCommand> {
+        let host = host::on(kubeconfig)?;
+        Ok(host.namespace(&self.namespace).plugin(policy.path()))
     }
 
     /// For what is not here.

@@ -91,10 +91,7 @@ fn a_user_without_rights_waits_for_them() {
             .kubeconfig_of(PLAIN_USER)
             .context("a real server has users")?;
         let policy = good()?;
-        let host = host::on(&plain)?
-            .namespace(vms.namespace())
-            .plugin(policy.path())
-            .spawn()?;
+        let host = vms.host(&plain, &policy)?.spawn()?;
         let named = |line: &str| line.contains("403") && line.contains("virtualmachines");
         host.wait_for_lines(1, named).await?;
         let (code, _) = eventually("the probe answers", async || {
@@ -118,11 +115,7 @@ both_servers!(two_hosts_on_one_port);
 async fn two_hosts_on_one_port(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let policy = good()?;
-    let first = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let first = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
     let taken = first.metrics_addr().to_string();
     let exit = host::bare()?
         .arg("--kubeconfig")
@@ -167,11 +160,7 @@ fn twice() -> Result<PolicyFile> {
 /// A host whose turn on the first VM is held at its first write.
 async fn in_a_turn(proxy: &Proxy, vms: &Vms, policy: &PolicyFile) -> Result<(Host, Hold)> {
     let hold = proxy.hold(|request| request.writes(vm::PLURAL));
-    let host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let host = vms.host(proxy.kubeconfig(), &policy)?.ready().await?;
     vms.create(0..1, 0).await?;
     hold.reached(1).await?;
     Ok((host, hold))

@@ -29,11 +29,7 @@ async fn vms_complete(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let policy = policy()?;
     vms.create(0..10, PADDING).await?;
-    let _host = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let _host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
     vms.create(10..20, PADDING).await?;
     vms.until_complete(20).await?;
     // Not only what is new: a finished VM that a user reopens is finished again.
@@ -49,11 +45,7 @@ both_servers!(the_server_is_killed_in_a_burst, own);
 async fn the_server_is_killed_in_a_burst(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let policy = policy()?;
-    let _host = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let _host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
     let creating = vms.create(0..MANY, PADDING);
     let killing = async {
         for done in [MANY / 10, MANY / 2] {
@@ -77,11 +69,7 @@ async fn watches_are_cut_and_history_is_gone(server: &TestServer) -> Result<()> 
     let vms = Vms::install(server).await?;
     let policy = policy()?;
     let proxy = server.proxy().await?;
-    let _host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let _host = vms.host(proxy.kubeconfig(), &policy)?.ready().await?;
     let creating = vms.create(0..MANY, PADDING);
     let cutting = async {
         for (round, done) in [MANY / 10, MANY / 4, MANY / 2].into_iter().enumerate() {
@@ -116,11 +104,7 @@ async fn history_is_gone_when_the_server_comes_back(server: &TestServer) -> Resu
     let vms = Vms::install(server).await?;
     let policy = policy()?;
     let proxy = server.proxy().await?;
-    let host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let host = vms.host(proxy.kubeconfig(), &policy)?.ready().await?;
     vms.create(0..10, 0).await?;
     vms.until_complete(10).await?;
     proxy.refuse_connections(true);
@@ -148,11 +132,7 @@ async fn history_that_is_always_too_short_is_told_once(server: &TestServer) -> R
     // Each list takes longer than the server remembers.
     let expired = |request: &Request| request.is_watch() && request.concerns(PLURAL);
     proxy.refuse(4, Refusal::expired(), expired);
-    let host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let host = vms.host(proxy.kubeconfig(), &policy)?.ready().await?;
     vms.create(0..1, 0).await?;
     vms.until_complete(1).await?;
     proxy.wait_for(5, expired).await?;
@@ -184,9 +164,8 @@ async fn a_watch_that_dies_without_a_word_is_taken_up_where_it_was(
     let vms = Vms::install(server).await?;
     let policy = policy()?;
     let proxy = server.proxy().await?;
-    let host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
+    let host = vms
+        .host(proxy.kubeconfig(), &policy)?
         .args(["--watch-silence", "2s"])
         .ready()
         .await?;
@@ -226,9 +205,8 @@ mod a_quiet_watch_costs_no_list {
         let vms = Vms::install(server).await?;
         let policy = policy()?;
         let proxy = server.proxy().await?;
-        let host = host::on(proxy.kubeconfig())?
-            .namespace(vms.namespace())
-            .plugin(policy.path())
+        let host = vms
+            .host(proxy.kubeconfig(), &policy)?
             .args(["--watch-silence", "1s"])
             .ready()
             .await?;
@@ -250,11 +228,7 @@ async fn etcd_is_restored_from_a_backup(server: &TestServer) -> Result<()> {
     let policy = policy()?;
     vms.create(0..2, 0).await?;
     server.back_up().await?;
-    let host = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
     // All of this is lost, and as many versions lie between the server and the host's position.
     vms.create(2..LOST, 0).await?;
     vms.until_complete(LOST).await?;
@@ -279,11 +253,7 @@ async fn changes_and_deletions_while_the_watch_is_down_are_found(
     let vms = Vms::install(server).await?;
     let policy = policy()?;
     let proxy = server.proxy().await?;
-    let host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let host = vms.host(proxy.kubeconfig(), &policy)?.ready().await?;
     vms.create(0..10, 0).await?;
     vms.until_complete(10).await?;
     proxy.refuse_connections(true);
@@ -339,11 +309,7 @@ async fn a_lost_answer_is_settled(server: &TestServer) -> Result<()> {
     proxy.lose_answers(5, |request| {
         request.method == "PATCH" && request.concerns(PLURAL)
     });
-    let _host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let _host = vms.host(proxy.kubeconfig(), &policy)?.ready().await?;
     vms.create(0..20, 0).await?;
     vms.until_complete(20).await?;
     Ok(())
@@ -353,11 +319,7 @@ both_servers!(policies_are_swapped_while_vms_are_created);
 async fn policies_are_swapped_while_vms_are_created(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let policy = policy()?;
-    let host = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
     let plugin = [("plugin", "vm-stamp")];
     let first = host.generation("vm-stamp").await?;
     let mut created = 0;
@@ -397,11 +359,7 @@ both_servers!(in_the_end_all_carry_the_newest_number);
 async fn in_the_end_all_carry_the_newest_number(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Restamp)?)?;
-    let _host = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let _host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
     vms.create(0..50, 0).await?;
     vms.until_complete(50).await?;
     let newest = 9;
@@ -423,11 +381,7 @@ async fn a_user_who_stops_a_vm_is_not_overwritten(server: &TestServer) -> Result
     let policy = policy()?;
     let proxy = server.proxy().await?;
     let hold = proxy.hold(|request| request.method == "PATCH" && request.concerns(PLURAL));
-    let _host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let _host = vms.host(proxy.kubeconfig(), &policy)?.ready().await?;
     let name = Vms::name(0);
     vms.create(0..1, 0).await?;
     hold.reached(1).await?;

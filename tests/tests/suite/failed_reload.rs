@@ -24,6 +24,7 @@ const PLUGIN: (&str, &str) = ("plugin", "vm-stamp");
 /// How long the writer of a file pauses. A file that is read while it is written cannot be loaded,
 /// and the host says so when it has not changed for a second.
 const LONGER_THAN_PATIENCE: Duration = Duration::from_millis(1500);
+
 /// The status, once the last reload ended so. `passes`: it is tried again by itself.
 async fn until_failed(host: &Host, says: &str, passes: bool) -> Result<LastReload> {
     let wanted = |last: &LastReload| {
@@ -66,9 +67,8 @@ both_servers!(the_old_policy_stays);
 async fn the_old_policy_stays(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
-    let host = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
+    let host = vms
+        .host(&server.kubeconfig(), &policy)?
         .args(["--call-timeout", "1s"])
         .ready()
         .await?;
@@ -109,11 +109,7 @@ both_servers!(a_file_that_grows_slowly_is_never_loaded_in_part);
 async fn a_file_that_grows_slowly_is_never_loaded_in_part(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
-    let host = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
     let generation = host.generation("vm-stamp").await?;
     let policy_of = |number| guests::vm_stamp(number, Mode::Keep);
     let swapped = async |number: u32| {
@@ -151,11 +147,7 @@ async fn what_cannot_be_read_or_is_too_large_is_a_failed_reload(server: &TestSer
     let vms = Vms::install(server).await?;
     let first = guests::vm_stamp(1, Mode::Keep)?;
     let policy = PolicyFile::new("vm-stamp", &first)?;
-    let host = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
     std::fs::remove_file(policy.path())?;
     let last = until_failed(&host, "the file cannot be read: No such file", true).await?;
     ensure!(last.next_try.as_ref() > Some(&last.at), "{last:?}");
@@ -190,9 +182,8 @@ async fn a_right_that_comes_later_lets_the_new_version_in(server: &TestServer) -
     let vms = Vms::install(server).await?;
     let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
     let proxy = server.proxy().await?;
-    let host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
+    let host = vms
+        .host(proxy.kubeconfig(), &policy)?
         .arg("--allow-wider")
         .ready()
         .await?;
@@ -222,9 +213,8 @@ both_servers!(a_definition_that_comes_later_lets_the_new_version_in);
 async fn a_definition_that_comes_later_lets_the_new_version_in(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
-    let host = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
+    let host = vms
+        .host(&server.kubeconfig(), &policy)?
         .args(["--allow-wider", "--cache-sync-timeout", "100ms"])
         .ready()
         .await?;
@@ -260,9 +250,8 @@ async fn an_api_server_that_was_away_lets_the_new_version_in(server: &TestServer
     let vms = Vms::install(server).await?;
     let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
     let proxy = server.proxy().await?;
-    let host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
+    let host = vms
+        .host(proxy.kubeconfig(), &policy)?
         .args(["--allow-wider", "--cache-sync-timeout", "100ms"])
         .ready()
         .await?;
@@ -281,9 +270,8 @@ both_servers!(other_content_ends_the_tries);
 async fn other_content_ends_the_tries(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
-    let host = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
+    let host = vms
+        .host(&server.kubeconfig(), &policy)?
         .args(["--allow-wider", "--cache-sync-timeout", "100ms"])
         .ready()
         .await?;

@@ -1,12 +1,12 @@
 //! Promise 6: only settle writes, and only within the grants.
 
 use anyhow::{Context, Result, ensure};
+use vmhost_tests::both_servers;
 use vmhost_tests::expect::RECONCILE_ERRORS;
 use vmhost_tests::guests::{self, Mode, PolicyFile};
 use vmhost_tests::proxy::Request;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{PLURAL, Vms};
-use vmhost_tests::{both_servers, host};
 
 /// Events are reported in the background, and a review changes nothing; all else is an effect.
 fn is_effect(request: &Request) -> bool {
@@ -20,11 +20,7 @@ async fn a_host_writes_what_its_policy_returned_and_no_more(server: &TestServer)
     let vms = Vms::install(server).await?;
     let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
     let proxy = server.proxy().await?;
-    let _host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let _host = vms.host(proxy.kubeconfig(), &policy)?.ready().await?;
     vms.create(0..20, 0).await?;
     vms.until_complete(20).await?;
     let writes = proxy.requests_where(is_effect);
@@ -51,11 +47,7 @@ async fn nothing_of_a_turn_outside_the_grants_is_written(server: &TestServer) ->
     let vms = Vms::install(server).await?;
     let policy = PolicyFile::new("undeclared-kind", &guests::read(guests::UNDECLARED_KIND)?)?;
     let proxy = server.proxy().await?;
-    let host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let host = vms.host(proxy.kubeconfig(), &policy)?.ready().await?;
     vms.create(0..1, 0).await?;
     host.until_metric(RECONCILE_ERRORS, &[], 1.0).await?;
     let said = host

@@ -1,23 +1,17 @@
 //! Promise 4: guest memory is not state. Whatever instances are dropped, no work is lost.
 
 use anyhow::{Context, Result, ensure};
+use vmhost_tests::both_servers;
 use vmhost_tests::expect::GENERATION;
 use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
-use vmhost_tests::{both_servers, host};
 
 both_servers!(a_killed_host_goes_on_where_the_cluster_is);
 async fn a_killed_host_goes_on_where_the_cluster_is(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
-    let start = async || {
-        host::on(&server.kubeconfig())?
-            .namespace(vms.namespace())
-            .plugin(policy.path())
-            .ready()
-            .await
-    };
+    let start = async || vms.host(&server.kubeconfig(), &policy)?.ready().await;
     let host = start().await?;
     let killing = async {
         vms.until("some VMs are complete", |vms| {
@@ -38,9 +32,8 @@ async fn instances_are_reused_and_do_not_survive_a_swap(server: &TestServer) -> 
     let vms = Vms::install(server).await?;
     let counting = guests::read(guests::STATE_LEAK)?;
     let policy = PolicyFile::new("counting", &counting)?;
-    let host = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
+    let host = vms
+        .host(&server.kubeconfig(), &policy)?
         .args(["--workers", "1"])
         .ready()
         .await?;

@@ -134,11 +134,7 @@ async fn mapping_waits_while_all_calls_of_the_policy_fail_and_says_nothing_about
     let vms = Vms::install(server).await?;
     // Without timers, whose turns succeed.
     let policy = PolicyFile::new("calm", &guests::named(guests::WATCHER, "calm")?)?;
-    let host = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
     let obey = Obey { vms, host, policy };
     for number in 0..25 {
         obey.case("owner", &format!("bad-{number}"), json!({ "trap": true }))
@@ -182,9 +178,8 @@ async fn a_map_call_that_fails_on_old_code_does_not_count_against_the_new(
     let vms = Vms::install(server).await?;
     let proxy = server.proxy().await?;
     let policy = PolicyFile::new("watcher", &guests::read(guests::WATCHER)?)?;
-    let host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
+    let host = vms
+        .host(proxy.kubeconfig(), &policy)?
         .args(["--call-timeout", "2s"])
         .ready()
         .await?;

@@ -38,11 +38,7 @@ async fn policies_of_all_languages_take_turns_and_lose_nothing(server: &TestServ
     let policies = policies().await?;
     let vms = Vms::install(server).await?;
     let policy = PolicyFile::new("vm", &policies[0].1)?;
-    let host = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
     let mut generation = host.generation("vm").await?;
     for (number, (_, component)) in policies.iter().enumerate() {
         let range = number * EACH..(number + 1) * EACH;

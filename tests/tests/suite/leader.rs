@@ -439,9 +439,8 @@ fn the_rights_that_it_needs() {
             .kubeconfig_of(PLAIN_USER)
             .context("a real server has users")?;
         let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
-        let host = host::on(&plain)?
-            .namespace(vms.namespace())
-            .plugin(policy.path())
+        let host = vms
+            .host(&plain, &policy)?
             .args([
                 "--leader-elect",
                 "--leader-election-namespace",

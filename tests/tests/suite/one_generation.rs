@@ -1,11 +1,11 @@
 //! Promise 5: a call sees one generation from get to settle.
 
 use anyhow::{Context, Result, ensure};
+use vmhost_tests::both_servers;
 use vmhost_tests::expect::GENERATION;
 use vmhost_tests::guests::{self, Mode, PolicyFile, SECOND, Way};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{PLURAL, Vms};
-use vmhost_tests::{both_servers, host};
 
 both_servers!(a_turn_ends_on_the_generation_that_began_it);
 async fn a_turn_ends_on_the_generation_that_began_it(server: &TestServer) -> Result<()> {
@@ -13,11 +13,7 @@ async fn a_turn_ends_on_the_generation_that_began_it(server: &TestServer) -> Res
     let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Twice)?)?;
     let proxy = server.proxy().await?;
     let hold = proxy.hold(|request| request.writes(PLURAL));
-    let host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let host = vms.host(proxy.kubeconfig(), &policy)?.ready().await?;
     vms.create(0..1, 0).await?;
     hold.reached(1).await?;
     // In the middle of its two effects another policy is announced. The announcement does not wait for the turn.

@@ -102,11 +102,7 @@ async fn the_age_of_a_watch_grows_while_its_link_is_dead(server: &TestServer) ->
     let vms = Vms::install(server).await?;
     let policy = policy()?;
     let proxy = server.proxy().await?;
-    let host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let host = vms.host(proxy.kubeconfig(), &policy)?.ready().await?;
     proxy.swallow_watches();
     let of_vms = [("kind", KIND), ("namespace", vms.namespace())];
     host.until_metric("vmhost_watch_silence_seconds", &of_vms, 1.0)
@@ -129,11 +125,7 @@ async fn the_state_shows_plugins_queues_and_stores(server: &TestServer) -> Resul
     let vms = Vms::install(server).await?;
     let policy = policy()?;
     vms.create(0..5, 0).await?;
-    let host = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
     vms.until_complete(5).await?;
     let first = host
         .until_state("the queue is at rest", |state| {
@@ -270,11 +262,7 @@ both_servers!(status_of_another_program_is_one_line);
 async fn status_of_another_program_is_one_line(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let policy = policy()?;
-    let host = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .ready()
-        .await?;
+    let host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
     // The probes speak HTTP but know no state.
     let address = host.probes_addr().to_string();
     let exit = host::bare()?

@@ -5,11 +5,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
+use vmhost_tests::both_servers;
 use vmhost_tests::guests::{self, PolicyFile};
 use vmhost_tests::obey::{Obey, said};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{PLURAL, Vms};
-use vmhost_tests::{both_servers, host};
 
 const VMS: (&str, &str) = ("cloud.waibizi.com", "VirtualMachine");
 
@@ -232,9 +232,8 @@ async fn slow_live_reads_hold_up_no_other_plugin_and_no_other_group(
     let vms = Vms::install(server).await?;
     let policy = PolicyFile::new("watcher", &guests::read(guests::WATCHER)?)?;
     let other = PolicyFile::new("other", &guests::named(guests::WATCHER, "other")?)?;
-    let host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
+    let host = vms
+        .host(proxy.kubeconfig(), &policy)?
         .plugin(other.path())
         .args(["--log-format", "json", "--workers", "48"])
         .args(["--call-timeout", "10m"])

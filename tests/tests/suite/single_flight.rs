@@ -2,10 +2,10 @@
 
 use anyhow::{Result, ensure};
 use serde_json::json;
+use vmhost_tests::both_servers;
 use vmhost_tests::guests::{self, Mode, PolicyFile};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{PLURAL, Vms};
-use vmhost_tests::{both_servers, host};
 
 both_servers!(a_key_waits_for_its_own_turn);
 async fn a_key_waits_for_its_own_turn(server: &TestServer) -> Result<()> {
@@ -15,9 +15,8 @@ async fn a_key_waits_for_its_own_turn(server: &TestServer) -> Result<()> {
     let slow = Vms::name(0);
     let name = slow.clone();
     let hold = proxy.hold(move |request| request.writes(PLURAL) && request.path.ends_with(&name));
-    let _host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
+    let _host = vms
+        .host(proxy.kubeconfig(), &policy)?
         .args(["--workers", "4"])
         .ready()
         .await?;
@@ -48,9 +47,8 @@ async fn writes_of_one_key_never_overlap(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
     let proxy = server.proxy().await?;
-    let _host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
+    let _host = vms
+        .host(proxy.kubeconfig(), &policy)?
         .args(["--workers", "8"])
         .ready()
         .await?;

@@ -5,11 +5,11 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
+use vmhost_tests::both_servers;
 use vmhost_tests::guests::{self, PolicyFile};
 use vmhost_tests::obey::Obey;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
-use vmhost_tests::{both_servers, host};
 
 struct Watching {
     obey: Obey,
@@ -194,9 +194,8 @@ both_servers!(more_than_the_buffer_becomes_a_look_at_every_key);
 async fn more_than_the_buffer_becomes_a_look_at_every_key(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let policy = PolicyFile::new("watcher", &guests::read(guests::WATCHER)?)?;
-    let host = host::on(&server.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
+    let host = vms
+        .host(&server.kubeconfig(), &policy)?
         .args(["--log-format", "json", "--map-buffer", "8Ki"])
         .ready()
         .await?;

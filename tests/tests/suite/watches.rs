@@ -69,9 +69,8 @@ async fn a_swap_adds_and_drops_watches(server: &TestServer) -> Result<()> {
     };
     let policy = PolicyFile::new("p", &reads(&["ConfigMap"])?)?;
     let proxy = server.proxy().await?;
-    let host = host::on(proxy.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
+    let host = vms
+        .host(proxy.kubeconfig(), &policy)?
         .arg("--allow-wider")
         .ready()
         .await?;

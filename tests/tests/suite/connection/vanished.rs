@@ -5,7 +5,6 @@ use std::time::Duration;
 use anyhow::Result;
 use vmhost_tests::both_servers;
 use vmhost_tests::guests::{self, Mode, PolicyFile};
-use vmhost_tests::host;
 use vmhost_tests::relay::Relay;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{self, Vms};
@@ -21,9 +20,8 @@ async fn a_watch_whose_peer_vanishes_is_opened_again(server: &TestServer) -> Res
     let vms = Vms::install(server).await?;
     let relay = Relay::start(&server.kubeconfig()).await?;
     let policy = PolicyFile::new("vm", &guests::vm_stamp(1, Mode::Keep)?)?;
-    let _host = host::on(relay.kubeconfig())?
-        .namespace(vms.namespace())
-        .plugin(policy.path())
+    let _host = vms
+        .host(relay.kubeconfig(), &policy)?
         // Not what is tested here.
         .args(["--watch-silence", "10m"])
         .ready()
