@@ -160,7 +160,7 @@ fn twice() -> Result<PolicyFile> {
 /// A host whose turn on the first VM is held at its first write.
 async fn in_a_turn(proxy: &Proxy, vms: &Vms, policy: &PolicyFile) -> Result<(Host, Hold)> {
     let hold = proxy.hold(|request| request.writes(vm::PLURAL));
-    let host = vms.host(proxy.kubeconfig(), &policy)?.ready().await?;
+    let host = vms.host(proxy.kubeconfig(), policy)?.ready().await?;
     vms.create(0..1, 0).await?;
     hold.reached(1).await?;
     Ok((host, hold))
