@@ -394,8 +394,9 @@ impl Manager {
         }
     }
 
-    /// Hands out no new keys, and lets calls and writes in flight end. Then it gives the leader lease
-    /// back, writes the last Events and ends the informers. Returns whether all of it ended in time.
+    /// Hands out no new keys, and lets calls and writes in flight end. Then it gives the leader
+    /// lease back, writes the last Events and ends the informers. Returns whether all of it ended
+    /// in time.
     pub async fn shut_down(&self) -> bool {
         self.close();
         self.leadership.ending();

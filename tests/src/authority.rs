@@ -56,8 +56,8 @@ impl Authority {
         })
     }
 
-    /// TLS of a server on loopback. With `clients`, it takes only clients that have a certificate of
-    /// that authority.
+    /// TLS of a server on loopback. With `clients`, it takes only clients that have a certificate
+    /// of that authority.
     pub fn server(&self, clients: Option<&Authority>) -> Result<Arc<ServerConfig>> {
         let params = CertificateParams::new(["127.0.0.1".to_owned()])?;
         let key = KeyPair::generate()?;

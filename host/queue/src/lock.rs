@@ -39,7 +39,7 @@ impl<T> Lock<T> {
 
     /// Does something with the value while nobody else can. Must not be called from within itself. A panic lets go too: what
     /// the value then is, is for its owner to say.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn with<R>(&self, action: impl FnOnce(&mut T) -> R) -> R {
         if self.taken.swap(true, Ordering::Acquire) {
             self.wait();

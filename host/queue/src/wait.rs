@@ -24,9 +24,9 @@ pub(crate) struct Shared<K> {
     state: Lock<State<K>>,
     /// `state.failing` as of the last hold, for who would only learn that there is nothing to forget.
     failing: AtomicUsize,
-    /// Keys are chosen by users, which must not know which of them collide: seeded per queue.
-    /// SipHash, the standard library's, makes a key's way through the queue 50 % longer
-    /// (`--bench instructions`), and guards against who sees hashes, which a queue shows nobody.
+    /// Seeded per queue, since users choose the keys, and must not know which of them collide. The
+    /// standard library's SipHash makes a key's way through the queue 50 % longer (`--bench
+    /// instructions`). It would also keep the seed from a reader of hashes, and a queue shows none.
     hasher: RandomState,
     /// Sleeping getters, first come first woken.
     getters: Notify,
@@ -58,7 +58,7 @@ impl<K> Shared<K> {
     }
 
     /// Does something under the lock, then wakes whom it concerns.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn with<R>(&self, action: impl FnOnce(&mut State<K>) -> R) -> R {
         let (result, wake) = self.state.with(|state| {
             state.read = 0;
