@@ -98,10 +98,7 @@ impl Direct {
     ) -> Result<Self, BoxError> {
         let server = &peer.server;
         let authority = server.authority().ok_or("the server's URL has no host")?;
-        let host = authority
-            .as_str()
-            .rsplit_once('@')
-            .map_or(authority.as_str(), |(_, host)| host);
+        let host = authority.as_str();
         let mut base = server.path().trim_end_matches('/').to_owned();
         if let Some(proxy) = peer.proxy.as_ref().filter(|proxy| proxy.forwards(server)) {
             base = format!("http://{host}{base}");
@@ -137,7 +134,10 @@ impl Direct {
                     // The server had closed it: nothing of the request was written.
                     Some(unsent) if !fresh => request = unsent,
                     Some(_) => return Err(CallError::NotSent(failed.into_error().into())),
-                    None => return Err(CallError::Network(failed.into_error().into())),
+                    None => {
+                        self.links.idle.clear();
+                        return Err(CallError::Network(failed.into_error().into()));
+                    }
                 },
             }
         }
@@ -180,6 +180,12 @@ impl Pool {
             idle.tended = true;
             tokio::spawn(tend(self.clone()));
         }
+    }
+
+    /// Closes the idle links. One in use broke, so that these may lead nowhere too: each would hold
+    /// up a request until the kernel gives it up.
+    fn clear(&self) {
+        self.lock().links.clear();
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Idle> {

@@ -66,7 +66,10 @@ impl http_body::Body for Body {
         match &next {
             Poll::Ready(None) => self.give_back(cx),
             Poll::Ready(Some(Ok(_))) if self.incoming.is_end_stream() => self.give_back(cx),
-            Poll::Ready(Some(Err(_))) => self.link = None,
+            Poll::Ready(Some(Err(_))) => {
+                self.link = None;
+                self.idle.clear();
+            }
             Poll::Pending | Poll::Ready(_) => {}
         }
         next.map_err(BoxError::from)

@@ -10,10 +10,9 @@ use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{self, Vms};
 use vmhost_tests::wait::eventually_within;
 
-/// The kernel gives up a link after 45 to 60 s, and the next one that a request takes may have
-/// vanished too. Without its help, the watch ends with its time-out on the server, after 5 to 10
-/// minutes.
-const NOTICED: Duration = Duration::from_secs(200);
+/// The kernel gives up a link after 45 to 60 s. Without its help, the watch ends with its time-out on
+/// the server, after 5 to 10 minutes.
+const NOTICED: Duration = Duration::from_secs(100);
 
 both_servers!(a_watch_whose_peer_vanishes_is_opened_again);
 async fn a_watch_whose_peer_vanishes_is_opened_again(server: &TestServer) -> Result<()> {
