@@ -2,17 +2,15 @@
 //! behind that nobody can delete.
 
 use anyhow::{Context, Result, anyhow, bail};
-use serde::Deserialize;
-use vmhost_cluster::{
-    ClusterError, ConnectOptions, Connection, LiveQuery, Resource, Target, WriteError, connect,
-};
-use vmhost_core::{Description, Object, ObjectName, PatchType};
+use serde_json::json;
+use vmhost_cluster::{ConnectOptions, LiveQuery, ObjectPath, Reader, Resource, Writer, connect};
+use vmhost_core::{Description, Metadata, Object, ObjectName, PatchType};
 
 use crate::cli::FinalizersArgs;
-use crate::config::check_namespaces;
-use crate::manager::Loader;
-use crate::run::print;
-use crate::table::table;
+use crate::flags::check_namespaces;
+use crate::output::print;
+use vmhost_runtime::deploy::loader::Loader;
+use vmhost_runtime::table::table;
 
 /// Objects in a page of a list.
 const PAGE: u32 = 500;
@@ -33,26 +31,10 @@ struct Held {
     deleting: bool,
 }
 
-/// The part of an object that this is about.
-#[derive(Deserialize)]
-struct Head {
-    metadata: Metadata,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    resource_version: String,
-    #[serde(default)]
-    finalizers: Option<Vec<String>>,
-    #[serde(default)]
-    deletion_timestamp: Option<String>,
-}
-
 /// Lists the objects that carry the plugin's finalizers, and with `--remove` takes these off.
-pub async fn command(loader: &Loader, args: &FinalizersArgs) -> Result<()> {
+pub(crate) async fn command(loader: &Loader, args: &FinalizersArgs) -> Result<()> {
     check_namespaces(&args.namespaces)?;
-    let (plugin, _) = loader.load_file(&args.file).await?;
+    let plugin = loader.load_file(&args.file).await?.plugin;
     let description = plugin.description();
     let name = &description.name;
     let options = ConnectOptions {
@@ -68,13 +50,14 @@ pub async fn command(loader: &Loader, args: &FinalizersArgs) -> Result<()> {
         return Ok(());
     }
     let connection = connect(&options).await?;
+    let (reader, writer) = (connection.reader(), connection.writer());
     let mut rows = Vec::new();
     let mut failed = 0;
-    for ours in ours(&connection, description).await? {
-        for held in held(&connection, &ours, &args.namespaces).await? {
+    for ours in ours(&reader, description).await? {
+        for held in held(&reader, &ours, &args.namespaces).await? {
             let mut result = String::new();
             if args.remove {
-                result = match remove(&connection, &ours, &held.name).await {
+                result = match remove(&reader, &writer, &ours, &held.name).await {
                     Ok(()) => "removed".to_owned(),
                     Err(error) => {
                         failed += 1;
@@ -121,14 +104,14 @@ fn show(plugin: &str, removed: bool, rows: &[[String; 5]]) {
 }
 
 /// The plugin's finalizers whose kinds the cluster serves; a kind that is not served has no objects.
-async fn ours<'a>(connection: &Connection, description: &'a Description) -> Result<Vec<Ours<'a>>> {
+async fn ours<'a>(reader: &Reader, description: &'a Description) -> Result<Vec<Ours<'a>>> {
     let mut ours = Vec::new();
     for controller in &description.controllers {
         let (Some(finalizer), Some(primary)) = (&controller.finalizer, &controller.primary) else {
             continue;
         };
         let kind = primary.gvk();
-        let resource = connection
+        let resource = reader
             .resolve(&kind)
             .await
             .with_context(|| format!("cannot look up {kind}"))?;
@@ -147,28 +130,20 @@ async fn ours<'a>(connection: &Connection, description: &'a Description) -> Resu
 }
 
 /// All objects that carry it, in these namespaces (none: all), with and without the plugin's selectors: a label may have changed since.
-async fn held(
-    connection: &Connection,
-    ours: &Ours<'_>,
-    namespaces: &[String],
-) -> Result<Vec<Held>> {
+async fn held(reader: &Reader, ours: &Ours<'_>, namespaces: &[String]) -> Result<Vec<Held>> {
     let mut found = Vec::new();
     if namespaces.is_empty() || !ours.resource.namespaced {
-        found.extend(held_in(connection, ours, None).await?);
+        found.extend(held_in(reader, ours, None).await?);
     } else {
         for namespace in namespaces {
-            found.extend(held_in(connection, ours, Some(namespace)).await?);
+            found.extend(held_in(reader, ours, Some(namespace)).await?);
         }
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
 }
 
-async fn held_in(
-    connection: &Connection,
-    ours: &Ours<'_>,
-    namespace: Option<&str>,
-) -> Result<Vec<Held>> {
+async fn held_in(reader: &Reader, ours: &Ours<'_>, namespace: Option<&str>) -> Result<Vec<Held>> {
     let kind = &ours.resource.kind;
     let mut tries = 0;
     let (mut found, mut next): (Vec<Held>, Option<String>) = (Vec::new(), None);
@@ -179,7 +154,7 @@ async fn held_in(
             next: next.as_deref(),
             ..LiveQuery::default()
         };
-        match connection.list_live(&ours.resource, &query).await {
+        match reader.list_live(&ours.resource, &query).await {
             Ok(page) => {
                 for object in &page.objects {
                     found.extend(carries(object, ours.finalizer)?);
@@ -190,7 +165,7 @@ async fn held_in(
                 }
             }
             // The list took longer than the server keeps its position: from the start.
-            Err(ClusterError::Refused { code: 410, .. }) if tries < TRIES => {
+            Err(error) if error.code() == Some(410) && tries < TRIES => {
                 tries += 1;
                 next = None;
                 found.clear();
@@ -201,27 +176,27 @@ async fn held_in(
 }
 
 fn carries(object: &Object, finalizer: &str) -> Result<Option<Held>> {
-    let head = head(object)?;
-    let carried = head
-        .finalizers
-        .iter()
-        .flatten()
-        .any(|other| other == finalizer);
+    let metadata = metadata(object)?;
+    let carried = metadata.finalizers.iter().any(|other| other == finalizer);
     Ok(carried.then(|| Held {
         name: object.name.clone(),
-        deleting: head.deletion_timestamp.is_some(),
+        deleting: metadata.is_deleting(),
     }))
 }
 
-fn head(object: &Object) -> Result<Metadata> {
-    let head: Head = serde_json::from_str(&object.text)
-        .with_context(|| format!("{}: its metadata is not valid", object.name))?;
-    Ok(head.metadata)
+fn metadata(object: &Object) -> Result<Metadata<'_>> {
+    Metadata::parse(&object.text)
+        .with_context(|| format!("{}: its metadata is not valid", object.name))
 }
 
 /// Takes one entry off one object, whatever else changes meanwhile: each try is of the version that it has read.
-async fn remove(connection: &Connection, ours: &Ours<'_>, name: &ObjectName) -> Result<()> {
-    let target = Target {
+async fn remove(
+    reader: &Reader,
+    writer: &Writer,
+    ours: &Ours<'_>,
+    name: &ObjectName,
+) -> Result<()> {
+    let path = ObjectPath {
         resource: &ours.resource,
         namespace: name.namespace(),
         name: Some(name.name()),
@@ -230,24 +205,19 @@ async fn remove(connection: &Connection, ours: &Ours<'_>, name: &ObjectName) -> 
     let mut last = None;
     for _ in 0..TRIES {
         // Gone: somebody else removed the last one.
-        let Some(object) = connection.get(&target).await? else {
+        let Some(object) = reader.get(&path).await? else {
             return Ok(());
         };
-        let Some(patch) = removal(&head(&object)?, ours.finalizer) else {
+        let Some(patch) = removal(&metadata(&object)?, ours.finalizer) else {
             return Ok(());
         };
-        match connection
-            .patch(&target, PatchType::Json, patch, &ours.manager)
+        match writer
+            .patch(&path, PatchType::Json, patch, &ours.manager)
             .await
         {
             Ok(_) => return Ok(()),
             // Gone, or not the version that was read any more; a 422 may also be the object's own fault, and comes again.
-            Err(
-                error @ WriteError::Status {
-                    code: 404 | 409 | 422,
-                    ..
-                },
-            ) => last = Some(error),
+            Err(error) if matches!(error.code(), Some(404 | 409 | 422)) => last = Some(error),
             Err(error) => return Err(error.into()),
         }
     }
@@ -256,19 +226,11 @@ async fn remove(connection: &Connection, ours: &Ours<'_>, name: &ObjectName) -> 
 }
 
 /// The JSON patch that takes the entry off this version and no other; none: it is not there.
-fn removal(head: &Metadata, finalizer: &str) -> Option<String> {
-    let at = head
-        .finalizers
-        .iter()
-        .flatten()
-        .position(|other| other == finalizer)?;
-    let path = format!("/metadata/finalizers/{at}");
-    let patch = serde_json::json!([
-        { "op": "test", "path": "/metadata/resourceVersion", "value": head.resource_version },
-        { "op": "test", "path": path, "value": finalizer },
-        { "op": "remove", "path": path },
-    ]);
-    Some(patch.to_string())
+fn removal(metadata: &Metadata<'_>, finalizer: &str) -> Option<String> {
+    let [is_there, remove] = metadata.finalizer_removal(finalizer)?;
+    let version = &metadata.resource_version;
+    let is_seen = json!({ "op": "test", "path": "/metadata/resourceVersion", "value": version });
+    Some(json!([is_seen, is_there, remove]).to_string())
 }
 
 #[cfg(test)]
@@ -277,17 +239,16 @@ mod tests {
 
     #[test]
     fn only_the_own_entry_of_the_seen_version_is_removed() {
-        let head = |finalizers: &str| -> Metadata {
-            serde_json::from_str(&format!(
-                r#"{{"resourceVersion":"7","finalizers":{finalizers}}}"#
-            ))
-            .unwrap()
+        let removal = |finalizers: &str| {
+            let text =
+                format!(r#"{{"metadata":{{"resourceVersion":"7","finalizers":{finalizers}}}}}"#);
+            removal(&Metadata::parse(&text).unwrap(), "x.y/z")
         };
         assert_eq!(
-            removal(&head(r#"["a.b/c","x.y/z"]"#), "x.y/z").unwrap(),
+            removal(r#"["a.b/c","x.y/z"]"#).unwrap(),
             r#"[{"op":"test","path":"/metadata/resourceVersion","value":"7"},{"op":"test","path":"/metadata/finalizers/1","value":"x.y/z"},{"op":"remove","path":"/metadata/finalizers/1"}]"#
         );
-        assert_eq!(removal(&head("null"), "x.y/z"), None);
-        assert_eq!(removal(&head(r#"["a.b/c"]"#), "x.y/z"), None);
+        assert_eq!(removal("null"), None);
+        assert_eq!(removal(r#"["a.b/c"]"#), None);
     }
 }

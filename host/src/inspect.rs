@@ -10,26 +10,25 @@ use vmhost_core::{
     Changed, ControllerDescription, MapBy, Permission, PredicateDescription, Retry, Role, Timer,
     Watched,
 };
-use vmhost_engine::Inspection;
-use vmhost_toolchain::imports::{self, Facts};
+use vmhost_engine::{Facts, Inspection};
 
-use crate::cli::OutputFormat;
-use crate::manager::Loader;
+use crate::cli::common::OutputFormat;
+use vmhost_runtime::deploy::loader::Loader;
 
 /// Loads a component and prints what it says.
-pub async fn command(loader: &Loader, file: &Path, output: OutputFormat) -> Result<()> {
-    let (plugin, bytes) = loader.load_file(file).await?;
-    let facts = imports::look(file, &bytes)?;
-    let inspection = plugin.inspection();
+pub(crate) async fn command(loader: &Loader, file: &Path, output: OutputFormat) -> Result<()> {
+    let loaded = loader.load_file(file).await?;
+    let facts = Facts::of(&loaded.bytes)?;
+    let inspection = loaded.plugin.inspection();
     match output {
         OutputFormat::Json => {
             let both = Inspected {
                 inspection: &inspection,
                 made: &facts,
             };
-            crate::run::print(&serde_json::to_string_pretty(&both)?);
+            crate::output::print(&serde_json::to_string_pretty(&both)?);
         }
-        OutputFormat::Text => crate::run::print(text(file, &inspection, &facts).trim_end()),
+        OutputFormat::Text => crate::output::print(text(file, &inspection, &facts).trim_end()),
     }
     Ok(())
 }

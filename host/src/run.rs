@@ -1,128 +1,37 @@
-//! The process: commands, signals, exit code.
+//! `vmhost --plugin`: loads plugins, connects, starts their controllers, and ends in order.
 
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
-use clap::Parser;
+use anyhow::{Result, bail};
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use vmhost_cluster::{ConnectOptions, connect};
-use vmhost_engine::{Code, Compiler, Plugin};
-use vmhost_toolchain::Network;
+use vmhost_engine::Compiler;
+use vmhost_runtime::config::Config;
+use vmhost_runtime::deploy::first::FirstLoad;
+use vmhost_runtime::deploy::loader::Loader;
+use vmhost_runtime::lead::{self, Leadership};
+use vmhost_runtime::manager::Manager;
+use vmhost_runtime::observe::admin::Admin;
+use vmhost_runtime::observe::metrics::Metrics;
+use vmhost_runtime::rights::needs;
 
-use crate::admin::Admin;
-use crate::cli::{Cli, Command, DevArgs, LogFormat, RunArgs};
-use crate::config::{Config, dev_address, listen_address};
-use crate::leader::{self, Leadership};
-use crate::manager::{Loader, Manager};
-use crate::telemetry::Metrics;
-use crate::{
-    build, cases, dev, finalizers, idle, inspect, log, permissions, rbac, reload, runtimes, status,
-    trim,
-};
+use crate::cli::RunArgs;
+use crate::flags::listen_address;
+use crate::signals::StopSignals;
+use crate::workshop::source::component_of;
+use crate::{election, flags};
 
-/// The `vmhost` command.
-pub fn main() -> ExitCode {
-    if let Some(exit) = vmhost_engine::as_child(std::env::args_os()) {
-        return exit;
-    }
-    match start(Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            #[allow(
-                clippy::print_stderr,
-                reason = "the last word of a command goes to stderr, whether the log was set up or not"
-            )]
-            {
-                eprintln!("error: {error:#}");
-            }
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// Prints a command's result.
-pub fn print(text: &str) {
-    use std::io::Write;
-    // Whoever closes the pipe (`| head`) wants no more.
-    let _ = writeln!(std::io::stdout(), "{text}");
-}
-
-fn start(cli: Cli) -> Result<()> {
-    let (format, filter) = match &cli.command {
-        None => (cli.run.common.log_format, cli.run.common.log.as_str()),
-        Some(Command::Dev(args)) => (args.common.log_format, args.common.log.as_str()),
-        Some(_) => (LogFormat::Text, "warn"),
-    };
-    log::start(format, filter)?;
-    idle::allow_open_files();
-    let io = runtimes::io()?;
-    let guests = runtimes::guests(std::thread::available_parallelism().map_or(2, usize::from))?;
-    let result = io.block_on(async {
-        match cli.command {
-            None => run(cli.run, &guests).await,
-            Some(Command::Dev(args)) => develop(args, &guests).await,
-            Some(Command::New(args)) => build::new(&args),
-            // A compiler that is stopped with the command leaves nothing behind that still runs.
-            Some(Command::Build(args)) => {
-                let mut stop = StopSignals::new()?;
-                tokio::select! {
-                    built = build::command(&args) => built,
-                    () = stop.first() => bail!("stopped by a signal: nothing was written"),
-                }
-            }
-            Some(Command::Test(args)) => {
-                let config = Config::testing(&args.call_timeout, &args.memory_limit)?;
-                let loader = Loader::new(config, guests.handle().clone())?;
-                let mut stop = StopSignals::new()?;
-                tokio::select! {
-                    tested = cases::command(&loader, &args) => tested,
-                    () = stop.first() => bail!("stopped by a signal"),
-                }
-            }
-            Some(Command::Types(args)) => {
-                let mut stop = StopSignals::new()?;
-                tokio::select! {
-                    written = build::types(&args) => written,
-                    () = stop.first() => bail!("stopped by a signal: nothing was written"),
-                }
-            }
-            Some(Command::Doctor(args)) => build::doctor(&args).await,
-            Some(Command::Inspect(args)) => {
-                inspect::command(&looking(&guests)?, &args.file, args.output).await
-            }
-            Some(Command::Rbac(args)) => rbac::command(&looking(&guests)?, &args).await,
-            Some(Command::Finalizers(args)) => finalizers::command(&looking(&guests)?, &args).await,
-            Some(Command::Status(args)) => status::command(&args).await,
-        }
-    });
-    // A guest that spins does not hold up the exit.
-    guests.shutdown_background();
-    io.shutdown_background();
-    result
-}
-
-/// For commands that load a component and run none of its controllers.
-fn looking(guests: &Runtime) -> Result<Loader> {
-    Loader::new(Config::inspecting(), guests.handle().clone())
-}
-
-async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
+/// `vmhost --plugin`: runs until a signal ends it.
+pub(crate) async fn command(args: RunArgs, guests: &Runtime) -> Result<()> {
     let config = Config {
         install_crds: args.install_crds,
         compiler: Compiler::child(),
-        ..Config::new(&args.common, !args.no_reload, args.allow_wider)?
+        ..flags::config(&args.common, !args.no_reload, args.allow_wider)?
     };
-    let election = leader::Settings::of(&args.leader)?;
-    let admin = Admin::bind(
-        listen_address("--metrics-bind-address", &args.metrics_bind_address)?,
-        listen_address(
-            "--health-probe-bind-address",
-            &args.health_probe_bind_address,
-        )?,
-    )?;
+    let election = election::settings(&args.leader)?;
+    let metrics = listen_address("--metrics-bind-address", &args.metrics_bind_address)?;
+    let admin = admin(metrics, &args.health_probe_bind_address)?;
     let mut stop = StopSignals::new()?;
     let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
     // Nothing runs yet, and no lease is held.
@@ -131,7 +40,7 @@ async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
         () = stop.first() => return Ok(()),
     };
     let started = tokio::select! {
-        started = start_controllers(&manager, plugins, options) => started,
+        started = plugins.start(&manager.plugins, &manager.rights, &options) => started,
         () = stop.first() => return shut_down(&manager, &mut stop).await,
     };
     if let Err(error) = started {
@@ -139,29 +48,31 @@ async fn run(args: RunArgs, guests: &Runtime) -> Result<()> {
         let _ = shut_down(&manager, &mut stop).await;
         return Err(error);
     }
-    trim::start();
     stop.first().await;
     shut_down(&manager, &mut stop).await
 }
 
-/// A plugin that was loaded from a file.
-struct Loaded {
-    file: PathBuf,
-    plugin: Plugin,
-    /// Only if it is still to be compiled well.
-    bytes: Option<Vec<u8>>,
+/// Listens for requests for metrics and state, and for probes.
+pub(crate) fn admin(metrics: Option<Vec<SocketAddr>>, probes: &str) -> Result<Admin> {
+    Admin::bind(
+        metrics,
+        listen_address("--health-probe-bind-address", probes)?,
+    )
 }
 
 /// Loads the plugins and connects. What is wrong with a plugin is told before there is a cluster to
 /// tell about.
 async fn load_and_connect(
     args: RunArgs,
-    election: Option<leader::Settings>,
+    election: Option<lead::Settings>,
     loader: Arc<Loader>,
     admin: Admin,
-) -> Result<(Arc<Manager>, Vec<Loaded>, permissions::Options)> {
-    let network = args.common.source.network();
-    let plugins = load(&loader, &args.plugins, network).await?;
+) -> Result<(Arc<Manager>, FirstLoad, needs::Options)> {
+    let mut plugins = FirstLoad::new(loader.clone());
+    for path in &args.plugins {
+        let file = component_of(path, args.common.source).await?;
+        plugins.file(&file).await?;
+    }
     let options = ConnectOptions {
         kubeconfig: args.kubeconfig,
         context: args.context,
@@ -177,8 +88,9 @@ async fn load_and_connect(
     );
 
     let metrics = Metrics::new()?;
-    let mut options = permissions::Options::of(&loader.config);
-    options.lease = election.as_ref().map(|settings| permissions::Lease {
+    let connection = connection.with_observer(metrics.clone());
+    let mut options = needs::Options::of(&loader.config);
+    options.lease = election.as_ref().map(|settings| needs::Lease {
         namespace: settings
             .namespace
             .clone()
@@ -187,117 +99,16 @@ async fn load_and_connect(
     });
     // From here on nothing waits: a caller that stops the host has a manager to shut down.
     let leadership = match election {
-        Some(settings) => Leadership::stand(&connection, settings, metrics.clone()),
+        Some(settings) => lead::stand(connection.leases(), settings, metrics.clone()),
         None => Leadership::alone(),
     };
     let manager = Manager::led(loader, connection, metrics.clone(), leadership);
-    admin.serve(metrics, Arc::downgrade(&manager))?;
+    admin.serve(metrics, Arc::downgrade(&manager.plugins))?;
     Ok((manager, plugins, options))
 }
 
-async fn load(loader: &Loader, paths: &[PathBuf], network: Network) -> Result<Vec<Loaded>> {
-    let mut plugins: Vec<Loaded> = Vec::new();
-    for path in paths {
-        let file = build::component_of(path, network).await?;
-        let (plugin, bytes) = loader.load_file(&file).await?;
-        let name = plugin.description().name.clone();
-        if let Some(other) = plugins
-            .iter()
-            .find(|other| other.plugin.description().name == name)
-        {
-            let (file, other) = (file.display(), other.file.display());
-            bail!(
-                "{file} and {other} are both named {name:?}: the name owns fields in the cluster, so it must be unique"
-            );
-        }
-        tracing::info!(plugin = name, "loaded {}", file.display());
-        if plugins.len() >= idle::WARM && loader.config.idle_unload.is_some() {
-            plugin.rest(std::time::Instant::now());
-        }
-        plugins.push(Loaded {
-            bytes: (plugin.code() == Code::Baseline).then_some(bytes),
-            file,
-            plugin,
-        });
-    }
-    for name in loader.config.settings.keys() {
-        if !plugins
-            .iter()
-            .any(|loaded| loaded.plugin.description().name == *name)
-        {
-            tracing::warn!("--setting {name}.…: no plugin of that name is loaded");
-        }
-    }
-    Ok(plugins)
-}
-
-/// Starts the controllers of all plugins, or of none, and watches the plugins' files.
-async fn start_controllers(
-    manager: &Arc<Manager>,
-    plugins: Vec<Loaded>,
-    options: permissions::Options,
-) -> Result<()> {
-    idle::start(manager);
-    let (mut rest, mut all) = (Vec::new(), Vec::new());
-    for loaded in plugins {
-        let checked = tokio::spawn(permissions::check::at_start(
-            manager.connection.clone(),
-            loaded.plugin.description().clone(),
-            options.clone(),
-        ));
-        rest.push((loaded.file, loaded.bytes, checked));
-        all.push(loaded.plugin);
-    }
-    let slots = manager.add_all(all).await?;
-    for (slot, (file, bytes, checked)) in slots.into_iter().zip(rest) {
-        let (rights, plugin) = (manager.settler.rights.clone(), slot.clone());
-        let options = options.clone();
-        tokio::spawn(async move {
-            if let Ok(missing) = checked.await {
-                permissions::check::follow(&rights, &plugin, &options, missing);
-            }
-        });
-        if let Some(bytes) = bytes {
-            reload::optimise_later(manager, &slot, bytes);
-        }
-        if manager.loader.config.reload {
-            tokio::spawn(reload::follow(manager.clone(), slot, file));
-        }
-    }
-    Ok(())
-}
-
-async fn develop(args: Box<DevArgs>, guests: &Runtime) -> Result<()> {
-    let config = Config {
-        install_crds: true,
-        compiler: Compiler::child(),
-        ..Config::new(&args.common, true, true)?
-    };
-    let admin = Admin::bind(
-        dev_address(
-            "--metrics-bind-address",
-            args.metrics_bind_address.as_deref(),
-        )?,
-        listen_address(
-            "--health-probe-bind-address",
-            &args.health_probe_bind_address,
-        )?,
-    )?;
-    let mut stop = StopSignals::new()?;
-    let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
-    let mut session = tokio::select! {
-        session = dev::Session::start(&args, loader, admin) => session?,
-        () = stop.first() => return Ok(()),
-    };
-    tokio::select! {
-        () = session.follow() => {}
-        () = stop.first() => {}
-    }
-    shut_down(&session.manager, &mut stop).await
-}
-
 /// Drains, unless a second signal says that there is no time for it.
-async fn shut_down(manager: &Manager, stop: &mut StopSignals) -> Result<()> {
+pub(crate) async fn shut_down(manager: &Manager, stop: &mut StopSignals) -> Result<()> {
     manager.close();
     tracing::info!(
         "shutting down: no new keys, calls in flight settle; a second signal stops at once"
@@ -305,34 +116,11 @@ async fn shut_down(manager: &Manager, stop: &mut StopSignals) -> Result<()> {
     tokio::select! {
         drained = manager.shut_down() => {
             if !drained {
-                bail!("some calls were still in flight after {:?} (--shutdown-timeout)", manager.loader.config.shutdown_timeout);
+                bail!("some calls were still in flight after {:?} (--shutdown-timeout)", manager.plugins.loader.config.shutdown_timeout);
             }
             tracing::info!("stopped");
             Ok(())
         }
         () = stop.first() => bail!("stopped by a second signal: calls in flight were cut off"),
-    }
-}
-
-/// SIGTERM and SIGINT.
-struct StopSignals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl StopSignals {
-    fn new() -> Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate()).context("cannot handle SIGTERM")?,
-            interrupt: signal(SignalKind::interrupt()).context("cannot handle SIGINT")?,
-        })
-    }
-
-    /// The next signal.
-    async fn first(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
     }
 }

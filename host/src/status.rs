@@ -9,12 +9,15 @@ use axum::http::{Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use crate::admin::STATE_PATH;
-use crate::admin::state::{ControllerState, HostState, LastReload, PluginState, StoreState};
-use crate::cli::{DEV_KUBECONFIG, OutputFormat, StatusArgs};
-use crate::dev::address_file;
-use crate::run::print;
-use crate::table::{bytes, table};
+use crate::address::{DEV_KUBECONFIG, address_file};
+use crate::cli::StatusArgs;
+use crate::cli::common::OutputFormat;
+use crate::output::print;
+use vmhost_runtime::observe::admin::STATE_PATH;
+use vmhost_runtime::observe::admin::state::{
+    ControllerState, HostState, LastReload, PluginState, StoreState,
+};
+use vmhost_runtime::table::{bytes, table};
 
 /// Where a host serves its state unless it was told another address.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
@@ -26,7 +29,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const LONGEST: usize = 256 << 20;
 
 /// Reads the state of the host at an address and prints it.
-pub async fn command(args: &StatusArgs) -> Result<()> {
+pub(crate) async fn command(args: &StatusArgs) -> Result<()> {
     let (address, state) = match &args.address {
         Some(given) => ask(address(given)).await?,
         None => find().await?,
@@ -295,7 +298,7 @@ fn failing(plugins: &[PluginState]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::state::{BreakerState, Instances};
+    use vmhost_runtime::observe::admin::state::{BreakerState, Instances};
 
     fn plugin(name: &str, result: &str, next_try: Option<&str>) -> PluginState {
         PluginState {

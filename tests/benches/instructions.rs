@@ -14,7 +14,7 @@ use gungraun::{Callgrind, EventKind};
 use tokio::runtime::{Builder, Handle, Runtime};
 use vmhost_cluster::{Informers, WatchSpec};
 use vmhost_core::{Gvk, ObjectName};
-use vmhost_queue::{Config, Queue};
+use vmhost_queue::{Config, Decision, Queue};
 use vmhost_tests::in_process::InProcess;
 use vmhost_tests::turns::Turns;
 
@@ -83,9 +83,9 @@ fn informers() -> (Runtime, Informers) {
     let runtime = runtime();
     let server = InProcess::new(KEYS, "complete", 2048);
     let _inside = runtime.enter();
-    let connection = server.connection();
+    let reader = server.connection().reader();
     let informers = Informers::new(
-        connection,
+        reader,
         std::sync::Arc::new(vmhost_cluster::NoInformerObserver),
     );
     (runtime, informers)
@@ -115,7 +115,9 @@ fn queue() -> (Queue<ObjectName>, Vec<ObjectName>) {
 fn add_get_done((queue, keys): (Queue<ObjectName>, Vec<ObjectName>)) -> Queue<ObjectName> {
     for key in keys {
         queue.add(key);
-        black_box(queue.try_get());
+        if let Some(lease) = black_box(queue.try_get()) {
+            lease.finish(Decision::Forget);
+        }
     }
     queue
 }

@@ -11,15 +11,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use tokio::runtime::Builder;
-use vmhost::config::Config;
-use vmhost::idle::WARM;
-use vmhost::manager::{Loader, Manager};
-use vmhost::registry::Slot;
-use vmhost::runtimes;
-use vmhost::telemetry::Metrics;
 use vmhost_core::ObjectName;
 use vmhost_engine::Compiler;
 use vmhost_queue::Queue;
+use vmhost_runtime::config::Config;
+use vmhost_runtime::deploy::idle::WARM;
+use vmhost_runtime::deploy::loader::Loader;
+use vmhost_runtime::deploy::slot::Slot;
+use vmhost_runtime::manager::Manager;
+use vmhost_runtime::observe::metrics::Metrics;
+use vmhost_runtime::runtimes;
 use vmhost_tests::guests;
 use vmhost_tests::in_process::InProcess;
 use vmhost_tests::median::median;
@@ -103,10 +104,15 @@ async fn add(manager: &Arc<Manager>, slots: &mut Vec<Arc<Slot>>, count: usize) -
             r#"{{"apiVersion":"vmhost/v1","name":"{name}","controllers":[{{"name":"{name}","primary":{{"group":"cloud.waibizi.com","version":"v1","kind":"VirtualMachine"}}}}]}}"#
         );
         let bytes = guests::describing(&text)?;
-        let limit = manager.loader.config.limits.component;
+        let limit = manager.plugins.loader.config.limits.component;
         // As it is after a start with a cache: optimised, mapped from a file.
-        let _best = manager.loader.engine.optimise(bytes.clone(), limit).await?;
-        let (plugin, _) = manager.loader.load(&bytes).await?;
+        let _best = manager
+            .plugins
+            .loader
+            .engine
+            .optimise(bytes.clone(), limit)
+            .await?;
+        let (plugin, _) = manager.plugins.loader.load(&bytes).await?;
         slots.push(manager.add(plugin).await?);
     }
     for slot in slots.iter().rev().take(count) {

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use tokio::runtime::Builder;
-use vmhost::desk::Desk;
-use vmhost::settle::settle;
-use vmhost::worker::Turn;
 use vmhost_core::{Effect, Next, ObjectKey, Outcome, Patch, PatchType};
+use vmhost_runtime::turn::conclude::conclude;
+use vmhost_runtime::turn::effects::Settled;
+use vmhost_runtime::turn::{Desk, Turn};
 use vmhost_tests::in_process::InProcess;
 use vmhost_tests::turns::Turns;
 
@@ -32,7 +32,7 @@ fn settled(criterion: &mut Criterion) {
     let turns = runtime
         .block_on(Turns::start(server, runtime.handle().clone()))
         .expect("a host");
-    let settler = &turns.manager().settler;
+    let manager = turns.manager();
     let generation = turns.slot().current();
     let controller = &generation.controllers["virtualmachines"].controller;
     let desk = Desk::new(generation.clone(), controller).expect("the controller is there");
@@ -54,7 +54,8 @@ fn settled(criterion: &mut Criterion) {
                         };
                         let turn = Arc::new(Turn::new(desk.clone(), name));
                         let start = Instant::now();
-                        settle(settler, turn, Ok(outcome)).await;
+                        let Settled { ended, busy } = manager.effects.settle(&turn, outcome).await;
+                        conclude(&manager.rights, &turn, ended, busy);
                         took += start.elapsed();
                         // The turn that the change has woken.
                         turns.until_done().await;

@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use tokio::runtime::Builder;
-use vmhost::config::Config;
-use vmhost::{reload, runtimes};
 use vmhost_engine::Compiler;
+use vmhost_runtime::config::Config;
+use vmhost_runtime::deploy::source::Source;
+use vmhost_runtime::deploy::swap;
+use vmhost_runtime::runtimes;
 use vmhost_tests::guests::{self, Way};
 use vmhost_tests::in_process::InProcess;
 use vmhost_tests::median::median;
@@ -47,10 +49,10 @@ async fn swaps(guests: tokio::runtime::Handle) -> Result<()> {
     let file = folder.path().join("vm.wasm");
     std::fs::write(&file, &bytes)?;
     let slot = turns.slot();
-    tokio::spawn(reload::follow(
-        turns.manager().clone(),
+    tokio::spawn(swap::follow(
+        turns.manager().plugins.clone(),
         slot.clone(),
-        file.clone(),
+        Source::File(file.clone()),
     ));
     let load = tokio::spawn({
         let turns = turns.clone();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use tokio::runtime::Builder;
-use vmhost::runtimes;
+use vmhost_runtime::runtimes;
 use vmhost_tests::in_process::InProcess;
 use vmhost_tests::median::median;
 use vmhost_tests::turns::Turns;

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use http::{Method, Request};
-use http_body_util::BodyExt;
+use http::Method;
 use kube::Client;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::host::{self, Host, HostCommand};
+use crate::net;
 use crate::server::TestServer;
 use crate::wait::eventually;
 
@@ -27,7 +27,7 @@ impl User {
 
     /// One object, or a list; none if there is none.
     pub async fn get(&self, path: &str) -> Result<Option<Value>> {
-        match self.send(Method::GET, path, "", &Value::Null).await? {
+        match net::send(&self.0, Method::GET, path, "", &Value::Null).await? {
             (404, _) => Ok(None),
             (code, value) => ok(code, value, path).map(Some),
         }
@@ -35,22 +35,21 @@ impl User {
 
     /// Creates an object in the collection of this path.
     pub async fn create(&self, path: &str, object: &Value) -> Result<Value> {
-        let (code, value) = self
-            .send(Method::POST, path, "application/json", object)
-            .await?;
+        let media = "application/json";
+        let (code, value) = net::send(&self.0, Method::POST, path, media, object).await?;
         ok(code, value, path)
     }
 
     /// A JSON merge patch.
     pub async fn merge(&self, path: &str, patch: Value) -> Result<Value> {
         let media = "application/merge-patch+json";
-        let (code, value) = self.send(Method::PATCH, path, media, &patch).await?;
+        let (code, value) = net::send(&self.0, Method::PATCH, path, media, &patch).await?;
         ok(code, value, path)
     }
 
     /// Deletes an object; one that is gone already is done.
     pub async fn delete(&self, path: &str) -> Result<()> {
-        match self.send(Method::DELETE, path, "", &Value::Null).await? {
+        match net::send(&self.0, Method::DELETE, path, "", &Value::Null).await? {
             (404, _) => Ok(()),
             (code, value) => ok(code, value, path).map(drop),
         }
@@ -113,7 +112,7 @@ impl User {
 
     async fn install(&self, definition: &Value) -> Result<()> {
         let media = "application/json";
-        match self.send(Method::POST, CRDS, media, definition).await? {
+        match net::send(&self.0, Method::POST, CRDS, media, definition).await? {
             (409, _) => {}
             (code, value) => drop(ok(code, value, CRDS)?),
         }
@@ -128,36 +127,6 @@ impl User {
         self.until(&path, "its kind is served", |_| true)
             .await
             .map(drop)
-    }
-
-    async fn send(
-        &self,
-        method: Method,
-        path: &str,
-        media: &str,
-        body: &Value,
-    ) -> Result<(u16, Value)> {
-        let mut request = Request::builder().method(method).uri(path);
-        if !media.is_empty() {
-            request = request.header("content-type", media);
-        }
-        let body = match body {
-            Value::Null => Vec::new(),
-            body => serde_json::to_vec(body)?,
-        };
-        let request = request.body(body)?.map(kube::client::Body::from);
-        let response = self
-            .0
-            .send(request)
-            .await
-            .with_context(|| path.to_owned())?;
-        let code = response.status().as_u16();
-        let bytes = response.into_body().collect().await?.to_bytes();
-        let value = serde_json::from_slice(&bytes);
-        Ok((
-            code,
-            value.unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes))),
-        ))
     }
 }
 

@@ -13,8 +13,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 use tokio::sync::watch;
-use vmhost::admin::STATE_PATH;
-use vmhost::admin::state::HostState;
+use vmhost_runtime::observe::admin::STATE_PATH;
+use vmhost_runtime::observe::admin::state::HostState;
 
 use crate::expect::GENERATION;
 use crate::guard::Guard;
@@ -82,8 +82,13 @@ impl Exit {
 
 /// The command without any flag, for commands that run no controller: `build`, `inspect`.
 pub fn bare() -> Result<HostCommand> {
+    of(&binary()?)
+}
+
+/// A program that is another build of the host, without any flag.
+pub fn of(program: &Path) -> Result<HostCommand> {
     let [metrics, probes] = net::free_ports()?;
-    let mut command = Command::new(binary()?);
+    let mut command = Command::new(program);
     // What is set on the machine must not decide a test.
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
@@ -107,17 +112,21 @@ pub fn bare() -> Result<HostCommand> {
 
 /// A host on the cluster of that kubeconfig, with free ports for metrics and probes.
 pub fn on(kubeconfig: &Path) -> Result<HostCommand> {
-    let command = bare()?;
-    let (metrics, probes) = (command.metrics.to_string(), command.probes.to_string());
-    Ok(command.arg("--kubeconfig").arg(kubeconfig).args([
-        "--metrics-bind-address",
-        &metrics,
-        "--health-probe-bind-address",
-        &probes,
-    ]))
+    Ok(bare()?.on(kubeconfig))
 }
 
 impl HostCommand {
+    /// On the cluster of that kubeconfig, with free ports for metrics and probes.
+    pub fn on(self, kubeconfig: &Path) -> HostCommand {
+        let (metrics, probes) = (self.metrics.to_string(), self.probes.to_string());
+        self.arg("--kubeconfig").arg(kubeconfig).args([
+            "--metrics-bind-address",
+            &metrics,
+            "--health-probe-bind-address",
+            &probes,
+        ])
+    }
+
     /// One argument.
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> HostCommand {
         self.command.arg(arg);

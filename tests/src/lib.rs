@@ -51,3 +51,4 @@ pub mod tools;
 pub mod turns;
 pub mod vm;
 pub mod wait;
+pub mod without_dev;

@@ -1,9 +1,14 @@
-//! Ports and plain HTTP on loopback.
+//! Ports and plain HTTP on loopback, and requests to an API server of which the code and the JSON
+//! matter.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use anyhow::{Context, Result};
+use http::{Method, Request, header};
+use http_body_util::BodyExt;
+use kube::Client;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -79,4 +84,35 @@ async fn exchange(addr: SocketAddr, request: &str) -> Result<(u16, String)> {
         .and_then(|code| code.parse().ok())
         .context("the answer has no status")?;
     Ok((code, body.to_owned()))
+}
+
+/// Sends JSON of this media type, or with `Null` nothing: status code and JSON.
+pub async fn send(
+    client: &Client,
+    method: Method,
+    path: &str,
+    media: &str,
+    body: &Value,
+) -> Result<(u16, Value)> {
+    let mut request = Request::builder().method(method).uri(path);
+    if !media.is_empty() {
+        request = request.header(header::CONTENT_TYPE, media);
+    }
+    let body = match body {
+        Value::Null => Vec::new(),
+        body => serde_json::to_vec(body)?,
+    };
+    answer(client, request.body(body)?)
+        .await
+        .with_context(|| path.to_owned())
+}
+
+/// Sends a request: status code and JSON, or the text of what is none.
+pub async fn answer(client: &Client, request: Request<Vec<u8>>) -> Result<(u16, Value)> {
+    let response = client.send(request.map(kube::client::Body::from)).await?;
+    let code = response.status().as_u16();
+    let bytes = response.into_body().collect().await?.to_bytes();
+    let value = serde_json::from_slice(&bytes);
+    let value = value.unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));
+    Ok((code, value))
 }

@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use socket2::{SockFilter, SockRef};
@@ -84,13 +85,30 @@ async fn pass(
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     tokio::select! {
         passed = tokio::io::copy_bidirectional(&mut client, &mut server) => {
-            passed?;
+            return passed.map(drop);
         }
         // The relay has ended if this is an error.
-        Ok(()) = swallowed.changed() => {
-            SockRef::from(&client).attach_filter(&DROP_ALL)?;
-            std::future::pending::<()>().await;
-        }
+        Ok(()) = swallowed.changed() => {}
     }
-    Ok(())
+    // A peer that has vanished sends nothing, and this one would send again what is not acknowledged.
+    while has_unacknowledged(&client)? {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    SockRef::from(&client).attach_filter(&DROP_ALL)?;
+    std::future::pending().await
+}
+
+/// Returns whether the kernel still waits for acknowledgements of what was sent on this connection.
+fn has_unacknowledged(stream: &TcpStream) -> std::io::Result<bool> {
+    let ends =
+        [stream.local_addr()?, stream.peer_addr()?].map(|end| format!(":{:04X}", end.port()));
+    let connections = std::fs::read_to_string("/proc/net/tcp")?;
+    let unacknowledged = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, local, remote, _, queues, ..] = fields.as_slice() else {
+            return false;
+        };
+        local.ends_with(&ends[0]) && remote.ends_with(&ends[1]) && !queues.starts_with("00000000:")
+    };
+    Ok(connections.lines().any(unacknowledged))
 }

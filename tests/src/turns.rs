@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tokio::runtime::Handle;
-use vmhost::config::Config;
-use vmhost::controller::Controller;
-use vmhost::manager::{Loader, Manager};
-use vmhost::registry::{Slot, Wired};
-use vmhost::telemetry::Metrics;
+use vmhost_runtime::config::Config;
+use vmhost_runtime::controller::Controller;
+use vmhost_runtime::deploy::loader::Loader;
+use vmhost_runtime::deploy::slot::{Slot, Wired};
+use vmhost_runtime::manager::Manager;
+use vmhost_runtime::observe::metrics::Metrics;
 
 use crate::guests;
 use crate::in_process::InProcess;
@@ -112,7 +113,7 @@ impl Turns {
 
     /// The calls so far, as the metric counts them.
     pub fn calls(&self) -> Calls {
-        let text = String::from_utf8(self.manager.metrics.render()).unwrap_or_default();
+        let text = String::from_utf8(self.manager.plugins.metrics.render()).unwrap_or_default();
         let buckets = text
             .lines()
             .filter(|line| line.starts_with("vmhost_call_duration_seconds_bucket"));

@@ -1,4 +1,5 @@
-//! Serves an empty cluster until interrupted, for trying clients by hand: `serve [kubeconfig-to-write]`.
+//! Serves an empty cluster until interrupted, for trying clients by hand: `serve
+//! [kubeconfig-to-write]`.
 
 use vmhost_apiserver::{Options, Server, State};
 

@@ -8,11 +8,12 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::call::Done;
+use crate::encode;
 use crate::kinds::Target;
 use crate::negotiate::Form;
 use crate::read::{self, View};
 use crate::status::ApiError;
-use crate::write::Done;
 
 pub(crate) const JSON: &str = "application/json";
 const WARNING: HeaderName = HeaderName::from_static("warning");
@@ -43,7 +44,7 @@ pub(crate) fn done_answer(target: &Target, done: &Done, view: View) -> Response<
 }
 
 pub(crate) fn json_answer(code: u16, value: &Value) -> Response<Body> {
-    answer(code, JSON, crate::encode::object(value, false))
+    answer(code, JSON, encode::object(value, false))
 }
 
 pub(crate) fn answer(code: u16, media: &'static str, body: Vec<u8>) -> Response<Body> {
@@ -68,7 +69,7 @@ pub(crate) fn stream(body: Body) -> Response<Body> {
 
 /// An answer that a client may keep, and ask about by its hash.
 pub(crate) fn cached(headers: &HeaderMap, media: &'static str, value: &Value) -> Response<Body> {
-    cached_bytes(headers, media, crate::encode::object(value, false))
+    cached_bytes(headers, media, encode::object(value, false))
 }
 
 pub(crate) fn cached_bytes(

@@ -1,21 +1,22 @@
 //! Garbage collection: what belonged to an object that is gone goes, too.
 //!
-//! Owns what kube-controller-manager's garbage collector does (k8s.io/kubernetes `pkg/controller/garbagecollector`):
-//! dependents without an owner are deleted, deletions in the foreground and orphanings are carried to their end. It
-//! follows the index of owners and works in small steps, between which the lock is free. Must not know HTTP.
+//! Owns what kube-controller-manager's garbage collector does (k8s.io/kubernetes
+//! `pkg/controller/garbagecollector`): dependents without an owner are deleted, deletions in the
+//! foreground and orphanings are carried to their end. It follows the index of owners and works in
+//! small steps, between which the lock is free. Must not know HTTP or requests.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::delete::{self, Policy};
+use crate::change;
+use crate::end::{Policy, end};
 use crate::kinds::{Kind, Target, join_version};
 use crate::meta;
+use crate::object::{Key, Object};
 use crate::owners::{FOREGROUND, Id, ORPHAN, Waits, Work};
 use crate::state::{Inner, State};
-use crate::store::{Key, Object};
-use crate::write;
 
 /// Objects that are looked at under one lock.
 const STEP: usize = 64;
@@ -189,7 +190,7 @@ fn delete(inner: &mut Inner, target: &Target, key: &Key, policy: Policy, now: &s
             ?policy,
             "garbage"
         );
-        delete::end(inner, kind, key, &live, now, policy);
+        end(inner, kind, key, &live, now, policy);
     }
 }
 
@@ -254,7 +255,7 @@ fn set_references(
     let mut new = Value::clone(live);
     let left = Some(json!(references)).filter(|_| !references.is_empty());
     meta::set(&mut new, "ownerReferences", left);
-    write::by_controller(inner, target, key, live, new);
+    change::by_controller(inner, target, key, live, new);
 }
 
 /// Takes a finalizer of ours off an owner, which ends it if that was the last.
@@ -265,5 +266,5 @@ fn release(inner: &mut Inner, target: &Target, key: &Key, live: &Object, finaliz
     let mut new = Value::clone(live);
     let left = Some(json!(left)).filter(|_| !left.is_empty());
     meta::set(&mut new, "finalizers", left);
-    write::by_controller(inner, target, key, live, new);
+    change::by_controller(inner, target, key, live, new);
 }

@@ -1,18 +1,19 @@
 //! DELETE, of one object and of many.
 //!
-//! Owns preconditions, finalizers, and what follows when an object is gone. Must not know HTTP.
+//! Owns its options and preconditions, and the answer. Must not know HTTP, or what else goes with
+//! an object.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::kinds::{Kind, Target};
-use crate::owners::{FOREGROUND, ORPHAN};
+use crate::call::Call;
+use crate::end::{Policy, end};
+use crate::kinds::Target;
+use crate::object::{Key, Object};
 use crate::selector::Selector;
 use crate::state::Inner;
 use crate::status::{ApiError, NOT_SUPPORTED, cause};
-use crate::store::{Key, Object};
-use crate::write::Call;
-use crate::{crd, meta, namespace};
+use crate::{meta, refuse};
 
 /// The body of a DELETE.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -25,36 +26,6 @@ pub(crate) struct DeleteOptions {
     pub dry_run: Option<Vec<String>>,
 }
 
-/// What becomes of the dependents of an object that is deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Policy {
-    /// The object's finalizers say; without them as [`Policy::Background`].
-    Unsaid,
-    /// They go after it.
-    Background,
-    /// They go before it.
-    Foreground,
-    /// They stay.
-    Orphan,
-}
-
-impl Policy {
-    /// The finalizers of an object that is deleted with this policy.
-    fn finalizers(self, live: &Value) -> Vec<Value> {
-        let list = meta::get(live, "finalizers").and_then(Value::as_array);
-        let mut list = list.cloned().unwrap_or_default();
-        if self != Policy::Unsaid {
-            list.retain(|f| f != FOREGROUND && f != ORPHAN);
-        }
-        match self {
-            Policy::Foreground => list.push(json!(FOREGROUND)),
-            Policy::Orphan => list.push(json!(ORPHAN)),
-            Policy::Unsaid | Policy::Background => {}
-        }
-        list
-    }
-}
-
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Preconditions {
@@ -63,7 +34,7 @@ pub(crate) struct Preconditions {
 }
 
 impl DeleteOptions {
-    /// Reads a body; `query` is what the request's address says, which counts when there is none.
+    /// Reads a body; without one `query` counts, which is what the request's address says.
     pub fn parse(body: &[u8], query: &DeleteOptions) -> Result<DeleteOptions, ApiError> {
         let options: DeleteOptions = if body.iter().all(u8::is_ascii_whitespace) {
             query.clone()
@@ -127,7 +98,7 @@ pub(crate) fn delete(
     check(call, options, &live)?;
     let kind = &call.target.kind;
     if kind.protected.iter().any(|name| name == call.name) {
-        return Err(ApiError::forbidden(
+        return Err(refuse::forbidden(
             call.target,
             call.name,
             "this namespace may not be deleted",
@@ -192,7 +163,7 @@ fn check(call: &Call<'_>, options: &DeleteOptions, live: &Value) -> Result<(), A
         let why = format!(
             "the UID in the precondition ({asked}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
         );
-        return Err(ApiError::delete_conflict(call.target, call.name, why));
+        return Err(refuse::delete_conflict(call.target, call.name, why));
     }
     let version = meta::text(live, "resourceVersion");
     if let Some(asked) = preconditions
@@ -203,7 +174,7 @@ fn check(call: &Call<'_>, options: &DeleteOptions, live: &Value) -> Result<(), A
         let why = format!(
             "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({version}). The object might have been modified"
         );
-        return Err(ApiError::delete_conflict(call.target, call.name, why));
+        return Err(refuse::delete_conflict(call.target, call.name, why));
     }
     Ok(())
 }
@@ -215,73 +186,4 @@ fn success(target: &Target, name: &str, live: &Value) -> Value {
         details["group"] = json!(target.kind.group);
     }
     json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details })
-}
-
-/// Ends an object: it is removed, or marked if finalizers hold it. What is returned is still there, or was when its
-/// own end began.
-pub(crate) fn end(
-    inner: &mut Inner,
-    kind: &Kind,
-    key: &Key,
-    live: &Object,
-    now: &str,
-    policy: Policy,
-) -> Option<Object> {
-    match &*kind.storage {
-        namespace::STORAGE => {
-            let marked = mark(inner, kind, key, live, now, namespace::terminate);
-            namespace::empty(inner, &key.name, now);
-            return Some(marked);
-        }
-        crd::STORAGE => {
-            let marked = mark(inner, kind, key, live, now, crd::terminate);
-            crd::empty(inner, &key.name, now);
-            return Some(marked);
-        }
-        _ => {}
-    }
-    let finalizers = policy.finalizers(live);
-    if finalizers.is_empty() {
-        let mut last = Value::clone(live);
-        meta::set(&mut last, "finalizers", None);
-        remove(inner, kind, key, last);
-        return None;
-    }
-    Some(mark(inner, kind, key, live, now, |new| {
-        meta::set(new, "finalizers", Some(json!(finalizers)));
-    }))
-}
-
-/// Sets the deletion time stamp, once, and whatever else changes.
-fn mark(
-    inner: &mut Inner,
-    kind: &Kind,
-    key: &Key,
-    live: &Object,
-    now: &str,
-    also: impl FnOnce(&mut Value),
-) -> Object {
-    let mut new = Value::clone(live);
-    if !meta::is_deleting(live) {
-        meta::set(&mut new, "deletionTimestamp", Some(json!(now)));
-        if kind.namespaced || kind.custom {
-            meta::set(&mut new, "deletionGracePeriodSeconds", Some(json!(0)));
-        }
-        if let Some(generation) = meta::get(live, "generation").and_then(Value::as_i64) {
-            meta::set(&mut new, "generation", Some(json!(generation + 1)));
-        }
-    }
-    also(&mut new);
-    if new == **live {
-        return live.clone();
-    }
-    inner.store.put(&kind.storage, key.clone(), new)
-}
-
-/// Takes an object out of the store, and with it what only waited for it to go.
-pub(crate) fn remove(inner: &mut Inner, kind: &Kind, key: &Key, last: Value) -> Object {
-    let removed = inner.store.remove(&kind.storage, key, last);
-    namespace::after_remove(inner, &key.namespace);
-    crd::after_remove(inner, kind);
-    removed
 }

@@ -1,16 +1,17 @@
 //! JSON as it goes over the wire.
 //!
-//! Owns the order of keys and the pieces that answers are put together from, so that no object is copied to be
-//! written. Must not know HTTP.
+//! Owns the order of keys and the pieces that answers are put together from, so that no object is
+//! copied to be written. Must not know HTTP.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value};
 
 use crate::kinds::Target;
-use crate::store::Object;
+use crate::object::Object;
 
-/// An object with its keys in the order of a real server: custom ones by the alphabet, built-in ones with kind,
-/// apiVersion and metadata first. Within a list, built-in objects say neither kind nor apiVersion.
+/// An object with its keys in the order of a real server: custom ones by the alphabet, built-in
+/// ones with kind, apiVersion and metadata first. Within a list, built-in objects say neither kind
+/// nor apiVersion.
 pub(crate) struct Ordered<'a> {
     object: &'a Value,
     custom: bool,

@@ -1,4 +1,5 @@
-//! Why a front could not start. Answers to clients are not errors of this kind: they are a `Status`.
+//! Why a front could not start. Answers to clients are not errors of this kind: they are a
+//! `Status`.
 
 use std::net::SocketAddr;
 
@@ -6,7 +7,8 @@ use std::net::SocketAddr;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The development server has no access control worth the name, so it never leaves this machine.
+    /// The development server has no access control worth the name, so it never leaves this
+    /// machine.
     #[error("refusing to listen on {0}: the development server serves loopback addresses only")]
     NotLoopback(SocketAddr),
     /// The address is taken, or not there.

@@ -1,57 +1,43 @@
-//! What the own code of some built-in kinds fills in or refuses beyond their data: addresses, policies, classes.
+//! What the own code of some built-in kinds fills in or refuses beyond their data: addresses,
+//! policies, classes.
 //!
-//! Owns that, by the name under which `kinds.json` asks for it. Follows k8s.io/kubernetes `pkg/apis/*/v1/defaults.go`
-//! and the admission that every cluster has. Must not know requests, or store anything.
+//! Owns that, by the name under which `kinds.json` asks for it. Follows k8s.io/kubernetes
+//! `pkg/apis/*/v1/defaults.go` and the admission that every cluster has. Must not know requests, or
+//! store anything.
 
+mod absent;
 mod pod;
 mod service;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::schema::Cause;
+use crate::kinds::Fill;
 use crate::state::Inner;
-use crate::status::{INVALID, cause};
+use crate::status::{Cause, INVALID, cause};
+use absent::absent;
 
-/// Which rules a kind has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum Fill {
-    #[default]
-    Nothing,
-    Pod,
-    /// A kind with a template of pods.
-    Template,
-    Deployment,
-    StatefulSet,
-    Service,
-    AccessReview,
-}
-
-impl Fill {
-    /// Completes an object whose schema's defaults are filled in; says what is wrong with it.
-    pub fn fill(self, inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<Cause> {
-        match self {
-            Fill::Nothing => {}
-            Fill::Pod => pod::fill(live, new),
-            Fill::Template => template(new),
-            Fill::Deployment => {
-                let quarter = json!({ "maxSurge": "25%", "maxUnavailable": "25%" });
-                rolling_update(new.pointer_mut("/spec/strategy"), &quarter);
-                template(new);
-            }
-            Fill::StatefulSet => {
-                rolling_update(
-                    new.pointer_mut("/spec/updateStrategy"),
-                    &json!({ "partition": 0 }),
-                );
-                template(new);
-            }
-            Fill::Service => return service::fill(inner, live, new),
-            Fill::AccessReview => return access_review(new),
+/// Completes an object whose schema's defaults are filled in; says what is wrong with it.
+pub(crate) fn fill(kind: Fill, inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<Cause> {
+    match kind {
+        Fill::Nothing => {}
+        Fill::Pod => pod::fill(live, new),
+        Fill::Template => template(new),
+        Fill::Deployment => {
+            let quarter = json!({ "maxSurge": "25%", "maxUnavailable": "25%" });
+            rolling_update(new.pointer_mut("/spec/strategy"), &quarter);
+            template(new);
         }
-        Vec::new()
+        Fill::StatefulSet => {
+            rolling_update(
+                new.pointer_mut("/spec/updateStrategy"),
+                &json!({ "partition": 0 }),
+            );
+            template(new);
+        }
+        Fill::Service => return service::fill(inner, live, new),
+        Fill::AccessReview => return access_review(new),
     }
+    Vec::new()
 }
 
 fn template(object: &mut Value) {
@@ -67,16 +53,6 @@ fn rolling_update(strategy: Option<&mut Value>, default: &Value) {
     absent(strategy, &json!({ "rollingUpdate": {} }));
     if let Some(rolling) = strategy.get_mut("rollingUpdate") {
         absent(rolling, default);
-    }
-}
-
-/// Sets the fields of `defaults` that an object lacks.
-fn absent(object: &mut Value, defaults: &Value) {
-    let (Value::Object(map), Value::Object(defaults)) = (object, defaults) else {
-        return;
-    };
-    for (field, value) in defaults {
-        map.entry(field.clone()).or_insert_with(|| value.clone());
     }
 }
 

@@ -23,7 +23,8 @@ enum Step {
 }
 
 impl JsonPath {
-    /// Reads a path with or without the outer braces and the leading dot. `None` for what this part does not know.
+    /// Reads a path with or without the outer braces and the leading dot. `None` for what this part
+    /// does not know.
     pub fn parse(text: &str) -> Option<JsonPath> {
         let text = text.trim();
         let text = text
@@ -63,7 +64,8 @@ impl JsonPath {
         self.find(value).into_iter().next().filter(|v| !v.is_null())
     }
 
-    /// Sets a value at a path of plain fields; `false` when the path is none or runs through something else.
+    /// Sets a value at a path of plain fields; `false` when the path is none or runs through
+    /// something else.
     pub fn set(&self, value: &mut Value, to: Value) -> bool {
         let mut at = value;
         for step in &self.steps {
@@ -78,7 +80,8 @@ impl JsonPath {
         true
     }
 
-    /// Whether it consists of plain fields, which is what scale paths and selectable fields must be.
+    /// Whether it consists of plain fields, which is what scale paths and selectable fields must
+    /// be.
     pub fn is_simple(&self) -> bool {
         !self.steps.is_empty() && self.steps.iter().all(|step| matches!(step, Step::Field(_)))
     }

@@ -1,20 +1,19 @@
 //! What a served kind is: names, versions, columns, subresources. All of it data.
 //!
-//! Owns the form of that data, the table of built-in kinds (`kinds.json`), and how one stored object is shown in the
-//! versions and groups that share its storage. Must not know requests, or how a CustomResourceDefinition is checked.
+//! Owns the form of that data, and how one stored object is shown in the versions and groups that
+//! share its storage. Must not know which kinds there are, requests, or how a
+//! CustomResourceDefinition is checked.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use vmhost_schema::Schema;
 
-use crate::fill::Fill;
 use crate::jsonpath::JsonPath;
-use crate::schema::{self, Schema};
-use crate::store::Object;
+use crate::object::Object;
 
 /// A served kind.
 #[derive(Debug)]
@@ -124,6 +123,21 @@ pub(crate) enum Show {
     Ports,
     /// `10.1.2.3:80`
     Endpoints,
+}
+
+/// Which rules a kind has that its data cannot say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Fill {
+    #[default]
+    Nothing,
+    Pod,
+    /// A kind with a template of pods.
+    Template,
+    Deployment,
+    StatefulSet,
+    Service,
+    AccessReview,
 }
 
 /// A kind in one of its versions: what a path names.
@@ -257,92 +271,6 @@ pub(crate) fn join_version(group: &str, version: &str) -> String {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Row {
-    #[serde(default)]
-    group: String,
-    version: String,
-    kind: String,
-    plural: String,
-    #[serde(default)]
-    short_names: Vec<String>,
-    #[serde(default)]
-    categories: Vec<String>,
-    #[serde(default)]
-    namespaced: bool,
-    verbs: Option<Vec<String>>,
-    #[serde(default)]
-    status: bool,
-    storage: Option<String>,
-    stored_as: Option<String>,
-    #[serde(default)]
-    renames: BTreeMap<String, String>,
-    #[serde(default)]
-    create_on_update: bool,
-    #[serde(default)]
-    has_generation: bool,
-    answer: Option<Value>,
-    #[serde(default)]
-    defaults: Value,
-    #[serde(default)]
-    fill: Fill,
-    #[serde(default)]
-    annotations_are_content: bool,
-    scale: Option<ScaleRow>,
-    warning: Option<String>,
-    #[serde(default)]
-    encoded: BTreeMap<String, String>,
-    #[serde(default)]
-    protected: Vec<String>,
-    #[serde(default)]
-    unnamed_rows: bool,
-    #[serde(default)]
-    label_names: bool,
-    #[serde(default)]
-    columns: Vec<ColumnRow>,
-    #[serde(default)]
-    selectable: Vec<SelectableRow>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ColumnRow {
-    name: String,
-    #[serde(rename = "type")]
-    kind: String,
-    paths: Vec<String>,
-    #[serde(default)]
-    priority: i64,
-    #[serde(default)]
-    show: Show,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ScaleRow {
-    spec: String,
-    status: String,
-    selector: String,
-}
-
-impl ScaleRow {
-    fn read(&self) -> Option<Scale> {
-        Some(Scale {
-            spec: JsonPath::parse(&self.spec)?,
-            status: JsonPath::parse(&self.status)?,
-            selector: JsonPath::parse(&self.selector),
-        })
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum SelectableRow {
-    Same(String),
-    At { field: String, paths: Vec<String> },
-}
-
 /// The verbs of a kind that has them all.
 pub(crate) const ALL_VERBS: [&str; 8] = [
     "create",
@@ -354,89 +282,3 @@ pub(crate) const ALL_VERBS: [&str; 8] = [
     "update",
     "watch",
 ];
-
-/// The built-in kinds. Read once: their schemas are large, and tests make many clusters.
-pub(crate) fn builtin() -> Vec<Arc<Kind>> {
-    static KINDS: LazyLock<Vec<Arc<Kind>>> = LazyLock::new(|| {
-        // The table is part of the program; a test reads it, so this cannot come out empty.
-        let rows: Vec<Row> = serde_json::from_str(include_str!("kinds.json")).unwrap_or_default();
-        rows.into_iter().map(|row| Arc::new(kind_of(row))).collect()
-    });
-    KINDS.clone()
-}
-
-fn kind_of(row: Row) -> Kind {
-    let raw_schema =
-        schema::builtin(&row.group, &row.kind).unwrap_or_else(|| Value::Object(Map::new()));
-    let schema = raw_schema
-        .as_object()
-        .filter(|s| !s.is_empty())
-        .and_then(|_| Schema::parse(&raw_schema).ok());
-    let paths = |texts: &[String]| {
-        texts
-            .iter()
-            .filter_map(|t| JsonPath::parse(t))
-            .collect::<Vec<_>>()
-    };
-    let columns = row.columns.iter().map(|c| Column {
-        name: c.name.clone(),
-        kind: c.kind.clone(),
-        format: String::new(),
-        description: String::new(),
-        priority: c.priority,
-        paths: paths(&c.paths),
-        show: c.show,
-    });
-    let selectable = row.selectable.iter().map(|s| match s {
-        SelectableRow::Same(field) => (field.clone(), paths(std::slice::from_ref(field))),
-        SelectableRow::At {
-            field,
-            paths: texts,
-        } => (field.clone(), paths(texts)),
-    });
-    let version = Version {
-        name: row.version.clone(),
-        served: true,
-        raw_schema,
-        schema,
-        columns: columns.collect(),
-        status: row.status,
-        scale: row.scale.as_ref().and_then(ScaleRow::read),
-        selectable: selectable.collect(),
-        warning: row.warning,
-    };
-    let all = || ALL_VERBS.iter().map(|v| (*v).to_owned()).collect();
-    Kind {
-        storage: row
-            .storage
-            .unwrap_or_else(|| format!("{}/{}", row.group, row.plural))
-            .into(),
-        stored_as: row
-            .stored_as
-            .unwrap_or_else(|| join_version(&row.group, &row.version)),
-        list_kind: format!("{}List", row.kind),
-        singular: row.kind.to_lowercase(),
-        verbs: row.verbs.unwrap_or_else(all),
-        renames: row.renames.into_iter().collect(),
-        group: row.group,
-        kind: row.kind,
-        plural: row.plural,
-        short_names: row.short_names,
-        categories: row.categories,
-        namespaced: row.namespaced,
-        custom: false,
-        definition: String::new(),
-        terminating: false,
-        create_on_update: row.create_on_update,
-        has_generation: row.has_generation,
-        answer: row.answer,
-        defaults: row.defaults,
-        fill: row.fill,
-        annotations_are_content: row.annotations_are_content,
-        encoded: row.encoded.into_iter().collect(),
-        protected: row.protected,
-        unnamed_rows: row.unnamed_rows,
-        label_names: row.label_names,
-        versions: vec![version],
-    }
-}

@@ -1,18 +1,15 @@
-//! Namespaces: nothing is created outside one, and with one goes what lies in it.
+//! Namespaces: nothing is created outside one, and one that is deleted goes with its last object.
 //!
-//! Owns their admission, phase and end. Must not know HTTP.
+//! Owns their admission, phase and end. Must not know how what lies in them is deleted.
 
 use serde_json::{Value, json};
 
-use crate::delete::{self, Policy};
+use crate::builtin::NAMESPACES;
 use crate::kinds::Target;
-use crate::meta;
+use crate::object::Key;
 use crate::state::Inner;
 use crate::status::ApiError;
-use crate::store::Key;
-
-/// Where they lie.
-pub(crate) const STORAGE: &str = "/namespaces";
+use crate::{meta, refuse};
 
 /// Refuses a create in a namespace that is not there, or going.
 pub(crate) fn admit(
@@ -21,8 +18,11 @@ pub(crate) fn admit(
     namespace: &str,
     name: &str,
 ) -> Result<(), ApiError> {
-    let Some(live) = inner.store.get(STORAGE, &Key::new("", namespace)) else {
-        return Err(ApiError::namespace_not_found(namespace));
+    let Some(live) = inner.store.get(NAMESPACES, &Key::new("", namespace)) else {
+        let message = format!("namespaces {namespace:?} not found");
+        let mut error = ApiError::new(404, "NotFound", message);
+        error.details = Some(json!({ "kind": "namespaces", "name": namespace }));
+        return Err(error);
     };
     if meta::is_deleting(live) {
         let why = format!(
@@ -33,7 +33,7 @@ pub(crate) fn admit(
             "message": format!("namespace {namespace} is being terminated"),
             "field": "metadata.namespace",
         });
-        return Err(ApiError::forbidden(target, name, why).with_causes(vec![cause]));
+        return Err(refuse::forbidden(target, name, why).with_causes(vec![cause]));
     }
     Ok(())
 }
@@ -67,26 +67,12 @@ pub(crate) fn terminate(namespace: &mut Value) {
     namespace["status"]["phase"] = json!("Terminating");
 }
 
-/// Deletes what lies in a namespace, and the namespace when nothing is left.
-pub(crate) fn empty(inner: &mut Inner, name: &str, now: &str) {
-    let registry = inner.registry.clone();
-    for (storage, key) in inner.store.in_namespace(name) {
-        let Some(kind) = registry.kinds().find(|k| k.storage == storage) else {
-            continue;
-        };
-        if let Some(live) = inner.store.get(&storage, &key).cloned() {
-            delete::end(inner, kind, &key, &live, now, Policy::Background);
-        }
-    }
-    after_remove(inner, name);
-}
-
 /// Ends a namespace that only waited for its last object.
 pub(crate) fn after_remove(inner: &mut Inner, name: &str) {
     let key = Key::new("", name);
     let Some(live) = inner
         .store
-        .get(STORAGE, &key)
+        .get(NAMESPACES, &key)
         .filter(|_| !name.is_empty())
         .cloned()
     else {
@@ -97,5 +83,5 @@ pub(crate) fn after_remove(inner: &mut Inner, name: &str) {
     }
     let mut last = Value::clone(&live);
     last["spec"] = json!({});
-    inner.store.remove(&STORAGE.into(), &key, last);
+    inner.store.remove(&NAMESPACES.into(), &key, last);
 }

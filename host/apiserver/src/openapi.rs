@@ -1,11 +1,12 @@
 //! The OpenAPI documents that clients read before they write.
 //!
-//! Owns `/openapi/v3` and `/openapi/v2` as functions of the kinds that are served: what kubectl needs to know of each
-//! operation (its kind, its query parameters) and the schemas that `kubectl explain` prints.
-//! Must not know: HTTP, headers, storage, what the operations do.
+//! Owns `/openapi/v3` and `/openapi/v2` as functions of the kinds that are served: what kubectl
+//! needs to know of each operation (its kind, its query parameters) and the schemas that `kubectl
+//! explain` prints. Must not know HTTP, headers, storage, or what the operations do.
 
 mod convert;
 mod definitions;
+mod info;
 mod operations;
 mod proto;
 
@@ -18,53 +19,11 @@ use prost::Message;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-/// One served kind, in one version.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct KindInfo {
-    /// `""` for the core group.
-    pub group: String,
-    /// `v1`
-    pub version: String,
-    /// `ConfigMap`
-    pub kind: String,
-    /// `configmaps`
-    pub plural: String,
-    /// Whether objects lie in namespaces.
-    pub namespaced: bool,
-    /// `status`, `scale`
-    pub subresources: Vec<String>,
-    /// `openAPIV3Schema`; `{}` when the kind is open.
-    pub schema: Value,
-}
-
-/// The two forms in which the same is said.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Dialect {
-    V2,
-    V3,
-}
-
-impl Dialect {
-    /// A reference to a definition.
-    fn reference(self, name: &str) -> Value {
-        match self {
-            Dialect::V2 => json!({ "$ref": format!("#/definitions/{name}") }),
-            Dialect::V3 => json!({ "$ref": format!("#/components/schemas/{name}") }),
-        }
-    }
-}
-
-/// `api/v1` or `apis/<group>/<version>`
-fn group_version_path(group: &str, version: &str) -> String {
-    if group.is_empty() {
-        format!("api/{version}")
-    } else {
-        format!("apis/{group}/{version}")
-    }
-}
+pub(crate) use info::KindInfo;
+use info::{Dialect, group_version_path};
 
 /// `/openapi/v3`: one relative URL, with a hash of its content, for each group and version.
-pub fn v3_index(kinds: &[KindInfo]) -> Value {
+pub(crate) fn v3_index(kinds: &[KindInfo]) -> Value {
     let group_versions: BTreeSet<(&str, &str)> = kinds
         .iter()
         .map(|kind| (kind.group.as_str(), kind.version.as_str()))
@@ -83,7 +42,7 @@ pub fn v3_index(kinds: &[KindInfo]) -> Value {
 }
 
 /// `/openapi/v3/apis/<group>/<version>`; `None` when no kind has that group and version.
-pub fn v3_group_version(group: &str, version: &str, kinds: &[KindInfo]) -> Option<Value> {
+pub(crate) fn v3_group_version(group: &str, version: &str, kinds: &[KindInfo]) -> Option<Value> {
     let kinds: Vec<&KindInfo> = kinds
         .iter()
         .filter(|kind| kind.group == group && kind.version == version)
@@ -99,8 +58,9 @@ pub fn v3_group_version(group: &str, version: &str, kinds: &[KindInfo]) -> Optio
     }))
 }
 
-/// `/openapi/v2` as gnostic's `openapi.v2.Document` in protobuf, which is the only form in which kubectl reads it.
-pub fn v2_protobuf(kinds: &[KindInfo]) -> Vec<u8> {
+/// `/openapi/v2` as gnostic's `openapi.v2.Document` in protobuf, which is the only form in which
+/// kubectl reads it.
+pub(crate) fn v2_protobuf(kinds: &[KindInfo]) -> Vec<u8> {
     convert::document(&v2(kinds)).encode_to_vec()
 }
 

@@ -1,7 +1,8 @@
-//! Who belongs to whom: an index of owner references, and the list of what garbage collection has to look at.
+//! Which object belongs to which: an index of owner references, and the list of what garbage
+//! collection has to look at.
 //!
-//! Owns both, kept in step with every write, so that nothing is ever searched for. Must not know kinds, or what is
-//! done with an object.
+//! Owns both, kept in step with every write, so that nothing is ever searched for. Must not know
+//! kinds, or what is done with an object.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::meta;
-use crate::store::Key;
+use crate::object::Key;
 
 /// The finalizer of an owner that goes after its dependents.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
@@ -30,7 +31,8 @@ pub(crate) enum Waits {
 }
 
 impl Waits {
-    /// What an object waits for; `None` if it is not being deleted, or waits for somebody else's finalizers.
+    /// What an object waits for; `None` if it is not being deleted, or waits for somebody else's
+    /// finalizers.
     pub fn of(object: &Value) -> Option<Waits> {
         let has = |name: &str| {
             let finalizers = meta::get(object, "finalizers").and_then(Value::as_array);

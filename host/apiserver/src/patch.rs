@@ -1,16 +1,17 @@
 //! PATCH: JSON merge, JSON patch, strategic merge and server-side apply.
 //!
-//! Owns the reading of patch bodies and what each kind of patch makes of the live object. What follows is the same
-//! as for a PUT, and is not here. A kind of patch that is not done is refused: it is never merged in another way.
+//! Owns the reading of patch bodies and what each kind of patch makes of the live object. What
+//! follows is the same as for a PUT, and is not here. A kind of patch that is not done is refused:
+//! it is never merged in another way. Must not know HTTP.
 
 use serde_json::{Value, json};
+use vmhost_merge::{ApplyError, Conflict, Manager};
 
-use crate::apply::{self, ApplyError, Manager};
+use crate::call::{Call, Done, Door};
 use crate::kinds::Target;
 use crate::state::Inner;
 use crate::status::{ApiError, REQUIRED, cause};
-use crate::write::{self, Call, Done, Door};
-use crate::{meta, strategic};
+use crate::{meta, refuse, strategic, write};
 
 /// A patch that was read.
 #[derive(Debug)]
@@ -130,7 +131,7 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
     match call.live(inner).cloned() {
         Ok(live) => {
             let shown = target.view(&live);
-            let merged = apply::apply(
+            let merged = vmhost_merge::apply(
                 target.schema(),
                 Some(&shown),
                 &applied,
@@ -139,7 +140,8 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
                 call.now,
             );
             let mut merged = merged.map_err(|error| refusal(call, error))?;
-            // Preconditions are the ones of the applied object, not those that the merge brought along.
+            // Preconditions are the ones of the applied object, not those that the merge brought
+            // along.
             for field in ["resourceVersion", "uid"] {
                 meta::set(&mut merged, field, meta::get(&applied, field).cloned());
             }
@@ -152,9 +154,10 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
                 let why = format!(
                     "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
                 );
-                return Err(ApiError::conflict(target, call.name, why));
+                return Err(refuse::conflict(target, call.name, why));
             }
-            let new = apply::apply(target.schema(), None, &applied, &manager, force, call.now);
+            let new =
+                vmhost_merge::apply(target.schema(), None, &applied, &manager, force, call.now);
             write::create(
                 inner,
                 call,
@@ -165,11 +168,12 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
     }
 }
 
+/// What a client is told of an apply that the merge refuses.
 fn refusal(call: &Call<'_>, error: ApplyError) -> ApiError {
     let message = error.to_string();
     match error {
         ApplyError::Conflict(conflicts) => {
-            let cause = |c: &apply::Conflict| json!({ "reason": "FieldManagerConflict", "message": c.message, "field": c.field });
+            let cause = |c: &Conflict| json!({ "reason": "FieldManagerConflict", "message": c.message, "field": c.field });
             ApiError::new(409, "Conflict", message)
                 .with_causes(conflicts.iter().map(cause).collect())
         }

@@ -1,11 +1,14 @@
-//! Bodies in Kubernetes' protobuf, which typed Go clients and newer kubectls send for built-in kinds.
+//! Bodies in Kubernetes' protobuf, which typed Go clients and newer kubectls send for built-in
+//! kinds.
 //!
-//! Owns their envelope, and the way from the wire to JSON by a table of fields (`protobuf.json`). Answers are JSON
-//! always. A field that the table lacks is refused: nothing of a body is ever left out in silence.
+//! Owns their envelope, and the way from the wire to JSON by a table of fields (`protobuf.json`).
+//! Answers are JSON always. A field that the table lacks is refused: nothing of a body is ever left
+//! out in silence.
 //!
-//! The table is generated from the tags of k8s.io/api's types. A field reads `name kind`, where the kind is `string` if
-//! it is left out, `[]` makes a list, `?` stands for a field that Go sends even when it is not set (its zero is left
-//! out), `!` for a text that may be empty, and `inline` for a message whose fields are the outer one's in JSON.
+//! The table is generated from the tags of k8s.io/api's types. A field reads `name kind`, where the
+//! kind is `string` if it is left out, `[]` makes a list, `?` stands for a field that Go sends even
+//! when it is not set (its zero is left out), `!` for a text that may be empty, and `inline` for a
+//! message whose fields are the outer one's in JSON.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -124,7 +127,8 @@ fn utf8(bytes: &[u8]) -> Result<&str, ApiError> {
     std::str::from_utf8(bytes).map_err(bad)
 }
 
-/// A message as a JSON object. Go clients send empty strings and times for what is not set: they are left out.
+/// A message as a JSON object. Go clients send empty strings and times for what is not set: they
+/// are left out.
 fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, ApiError> {
     let table = MESSAGES
         .get(name)

@@ -1,6 +1,7 @@
 //! GET of one object and of lists.
 //!
-//! Owns pages, their tokens and the version that a list shows. Must not know HTTP beyond the form that is wanted.
+//! Owns pages, their tokens and the version that a list shows. Must not know HTTP beyond the form
+//! that is wanted.
 
 use std::time::Duration;
 
@@ -12,11 +13,11 @@ use serde_json::{Value, json};
 use crate::encode;
 use crate::kinds::Target;
 use crate::negotiate::Form;
+use crate::object::{Key, Object};
 use crate::request::Options;
 use crate::selector::Selector;
 use crate::state::State;
 use crate::status::{ApiError, INVALID, cause};
-use crate::store::{Key, Object};
 use crate::table::{Include, table};
 
 /// How long a read waits for a version that is not there yet.

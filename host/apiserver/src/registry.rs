@@ -8,7 +8,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use crate::kinds::{Kind, Target, builtin};
+use crate::builtin;
+use crate::kinds::{Kind, Target};
 use crate::openapi::{self, KindInfo};
 
 /// A snapshot of the served kinds.
@@ -29,7 +30,7 @@ pub(crate) struct Group {
 
 impl Registry {
     pub fn new() -> Registry {
-        Registry::of_kinds(builtin())
+        Registry::of_kinds(builtin::kinds())
     }
 
     fn of_kinds(kinds: Vec<Arc<Kind>>) -> Registry {
@@ -138,7 +139,8 @@ impl Registry {
     }
 }
 
-/// Kubernetes' order of versions: stable over beta over alpha, higher numbers first, other names last.
+/// Kubernetes' order of versions: stable over beta over alpha, higher numbers first, other names
+/// last.
 fn version_rank(version: &str) -> (u8, u64, u64, Reverse<String>) {
     let parse = || {
         let rest = version.strip_prefix('v')?;
@@ -176,7 +178,7 @@ mod tests {
                 open || version.schema.is_some(),
                 "{}: {:?}",
                 kind.kind,
-                crate::schema::Schema::parse(&version.raw_schema).err()
+                vmhost_schema::Schema::parse(&version.raw_schema).err()
             );
             for column in &kind.versions[0].columns {
                 assert!(!column.paths.is_empty(), "{} {}", kind.kind, column.name);

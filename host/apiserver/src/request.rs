@@ -1,118 +1,11 @@
-//! What a request asks for: its path and its query, read once.
+//! What a request asks for: its query, read once.
 //!
-//! Owns the grammar of API paths and the options of every verb. Must not know what is done with them.
+//! Owns the options of every verb. Must not know paths, or what is done with the options.
 
 use axum::extract::Query;
 use http::Uri;
 
 use crate::status::{ApiError, FORBIDDEN, INVALID, NOT_SUPPORTED, cause};
-
-/// Where a path leads.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Route {
-    Root,
-    Health,
-    Version,
-    Api,
-    Apis,
-    Group(String),
-    GroupVersion(String, String),
-    OpenapiV2,
-    OpenapiV3,
-    OpenapiV3Of(String, String),
-    Resource(ResourcePath),
-    Unknown,
-}
-
-/// A path to objects.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct ResourcePath {
-    pub group: String,
-    pub version: String,
-    pub namespace: Option<String>,
-    pub plural: String,
-    pub name: Option<String>,
-    pub subresource: Option<String>,
-}
-
-/// Reads a path; slashes at its end do not count.
-pub(crate) fn route(path: &str) -> Route {
-    let parts: Vec<String> = path
-        .split('/')
-        .filter(|p| !p.is_empty())
-        .map(percent_decode)
-        .collect();
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    match parts.as_slice() {
-        [] => Route::Root,
-        ["healthz" | "livez" | "readyz", ..] => Route::Health,
-        ["version"] => Route::Version,
-        ["api"] => Route::Api,
-        ["apis"] => Route::Apis,
-        ["openapi", "v2"] => Route::OpenapiV2,
-        ["openapi", "v3"] => Route::OpenapiV3,
-        ["openapi", "v3", "api", version] => {
-            Route::OpenapiV3Of(String::new(), (*version).to_owned())
-        }
-        ["openapi", "v3", "apis", group, version] => {
-            Route::OpenapiV3Of((*group).to_owned(), (*version).to_owned())
-        }
-        ["api", version] => Route::GroupVersion(String::new(), (*version).to_owned()),
-        ["apis", group] => Route::Group((*group).to_owned()),
-        ["apis", group, version] => Route::GroupVersion((*group).to_owned(), (*version).to_owned()),
-        ["api", version, rest @ ..] => resource("", version, rest),
-        ["apis", group, version, rest @ ..] => resource(group, version, rest),
-        _ => Route::Unknown,
-    }
-}
-
-fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
-    let (namespace, rest) = match rest {
-        // The namespace object itself, and its subresources.
-        ["namespaces", _] | ["namespaces", _, "status" | "finalize"] if group.is_empty() => {
-            (None, rest)
-        }
-        ["namespaces", namespace, rest @ ..] if !rest.is_empty() => {
-            (Some((*namespace).to_owned()), rest)
-        }
-        rest => (None, rest),
-    };
-    let owned = |at: usize| rest.get(at).map(|s| (*s).to_owned());
-    match owned(0) {
-        Some(plural) if rest.len() <= 3 => Route::Resource(ResourcePath {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            namespace,
-            plural,
-            name: owned(1),
-            subresource: owned(2),
-        }),
-        _ => Route::Unknown,
-    }
-}
-
-fn percent_decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        let hex = if first == b'%' {
-            tail.get(..2).and_then(|h| hex::decode(h).ok())
-        } else {
-            None
-        };
-        match hex {
-            Some(byte) => {
-                bytes.extend(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
 
 /// What to do with fields that a kind does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -312,47 +205,4 @@ fn not_supported(field: &str, value: &str, known: &str) -> ApiError {
         "",
         &[cause(NOT_SUPPORTED, field, message)],
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn path(text: &str) -> (String, Option<String>, Option<String>, Option<String>) {
-        match route(text) {
-            Route::Resource(p) => (p.plural, p.namespace, p.name, p.subresource),
-            other => panic!("{text}: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn paths_are_read_as_a_real_server_reads_them() {
-        let some = |s: &str| Some(s.to_owned());
-        assert_eq!(
-            path("/api/v1/namespaces/x"),
-            ("namespaces".into(), None, some("x"), None)
-        );
-        assert_eq!(
-            path("/api/v1/namespaces/x/status"),
-            ("namespaces".into(), None, some("x"), some("status"))
-        );
-        assert_eq!(
-            path("/api/v1/namespaces/x/pods/"),
-            ("pods".into(), some("x"), None, None)
-        );
-        assert_eq!(
-            path("/apis/g/v1/vms/a%3Ab/status"),
-            ("vms".into(), None, some("a:b"), some("status"))
-        );
-        assert_eq!(
-            path("/apis/g/v1/namespaces/n/vms/a/scale"),
-            ("vms".into(), some("n"), some("a"), some("scale"))
-        );
-        assert_eq!(route("/apis/"), Route::Apis);
-        assert_eq!(
-            route("/apis/g/v1/namespaces/n/vms/a/scale/more"),
-            Route::Unknown
-        );
-        assert_eq!(route("/metrics"), Route::Unknown);
-    }
 }

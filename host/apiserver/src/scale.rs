@@ -4,12 +4,12 @@
 
 use serde_json::{Value, json};
 
+use crate::call::{Call, Done};
 use crate::kinds::{Scale, Target};
-use crate::meta;
 use crate::patch::{self, Patch};
 use crate::state::Inner;
 use crate::status::{ApiError, INVALID, cause};
-use crate::write::{self, Call, Done};
+use crate::{meta, refuse, selector, write};
 
 fn paths(target: &Target) -> Result<&Scale, ApiError> {
     target
@@ -38,7 +38,7 @@ pub(crate) fn show(target: &Target, object: &Value) -> Result<Value, ApiError> {
         |path: &crate::jsonpath::JsonPath| path.first(object).and_then(Value::as_i64).unwrap_or(0);
     let mut status = json!({ "replicas": number(&paths.status) });
     let selector = paths.selector.as_ref().and_then(|p| p.first(object));
-    if let Some(text) = selector.and_then(selector_text) {
+    if let Some(text) = selector.and_then(selector::text) {
         status["selector"] = json!(text);
     }
     // A real server leaves out a zero here, and not in the status.
@@ -53,48 +53,6 @@ pub(crate) fn show(target: &Target, object: &Value) -> Result<Value, ApiError> {
         "spec": spec,
         "status": status,
     }))
-}
-
-/// A selector as text: one that is text already, a map of labels, or a `LabelSelector`. `None` if it is no selector.
-pub(crate) fn selector_text(selector: &Value) -> Option<String> {
-    if let Value::String(text) = selector {
-        return Some(text.clone());
-    }
-    let map = selector.as_object()?;
-    let structured = ["matchLabels", "matchExpressions"]
-        .iter()
-        .any(|field| map.contains_key(*field));
-    let labels = if structured {
-        selector.get("matchLabels").and_then(Value::as_object)
-    } else {
-        Some(map)
-    };
-    let labels = labels.into_iter().flatten();
-    let mut rules: Vec<(String, String)> = labels
-        .map(|(key, value)| {
-            let value = value.as_str().unwrap_or_default();
-            (key.clone(), format!("{key}={value}"))
-        })
-        .collect();
-    let expressions = selector.get("matchExpressions").filter(|_| structured);
-    for expression in expressions.and_then(Value::as_array).into_iter().flatten() {
-        let key = expression["key"].as_str().unwrap_or_default();
-        let values = expression["values"].as_array().into_iter().flatten();
-        let mut values: Vec<&str> = values.filter_map(Value::as_str).collect();
-        values.sort_unstable();
-        let values = values.join(",");
-        let text = match expression["operator"].as_str()? {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "Exists" => key.to_owned(),
-            "DoesNotExist" => format!("!{key}"),
-            _ => return None,
-        };
-        rules.push((key.to_owned(), text));
-    }
-    rules.sort_by(|a, b| a.0.cmp(&b.0));
-    let texts: Vec<String> = rules.into_iter().map(|(_, text)| text).collect();
-    Some(texts.join(","))
 }
 
 /// PUT of a scale, and PATCH of any kind but an apply.
@@ -123,7 +81,8 @@ pub(crate) fn write(
     Ok(Done { object, ..done })
 }
 
-/// An apply of a scale: an apply of the object that states this one number, noted under the subresource.
+/// An apply of a scale: an apply of the object that states this one number, noted under the
+/// subresource.
 pub(crate) fn apply(inner: &mut Inner, call: &Call<'_>, scale: &Value) -> Result<Done, ApiError> {
     let target = call.target;
     let paths = paths(target)?;
@@ -171,7 +130,7 @@ fn replicas(call: &Call<'_>, scale: &Value) -> Result<(Value, i64), ApiError> {
     };
     if count < 0 {
         let why = format!("Invalid value: {count}: should be a non-negative integer");
-        return Err(ApiError::invalid(
+        return Err(refuse::invalid(
             call.target,
             call.name,
             &[cause(INVALID, "spec.replicas", why)],
@@ -183,26 +142,4 @@ fn replicas(call: &Call<'_>, scale: &Value) -> Result<(Value, i64), ApiError> {
 /// A patch of the shown scale.
 pub(crate) fn patched(patch: &Patch) -> impl FnOnce(&Value) -> Result<Value, ApiError> + '_ {
     |scale| patch.onto(scale)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn selectors_are_written_as_kubectl_reads_them() {
-        let text = |selector: Value| selector_text(&selector);
-        assert_eq!(text(json!("a=b")).as_deref(), Some("a=b"));
-        assert_eq!(
-            text(json!({ "b": "2", "a": "1" })).as_deref(),
-            Some("a=1,b=2")
-        );
-        let all = json!({ "matchLabels": { "m": "1" }, "matchExpressions": [
-            { "key": "z", "operator": "DoesNotExist" }, { "key": "k", "operator": "In", "values": ["y", "x"] },
-            { "key": "n", "operator": "NotIn", "values": ["x"] }, { "key": "e", "operator": "Exists" },
-        ] });
-        let expected = "e,k in (x,y),m=1,n notin (x),!z";
-        assert_eq!(text(all).as_deref(), Some(expected));
-        assert_eq!(text(json!(7)), None);
-    }
 }

@@ -1,8 +1,13 @@
 //! Label and field selectors.
 //!
-//! Owns their grammar and when an object matches. Which fields of a kind may be selected by is the kind's data.
+//! Owns their grammar and when an object matches. Which fields of a kind may be selected by is the
+//! kind's data.
+
+mod text;
 
 use serde_json::Value;
+
+pub(crate) use text::text;
 
 use crate::jsonpath::JsonPath;
 use crate::kinds::Target;

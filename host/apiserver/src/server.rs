@@ -35,8 +35,8 @@ const STREAMS: u32 = 1000;
 pub struct Options {
     /// A loopback address; port 0 takes a free one.
     pub addr: SocketAddr,
-    /// The bearer token that is accepted; `None` is the random one of the [`State`], so that a kubeconfig outlives
-    /// a restart of the front.
+    /// The bearer token that is accepted; `None` is the random one of the [`State`], so that a
+    /// kubeconfig outlives a restart of the front.
     pub token: Option<String>,
 }
 
@@ -144,8 +144,9 @@ impl Drop for Server {
     }
 }
 
-/// Collects garbage and accepts connections until told to stop, then waits for the last of them; or until killed, and drops them all.
-/// When it returns nothing of the front is left that could answer or write.
+/// Collects garbage and accepts connections until told to stop, then waits for the last of them; or
+/// until killed, and drops them all. When it returns nothing of the front is left that could answer
+/// or write.
 async fn accept(listener: TcpListener, tls: TlsAcceptor, front: Front, kill: CancellationToken) {
     let stop = front.stop.clone();
     let mut connections = JoinSet::new();

@@ -1,22 +1,27 @@
 //! The cluster: everything that outlives a front.
 //!
-//! Owns the lock around store and registry, the signal that something changed, and the secrets of the cluster (its
-//! certificate authority and its token). Must not know HTTP.
+//! Owns the lock around store and registry, the signal that something changed, and the secrets of
+//! the cluster (its certificate authority and its token). Must not know HTTP.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::{Notify, watch};
 
+use crate::builtin::NAMESPACES;
 use crate::error::Error;
 use crate::meta;
+use crate::object::Key;
 use crate::registry::Registry;
-use crate::store::{Key, Store};
+use crate::store::Store;
 use crate::tls::Authority;
 
-/// A cluster in memory. It outlives the fronts that serve it: a test may kill one and start another.
+/// A cluster in memory. It outlives the fronts that serve it: a test may kill one and start
+/// another.
 #[derive(Debug)]
 pub struct State {
+    /// A panic in a write leaves at worst that write undone: objects are replaced whole.
     inner: Mutex<Inner>,
     changed: watch::Sender<u64>,
     garbage: Notify,
@@ -28,7 +33,8 @@ pub struct State {
 #[derive(Clone, Debug)]
 pub struct Backup(Inner);
 
-/// What the lock guards. Writes are plain functions of it: read, decide, store, with nobody in between.
+/// What the lock guards. Writes are plain functions of it: read, decide, store, with nobody in
+/// between.
 #[derive(Clone, Debug)]
 pub(crate) struct Inner {
     pub store: Store,
@@ -56,11 +62,9 @@ impl State {
                 "spec": { "finalizers": ["kubernetes"] },
                 "status": { "phase": "Active" },
             });
-            inner.store.put(
-                &crate::namespace::STORAGE.into(),
-                Key::new("", name),
-                namespace,
-            );
+            inner
+                .store
+                .put(&NAMESPACES.into(), Key::new("", name), namespace);
         }
         let (changed, _) = watch::channel(inner.store.version());
         let token = format!(
@@ -77,23 +81,23 @@ impl State {
         })
     }
 
-    /// Forgets the history of writes, as etcd does after a compaction: the next watch from an older version, and the
-    /// next page of an older list, is answered with 410.
+    /// Forgets the history of writes, as etcd does after a compaction: the next watch from an older
+    /// version, and the next page of an older list, is answered with 410.
     pub fn compact(&self) {
-        self.lock().store.compact();
+        self.inner.lock().store.compact();
         self.changed.send_modify(|_| ());
     }
 
     /// A copy of all data, as a snapshot of etcd.
     #[must_use]
     pub fn back_up(&self) -> Backup {
-        Backup(self.lock().clone())
+        Backup(self.inner.lock().clone())
     }
 
     /// Puts all data back, the resource version included, and tells nobody, as with etcd. Call it
     /// while no front serves the cluster, as an administrator stops the API servers.
     pub fn restore(&self, backup: &Backup) {
-        *self.lock() = backup.0.clone();
+        *self.inner.lock() = backup.0.clone();
         self.changed.send_modify(|_| ());
     }
 
@@ -114,12 +118,12 @@ impl State {
     }
 
     pub(crate) fn read<R>(&self, read: impl FnOnce(&Inner) -> R) -> R {
-        read(&self.lock())
+        read(&self.inner.lock())
     }
 
     /// Runs a write and wakes the watches.
     pub(crate) fn write<R>(&self, write: impl FnOnce(&mut Inner) -> R) -> R {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let before = inner.store.version();
         let result = write(&mut inner);
         let after = inner.store.version();
@@ -142,10 +146,5 @@ impl State {
     /// Wakes when something was written.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A panic in a write leaves at worst that write undone: objects are replaced whole.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

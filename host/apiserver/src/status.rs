@@ -1,11 +1,10 @@
 //! Refusals, as the `Status` objects that clients decide by.
 //!
-//! Owns code, reason, message and details of every refusal. Must not know HTTP bodies or storage.
+//! Owns code, reason, message and details of refusals, and their causes: also those that a schema
+//! finds. Must not know HTTP bodies, storage or kinds.
 
 use serde_json::{Value, json};
-
-use crate::kinds::Target;
-use crate::schema::Cause;
+use vmhost_schema::Fault;
 
 /// A refusal on its way to the client.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,18 +23,6 @@ impl ApiError {
             message: message.into(),
             details: None,
         }
-    }
-
-    fn on(mut self, target: &Target, name: &str) -> ApiError {
-        let mut details = json!({ "kind": target.kind.plural });
-        if !name.is_empty() {
-            details["name"] = json!(name);
-        }
-        if !target.kind.group.is_empty() {
-            details["group"] = json!(target.kind.group);
-        }
-        self.details = Some(details);
-        self
     }
 
     pub fn with_causes(mut self, causes: Vec<Value>) -> ApiError {
@@ -61,67 +48,6 @@ impl ApiError {
         );
         error.details = Some(json!({}));
         error
-    }
-
-    pub fn not_found(target: &Target, name: &str) -> ApiError {
-        ApiError::new(
-            404,
-            "NotFound",
-            format!("{} {name:?} not found", target.qualified()),
-        )
-        .on(target, name)
-    }
-
-    pub fn namespace_not_found(name: &str) -> ApiError {
-        let mut error = ApiError::new(404, "NotFound", format!("namespaces {name:?} not found"));
-        error.details = Some(json!({ "kind": "namespaces", "name": name }));
-        error
-    }
-
-    pub fn already_exists(target: &Target, name: &str) -> ApiError {
-        ApiError::new(
-            409,
-            "AlreadyExists",
-            format!("{} {name:?} already exists", target.qualified()),
-        )
-        .on(target, name)
-    }
-
-    pub fn conflict(target: &Target, name: &str, why: impl std::fmt::Display) -> ApiError {
-        let message = format!(
-            "Operation cannot be fulfilled on {} {name:?}: {why}",
-            target.qualified()
-        );
-        ApiError::new(409, "Conflict", message).on(target, name)
-    }
-
-    /// A delete whose preconditions do not hold; it names the kind and not the resource, as real servers do.
-    pub fn delete_conflict(target: &Target, name: &str, why: impl std::fmt::Display) -> ApiError {
-        let kind = &target.kind;
-        let qualified = match kind.group.as_str() {
-            "" => kind.kind.clone(),
-            group => format!("{}.{group}", kind.kind),
-        };
-        let message = format!("Operation cannot be fulfilled on {qualified} {name:?}: {why}");
-        let mut error = ApiError::new(409, "Conflict", message).on(target, name);
-        if let Some(details) = &mut error.details {
-            details["kind"] = json!(kind.kind);
-        }
-        error
-    }
-
-    /// A write that carries a resourceVersion other than the stored one.
-    pub fn stale(target: &Target, name: &str) -> ApiError {
-        ApiError::conflict(
-            target,
-            name,
-            "the object has been modified; please apply your changes to the latest version and try again",
-        )
-    }
-
-    pub fn forbidden(target: &Target, name: &str, why: impl std::fmt::Display) -> ApiError {
-        let message = format!("{} {name:?} is forbidden: {why}", target.qualified());
-        ApiError::new(403, "Forbidden", message).on(target, name)
     }
 
     pub fn method_not_allowed() -> ApiError {
@@ -179,28 +105,7 @@ impl ApiError {
         error
     }
 
-    /// An object that breaks rules of its kind.
-    pub fn invalid(target: &Target, name: &str, causes: &[Cause]) -> ApiError {
-        let kind = &target.kind;
-        let qualified = if kind.group.is_empty() {
-            kind.kind.clone()
-        } else {
-            format!("{}.{}", kind.kind, kind.group)
-        };
-        let mut error = ApiError::invalid_of(&qualified, name, causes);
-        if let Some(details) = &mut error.details {
-            details["kind"] = json!(kind.kind);
-            if !kind.group.is_empty() {
-                details["group"] = json!(kind.group);
-            }
-            if !name.is_empty() {
-                details["name"] = json!(name);
-            }
-        }
-        error
-    }
-
-    /// The same for things that are no object of a kind, as the options of a request.
+    /// Something that breaks rules and is no object of a kind, as the options of a request.
     pub fn invalid_of(what: &str, name: &str, causes: &[Cause]) -> ApiError {
         let texts: Vec<String> = causes
             .iter()
@@ -240,6 +145,23 @@ impl ApiError {
             status["details"] = details.clone();
         }
         status
+    }
+}
+
+/// One reason for which an object is refused, in the form of a `Status`'s `details.causes`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cause {
+    /// `FieldValueInvalid` and its sisters.
+    pub reason: &'static str,
+    /// Text as kube-apiserver words it, without the field's name.
+    pub message: String,
+    /// Path of the field, as `spec.ports[0].name`.
+    pub field: String,
+}
+
+impl From<Fault> for Cause {
+    fn from(fault: Fault) -> Cause {
+        cause(fault.reason.name(), fault.field, fault.message)
     }
 }
 

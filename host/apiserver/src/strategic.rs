@@ -1,7 +1,7 @@
 //! Strategic merge patch, for built-in kinds.
 //!
-//! Owns the merge: lists of objects by key and sets by value where the kind's schema says so, everything else
-//! replaced. Custom kinds have no such patch, here as in a real server.
+//! Owns the merge: lists of objects by key and sets by value where the kind's schema says so,
+//! everything else replaced. Custom kinds have no such patch, here as in a real server.
 
 use serde_json::{Map, Value, json};
 
@@ -105,8 +105,8 @@ fn property<'a>(schema: &'a Value, key: &str) -> &'a Value {
         .unwrap_or(NONE)
 }
 
-/// The key by which the items of a list are told apart; `None` when they are not. A strategic merge knows one key
-/// only, which for some lists is another than an apply's.
+/// The key by which the items of a list are told apart; `None` when they are not. A strategic merge
+/// knows one key only, which for some lists is another than an apply's.
 fn list_key(schema: &Value) -> Option<&str> {
     if let Some(key) = schema.get("x-kubernetes-patch-merge-key") {
         return key.as_str();
@@ -175,8 +175,8 @@ fn merge_list(list: &mut Value, items: &[Value], schema: &Value) -> Result<(), A
     Ok(())
 }
 
-/// Orders what a list has become: the items of the patch as in the patch, the others as they were, and where the two
-/// meet, one of the others goes first only if it stood before already.
+/// Orders what a list has become: the items of the patch as in the patch, the others as they were,
+/// and where the two meet, one of the others goes first only if it stood before already.
 fn in_order(list: &mut Vec<Value>, patch: &[Value], before: &[Value], key: Option<&str>) {
     let id = |v: &Value| key.and_then(|key| v.get(key)).unwrap_or(v).clone();
     let ids = |list: &[Value]| list.iter().map(id).collect::<Vec<_>>();

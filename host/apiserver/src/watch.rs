@@ -1,8 +1,9 @@
 //! WATCH: the changes of a kind as lines of JSON.
 //!
-//! Owns one watch's position in the history. It has no queue of its own: it reads the history from its position when
-//! the reader has taken what came before, so that a slow reader costs nothing and, when the history has moved past
-//! it, is told to list again. Must not know how changes are made.
+//! Owns one watch's position in the history. It has no queue of its own: it reads the history from
+//! its position when the reader has taken what came before, so that a slow reader costs nothing
+//! and, when the history has moved past it, is told to list again. Must not know how changes are
+//! made.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,12 +19,13 @@ use tokio_util::sync::CancellationToken;
 use crate::encode;
 use crate::kinds::Target;
 use crate::negotiate::Form;
+use crate::object::Object;
 use crate::read::{View, fresh};
 use crate::request::Options;
 use crate::selector::Selector;
 use crate::state::State;
 use crate::status::ApiError;
-use crate::store::{Change, Object};
+use crate::store::Change;
 use crate::table::table;
 
 /// Changes that are taken from the history at once, and so lines that wait for a reader.
@@ -52,7 +54,8 @@ struct Watch {
     ended: bool,
 }
 
-/// Starts a watch. What is wrong with the request is said here; what comes later is said in the stream.
+/// Starts a watch. What is wrong with the request is said here; what comes later is said in the
+/// stream.
 pub(crate) async fn watch(
     state: &Arc<State>,
     target: &Target,
@@ -179,7 +182,8 @@ impl Watch {
         }
     }
 
-    /// A change as this watch sees it: an object that stops to match is gone, one that starts to is new.
+    /// A change as this watch sees it: an object that stops to match is gone, one that starts to is
+    /// new.
     fn change(&mut self, lines: &mut Vec<u8>, change: &Change) {
         let shown = |object: &Option<Object>| object.as_ref().map(|o| self.target.view(o));
         let matching = |object: Option<Object>| object.filter(|o| self.selector.matches(o));

@@ -1,96 +1,21 @@
 //! Creating and replacing objects: what every write goes through before it is stored.
 //!
-//! Owns the order of the steps (decode, carry over what the server owns, prune, default, validate, track ownership,
-//! compare, store). Must not know HTTP, or how a patch made the new object.
+//! Owns the order of the steps (decode, carry over what the server owns, prune, default, validate,
+//! track ownership, compare, store). Must not know HTTP, or how a patch made the new object.
 
 mod steps;
 
 use serde_json::{Value, json};
+use vmhost_merge::keep_times;
 
-use crate::apply::{Manager, RESET_MAIN, RESET_STATUS, keep_times, track_update};
-use crate::kinds::{Kind, Target, join_version};
-use crate::request::Options;
+use steps::{check, check_preconditions, prepare, shape};
+pub(crate) use steps::{check_place, check_type};
+
+use crate::call::{Call, Done, Door};
+use crate::object::{Key, Object};
 use crate::state::Inner;
 use crate::status::{ApiError, INVALID, cause};
-use crate::store::{Key, Object};
-use crate::{crd, delete, meta, namespace};
-
-/// Through which door an object is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Door {
-    Main,
-    Status,
-    Scale,
-}
-
-pub(crate) use steps::check_place;
-pub(crate) use steps::check_type;
-use steps::{check, check_preconditions, prepare, shape};
-
-/// One write request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Call<'a> {
-    pub target: &'a Target,
-    /// Empty for cluster-scoped kinds.
-    pub namespace: &'a str,
-    /// Empty when the body names the object.
-    pub name: &'a str,
-    pub door: Door,
-    pub options: &'a Options,
-    /// The field manager of the request, or the client's name.
-    pub manager: &'a str,
-    pub now: &'a str,
-    /// Patches word a strict refusal otherwise.
-    pub is_patch: bool,
-}
-
-/// The answer to a write: the object in the version of the request.
-#[derive(Debug)]
-pub(crate) struct Done {
-    pub code: u16,
-    pub object: Object,
-    pub warnings: Vec<String>,
-}
-
-impl Call<'_> {
-    pub fn key(&self) -> Key {
-        Key::new(self.namespace, self.name)
-    }
-
-    pub fn live<'s>(&self, inner: &'s Inner) -> Result<&'s Object, ApiError> {
-        let found = inner.store.get(&self.target.kind.storage, &self.key());
-        found.ok_or_else(|| ApiError::not_found(self.target, self.name))
-    }
-
-    /// What this door leaves as it is.
-    pub fn reset(&self) -> &'static [&'static str] {
-        match self.door {
-            Door::Status => RESET_STATUS,
-            Door::Main | Door::Scale if self.target.version().status => RESET_MAIN,
-            Door::Main | Door::Scale => &[],
-        }
-    }
-
-    /// The name of the door, as ownership is noted under it.
-    pub fn subresource(&self) -> &'static str {
-        match self.door {
-            Door::Main => "",
-            Door::Status => "status",
-            Door::Scale => "scale",
-        }
-    }
-
-    fn track(&self, live: Option<&Value>, new: &mut Value) {
-        let api_version = self.target.api_version();
-        let manager = Manager {
-            name: self.manager,
-            api_version: &api_version,
-            subresource: self.subresource(),
-            reset: self.reset(),
-        };
-        track_update(self.target.schema(), live, new, &manager, self.now);
-    }
-}
+use crate::{change, meta, namespace, refuse};
 
 /// Stores an object that is not there yet. `tracked`: an apply has already said who owns what.
 pub(crate) fn create(
@@ -102,7 +27,7 @@ pub(crate) fn create(
     let target = call.target;
     let kind = &target.kind;
     check_type(target, &mut new)?;
-    let unknown = meta::decode(&mut new)?;
+    let unknown = meta::check::decode(&mut new)?;
     if let Some(answer) = &kind.answer {
         let warnings = shape(call, &mut new, unknown, false)?;
         prepare(inner, call, None, &mut new)?;
@@ -141,7 +66,7 @@ pub(crate) fn create(
     }
     let key = Key::new(call.namespace, &name);
     if inner.store.get(&kind.storage, &key).is_some() {
-        return Err(ApiError::already_exists(target, &name));
+        return Err(refuse::already_exists(target, &name));
     }
     for field in [
         "deletionTimestamp",
@@ -168,10 +93,7 @@ pub(crate) fn create(
     let object = if call.options.dry_run {
         new.into()
     } else {
-        let stored = inner
-            .store
-            .put(&kind.storage, key.clone(), target.store(new));
-        crd::after_put(inner, kind, &key);
+        let stored = change::put(inner, kind, &key, target.store(new));
         target.view(&stored)
     };
     Ok(Done {
@@ -209,7 +131,8 @@ pub(crate) fn update(inner: &mut Inner, call: &Call<'_>, mut new: Value) -> Resu
     replace(inner, call, &live, new, false)
 }
 
-/// Stores `new` over `live`, whichever verb made it. A uid or resourceVersion in `new` is a precondition.
+/// Stores `new` over `live`, whichever verb made it. A uid or resourceVersion in `new` is a
+/// precondition.
 pub(crate) fn replace(
     inner: &mut Inner,
     call: &Call<'_>,
@@ -221,7 +144,7 @@ pub(crate) fn replace(
     let kind = &target.kind;
     let shown = target.view(live);
     check_type(target, &mut new)?;
-    let unknown = meta::decode(&mut new)?;
+    let unknown = meta::check::decode(&mut new)?;
     check_place(call, &mut new)?;
     check_preconditions(call, &shown, &new)?;
     for field in ["uid", "creationTimestamp", "generation", "resourceVersion"] {
@@ -257,7 +180,12 @@ pub(crate) fn replace(
             .unwrap_or(0);
         meta::set(&mut new, "generation", Some(json!(generation + 1)));
     }
-    check(call, call.name, &new, meta::validate_update(&shown, &new))?;
+    check(
+        call,
+        call.name,
+        &new,
+        meta::check::validate_update(&shown, &new),
+    )?;
     if !tracked {
         call.track(Some(&shown), &mut new);
     }
@@ -278,52 +206,12 @@ pub(crate) fn replace(
     }
     let key = call.key();
     let stored = target.store(new);
-    let object = settle(inner, kind, &key, stored);
+    let object = change::settle(inner, kind, &key, stored);
     Ok(Done {
         code: 200,
         object: target.view(&object),
         warnings,
     })
-}
-
-/// Stores what an object became, or ends it if nothing holds it any longer.
-fn settle(inner: &mut Inner, kind: &Kind, key: &Key, stored: Value) -> Object {
-    if meta::is_deleting(&stored) && !meta::has_finalizers(&stored) && !namespace::holds(&stored) {
-        return delete::remove(inner, kind, key, stored);
-    }
-    let object = inner.store.put(&kind.storage, key.clone(), stored);
-    crd::after_put(inner, kind, key);
-    if &*kind.storage == namespace::STORAGE {
-        namespace::after_remove(inner, &key.name);
-    }
-    object
-}
-
-/// A write of metadata as a controller of a real cluster would make it. `target`: in the stored version.
-pub(crate) fn by_controller(
-    inner: &mut Inner,
-    target: &Target,
-    key: &Key,
-    live: &Object,
-    mut new: Value,
-) {
-    if **live == new {
-        return;
-    }
-    let manager = Manager {
-        name: "kube-controller-manager",
-        api_version: &target.api_version(),
-        subresource: "",
-        reset: RESET_MAIN,
-    };
-    track_update(
-        target.schema(),
-        Some(live),
-        &mut new,
-        &manager,
-        &meta::now(),
-    );
-    settle(inner, &target.kind, key, new);
 }
 
 fn set_or_remove(object: &mut Value, field: &str, value: Option<Value>) {
@@ -344,31 +232,4 @@ fn same_content(a: &Value, b: &Value) -> bool {
             .collect::<Vec<_>>()
     };
     content(a) == content(b)
-}
-
-/// The status of a write that this server makes on its own account, as controllers of a real one would.
-pub(crate) fn server_status(inner: &mut Inner, target: &Target, key: &Key, status: Value) {
-    let Some(live) = inner.store.get(&target.kind.storage, key).cloned() else {
-        return;
-    };
-    if live.get("status") == Some(&status) {
-        return;
-    }
-    let mut new = Value::clone(&live);
-    new["status"] = status;
-    let api_version = join_version(&target.kind.group, &target.version().name);
-    let manager = Manager {
-        name: "kube-apiserver",
-        api_version: &api_version,
-        subresource: "status",
-        reset: RESET_STATUS,
-    };
-    track_update(
-        target.schema(),
-        Some(&live),
-        &mut new,
-        &manager,
-        &meta::now(),
-    );
-    inner.store.put(&target.kind.storage, key.clone(), new);
 }

@@ -1,14 +1,16 @@
-//! How much memory a cached object costs: what the allocator was asked for, what it took from the system, and how both grow.
+//! Memory of a cached object: what the allocator was asked for, what it took from the system, and
+//! how both grow.
 //!
-//! `cargo bench -p vmhost-cluster --bench memory` runs each measurement in a process of its own, since memory that was freed is rarely given back.
+//! `cargo bench -p vmhost-cluster --bench memory` runs each measurement in a process of its own,
+//! because freed memory is rarely returned to the system.
 
-#![allow(clippy::print_stdout, reason = "it is what this program does")]
+#![allow(clippy::print_stdout, reason = "a program that prints numbers")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use parking_lot::Mutex;
 use vmhost_cluster::Feed;
 
 mod objects;
@@ -17,7 +19,7 @@ const COUNTS: [usize; 3] = [1_000, 20_000, 100_000];
 const SIZE: usize = 2 << 10;
 const PAGE: usize = 500;
 
-/// Counts what is asked for.
+/// Counts the allocated bytes.
 struct Counting;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -27,7 +29,8 @@ static CHUNKS: AtomicUsize = AtomicUsize::new(0);
     unsafe_code,
     reason = "an allocator's interface is unsafe; it passes everything on as it came"
 )]
-// SAFETY: every call is passed on to the system's allocator with the same arguments; the counters allocate nothing.
+// SAFETY: every call is passed to the system allocator with the same arguments; the counters
+// allocate nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LIVE.fetch_add(layout.size(), Ordering::Relaxed);
@@ -98,10 +101,10 @@ fn main() {
     }
 }
 
-/// Fills one store, and prints bytes an object.
+/// Fills one store, and prints the bytes per object.
 fn one(mode: &str, count: usize) {
     let mut feed = Feed::new(objects::spec(mode.contains("wanted")), None);
-    // The first list of anything brings pages of code and tables in.
+    // The first list loads pages of code and tables.
     feed.begin_list();
     assert!(feed.page(&objects::page(0..10, SIZE)));
     assert!(feed.end_list(1));
@@ -144,7 +147,7 @@ fn stream(feed: &mut Feed, numbers: std::ops::Range<usize>) {
     }
 }
 
-/// As a task that wanders between a runtime's threads, each of which has an arena of its own.
+/// Fills like a task that moves between a runtime's threads, each of which has its own arena.
 fn in_turns(feed: &mut Feed, count: usize, threads: usize) {
     const TURN: usize = 50;
     let (feed, next) = (Mutex::new(feed), AtomicUsize::new(0));
@@ -158,7 +161,7 @@ fn in_turns(feed: &mut Feed, count: usize, threads: usize) {
                         return;
                     }
                     if turn % threads == number {
-                        let mut feed = feed.lock().expect("nobody panicked");
+                        let mut feed = feed.lock();
                         stream(&mut feed, turn * TURN..count.min((turn + 1) * TURN));
                         next.store(turn + 1, Ordering::Release);
                     } else {
@@ -170,7 +173,7 @@ fn in_turns(feed: &mut Feed, count: usize, threads: usize) {
     });
 }
 
-/// Every object changes its length and its version a few times.
+/// Changes the length and the version of every object a few times.
 fn churn(feed: &mut Feed, count: usize) {
     for round in 1..=4 {
         for number in 0..count {
@@ -182,7 +185,7 @@ fn churn(feed: &mut Feed, count: usize) {
     }
 }
 
-/// Gives back to the system what is free.
+/// Returns free memory to the system.
 fn trim() {
     #[cfg(target_env = "gnu")]
     {

@@ -1,4 +1,4 @@
-//! From a watch line to the store: what one event costs, by the size of its object.
+//! From a watch line to the store: the cost of one event, by the size of its object.
 
 #![allow(missing_docs, reason = "criterion's macros document nothing")]
 
@@ -19,7 +19,7 @@ impl Subscriber for Keep {
     }
 }
 
-/// The version's place in a text.
+/// The range of the version in a text.
 fn version_of(text: &[u8]) -> std::ops::Range<usize> {
     let key = b"\"resourceVersion\":\"";
     let at = text.windows(key.len()).position(|window| window == key);

@@ -1,18 +1,23 @@
-//! What one write costs: CPU time, system calls and allocations of a PATCH through this crate, beside kube's client alone.
+//! The cost of one write: CPU time, system calls and allocations of a PATCH through this crate,
+//! beside kube's client alone.
 //!
 //! ```text
 //! cargo build --profile profiling --workspace --examples
-//! target/profiling/examples/write_cost [--objects 2000] [--think 1500] [--rounds 3] [--io 2] [--guests 2] [--guests-poll 1] [WAY...]
+//! target/profiling/examples/write_cost [--objects 2000] [--think 1500] [--rounds 3] \
+//!     [--io 2] [--guests 2] [--guests-poll 1] [WAY...]
 //! target/profiling/examples/write_cost --rounds 1 begun & sleep 1; strace -f -c -p $!
 //! ```
-//! The server is another process: TLS, one PATCH at a time, each of which keeps a core busy for `--think` microseconds and walks through memory, as a
-//! kube-apiserver does; the watch tells of each. Only this process's threads count.
+//! The server is another process. It uses TLS and handles one PATCH at a time: each keeps a core
+//! busy for `--think` microseconds and walks through memory, as a kube-apiserver does; the watch
+//! reports each. Only this process's threads count.
 //!
-//! `--io` and `--guests` are threads; `--guests-poll 0` leaves the guests' runtime without an I/O driver of its own, so that its threads sleep on a futex.
+//! `--io` and `--guests` are numbers of threads; `--guests-poll 0` leaves the guests' runtime
+//! without an I/O driver of its own, so that its threads sleep on a futex.
 //!
-//! Ways: `floor` (kube's client, raw PATCHes of 4 tasks, the watch read as lines), `layered` (this crate over kube's client; each write and the wait for its event
-//! spawned on a runtime of their own, as settle did once), `spawned` (the same over this crate's own connections), `begun` (as settle does), `patch` (this crate,
-//! nothing but the PATCH, on one runtime).
+//! Ways: `floor` (kube's client, raw PATCHes of 4 tasks, the watch read as lines), `layered` (this
+//! crate over kube's client; each write and the wait for its event spawned on a runtime of their
+//! own, as settle once did), `spawned` (the same over this crate's own connections), `begun` (as
+//! settle does now), `patch` (this crate, only the PATCH, on one runtime).
 
 #![allow(
     clippy::unwrap_used,
@@ -32,8 +37,8 @@ use std::time::{Duration, Instant};
 use http_body_util::BodyExt;
 use tokio::runtime::{Builder, Runtime};
 use vmhost_cluster::{
-    ConnectOptions, Connection, Informers, NoInformerObserver, Resource, Target, WatchSpec, begin,
-    connect,
+    ConnectOptions, Connection, Informers, NoInformerObserver, ObjectPath, Resource, WatchSpec,
+    Writer, begin, connect,
 };
 use vmhost_core::{Gvk, PatchType};
 
@@ -53,7 +58,7 @@ static ALLOCATED: AtomicU64 = AtomicU64::new(0);
     unsafe_code,
     reason = "an allocator is unsafe to write; this one hands every call on to the system's, unchanged"
 )]
-// SAFETY: as the system's allocator, which does all.
+// SAFETY: every call is passed to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -181,7 +186,7 @@ impl Drop for Serving {
     }
 }
 
-/// What this process has used so far.
+/// The resources that this process has used so far.
 #[derive(Clone, Copy)]
 struct Used {
     cpu: u64,
@@ -211,7 +216,7 @@ impl Used {
                 text.split_whitespace().nth(field).unwrap().parse::<u64>()
             };
             used.cpu += first("schedstat", 0).unwrap() / 1000;
-            // Ticks of 10 ms: good for a share only.
+            // Ticks of 10 ms, precise enough only for a share.
             let (user, system) = (first("stat", 13).unwrap(), first("stat", 14).unwrap());
             (used.user, used.system) = (used.user + user, used.system + system);
             let status = std::fs::read_to_string(task.join("status")).unwrap();
@@ -269,7 +274,7 @@ fn resource() -> Arc<Resource> {
     })
 }
 
-/// As much work as there are objects, for whoever asks.
+/// As many work items as there are objects, for any task that asks.
 struct Work(AtomicUsize, usize);
 
 impl Work {
@@ -311,7 +316,7 @@ fn floor(kubeconfig: &Path, objects: usize) -> String {
             while let Some(Ok(frame)) = body.frame().await {
                 let data = frame.into_data().unwrap();
                 lines += data.iter().filter(|byte| **byte == b'\n').count();
-                // The bookmark is the first.
+                // The first line is the bookmark.
                 if lines > objects {
                     return;
                 }
@@ -357,24 +362,25 @@ async fn connected(kubeconfig: &Path) -> Connection {
         kubeconfig: Some(kubeconfig.to_owned()),
         context: None,
     };
-    // The server of this example lists no other way.
+    // The example's server lists in no other way.
     connect(&options).await.unwrap().with_streaming_lists(true)
 }
 
-/// The path of a turn that writes: from a thread of the guests' runtime to the one that does the I/O, until the store shows the write.
+/// Runs turns that write: from a thread of the guests' runtime to the I/O runtime, until the store
+/// shows the write.
 fn vmhost(kubeconfig: &Path, options: &Options, over: Over, hand: Hand) -> String {
     let (objects, threads) = (options.objects, options.threads);
     let io = runtime(threads.io, "io", true);
     let guests = runtime(threads.guests, "guests", threads.guests_poll);
     let handle = io.handle().clone();
-    let (connection, informers) = io.block_on(async {
+    let (writer, informers) = io.block_on(async {
         let connection = match over {
             Over::Own => connected(kubeconfig).await,
             Over::Kube => Connection::from_client(client(kubeconfig).await, "kube's client")
                 .with_streaming_lists(true),
         };
-        let informers = Informers::new(connection.clone(), Arc::new(NoInformerObserver));
-        (connection, informers)
+        let informers = Informers::new(connection.reader(), Arc::new(NoInformerObserver));
+        (connection.writer(), informers)
     });
     let resource = resource();
     let watch = Arc::new(informers.subscribe(WatchSpec::of(resource.kind.clone()), None));
@@ -383,14 +389,14 @@ fn vmhost(kubeconfig: &Path, options: &Options, over: Over, hand: Hand) -> Strin
     let (work, used) = (Work::of(objects), Used::now());
     let tasks: Vec<_> = (0..WORKERS)
         .map(|_| {
-            let (connection, work, watch) = (connection.clone(), work.clone(), watch.clone());
+            let (writer, work, watch) = (writer.clone(), work.clone(), watch.clone());
             let (handle, resource) = (handle.clone(), resource.clone());
             guests.spawn(async move {
                 while let Some(name) = work.next() {
-                    let (connection, watch) = (connection.clone(), watch.clone());
+                    let (writer, watch) = (writer.clone(), watch.clone());
                     let resource = resource.clone();
                     let turn = async move {
-                        let version = patched(&connection, &resource, &name).await;
+                        let version = patched(&writer, &resource, &name).await;
                         let seen = watch.caught_up(version);
                         tokio::time::timeout(Duration::from_secs(5), seen)
                             .await
@@ -417,15 +423,15 @@ fn vmhost(kubeconfig: &Path, options: &Options, over: Over, hand: Hand) -> Strin
 fn patch(kubeconfig: &Path, objects: usize) -> String {
     let runtime = runtime(2, "patch", true);
     runtime.block_on(async {
-        let connection = connected(kubeconfig).await;
+        let writer = connected(kubeconfig).await.writer();
         let (work, resource, used) = (Work::of(objects), resource(), Used::now());
         let tasks: Vec<_> = (0..WORKERS)
             .map(|_| {
-                let (connection, work) = (connection.clone(), work.clone());
+                let (writer, work) = (writer.clone(), work.clone());
                 let resource = resource.clone();
                 tokio::spawn(async move {
                     while let Some(name) = work.next() {
-                        patched(&connection, &resource, &name).await;
+                        patched(&writer, &resource, &name).await;
                     }
                 })
             })
@@ -437,21 +443,21 @@ fn patch(kubeconfig: &Path, objects: usize) -> String {
     })
 }
 
-async fn patched(connection: &Connection, resource: &Resource, name: &str) -> u64 {
-    let target = Target {
+async fn patched(writer: &Writer, resource: &Resource, name: &str) -> u64 {
+    let path = ObjectPath {
         resource,
         namespace: Some("n"),
         name: Some(name),
         subresource: None,
     };
-    connection
-        .patch(&target, PatchType::Merge, PATCH, "vmhost")
+    writer
+        .patch(&path, PatchType::Merge, PATCH, "vmhost")
         .await
         .unwrap()
         .version
 }
 
-/// Connections, threads and caches as they are in the middle of a run.
+/// Warms up connections, threads and caches as in the middle of a run.
 async fn warm() {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }

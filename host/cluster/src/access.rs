@@ -1,6 +1,7 @@
-//! What this host's own credentials may do: one `SelfSubjectAccessReview` for one question.
+//! What this host's own credentials may do: one `SelfSubjectAccessReview` per question.
 //!
-//! It owns the question's wire form. It must not know why somebody asks, nor keep an answer: rights change while the host runs.
+//! This module owns the wire form of the question. It must not know why a caller asks, nor cache an
+//! answer: permissions change while the host runs.
 
 use std::time::Duration;
 
@@ -11,36 +12,37 @@ use serde_json::{Map, Value, json};
 
 use crate::api::request;
 use crate::connect::Connection;
-use crate::discovery::ClusterError;
+use crate::error::Error;
 
-/// How long one review may take. It is answered from the server's memory; a webhook authorizer may need seconds.
+/// Timeout of one review. The server answers from memory; a webhook authorizer may need seconds.
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-/// May this host do that? Absent parts mean all: no namespace is every namespace (or a cluster-scoped kind), no name is every object.
+/// An action that this host may want to take. An absent part means all: without a namespace every
+/// namespace (or a cluster-scoped kind), without a name every object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessQuestion<'a> {
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, ...
     pub verb: &'a str,
-    /// The API group; empty: the core one.
+    /// The API group; empty for the core group.
     pub group: &'a str,
-    /// The plural, as it stands in paths: `pods`.
+    /// The plural, as in URL paths: `pods`.
     pub resource: &'a str,
-    /// `status`, `scale`, ...; none: the object itself.
+    /// `status`, `scale`, ...; `None` for the object itself.
     pub subresource: Option<&'a str>,
-    /// None: all namespaces.
+    /// `None` for all namespaces.
     pub namespace: Option<&'a str>,
-    /// None: all objects.
+    /// `None` for all objects.
     pub name: Option<&'a str>,
 }
 
-/// What the server answered.
+/// The server's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// May it?
+    /// Whether the action is allowed.
     pub allowed: bool,
-    /// Why, in the authorizer's words; often empty. Where a part of the authorizers failed, what they said.
+    /// The authorizer's reason; often empty. Includes the errors of authorizers that failed.
     pub reason: String,
 }
 
@@ -59,18 +61,26 @@ struct Status {
     evaluation_error: String,
 }
 
+/// Asks what this host may do, and can do nothing else. Cheap to clone.
+#[derive(Clone)]
+pub struct AccessReviews(Connection);
+
 impl Connection {
-    /// Asks whether this host's own credentials may do something. Creates nothing in the cluster, and every authenticated user may ask
-    /// (`system:basic-user`).
-    pub async fn access_review(
-        &self,
-        question: &AccessQuestion<'_>,
-    ) -> Result<Access, ClusterError> {
+    /// Returns the part that asks what this host may do.
+    pub fn access_reviews(&self) -> AccessReviews {
+        AccessReviews(self.clone())
+    }
+}
+
+impl AccessReviews {
+    /// Asks whether this host's own credentials allow an action. Creates nothing in the cluster,
+    /// and every authenticated user may ask (`system:basic-user`).
+    pub async fn ask(&self, question: &AccessQuestion<'_>) -> Result<Access, Error> {
         let body = Bytes::from(question.body().to_string());
         let request = request(Method::POST, REVIEWS, Some("application/json"), body)?;
-        let (_, body) = self.call(request, REVIEW_TIMEOUT).await?;
+        let (_, body) = self.0.call(request, REVIEW_TIMEOUT).await?;
         let Review { status } = serde_json::from_slice(&body).map_err(|error| {
-            ClusterError::Answer(format!("a SelfSubjectAccessReview is not valid: {error}"))
+            Error::Unreadable(format!("invalid SelfSubjectAccessReview: {error}"))
         })?;
         let reason = [status.reason, status.evaluation_error]
             .into_iter()
@@ -132,13 +142,13 @@ mod tests {
             ),
             json(201, r#"{"status":{"allowed":false}}"#),
         ]);
-        let connection = fake.connection();
+        let reviews = fake.connection().access_reviews();
         for (allowed, reason) in [
             (true, "RBAC: allowed"),
             (false, "no; role \"x\" not found"),
             (false, ""),
         ] {
-            let access = connection.access_review(&QUESTION).await.unwrap();
+            let access = reviews.ask(&QUESTION).await.unwrap();
             assert_eq!(
                 access,
                 Access {
@@ -162,13 +172,10 @@ mod tests {
     #[tokio::test]
     async fn no_answer_is_no_permission() {
         let refused = Fake::new(|_| status(403, "Forbidden", "no reviews for you"));
-        let error = refused.connection().access_review(&QUESTION).await;
-        assert!(matches!(
-            error,
-            Err(ClusterError::Refused { code: 403, .. })
-        ));
+        let error = refused.connection().access_reviews().ask(&QUESTION).await;
+        assert_eq!(error.unwrap_err().code(), Some(403));
         let nonsense = Fake::new(|_| json(201, r#"{"kind":"SelfSubjectAccessReview"}"#));
-        let error = nonsense.connection().access_review(&QUESTION).await;
-        assert!(matches!(error, Err(ClusterError::Answer(_))));
+        let error = nonsense.connection().access_reviews().ask(&QUESTION).await;
+        assert!(matches!(error, Err(Error::Unreadable(_))));
     }
 }

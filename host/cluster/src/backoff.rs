@@ -1,16 +1,17 @@
-//! How long to wait before the next try: client-go's reflector, 800 ms to 30 s.
+//! The delay before the next retry, as in client-go's reflector: 800 ms to 30 s.
 
 use std::time::Duration;
 
 /// First delay.
 const FIRST: Duration = Duration::from_millis(800);
-/// Longest delay.
+/// Maximum delay.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Doubles with each failure; each delay is drawn from its upper half, so that hosts that failed together do not return together.
+/// An exponential backoff. Each delay is drawn from the upper half of its range, so that hosts that
+/// failed together do not retry together.
 ///
-/// Unlike client-go's it is not reset by two minutes without a failure: one list may take longer
-/// than that, and be in vain.
+/// Unlike client-go's backoff, this one is not reset by two minutes without a failure: one list may
+/// take longer than that, and still fail.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     next: Duration,
@@ -22,7 +23,7 @@ impl Backoff {
         Self::up_to(LONGEST)
     }
 
-    /// The same with a lower ceiling.
+    /// As [`Backoff::new`], with a lower maximum.
     pub(crate) fn up_to(longest: Duration) -> Self {
         Self {
             next: FIRST,
@@ -36,7 +37,7 @@ impl Backoff {
         ceiling.mul_f64(0.5 + fastrand::f64() / 2.0)
     }
 
-    /// Begins anew: the next delay is a first one.
+    /// Resets the backoff: the next delay is the first one.
     pub(crate) fn reset(&mut self) {
         self.next = FIRST;
     }

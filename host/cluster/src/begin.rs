@@ -1,29 +1,34 @@
-//! Work that begins on the thread that asks for it and goes on where the I/O is done.
+//! Work that begins on the caller's thread and continues on the runtime that does the I/O.
 //!
-//! A turn's effects belong to the runtime that never runs guests: there a policy that spins can hold none of them up. But to hand them over before the first
-//! request is written wakes one of its threads for nothing but to write: a wake-up, a switch and cold caches for each turn. Here the future is polled where it
-//! is, with that runtime's clock and sockets, until it first waits; what it waits for wakes the rest of it over there.
+//! A turn's effects belong to the runtime that never runs guests: there a plugin that spins cannot
+//! delay them. But moving them before the first request is written would wake one of that runtime's
+//! threads only to write: a wake-up, a context switch and cold caches for each turn. So the
+//! caller's thread polls the future first, with that runtime's clock and sockets, until the future
+//! waits; the wake-up then resumes it on that runtime.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// How often a future that wakes itself is polled here.
+/// Maximum number of polls on the caller's thread of a future that wakes itself.
 const POLLS: u32 = 8;
 
-/// The work panicked, or its runtime has shut down.
+/// The work panicked, or its runtime shut down.
 #[derive(Debug, thiserror::Error)]
-#[error("it panicked, or the runtime that carried it has ended")]
+#[error("the task panicked, or its runtime shut down")]
 pub struct Abandoned;
 
-/// Carries `work` out: its first steps right here, the rest on `io`. It goes on to its end there even if this is dropped once it has begun.
+/// Runs `work`: its first steps on the caller's thread, the rest on `io`. Once begun, the work runs
+/// to its end there even if the returned future is dropped.
 ///
-/// `work` is held in one place, and that is not the future which is returned: an `async fn` would hold it as it was given and as it runs, in everybody's future who waits.
+/// `work` is stored once, and not in the returned future: an `async fn` would store it twice, as it
+/// was given and as it runs, in every caller's future.
 pub fn begin<T: Send + 'static>(
     io: &Handle,
     work: impl Future<Output = T> + Send + 'static,
@@ -34,7 +39,7 @@ pub fn begin<T: Send + 'static>(
         stage: Mutex::new(Stage::Here { woken: false }),
     });
     let work = Box::pin(work.map(|result| {
-        // Whoever asked may have gone.
+        // The caller may be gone.
         let _ = done.send(result);
     }));
     async move {
@@ -51,11 +56,11 @@ struct Rest {
 }
 
 enum Stage {
-    /// It is being polled by who asked.
+    /// The caller's thread polls the work.
     Here { woken: bool },
-    /// It waits for its first wake-up.
+    /// The work waits for its first wake-up.
     Waiting(Work),
-    /// It has gone to the other runtime, or is done.
+    /// The work has moved to the other runtime, or is done.
     Gone,
 }
 
@@ -64,16 +69,16 @@ impl Rest {
         let waker = Waker::from(self.clone());
         for _ in 0..POLLS {
             let polled = catch_unwind(AssertUnwindSafe(|| {
-                // Its sockets and timers are the other runtime's.
+                // The work's sockets and timers belong to the other runtime.
                 let _there = self.io.enter();
                 work.as_mut().poll(&mut Context::from_waker(&waker))
             }));
             if !matches!(polled, Ok(Poll::Pending)) {
-                // Done; or a panic, which has dropped the answer's other end.
-                *self.stage() = Stage::Gone;
+                // Done, or panicked, which dropped the sender of the answer.
+                *self.stage.lock() = Stage::Gone;
                 return;
             }
-            let mut stage = self.stage();
+            let mut stage = self.stage.lock();
             match *stage {
                 Stage::Here { woken: false } => {
                     *stage = Stage::Waiting(work);
@@ -82,12 +87,8 @@ impl Rest {
                 _ => *stage = Stage::Here { woken: false },
             }
         }
-        *self.stage() = Stage::Gone;
+        *self.stage.lock() = Stage::Gone;
         self.io.spawn(work);
-    }
-
-    fn stage(&self) -> std::sync::MutexGuard<'_, Stage> {
-        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -97,7 +98,7 @@ impl Wake for Rest {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let mut stage = self.stage();
+        let mut stage = self.stage.lock();
         match std::mem::replace(&mut *stage, Stage::Gone) {
             Stage::Here { .. } => *stage = Stage::Here { woken: true },
             Stage::Waiting(work) => {
@@ -132,7 +133,7 @@ mod tests {
         let io = other();
         let (first, (then, clock)) = begin(io.handle(), async {
             let first = here();
-            // A clock of the other runtime; this one may be asleep by then.
+            // The other runtime's clock; this runtime may be asleep by then.
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             (first, (here(), Handle::current().id()))
         })
@@ -143,7 +144,7 @@ mod tests {
         io.shutdown_background();
     }
 
-    /// Wakes itself so often, then says where it is.
+    /// Wakes itself this many times, then returns its thread.
     async fn restless(mut times: u32) -> ThreadId {
         std::future::poll_fn(|cx| {
             if times == 0 {

@@ -1,7 +1,8 @@
-//! The connection: which server, with whose credentials, and whether it answers.
+//! The connection: the server, the credentials, and whether the server answers.
 //!
-//! It owns the settings of what carries requests. It must not try anything twice: kube's own retry is off (it would hold a worker for minutes and send a write
-//! twice), there is no client-side rate limit (the server's priority and fairness decides), and no read time-out that would cut watches.
+//! This module owns the settings of the transport. It must not retry: kube's own retry is off (it
+//! would block a worker for minutes and send a write twice), there is no client-side rate limit
+//! (the server's priority and fairness decides), and no read timeout that would cut watches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,26 +10,32 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::api::{BoxError, CallError, chain};
+use crate::error::{BoxError, Error};
 use crate::kubeconfig::{self, Places};
 use crate::proxy::Environment;
+use crate::status::Status;
 use crate::transport::Transport;
-use crate::write::WRITE_TIMEOUT;
+use vmhost_core::chain_line;
 
 pub(crate) mod error;
 
+/// Timeout of a write. Shorter than the time between the renew deadline (10 s) and the end of a
+/// lease (15 s), so that no write of a leader that lost its lease arrives after the next leader's
+/// first write.
+pub const WRITE_TIMEOUT: Duration = Duration::from_secs(4);
+
 pub use error::{CONFIGURATION_ORDER, ConnectError, ConnectOptions};
 
-/// How long `/version` may take, the connection included.
+/// Timeout of `/version`, including the connection.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Counts requests: `rest_client_requests_total`. Must be quick.
+/// Counts requests (`rest_client_requests_total`). Implementations must be quick.
 pub trait RequestObserver: Send + Sync {
-    /// One request has its answer's head; code 0: it has none.
+    /// A request has received the head of its answer; code 0 if there is no answer.
     fn request(&self, code: u16, method: &str, host: &str);
 }
 
-/// What `/version` says.
+/// The answer to `/version`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerVersion {
@@ -42,7 +49,8 @@ pub struct ServerVersion {
     pub git_version: String,
 }
 
-/// A connection to one cluster. Cheap to clone; must be made and used on a tokio runtime.
+/// A connection to one cluster, for the wiring code, which hands out its parts for reading and
+/// writing. Cheap to clone; must be created and used on a tokio runtime.
 #[derive(Clone)]
 pub struct Connection {
     transport: Transport,
@@ -50,23 +58,21 @@ pub struct Connection {
     observer: Option<Arc<dyn RequestObserver>>,
     write_timeout: Duration,
     streaming_lists: bool,
-    whole_answers: bool,
 }
 
 struct About {
     description: String,
     host: String,
     namespace: String,
-    /// The server has refused to answer a write with metadata alone.
+    /// Whether the server refused to answer a write with metadata only.
     whole_answers: AtomicBool,
 }
 
-/// Reads the configuration and the credentials. Does not talk to the server: [`Connection::check`]
+/// Loads the configuration and the credentials. Does not contact the server; [`Connection::check`]
 /// does.
 ///
-/// The credentials are read again while the connection lives: files (certificates, authorities,
-/// tokens) each 30 s and after failures; an exec plugin runs again before its answer expires and
-/// after a 401.
+/// The connection reloads its credentials: files (certificates, authorities, tokens) every 30 s and
+/// after failures; an exec plugin runs again before its credentials expire and after a 401.
 pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectError> {
     let configuration = kubeconfig::load(options, &Places::of_process())?;
     let place = configuration.place.clone();
@@ -80,12 +86,12 @@ pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectErro
     let server = configuration.server.to_string();
     let server = server.trim_end_matches('/');
     if let Some(proxy) = &proxy {
-        tracing::info!("{server} is reached through the proxy {proxy}");
+        tracing::info!("{server}: connecting through proxy {proxy}");
     }
     let transport = Transport::new(&configuration, proxy.map(Arc::new));
     let transport = transport.await.map_err(|error| ConnectError::Configure {
         place: place.clone(),
-        detail: chain(error.as_ref()),
+        detail: chain_line(error.as_ref()),
     })?;
     let host = configuration.server.authority();
     let host = host.map(ToString::to_string).unwrap_or_default();
@@ -112,11 +118,11 @@ impl Connection {
             observer: None,
             write_timeout: WRITE_TIMEOUT,
             streaming_lists: false,
-            whole_answers: false,
         }
     }
 
-    /// A connection through a client that the caller has made: an in-process server, a test. Its retry policy is the caller's affair; it should have none.
+    /// Builds a connection over the caller's client: an in-process server, a test. The client
+    /// should not retry.
     pub fn from_client(client: kube::Client, description: &str) -> Self {
         let namespace = client.default_namespace().to_owned();
         Self::new(
@@ -127,73 +133,62 @@ impl Connection {
         )
     }
 
-    /// The same connection, with its requests counted.
+    /// Returns this connection with an observer that counts its requests.
     #[must_use]
     pub fn with_observer(mut self, observer: Arc<dyn RequestObserver>) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// The same connection, with another time-out of writes than [`WRITE_TIMEOUT`].
+    /// Returns this connection with another write timeout than [`WRITE_TIMEOUT`].
     #[must_use]
     pub fn with_write_timeout(mut self, limit: Duration) -> Self {
         self.write_timeout = limit;
         self
     }
 
-    /// The same connection, whose informers fill their stores from a watch, where the server can do that (client-go's `WatchListClient`), and not from lists in
-    /// pages. Pages cost a server less that has them in its cache: 1.4 s of CPU for 20,000 objects against 2.1 (1.36). One before 1.34 reads them from etcd.
+    /// Returns this connection with streaming lists on or off. With them, informers fill their
+    /// stores from a watch (client-go's `WatchListClient`) if the server supports that, instead of
+    /// paged lists. Pages are cheaper for a server that has them in its cache: 1.4 s of CPU for
+    /// 20,000 objects against 2.1 s (1.36). A server before 1.34 reads pages from etcd.
     #[must_use]
     pub fn with_streaming_lists(mut self, wanted: bool) -> Self {
         self.streaming_lists = wanted;
         self
     }
 
-    /// The same connection, whose writes are answered with the whole object, not with its metadata
-    /// alone.
-    #[must_use]
-    pub fn with_whole_answers(mut self) -> Self {
-        self.whole_answers = true;
-        self
-    }
-
-    /// `https://... (context x of file y)`.
+    /// The server and the source of its address: `https://... (context x of file y)`.
     pub fn describe(&self) -> &str {
         &self.about.description
     }
 
-    /// The namespace that the context or the service account names, else `default`.
+    /// The namespace of the context or the service account, else `default`.
     pub fn default_namespace(&self) -> &str {
         &self.about.namespace
     }
 
-    /// Asks for the server's version: says whether it can be reached and accepts the credentials.
+    /// Requests the server's version, which shows that the server is reachable and accepts the
+    /// credentials.
     pub async fn check(&self) -> Result<ServerVersion, ConnectError> {
         let server = self.describe().to_owned();
         match self.fetch("/version", CHECK_TIMEOUT).await {
             Ok(body) => serde_json::from_slice(&body).map_err(|error| ConnectError::Answer {
                 server,
-                detail: format!("/version is not valid: {error}"),
+                detail: format!("invalid answer to GET /version: {error}"),
             }),
-            Err(CallError::NotSent(source) | CallError::Network(source)) => {
+            Err(Error::NotSent(source) | Error::Network(source)) => {
                 Err(ConnectError::Unreachable {
                     server,
                     source: readable(&source),
                 })
             }
-            Err(CallError::Timeout(after)) => Err(ConnectError::Timeout { server, after }),
-            Err(CallError::Refused(refused)) if refused.code == 401 => {
-                Err(ConnectError::Unauthorized {
-                    server,
-                    message: refused.message,
-                })
-            }
-            Err(CallError::Refused(refused)) if refused.code == 403 => {
-                Err(ConnectError::Forbidden {
-                    server,
-                    message: refused.message,
-                })
-            }
+            Err(Error::Timeout(after)) => Err(ConnectError::Timeout { server, after }),
+            Err(Error::Refused(Status {
+                code: 401, message, ..
+            })) => Err(ConnectError::Unauthorized { server, message }),
+            Err(Error::Refused(Status {
+                code: 403, message, ..
+            })) => Err(ConnectError::Forbidden { server, message }),
             Err(error) => Err(ConnectError::Answer {
                 server,
                 detail: error.line(),
@@ -213,12 +208,12 @@ impl Connection {
         self.write_timeout
     }
 
-    /// May a write ask to be answered with metadata alone?
+    /// Returns whether to ask the server to answer a write with metadata only.
     pub(crate) fn answers_narrowly(&self) -> bool {
-        !self.whole_answers && !self.about.whole_answers.load(Ordering::Relaxed)
+        !self.about.whole_answers.load(Ordering::Relaxed)
     }
 
-    /// The server does not: it is not asked again.
+    /// Stops asking the server to answer writes with metadata only.
     pub(crate) fn answer_whole(&self) {
         self.about.whole_answers.store(true, Ordering::Relaxed);
     }
@@ -230,22 +225,22 @@ impl Connection {
     }
 }
 
-/// One line instead of a chain whose links repeat each other.
+/// Formats an error chain as one line without repetitions.
 fn readable(source: &BoxError) -> BoxError {
-    chain(source.as_ref()).into()
+    chain_line(source.as_ref()).into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fake::{Fake, json, plain, status};
-    use std::sync::Mutex;
+    use parking_lot::Mutex;
 
     #[derive(Default)]
     struct Seen(Mutex<Vec<(u16, String)>>);
     impl RequestObserver for Seen {
         fn request(&self, code: u16, method: &str, _host: &str) {
-            self.0.lock().unwrap().push((code, method.to_owned()));
+            self.0.lock().push((code, method.to_owned()));
         }
     }
 
@@ -267,7 +262,7 @@ mod tests {
                 .git_version,
             "v1.36.3"
         );
-        assert_eq!(*seen.0.lock().unwrap(), [(200, "GET".to_owned())]);
+        assert_eq!(*seen.0.lock(), [(200, "GET".to_owned())]);
 
         let error = Fake::new(|_| status(401, "Unauthorized", "Unauthorized"))
             .connection()

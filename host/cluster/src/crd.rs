@@ -1,7 +1,9 @@
-//! Installs a CustomResourceDefinition that a plugin carries, and waits until its kind is served.
+//! Installs CustomResourceDefinitions that a plugin carries, and waits until their kinds are
+//! served.
 //!
-//! It owns what must not happen on the way: no downgrade, no field taken from somebody else, no change at a second start. It must not know plugins: a manager's
-//! name and a version are all that it is told.
+//! This module owns the safety of an install: no downgrade, no field taken from another manager, no
+//! change at a second start. It must not know plugins; it receives only the name of a field manager
+//! and a version.
 
 use std::time::Duration;
 
@@ -9,38 +11,41 @@ use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep};
 use vmhost_core::Gvk;
 
-use crate::api::CallError;
 use crate::connect::Connection;
 use crate::discovery::Resource;
-use crate::write::{StatusCause, Target, WriteError};
+use crate::error::Error;
+use crate::object_path::ObjectPath;
+use crate::status::{Status, StatusCause};
 
 mod error;
 mod version;
 
 pub use error::CrdError;
 
-/// The annotation that carries the version of the plugin which installed the definition.
+/// The annotation with the version of the plugin that installed the definition.
 pub const PLUGIN_VERSION: &str = "vmhost/plugin-version";
 
-/// Tries of one install. Just after a definition was made, the server writes its status two or three times.
+/// Maximum number of attempts of one install. Just after a definition is created, the server
+/// updates its status two or three times.
 const TRIES: u32 = 8;
-/// First and longest time between two looks at a definition.
+/// First and maximum delay between two reads of a definition.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// How long refused names must stay refused: right after an update the conditions are still those of the definition before.
+/// How long names must stay refused before the wait fails: right after an update the conditions
+/// still describe the previous definition.
 const NAMES_REFUSED: Duration = Duration::from_secs(2);
 
-/// What an install has done.
+/// The result of an install.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Installed {
-    /// There was none.
+    /// The definition did not exist.
     Created,
-    /// It was another one.
+    /// The definition changed.
     Updated,
-    /// Nothing: it is there as it should be.
+    /// The definition was already as wanted.
     Unchanged,
 }
 
-/// The name of a definition, as it stands in the cluster: `databases.example.com`.
+/// Returns the name of a definition in the cluster, such as `databases.example.com`.
 pub fn crd_name(definition: &Value) -> Result<&str, CrdError> {
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
     let invalid = |detail: &str| CrdError::Invalid {
@@ -51,26 +56,40 @@ pub fn crd_name(definition: &Value) -> Result<&str, CrdError> {
         || definition["apiVersion"] != "apiextensions.k8s.io/v1"
     {
         return Err(invalid(
-            "it is not of apiVersion apiextensions.k8s.io/v1 and kind CustomResourceDefinition",
+            "apiVersion and kind must be apiextensions.k8s.io/v1 and CustomResourceDefinition",
         ));
     }
     if name.is_empty() {
-        return Err(invalid("it has no metadata.name"));
+        return Err(invalid("metadata.name is missing"));
     }
     if versions(definition).next().is_none() {
-        return Err(invalid("it has no spec.versions"));
+        return Err(invalid("spec.versions is missing"));
     }
     Ok(name)
 }
 
+/// Installs CustomResourceDefinitions, and writes nothing else. Cheap to clone.
+#[derive(Clone)]
+pub struct Definitions(Connection);
+
 impl Connection {
-    /// Server-side apply of a CustomResourceDefinition by `manager`, without force, with `plugin_version` in the annotation [`PLUGIN_VERSION`].
+    /// Returns the part that installs CustomResourceDefinitions.
+    pub fn definitions(&self) -> Definitions {
+        Definitions(self.clone())
+    }
+}
+
+impl Definitions {
+    /// Applies a CustomResourceDefinition server-side by `manager`, without force, with
+    /// `plugin_version` in the annotation [`PLUGIN_VERSION`].
     ///
-    /// A second call with the same definition changes nothing, the resource version included. Labels, annotations and fields of others stay. Refused are: a
-    /// definition that a newer `plugin_version` has installed (compared as semantic versions; what is none cannot be compared and passes), one that drops a
-    /// version of `status.storedVersions`, and one that changes fields of another manager. Two hosts that install a definition *for the first time* in the same
-    /// moment do not see each other: there the later one wins.
-    pub async fn install_crd(
+    /// A second call with the same definition changes nothing, not even the resource version.
+    /// Labels, annotations and fields of other managers stay. Rejected are: a definition that a
+    /// newer `plugin_version` installed (compared as semantic versions; anything else cannot be
+    /// compared and passes), a definition that drops a version in `status.storedVersions`, and one
+    /// that changes fields of another manager. Two hosts that install a definition *for the first
+    /// time* at the same moment do not see each other: the later one wins.
+    pub async fn install(
         &self,
         definition: &Value,
         manager: &str,
@@ -85,9 +104,9 @@ impl Connection {
             {
                 Err(CrdError::Apply {
                     source:
-                        WriteError::Status {
+                        Error::Refused(Status {
                             code: 409 | 429, ..
-                        },
+                        }),
                     ..
                 }) => {}
                 done => return done,
@@ -106,15 +125,16 @@ impl Connection {
         manager: &str,
         plugin_version: &str,
     ) -> Result<Installed, CrdError> {
-        let present = self.crd(name).await?;
+        let present = self.read(name).await?;
         if let Some(present) = &present {
             check(name, present, definition, plugin_version)?;
         }
         let before = present.as_ref().map(resource_version);
         let body = body(name, definition, plugin_version, before);
         let resource = resource();
-        let applied = self
-            .apply(&target(&resource, name), body.to_string(), manager, false)
+        let writer = self.0.writer();
+        let applied = writer
+            .apply(&path(&resource, name), body.to_string(), manager, false)
             .await;
         match applied {
             Ok(written) => Ok(match before {
@@ -122,9 +142,9 @@ impl Connection {
                 Some(before) if before == written.version.to_string() => Installed::Unchanged,
                 Some(_) => Installed::Updated,
             }),
-            Err(WriteError::Status {
+            Err(Error::Refused(Status {
                 code: 409, causes, ..
-            }) if causes.iter().any(is_conflict) => Err(CrdError::Conflict {
+            })) if causes.iter().any(is_conflict) => Err(CrdError::Conflict {
                 name: name.to_owned(),
                 fields: conflicts(&causes),
             }),
@@ -135,14 +155,16 @@ impl Connection {
         }
     }
 
-    /// Resolves when a definition's kind is served (its condition `Established`), by looking with a growing pause. What passes (no answer, 5xx) is waited out
-    /// within `timeout`; names that another definition has, a definition that is gone or is being deleted, and missing rights are errors at once.
+    /// Waits until a definition's kind is served (its condition `Established`), polling with a
+    /// growing delay. Temporary failures (no answer, 5xx) are retried within `timeout`; names that
+    /// another definition holds, a definition that is gone or is being deleted, and missing
+    /// permissions fail at once.
     pub async fn wait_established(&self, name: &str, timeout: Duration) -> Result<(), CrdError> {
         let start = Instant::now();
         let mut wait = LOOKS.0;
         let mut refused_since = None;
         loop {
-            let looked = self.crd(name).await;
+            let looked = self.read(name).await;
             let detail = match looked {
                 Ok(None) => return Err(CrdError::Gone(name.to_owned())),
                 Ok(Some(definition)) if is_deleting(&definition) => {
@@ -181,23 +203,23 @@ impl Connection {
         }
     }
 
-    async fn crd(&self, name: &str) -> Result<Option<Value>, CrdError> {
-        let failed = |source: WriteError| CrdError::Read {
+    async fn read(&self, name: &str) -> Result<Option<Value>, CrdError> {
+        let failed = |source: Error| CrdError::Read {
             name: name.to_owned(),
             source,
         };
         let path = resource().path(None, Some(name), None);
-        match self.fetch(&path, self.write_timeout()).await {
+        match self.0.fetch(&path, self.0.write_timeout()).await {
             Ok(body) => serde_json::from_slice(&body)
                 .map(Some)
-                .map_err(|error| failed(WriteError::Answer(error.to_string()))),
-            Err(CallError::Refused(refused)) if refused.code == 404 => Ok(None),
-            Err(error) => Err(failed(error.into())),
+                .map_err(|error| failed(Error::Unreadable(error.to_string()))),
+            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(error) => Err(failed(error)),
         }
     }
 }
 
-/// May this definition take the place of the present one?
+/// Checks that this definition may replace the present one.
 fn check(
     name: &str,
     present: &Value,
@@ -233,7 +255,8 @@ fn check(
     })
 }
 
-/// What is applied: of the metadata only what is the author's to say, so that a definition which somebody has read from a cluster can be carried too.
+/// Builds the applied object. Of the metadata it keeps only what the author controls, so that a
+/// plugin can also carry a definition that was read from a cluster.
 fn body(name: &str, definition: &Value, plugin_version: &str, version: Option<&str>) -> Value {
     let mut metadata = Map::new();
     metadata.insert("name".into(), name.into());
@@ -247,7 +270,8 @@ fn body(name: &str, definition: &Value, plugin_version: &str, version: Option<&s
     annotations.insert(PLUGIN_VERSION.into(), plugin_version.into());
     metadata.insert("annotations".into(), annotations.into());
     if let Some(version) = version {
-        // What was checked is what is replaced: a newer plugin that comes in between is seen.
+        // The write applies only to the version that was checked, so a newer plugin that writes in
+        // between is detected.
         metadata.insert("resourceVersion".into(), version.into());
     }
     serde_json::json!({
@@ -267,8 +291,8 @@ fn resource() -> Resource {
     }
 }
 
-fn target<'a>(resource: &'a Resource, name: &'a str) -> Target<'a> {
-    Target {
+fn path<'a>(resource: &'a Resource, name: &'a str) -> ObjectPath<'a> {
+    ObjectPath {
         resource,
         namespace: None,
         name: Some(name),
@@ -301,10 +325,10 @@ fn condition<'a>(definition: &'a Value, kind: &str) -> Option<&'a Value> {
         .find(|condition| condition["type"] == kind)
 }
 
-/// `KindConflict: "Database" is already in use`.
+/// Formats a condition as `KindConflict: "Database" is already in use`.
 fn said(condition: Option<&Value>) -> String {
     let Some(condition) = condition else {
-        return "it has no conditions yet".to_owned();
+        return "no conditions yet".to_owned();
     };
     let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
     format!("{}: {}", text("reason"), text("message"))
@@ -314,7 +338,7 @@ fn is_conflict(cause: &StatusCause) -> bool {
     cause.reason == "FieldManagerConflict"
 }
 
-/// `.spec.names.shortNames (conflict with "kubectl")`, for each.
+/// Lists the conflicts, each as `.spec.names.shortNames (conflict with "kubectl")`.
 fn conflicts(causes: &[StatusCause]) -> String {
     causes
         .iter()

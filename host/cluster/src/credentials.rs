@@ -1,9 +1,9 @@
-//! Reads the credentials of a configuration: what its files hold, what its exec plugin returns, and
-//! the secrets that it holds itself. Nothing is cached but the plugin's answer, so that a replaced
-//! file is found by the next read.
+//! Reads the credentials of a configuration: the contents of its files, the output of its exec
+//! plugin, and the inline secrets. Only the plugin's output is cached, so the next read finds a
+//! replaced file.
 //!
-//! It owns which of several credentials count, as client-go decides it, and when to read them
-//! again. It must not know connections.
+//! This module owns the precedence of credentials, as in client-go, and when to read them again. It
+//! must not know connections.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,37 +16,31 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use secrecy::ExposeSecret;
 
-use crate::api::BoxError;
+use crate::error::BoxError;
 use crate::kubeconfig::Configuration;
 
 mod exec;
 mod header;
+mod identity;
 
 pub(crate) use exec::PluginError;
 use exec::{Issued, Plugin};
 use header::KubeAuth;
+pub(crate) use identity::Identity;
 
-/// How long files are used before they are read again. client-go and kube read a token each minute;
-/// the kubelet replaces one minutes before it expires.
+/// Interval between two reads of files. client-go and kube read a token every minute; the kubelet
+/// replaces a token minutes before it expires.
 const READ_INTERVAL: Duration = Duration::from_secs(30);
 
-/// What connections and requests need. Compared to find out what has been replaced.
+/// The credentials for connections and requests. Compared to detect replaced ones.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Credentials {
-    /// The authorities that may have signed the server's certificate, DER; `None` means the
-    /// system's.
+    /// The certificate authorities for the server's certificate, in DER; `None` for the system's.
     pub authorities: Option<Vec<Vec<u8>>>,
     /// The client certificate.
     pub identity: Option<Identity>,
     /// The value of `Authorization`.
     pub authorization: Option<HeaderValue>,
-}
-
-/// A client certificate with its chain, and its key, both PEM.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Identity {
-    pub certificate: Vec<u8>,
-    pub key: Vec<u8>,
 }
 
 /// Reads the credentials of one configuration.
@@ -56,7 +50,7 @@ pub(crate) struct Reader {
     /// For a password, a token or a legacy provider.
     kube_auth: Option<KubeAuth>,
     plugin: Option<Plugin>,
-    /// What the plugin returned last.
+    /// The plugin's last output.
     issued: Option<Issued>,
 }
 
@@ -74,7 +68,7 @@ pub(crate) enum CredentialsError {
         field: &'static str,
         source: base64::DecodeError,
     },
-    #[error("{what} holds no certificate")]
+    #[error("{what} contains no certificate")]
     NoCertificate { what: String },
     #[error("{what} is empty")]
     Empty { what: String },
@@ -85,11 +79,11 @@ pub(crate) enum CredentialsError {
     },
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    #[error("its user cannot be used")]
+    #[error("the user's credentials cannot be used")]
     User(#[source] BoxError),
 }
 
-/// A field of the kubeconfig that comes in two forms: base64 data, or the name of a file.
+/// A field of the kubeconfig that has two forms: base64 data, or the name of a file.
 struct Field<'a> {
     name: &'static str,
     data: Option<&'a str>,
@@ -115,8 +109,8 @@ impl Reader {
         })
     }
 
-    /// Reads everything. The plugin runs if its last answer is about to expire, or if the server
-    /// has `refused` it.
+    /// Reads all credentials. The plugin runs if its last output is about to expire, or if the
+    /// server `refused` it.
     pub(crate) async fn read(&mut self, refused: bool) -> Result<Credentials, CredentialsError> {
         if let Some(plugin) = &self.plugin {
             let now = Timestamp::now();
@@ -138,7 +132,8 @@ impl Reader {
         })
     }
 
-    /// Returns how long what was read can be used before the next read; `None` if it cannot change.
+    /// Returns how long the credentials can be used before the next read; `None` if they cannot
+    /// change.
     pub(crate) fn next_read_in(&self) -> Option<Duration> {
         let changes = self.plugin.is_some()
             || self.user.auth_provider.is_some()
@@ -219,7 +214,7 @@ fn client_key(user: &AuthInfo) -> Field<'_> {
 }
 
 impl<'a> Field<'a> {
-    /// The data counts before the file, as for client-go.
+    /// The data has precedence over the file, as in client-go.
     fn new(name: &'static str, data: Option<&'a str>, file: Option<&'a str>) -> Self {
         let data = data.filter(|data| !data.is_empty());
         let file = file.filter(|file| !file.is_empty() && data.is_none());
@@ -246,7 +241,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The field's name, with the file's if there is one.
+    /// The field's name, with the file's name if there is one.
     fn describe(&self) -> String {
         match self.file {
             Some(file) => format!("{} {file}", self.name),

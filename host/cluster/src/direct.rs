@@ -1,29 +1,34 @@
-//! HTTP/1.1 connections of this crate's own: for every request in flight one, kept for the next when its answer has been read.
+//! This crate's own HTTP/1.1 connections: one for each request in flight, reused for another
+//! request once its answer has been read.
 //!
 //! ```text
-//! send --> dress (host, credentials) --> an idle link, else a new one --> exchange --> Body --its end--> idle
+//! send -> dress (host, credentials) -> idle link, else new one -> exchange -> Body --end--> idle
 //! ```
-//! What makes it cheap is what is not there: no layers, no queue in front, and **no task of a connection's own**. Whoever waits for an answer drives the
-//! connection that it comes on ([`link`]): the request leaves in the first poll, on the thread that asks, and the answer wakes that task and no other.
-//! Not HTTP/2: one connection for all needs a task between every request and the wire, its loss costs every write in flight, and a watch that is read slowly
-//! fills the window of all. What it would save in system calls was not measured.
+//! The design is cheap because it has no layers, no queue in front, and **no task per connection**.
+//! The task that waits for an answer drives the connection ([`link`]): the request leaves in the
+//! first poll, on the caller's thread, and the answer wakes that task and no other. HTTP/2 is not
+//! used: a single connection needs a task between every request and the wire, its loss costs every
+//! write in flight, and a slowly read watch fills the shared window. Its savings in system calls
+//! were not measured.
 //!
 //! [`Links`] are the connections that were opened with one set of certificates; [`Direct`] adds one
-//! set of headers. So a new token does not close connections.
+//! set of headers. So a new token closes no connections.
 //!
-//! It owns connections and who pays for them. It must not send anything twice that the server may have seen: a request goes to a second link only if the first was
-//! found closed before a byte of it was written.
+//! This module owns the connections and what drives them. It must not send anything twice that the
+//! server may have seen: a request moves to a second link only if the first was found closed before
+//! any byte was written.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Request, Response, Uri, header};
 use http_body_util::Full;
+use parking_lot::Mutex;
 
-use crate::api::{BoxError, CallError};
 use crate::credentials::Credentials;
+use crate::error::{BoxError, Error};
 use crate::proxy::Protocol;
 
 mod body;
@@ -34,7 +39,8 @@ pub(crate) use body::Body;
 pub(crate) use dial::Peer;
 use link::{Link, Opener};
 
-/// How long an idle link is kept. Less than API servers and what stands in front of them do, so that it is seldom found closed.
+/// How long an idle link is kept. Shorter than the idle timeout of API servers and their load
+/// balancers, so that a link is seldom found closed.
 const IDLE: Duration = Duration::from_secs(45);
 
 /// The headers that are added to each request; a name may occur more than once.
@@ -44,8 +50,8 @@ pub(crate) type Headers = Vec<(HeaderName, HeaderValue)>;
 pub(crate) struct Direct {
     /// The value of `Host`.
     host: HeaderValue,
-    /// What stands before each request's path: the path of the server's URL, without its last
-    /// slash, and before that, if a proxy forwards requests, scheme and host of the server.
+    /// The prefix of each request's path: the path of the server's URL without its last slash,
+    /// preceded by scheme and host of the server if a proxy forwards requests.
     base: String,
     headers: Headers,
     links: Arc<Links>,
@@ -57,16 +63,16 @@ pub(crate) struct Links {
     idle: Arc<Pool>,
 }
 
-/// Links that wait for a request, the one that was used last at the end.
+/// Idle links; the most recently used one is last.
 #[derive(Default)]
 struct Pool(Mutex<Idle>);
 
 #[derive(Default)]
 struct Idle {
     links: Vec<(Instant, Link)>,
-    /// No more links are kept.
+    /// Whether returned links are closed instead of kept.
     closed: bool,
-    /// Does a task look after them?
+    /// Whether a task closes old links.
     tended: bool,
 }
 
@@ -81,16 +87,16 @@ impl Links {
 }
 
 impl Drop for Links {
-    /// Closes the idle links. Those in use close when their answers have been read.
+    /// Closes the idle links. Links in use close when their answers have been read.
     fn drop(&mut self) {
-        let mut idle = self.idle.lock();
+        let mut idle = self.idle.0.lock();
         idle.closed = true;
         idle.links.clear();
     }
 }
 
 impl Direct {
-    /// Sends requests over `links`, which were made for the same peer.
+    /// Sends requests over `links`, which were built for the same peer.
     pub(crate) fn new(
         peer: &Peer,
         mut headers: Headers,
@@ -115,15 +121,12 @@ impl Direct {
     }
 
     /// Sends a request once.
-    pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, CallError> {
-        let mut request = self.dress(request).map_err(CallError::NotSent)?;
+    pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, Error> {
+        let mut request = self.dress(request).map_err(Error::NotSent)?;
         loop {
             let (mut link, fresh) = match self.links.idle.take() {
                 Some(link) => (link, false),
-                None => (
-                    (self.links.opener)().await.map_err(CallError::NotSent)?,
-                    true,
-                ),
+                None => ((self.links.opener)().await.map_err(Error::NotSent)?, true),
             };
             match link.exchange(request).await {
                 Ok(answer) => {
@@ -131,19 +134,19 @@ impl Direct {
                     return Ok(answer.map(|incoming| Body::new(incoming, link, idle)));
                 }
                 Err(mut failed) => match failed.take_message() {
-                    // The server had closed it: nothing of the request was written.
+                    // The server had closed the link: nothing of the request was written.
                     Some(unsent) if !fresh => request = unsent,
-                    Some(_) => return Err(CallError::NotSent(failed.into_error().into())),
+                    Some(_) => return Err(Error::NotSent(failed.into_error().into())),
                     None => {
                         self.links.idle.clear();
-                        return Err(CallError::Network(failed.into_error().into()));
+                        return Err(Error::Network(failed.into_error().into()));
                     }
                 },
             }
         }
     }
 
-    /// Adds what every request to this server carries.
+    /// Adds the headers and the path prefix of every request to this server.
     fn dress(&self, request: Request<Bytes>) -> Result<Request<Full<Bytes>>, BoxError> {
         let (mut head, body) = request.into_parts();
         head.headers.insert(header::HOST, self.host.clone());
@@ -157,21 +160,21 @@ impl Direct {
 }
 
 impl Pool {
-    /// The link that was used last: the others grow old and go.
+    /// Takes the most recently used link, so that the others age and close.
     fn take(&self) -> Option<Link> {
-        let mut idle = self.lock();
+        let mut idle = self.0.lock();
         let (since, link) = idle.links.pop()?;
         if since.elapsed() < IDLE {
             return Some(link);
         }
-        // The others are older still.
+        // The other links are even older.
         idle.links.clear();
         None
     }
 
     /// Keeps a link for the next request.
     fn keep(self: &Arc<Self>, link: Link) {
-        let mut idle = self.lock();
+        let mut idle = self.0.lock();
         if idle.closed {
             return;
         }
@@ -182,19 +185,15 @@ impl Pool {
         }
     }
 
-    /// Closes the idle links. One in use broke, so that these may lead nowhere too: each would hold
-    /// up a request until the kernel gives it up.
+    /// Closes the idle links. A link in use broke, so the idle ones may be dead too: each would
+    /// delay a request until the kernel gives up.
     fn clear(&self) {
-        self.lock().links.clear();
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Idle> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().links.clear();
     }
 }
 
 impl Idle {
-    /// Closes links that nobody used for a while. Says whether there are others to look after.
+    /// Closes links that were idle too long. Returns whether links are left.
     fn close_old(&mut self) -> bool {
         self.links.retain(|(since, _)| since.elapsed() < IDLE);
         self.tended = !self.links.is_empty();
@@ -205,11 +204,11 @@ impl Idle {
     }
 }
 
-/// Looks after a pool until it is empty.
+/// Closes old links of a pool until the pool is empty.
 async fn tend(pool: Arc<Pool>) {
     loop {
         tokio::time::sleep(IDLE).await;
-        if !pool.lock().close_old() {
+        if !pool.0.lock().close_old() {
             return;
         }
     }

@@ -1,16 +1,18 @@
-//! Which resource serves a kind, and under which path.
+//! Finds the resource that serves a kind, and its path.
 //!
-//! It owns the discovery documents of one group version. It must not cache: a kind may appear and vanish, and only its user knows when to ask again.
+//! This module owns the discovery documents of one group version. It must not cache: a kind may
+//! appear and vanish, and only the caller knows when to ask again.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 use vmhost_core::Gvk;
 
-use crate::api::{BoxError, CallError, encode};
-use crate::connect::Connection;
+use crate::api::encode;
+use crate::error::Error;
+use crate::reader::Reader;
 
-/// How long a discovery document may take.
+/// Timeout of a discovery document.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A kind that the cluster serves.
@@ -18,54 +20,12 @@ const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Resource {
     /// The kind.
     pub kind: Gvk,
-    /// Its name in paths: `virtualmachines`.
+    /// The name in URL paths: `virtualmachines`.
     pub plural: String,
-    /// Do its objects live in namespaces?
+    /// Whether objects are namespaced.
     pub namespaced: bool,
     /// `status`, `scale`, ...
     pub subresources: Vec<String>,
-}
-
-/// Why the cluster could not be asked. All of them are worth another try, but `Refused` with 401 or 403 only after somebody acted.
-#[derive(Debug, thiserror::Error)]
-pub enum ClusterError {
-    /// The server could not be reached.
-    #[error("the API server cannot be reached")]
-    Unreachable(#[source] BoxError),
-    /// The answer did not come in time.
-    #[error("the API server did not answer within {0:?}")]
-    Timeout(Duration),
-    /// The server said no.
-    #[error("the API server refused: {message} ({code} {reason})")]
-    Refused {
-        /// HTTP status.
-        code: u16,
-        /// `Status.reason`; empty when it was no `Status`.
-        reason: String,
-        /// `Status.message`.
-        message: String,
-        /// How long the server asks to wait.
-        retry_after: Option<Duration>,
-    },
-    /// The answer makes no sense.
-    #[error("the API server's answer is not what it should be: {0}")]
-    Answer(String),
-}
-
-impl From<CallError> for ClusterError {
-    fn from(error: CallError) -> Self {
-        match error {
-            CallError::NotSent(source) | CallError::Network(source) => Self::Unreachable(source),
-            CallError::Timeout(after) => Self::Timeout(after),
-            CallError::TooLarge(limit) => Self::Answer(format!("longer than {limit} bytes")),
-            CallError::Refused(refused) => Self::Refused {
-                code: refused.code,
-                reason: refused.reason,
-                message: refused.message,
-                retry_after: refused.retry_after,
-            },
-        }
-    }
 }
 
 #[derive(Deserialize)]
@@ -80,17 +40,19 @@ struct ApiResource {
     namespaced: bool,
 }
 
-impl Connection {
-    /// Which resource serves this kind; none: the cluster does not serve it (yet). The caller keeps the answer.
-    pub async fn resolve(&self, kind: &Gvk) -> Result<Option<Resource>, ClusterError> {
-        match self.fetch(&group_path(kind), DISCOVERY_TIMEOUT).await {
+impl Reader {
+    /// Returns the resource that serves this kind; `None` if the cluster does not serve it (yet).
+    /// The caller caches the answer.
+    pub async fn resolve(&self, kind: &Gvk) -> Result<Option<Resource>, Error> {
+        let path = group_path(kind);
+        match self.fetch(&path, None, DISCOVERY_TIMEOUT).await {
             Ok(body) => {
                 let list: ApiResourceList = serde_json::from_slice(&body)
-                    .map_err(|error| ClusterError::Answer(error.to_string()))?;
+                    .map_err(|error| Error::Unreadable(error.to_string()))?;
                 Ok(pick(kind, &list.resources))
             }
-            Err(CallError::Refused(refused)) if refused.code == 404 => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 }
@@ -127,7 +89,8 @@ fn pick(kind: &Gvk, resources: &[ApiResource]) -> Option<Resource> {
 }
 
 impl Resource {
-    /// The path of its objects, of one object, of a subresource. A namespace of a kind that has none is left out.
+    /// Returns the path of the objects, of one object, or of a subresource. The namespace is left
+    /// out for a cluster-scoped kind.
     pub fn path(
         &self,
         namespace: Option<&str>,
@@ -173,6 +136,7 @@ mod tests {
         });
         let found = fake
             .connection()
+            .reader()
             .resolve(&Gvk::new("apps", "v1", "Deployment"))
             .await
             .unwrap()
@@ -184,6 +148,7 @@ mod tests {
         assert_eq!(found.subresources, ["scale", "status"]);
         assert_eq!(
             fake.connection()
+                .reader()
                 .resolve(&Gvk::new("apps", "v1", "Scale"))
                 .await
                 .unwrap(),
@@ -191,6 +156,7 @@ mod tests {
         );
         assert_eq!(
             fake.connection()
+                .reader()
                 .resolve(&Gvk::new("x.io", "v1", "Vm"))
                 .await
                 .unwrap(),
@@ -198,10 +164,11 @@ mod tests {
         );
         let error = fake
             .connection()
+            .reader()
             .resolve(&Gvk::new("", "v1", "Pod"))
             .await
             .unwrap_err();
-        assert!(matches!(error, ClusterError::Refused { code: 403, .. }));
+        assert_eq!(error.code(), Some(403));
     }
 
     #[test]

@@ -1,21 +1,23 @@
-//! An API server in this process, for tests: a function from a request to an answer, behind a real `kube::Client`. No network, no sleeping.
+//! An in-process API server for tests: a function from a request to an answer, behind a real
+//! `kube::Client`. No network, no sleeping.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use http::{Request, Response};
 use http_body_util::{BodyExt, BodyStream, Full, StreamBody, combinators::UnsyncBoxBody};
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use crate::connect::Connection;
 
-/// What a fake answers with.
+/// An answer of the fake server.
 pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// One request as a test sees it.
@@ -35,12 +37,11 @@ type Answers = dyn Fn(&Request<()>) -> Answer + Send + Sync;
 pub(crate) struct Fake {
     answers: Option<Arc<Answers>>,
     seen: Arc<Mutex<Vec<Seen>>>,
-    /// Where lists come in pages: what is left of the streams whose beginnings were served as
-    /// pages.
+    /// With paged lists: the rests of the streams whose beginnings were served as pages.
     begun: Option<Arc<Mutex<Vec<Begun>>>>,
 }
 
-/// A stream behind its list: the watch of this path from this version on.
+/// A stream after its list: the watch of this path from this version on.
 struct Begun {
     path: String,
     version: u64,
@@ -56,17 +57,17 @@ impl Fake {
         }
     }
 
-    /// Gives the same answers to a client that lists in pages: serves the beginning of a streaming
-    /// list as a page, and what follows as the watch from there on.
+    /// Serves a client that lists in pages: the beginning of a streaming list becomes a page, and
+    /// the rest the watch from there on.
     pub(crate) fn in_pages(mut self) -> Self {
         self.begun = Some(Arc::default());
         self
     }
 
-    /// Answers in this order; a request too many never gets an answer.
+    /// Gives these answers in order; further requests never get an answer.
     pub(crate) fn script(answers: impl IntoIterator<Item = Answer>) -> Self {
         let answers = Mutex::new(answers.into_iter().collect::<VecDeque<_>>());
-        Self::new(move |_| answers.lock().unwrap().pop_front().unwrap_or_else(hang))
+        Self::new(move |_| answers.lock().pop_front().unwrap_or_else(hang))
     }
 
     /// Breaks every connection after the request was sent.
@@ -84,7 +85,7 @@ impl Fake {
             let fake = fake.clone();
             async move { fake.answer(request).await }
         });
-        // A script is shorter so: the answer that lists goes on as the watch.
+        // Streaming lists make scripts shorter: the answer that lists continues as the watch.
         Connection::from_client(kube::Client::new(service, "default"), "fake")
             .with_streaming_lists(self.begun.is_none())
     }
@@ -98,7 +99,7 @@ impl Fake {
                 .map(|value| value.to_str().unwrap().to_owned())
                 .unwrap_or_default()
         };
-        self.seen.lock().unwrap().push(Seen {
+        self.seen.lock().push(Seen {
             method: head.method.to_string(),
             path: head.uri.path().to_owned(),
             query: head.uri.query().unwrap_or_default().to_owned(),
@@ -123,16 +124,16 @@ impl Fake {
         Ok(answer)
     }
 
-    /// What follows the page that this watch goes on from.
+    /// Returns the stream after the page from which this watch continues.
     fn rest_for(&self, request: &Request<()>) -> Option<Answer> {
-        let mut begun = self.begun.as_ref()?.lock().unwrap();
+        let mut begun = self.begun.as_ref()?.lock();
         let (path, version) = (request.uri().path(), version(request)?);
         let same = |one: &Begun| one.path == path && one.version == version;
         let at = begun.iter().position(same)?;
         Some(begun.remove(at).rest)
     }
 
-    /// Serves the lines of a stream up to the end of its list as a page.
+    /// Serves the lines of a stream as a page, up to the end of its list.
     async fn page(&self, path: &str, stream: Answer) -> Answer {
         let mut body = stream.into_body();
         let (mut text, mut items) = (String::new(), Vec::new());
@@ -165,19 +166,19 @@ impl Fake {
             version,
             rest,
         };
-        self.begun.as_ref().unwrap().lock().unwrap().push(begun);
+        self.begun.as_ref().unwrap().lock().push(begun);
         json(200, &list)
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
+        self.seen.lock().clone()
     }
 }
 
 #[derive(Clone)]
 struct Hang;
 
-/// The answer is a watch, or a list that goes on as one.
+/// Marks an answer that is a watch, or a list that continues as a watch.
 #[derive(Clone)]
 struct Streamed;
 
@@ -194,13 +195,13 @@ struct Event<'a> {
     object: &'a RawValue,
 }
 
-/// Whether this opens a watch, one that lists included.
+/// Returns whether the request opens a watch, including one that lists.
 pub(crate) fn watches(request: &Request<()>) -> bool {
     let mut pairs = request.uri().query().unwrap_or_default().split('&');
     pairs.any(|pair| pair == "watch=true")
 }
 
-/// The version that a watch goes on from.
+/// The version from which a watch continues.
 pub(crate) fn version(request: &Request<()>) -> Option<u64> {
     let mut pairs = request.uri().query().unwrap_or_default().split('&');
     pairs
@@ -209,7 +210,7 @@ pub(crate) fn version(request: &Request<()>) -> Option<u64> {
         .ok()
 }
 
-/// No answer, ever.
+/// Builds an answer that never arrives.
 pub(crate) fn hang() -> Answer {
     let mut answer = plain(200, "");
     answer.extensions_mut().insert(Hang);
@@ -237,7 +238,8 @@ pub(crate) fn status(code: u16, reason: &str, message: &str) -> Answer {
     json(code, &body.to_string())
 }
 
-/// A watch that the test writes to: each item is a piece of the body. Dropping the sender ends it.
+/// Builds a watch that the test writes to: each item is a piece of the body. Dropping the sender
+/// ends the watch.
 pub(crate) fn streaming() -> (mpsc::Sender<String>, Answer) {
     let (sender, receiver) = mpsc::channel::<String>(64);
     let pieces = stream::unfold(receiver, |mut receiver| async {

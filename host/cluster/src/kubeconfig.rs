@@ -1,8 +1,8 @@
-//! Finds the configuration: of a flag, of the cluster that the process runs in, of `$KUBECONFIG`,
-//! of the home directory.
+//! Finds the configuration: from a flag, from the cluster that the process runs in, from
+//! `$KUBECONFIG`, or from the home directory.
 //!
-//! It owns that order, and what a context means. It must not read the environment ([`Places`] holds
-//! what was found there), nor the files that a kubeconfig names, which change
+//! This module owns that order, and the meaning of a context. It must not read the environment
+//! ([`Places`] holds its values), nor the files that a kubeconfig names, which may change
 //! ([`crate::credentials`]).
 
 use std::ffi::OsString;
@@ -12,13 +12,13 @@ use http::Uri;
 use kube::config::{AuthInfo, Cluster, Context, Kubeconfig, KubeconfigError};
 use secrecy::ExposeSecret;
 
-use crate::api::chain;
 use crate::connect::error::{ConnectError, ConnectOptions};
+use vmhost_core::chain_line;
 
-/// The folder in which the kubelet puts what a service account needs.
+/// The folder in which the kubelet puts the files of a service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// What the process was given to find its cluster.
+/// The places where the process looks for its cluster.
 pub(crate) struct Places {
     /// `$KUBERNETES_SERVICE_HOST` and `$KUBERNETES_SERVICE_PORT`, which are set in a Pod.
     pub service: Option<(String, String)>,
@@ -30,13 +30,12 @@ pub(crate) struct Places {
     pub home: Option<PathBuf>,
 }
 
-/// One cluster and one user as they were configured: it holds the names of files, not what they
-/// hold.
+/// One cluster and one user as configured: with the names of files, not their contents.
 pub(crate) struct Configuration {
-    /// For messages: which context of which file, or the in-cluster configuration.
+    /// For messages: the context and its file, or the in-cluster configuration.
     pub place: String,
     pub server: Uri,
-    /// The namespace that the context or the service account names, else `default`.
+    /// The namespace of the context or the service account, else `default`.
     pub namespace: String,
     pub cluster: Cluster,
     pub user: AuthInfo,
@@ -59,9 +58,9 @@ impl Places {
     }
 }
 
-/// Finds the configuration: of the options' file, else of the cluster that the process runs in,
-/// else of `$KUBECONFIG`, else of `~/.kube/config`. Options with a context only skip the cluster,
-/// since contexts are in files.
+/// Finds the configuration: from the options' file, else from the cluster that the process runs in,
+/// else from `$KUBECONFIG`, else from `~/.kube/config`. Options with only a context skip the
+/// in-cluster configuration, because contexts are in files.
 pub(crate) fn load(
     options: &ConnectOptions,
     places: &Places,
@@ -101,7 +100,7 @@ fn in_cluster(
     configuration(place, cluster, user, namespace)
 }
 
-/// Returns the configuration of a context; `None` means the current one.
+/// Returns the configuration of a context; `None` for the current one.
 fn of_files(files: &[PathBuf], context: Option<&String>) -> Result<Configuration, ConnectError> {
     let shown = files.iter().map(|path| path.display().to_string());
     let file = shown.collect::<Vec<_>>().join(", ");
@@ -131,7 +130,7 @@ fn parts(merged: &Kubeconfig, context: &Context) -> Result<(Cluster, AuthInfo), 
     let mut clusters = merged.clusters.iter();
     let cluster = clusters.find(|named| named.name == context.cluster);
     let cluster = cluster.and_then(|named| named.cluster.clone());
-    let cluster = cluster.ok_or_else(|| format!("it has no cluster {:?}", context.cluster))?;
+    let cluster = cluster.ok_or_else(|| format!("cluster {:?} is not defined", context.cluster))?;
     let Some(name) = context.user.as_ref().filter(|name| !name.is_empty()) else {
         return Ok((cluster, AuthInfo::default()));
     };
@@ -168,7 +167,7 @@ fn configuration(
     })
 }
 
-/// Makes empty fields absent ones, as they are to client-go. Templates write them.
+/// Turns empty fields, which templates write, into absent ones, as client-go does.
 fn forget_empty(cluster: &mut Cluster, user: &mut AuthInfo) {
     for text in [
         &mut cluster.certificate_authority_data,
@@ -190,12 +189,13 @@ fn forget_empty(cluster: &mut Cluster, user: &mut AuthInfo) {
         &mut user.client_key,
         &mut user.token_file,
     ] {
-        // Of an empty name the folder is left that the kubeconfig's reader put before it.
+        // The kubeconfig's reader prefixes names with the folder, which is all that is left of an
+        // empty name.
         file.take_if(|file| file.is_empty() || file.ends_with('/'));
     }
 }
 
-/// Returns a server's URL without user and password, which are no part of where it is.
+/// Returns a server's URL without user and password, which do not belong to its address.
 fn without_user(uri: Uri) -> Option<Uri> {
     let authority = uri.authority()?.as_str();
     let Some((_, place)) = authority.rsplit_once('@') else {
@@ -209,7 +209,7 @@ fn without_user(uri: Uri) -> Option<Uri> {
 /// Lists the contexts for a message.
 fn known(merged: &Kubeconfig) -> String {
     if merged.contexts.is_empty() {
-        return "no contexts at all".to_owned();
+        return "none".to_owned();
     }
     let names = merged.contexts.iter().map(|context| context.name.as_str());
     names.collect::<Vec<_>>().join(", ")
@@ -228,7 +228,7 @@ fn files(options: &ConnectOptions, places: &Places) -> Result<Vec<PathBuf>, Conn
         let paths: Vec<PathBuf> = std::env::split_paths(variable)
             .filter(|path| !path.as_os_str().is_empty())
             .collect();
-        // As kubectl: of several files some may be missing.
+        // As in kubectl, some of several files may be missing.
         let found: Vec<PathBuf> = paths.iter().filter(|path| path.exists()).cloned().collect();
         return match paths.into_iter().next() {
             Some(first) if found.is_empty() => Err(ConnectError::MissingKubeconfig(first)),
@@ -253,7 +253,7 @@ fn home_file(places: &Places) -> Result<Vec<PathBuf>, ConnectError> {
     }
 }
 
-/// Reads and merges them; the first file that sets a value wins.
+/// Reads and merges the files; the first file that sets a value wins.
 fn read(files: &[PathBuf]) -> Result<Kubeconfig, ConnectError> {
     let mut merged = Kubeconfig::default();
     for path in files {
@@ -279,7 +279,7 @@ fn named(path: &Path, error: KubeconfigError) -> ConnectError {
         }
         other => ConnectError::ParseKubeconfig {
             path,
-            detail: chain(&other),
+            detail: chain_line(&other),
         },
     }
 }
@@ -370,7 +370,7 @@ mod tests {
             "{shown}"
         );
 
-        // The variables of a Pod without a service account.
+        // The environment of a Pod without a service account.
         places.service = Some(("10.0.0.1".into(), "443".into()));
         assert!(line(&none, &places).starts_with("https://one:1/"));
         std::fs::create_dir(&places.account).unwrap();
@@ -417,7 +417,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let none = places(None, dir.path());
         assert!(
-            line(&ConnectOptions::default(), &none).contains("give --kubeconfig or set KUBECONFIG")
+            line(&ConnectOptions::default(), &none).contains("pass --kubeconfig or set KUBECONFIG")
         );
 
         let check = |text: Option<&str>, context: Option<&str>, expect: &str| {
@@ -442,9 +442,13 @@ mod tests {
         check(Some("{{{"), None, "is malformed");
         check(Some("clusters: 7"), None, "is malformed");
         check(Some(""), None, "no current context");
-        check(Some(ab), None, "choose one with --context: a, b");
+        check(
+            Some(ab),
+            None,
+            "choose one with --context (available: a, b)",
+        );
         check(Some(ab), Some("z"), "context \"z\" is not in");
-        check(Some(ab), Some("z"), "has: a, b");
+        check(Some(ab), Some("z"), "(available: a, b)");
         check(Some(ab), Some("a"), "cluster");
         let cluster = "clusters: [{name: c, cluster: {server: 'nonsense'}}]\n";
         check(Some(&format!("{ab}{cluster}")), Some("a"), "is not a URL");

@@ -1,7 +1,8 @@
-//! Leases (`coordination.k8s.io/v1`): read, created, replaced, each guarded by the version that was read.
+//! Leases (`coordination.k8s.io/v1`): read, created and replaced, each write guarded by the version
+//! that was read.
 //!
-//! It owns their wire form, which is client-go's, so that `kubectl get leases` and other candidates read it. It must not know who leads nor look at a clock:
-//! the election is elsewhere.
+//! This module owns their wire form, which is client-go's, so that `kubectl get leases` and other
+//! candidates can read them. It must not know which host leads nor read a clock; the election does.
 
 use std::time::Duration;
 
@@ -12,98 +13,116 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use vmhost_core::Gvk;
 
-use crate::api::{CallError, request};
+use crate::api::request;
 use crate::connect::Connection;
 use crate::discovery::Resource;
-use crate::write::WriteError;
+use crate::error::Error;
 
 const API_VERSION: &str = "coordination.k8s.io/v1";
 
-/// What a Lease says about who leads. Candidates look only whether it changes: its times are those of its writer's clock.
+/// The content of a Lease. Candidates only check whether it changes, because its times come from
+/// its writer's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LeaseRecord {
-    /// Who leads; empty: nobody, it was given back.
+    /// The leader's identity; empty if the lease was released.
     #[serde(deserialize_with = "or_default")]
     pub holder_identity: String,
-    /// How long a candidate waits after it has seen the last change.
+    /// How long a candidate waits after the last observed change.
     #[serde(deserialize_with = "or_default")]
     pub lease_duration_seconds: u32,
-    /// Since when it leads.
+    /// When the leader acquired the lease.
     #[serde(with = "micro_time")]
     pub acquire_time: Option<Timestamp>,
-    /// When it renewed last.
+    /// When the leader last renewed the lease.
     #[serde(with = "micro_time")]
     pub renew_time: Option<Timestamp>,
-    /// How often the holder changed.
+    /// Number of changes of the holder.
     #[serde(deserialize_with = "or_default")]
     pub lease_transitions: u32,
 }
 
-/// A Lease as it was read or written: replacing it asks for this version.
+/// A Lease as it was read or written; a replacement requires this version.
 #[derive(Clone, Debug)]
 pub struct Lease {
-    /// What it says.
+    /// The content.
     pub record: LeaseRecord,
-    /// Kept for labels and annotations that others put on it.
+    /// The metadata, which preserves other clients' labels and annotations.
     metadata: Value,
 }
 
+/// Reads and writes Leases, and nothing else. Cheap to clone.
+#[derive(Clone)]
+pub struct Leases(Connection);
+
 impl Connection {
-    /// Reads a Lease; none: there is none. `limit` is this request's time-out.
-    pub async fn get_lease(
+    /// Returns the part that reads and writes Leases.
+    pub fn leases(&self) -> Leases {
+        Leases(self.clone())
+    }
+}
+
+impl Leases {
+    /// The connection's default namespace.
+    pub fn default_namespace(&self) -> &str {
+        self.0.default_namespace()
+    }
+
+    /// Reads a Lease; `None` if it does not exist. `limit` is the request's timeout.
+    pub async fn get(
         &self,
         namespace: &str,
         name: &str,
         limit: Duration,
-    ) -> Result<Option<Lease>, WriteError> {
+    ) -> Result<Option<Lease>, Error> {
         let path = resource().path(Some(namespace), Some(name), None);
-        match self.fetch(&path, limit).await {
+        match self.0.fetch(&path, limit).await {
             Ok(body) => read(&body).map(Some),
-            Err(CallError::Refused(refused)) if refused.code == 404 => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
-    /// Makes a Lease. 409 `AlreadyExists`: somebody was faster.
-    pub async fn create_lease(
+    /// Creates a Lease. Fails with 409 `AlreadyExists` if another candidate was faster.
+    pub async fn create(
         &self,
         namespace: &str,
         name: &str,
         record: &LeaseRecord,
         limit: Duration,
-    ) -> Result<Lease, WriteError> {
+    ) -> Result<Lease, Error> {
         let path = resource().path(Some(namespace), None, None);
         let metadata = json!({ "namespace": namespace, "name": name });
-        self.send_lease(Method::POST, &path, &metadata, record, limit)
+        self.send(Method::POST, &path, &metadata, record, limit)
             .await
     }
 
-    /// Replaces what a Lease says, if it is still the one that was read. 409 `Conflict`: somebody was faster.
-    pub async fn replace_lease(
+    /// Replaces the content of a Lease, if it has not changed since it was read. Fails with 409
+    /// `Conflict` if another candidate was faster.
+    pub async fn replace(
         &self,
         lease: &Lease,
         record: &LeaseRecord,
         limit: Duration,
-    ) -> Result<Lease, WriteError> {
+    ) -> Result<Lease, Error> {
         let part = |name: &str| lease.metadata[name].as_str().unwrap_or_default();
         let path = resource().path(Some(part("namespace")), Some(part("name")), None);
-        self.send_lease(Method::PUT, &path, &lease.metadata, record, limit)
+        self.send(Method::PUT, &path, &lease.metadata, record, limit)
             .await
     }
 
-    async fn send_lease(
+    async fn send(
         &self,
         method: Method,
         path: &str,
         metadata: &Value,
         record: &LeaseRecord,
         limit: Duration,
-    ) -> Result<Lease, WriteError> {
+    ) -> Result<Lease, Error> {
         let body = json!({ "apiVersion": API_VERSION, "kind": "Lease", "metadata": metadata, "spec": record });
         let body = Bytes::from(body.to_string());
         let request = request(method, path, Some("application/json"), body)?;
-        let (_, body) = self.call(request, limit).await?;
+        let (_, body) = self.0.call(request, limit).await?;
         read(&body)
     }
 }
@@ -117,7 +136,7 @@ fn resource() -> Resource {
     }
 }
 
-fn read(body: &[u8]) -> Result<Lease, WriteError> {
+fn read(body: &[u8]) -> Result<Lease, Error> {
     #[derive(Deserialize)]
     struct Object {
         metadata: Value,
@@ -125,12 +144,12 @@ fn read(body: &[u8]) -> Result<Lease, WriteError> {
         spec: Option<LeaseRecord>,
     }
     let mut object: Object = serde_json::from_slice(body)
-        .map_err(|error| WriteError::Answer(format!("a Lease is not valid: {error}")))?;
+        .map_err(|error| Error::Unreadable(format!("invalid Lease: {error}")))?;
     if object.metadata["resourceVersion"].as_str().is_none() {
-        return Err(WriteError::Answer("a Lease has no resourceVersion".into()));
+        return Err(Error::Unreadable("a Lease has no resourceVersion".into()));
     }
     if let Some(metadata) = object.metadata.as_object_mut() {
-        // The server keeps them by itself, and they are the longer half of the body.
+        // The server keeps them itself, and they are the longer half of the body.
         metadata.remove("managedFields");
     }
     Ok(Lease {
@@ -139,14 +158,14 @@ fn read(body: &[u8]) -> Result<Lease, WriteError> {
     })
 }
 
-/// A member that is null is as one that is not there.
+/// Reads null as an absent member.
 fn or_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Kubernetes' MicroTime: always six digits behind the dot, always UTC.
+/// Kubernetes' MicroTime: always six digits after the dot, always UTC.
 mod micro_time {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -161,7 +180,7 @@ mod micro_time {
         }
     }
 
-    /// What cannot be read is none: nobody decides by these times.
+    /// Reads an unparsable time as `None`, because no decision depends on these times.
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Timestamp>, D::Error> {
@@ -187,8 +206,8 @@ mod tests {
             json(200, LEASE),
             status(409, "Conflict", "changed"),
         ]);
-        let connection = fake.connection();
-        let none = connection.get_lease("n", "vmhost", LIMIT).await.unwrap();
+        let leases = fake.connection().leases();
+        let none = leases.get("n", "vmhost", LIMIT).await.unwrap();
         assert!(none.is_none());
         let record = LeaseRecord {
             holder_identity: String::new(),
@@ -197,16 +216,13 @@ mod tests {
             renew_time: "2026-01-02T03:04:05.1234567Z".parse().ok(),
             lease_transitions: 3,
         };
-        connection
-            .create_lease("n", "vmhost", &record, LIMIT)
-            .await
-            .unwrap();
-        let lease = connection.get_lease("n", "vmhost", LIMIT).await.unwrap();
+        leases.create("n", "vmhost", &record, LIMIT).await.unwrap();
+        let lease = leases.get("n", "vmhost", LIMIT).await.unwrap();
         let lease = lease.unwrap();
         assert_eq!(lease.record.holder_identity, "h");
         assert_eq!(lease.record.lease_transitions, 0, "null is as absent");
-        let refused = connection.replace_lease(&lease, &record, LIMIT).await;
-        assert!(matches!(refused, Err(WriteError::Status { code: 409, .. })));
+        let refused = leases.replace(&lease, &record, LIMIT).await;
+        assert_eq!(refused.unwrap_err().code(), Some(409));
 
         let seen = fake.seen();
         let all = "/apis/coordination.k8s.io/v1/namespaces/n/leases";

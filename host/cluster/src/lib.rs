@@ -1,19 +1,31 @@
-//! The cluster as vmhost sees it: the connection, which kinds are served, a live copy of those that are watched, and writes.
+//! The cluster as vmhost sees it: the connection, the served kinds, a live copy of the watched
+//! objects, and writes.
 //!
 //! ```text
-//! connect -> Connection --resolve--> Resource
-//!                |  \--list+watch--> informer --text--> store --(then)--> Subscriber::notice
-//!                \--apply, patch, create, delete, get, list_live; Recorder (events); apply_manifest
-//!                \--access_review, install_crd, leases
+//! connect -> Connection --> Reader --resolve--> Resource; get, list_live
+//!                |            \--list+watch--> informer --text--> store --(then)--> Subscriber
+//!                |--> Writer: apply, patch, create, replace, delete
+//!                |--> Events --> Recorder
+//!                \--> Leases, AccessReviews, Definitions, Manifests
 //! ```
 //!
-//! It is the only owner of `kube`, of which it uses the kubeconfig's types, the TLS connector and
-//! the headers of a user; requests go over connections of its own (`direct`). Of an object only the
-//! metadata and the fields that an index names are ever read: the rest stays the API server's text
-//! (`text`), held once (`store`).
+//! A [`Connection`] can do everything through its parts, and is for the wiring code. All other code
+//! receives only the part it needs:
 //!
-//! It must not know plugins, wasm, queues, or what a write is for: it repeats no write, decides nothing from an answer, and never calls a policy.
-//! Its only currency with the others is `vmhost-core`.
+//! - [`Reader`] has no method that writes, nor have [`Informers`], which are built from one.
+//! - [`Writer`] has no method that reads.
+//! - [`Events`], [`Leases`] and [`Definitions`] write one kind each, and no other.
+//! - [`AccessReviews`] has no method that changes anything: it only asks.
+//! - [`Manifests`] writes objects of any kind, only for `vmhost dev`.
+//!
+//! Only this crate uses `kube`: the kubeconfig types, the TLS connector and the headers of a user;
+//! requests go over this crate's own connections (`direct`). Of an object it only parses the
+//! metadata and the fields of indexes: the rest stays the API server's text (`text`), stored once
+//! (`store`).
+//!
+//! This crate must not know plugins, wasm, queues, or the purpose of a write: it repeats no write,
+//! decides nothing from an answer, and never calls a plugin. It exchanges only the types of
+//! `vmhost-core` with other crates.
 
 mod access;
 mod api;
@@ -24,13 +36,17 @@ mod crd;
 mod credentials;
 mod direct;
 mod discovery;
+mod error;
 mod events;
 mod informer;
 mod kubeconfig;
 mod lease;
 mod live;
 mod manifest;
+mod object_path;
 mod proxy;
+mod reader;
+mod status;
 mod store;
 mod text;
 mod transport;
@@ -39,24 +55,30 @@ mod write;
 #[cfg(test)]
 mod fake;
 
-pub use access::{Access, AccessQuestion};
+pub use access::{Access, AccessQuestion, AccessReviews};
 pub use begin::{Abandoned, begin};
 pub use connect::{
     CONFIGURATION_ORDER, ConnectError, ConnectOptions, Connection, RequestObserver, ServerVersion,
-    connect,
+    WRITE_TIMEOUT, connect,
 };
-pub use crd::{CrdError, Installed, PLUGIN_VERSION, crd_name};
-pub use discovery::{ClusterError, Resource};
-pub use events::{EventLimit, EventObserver, NoEventObserver, ObjectRef, RecordedEvent, Recorder};
+pub use crd::{CrdError, Definitions, Installed, PLUGIN_VERSION, crd_name};
+pub use discovery::Resource;
+pub use error::Error;
+pub use events::{
+    EventLimit, EventObserver, Events, NoEventObserver, ObjectRef, RecordedEvent, Recorder,
+};
 #[doc(hidden)]
 pub use informer::Feed;
 pub use informer::{
-    Cause, Fixture, InformerObserver, InformerState, Informers, NoInformerObserver, Notice, Phase,
-    Subscriber, Subscription, WATCH_SILENCE, WatchSpec,
+    Fixture, InformerObserver, InformerState, Informers, NoInformerObserver, Notice, NoticeCause,
+    Phase, Subscriber, Subscription, WATCH_SILENCE, WatchSpec,
 };
-pub use lease::{Lease, LeaseRecord};
+pub use lease::{Lease, LeaseRecord, Leases};
 pub use live::{LivePage, LiveQuery};
-pub use manifest::{ManifestError, Manifested};
+pub use manifest::{ManifestError, Manifested, Manifests};
+pub use object_path::ObjectPath;
+pub use reader::Reader;
+pub use status::{Status, StatusCause};
 pub use store::{Index, NotIndexed, Query, Store};
 pub use text::{BadJson, IngestError, Wanted};
-pub use write::{DeleteOptions, StatusCause, Target, WRITE_TIMEOUT, WriteError, Written};
+pub use write::{DeleteOptions, Writer, Written};

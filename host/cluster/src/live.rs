@@ -1,42 +1,46 @@
-//! Lists straight from the API server, past every store: for a policy that asks for what is true now.
+//! Reads directly from the API server, past every store: for a plugin that needs the current state.
 //!
-//! It owns one page. It must not go on to the next by itself (whoever asks pays for each page), nor keep anything. One object: [`Connection::get`].
+//! This module owns reads of one object and of one page. It must not request the next page by
+//! itself (the caller pays for each page), nor cache anything.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use vmhost_core::Snapshot;
+use vmhost_core::{Snapshot, chain_line, is_path_segment};
 
-use crate::api::{chain, query};
-use crate::connect::Connection;
-use crate::discovery::{ClusterError, Resource};
+use crate::api::query;
+use crate::discovery::Resource;
+use crate::error::Error;
+use crate::object_path::ObjectPath;
+use crate::reader::Reader;
+use crate::status::Status;
 use crate::text::{Wanted, ingest};
 
-/// How long a page may take.
+/// Timeout of a page.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Which objects of a kind.
+/// Selects objects of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiveQuery<'a> {
-    /// None: all namespaces, or a cluster-scoped kind.
+    /// `None` for all namespaces, or for a cluster-scoped kind.
     pub namespace: Option<&'a str>,
     /// As kubectl's `-l`.
     pub label_selector: Option<&'a str>,
     /// As kubectl's `--field-selector`.
     pub field_selector: Option<&'a str>,
-    /// Objects in a page; none: all in one.
+    /// Maximum number of objects per page; `None` for all in one page.
     pub limit: Option<u32>,
-    /// [`LivePage::next`] of the page before; none: the first page.
+    /// [`LivePage::next`] of the previous page; `None` for the first page.
     pub next: Option<&'a str>,
 }
 
-/// One page.
+/// One page of a list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LivePage {
-    /// Their text is as a store holds it: with `apiVersion` and `kind`, without `managedFields`.
+    /// The objects, with text as in a store: with `apiVersion` and `kind`, without `managedFields`.
     pub objects: Vec<Snapshot>,
-    /// For the next page; none: this was the last one.
+    /// The start of the next page; `None` on the last page.
     pub next: Option<String>,
 }
 
@@ -53,27 +57,48 @@ struct PageMetadata {
     next: Option<String>,
 }
 
-impl Connection {
-    /// Reads one page of a kind's objects from the server itself, as new as the moment of the request. A `next` that is too old to go on from is
-    /// [`ClusterError::Refused`] with code 410.
+impl Reader {
+    /// Reads an object from the server, not from a store. `None` if it does not exist (404).
+    pub async fn get(&self, path: &ObjectPath<'_>) -> Result<Option<Snapshot>, Error> {
+        let url = path.encoded()?;
+        let body = match self.fetch(&url, None, self.object_timeout()).await {
+            Ok(body) => body,
+            Err(error) if error.code() == Some(404) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let text =
+            std::str::from_utf8(&body).map_err(|error| Error::Unreadable(error.to_string()))?;
+        let object = ingest(text.trim(), &path.resource.kind, &Wanted::All);
+        object
+            .map(Some)
+            .map_err(|error| Error::Unreadable(chain_line(&error)))
+    }
+
+    /// Reads one page of a kind's objects from the server, as new as the moment of the request. If
+    /// `next` is too old to continue, fails with [`Error::Refused`] and code 410.
     pub async fn list_live(
         &self,
         resource: &Resource,
         wanted: &LiveQuery<'_>,
-    ) -> Result<LivePage, ClusterError> {
+    ) -> Result<LivePage, Error> {
         if let Some(namespace) = wanted.namespace
-            && (matches!(namespace, "" | "." | "..") || namespace.contains(['/', '%']))
+            && !is_path_segment(namespace)
         {
-            return Err(ClusterError::Refused {
+            return Err(Error::Refused(Status {
                 code: 400,
                 reason: "BadRequest".into(),
-                message: format!("{namespace:?} cannot be a namespace"),
-                retry_after: None,
-            });
+                message: format!("{namespace:?} is not a valid namespace"),
+                ..Status::default()
+            }));
         }
-        let body = self.fetch(&path(resource, wanted), PAGE_TIMEOUT).await?;
+        let url = path(resource, wanted);
+        let body = self.fetch(&url, None, PAGE_TIMEOUT).await?;
         let answer = |error: &(dyn std::error::Error + 'static)| {
-            ClusterError::Answer(format!("a list of {}: {}", resource.kind, chain(error)))
+            Error::Unreadable(format!(
+                "invalid list of {}: {}",
+                resource.kind,
+                chain_line(error)
+            ))
         };
         let text = std::str::from_utf8(&body).map_err(|error| answer(&error))?;
         let page: Page<'_> = serde_json::from_str(text).map_err(|error| answer(&error))?;
@@ -129,7 +154,7 @@ mod tests {
             ),
             json(200, r#"{"metadata":{"resourceVersion":"9"},"items":null}"#),
         ]);
-        let (connection, resource) = (fake.connection(), pods());
+        let (reader, resource) = (fake.connection().reader(), pods());
         let mut wanted = LiveQuery {
             namespace: Some("n"),
             label_selector: Some("a=b"),
@@ -137,13 +162,13 @@ mod tests {
             limit: Some(1),
             next: None,
         };
-        let first = connection.list_live(&resource, &wanted).await.unwrap();
+        let first = reader.list_live(&resource, &wanted).await.unwrap();
         assert_eq!(
             &first.objects[0].text,
             r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"8"},"spec":{"x":1.0}}"#
         );
         wanted.next = first.next.as_deref();
-        let last = connection.list_live(&resource, &wanted).await.unwrap();
+        let last = reader.list_live(&resource, &wanted).await.unwrap();
         assert_eq!((last.objects.len(), last.next), (0, None));
         let seen = fake.seen();
         assert_eq!(seen[0].path, "/api/v1/namespaces/n/pods");
@@ -158,15 +183,20 @@ mod tests {
         let resource = pods();
         let all = LiveQuery::default();
         let expired = Fake::new(|_| status(410, "Expired", "too old"));
-        let error = expired.connection().list_live(&resource, &all).await;
-        assert!(matches!(
-            error,
-            Err(ClusterError::Refused { code: 410, .. })
-        ));
+        let error = expired
+            .connection()
+            .reader()
+            .list_live(&resource, &all)
+            .await;
+        assert_eq!(error.unwrap_err().code(), Some(410));
         let nameless = Fake::new(|_| json(200, r#"{"metadata":{},"items":[{"metadata":{}}]}"#));
-        let error = nameless.connection().list_live(&resource, &all).await;
+        let error = nameless
+            .connection()
+            .reader()
+            .list_live(&resource, &all)
+            .await;
         assert!(
-            matches!(&error, Err(ClusterError::Answer(text)) if text.contains("metadata.name")),
+            matches!(&error, Err(Error::Unreadable(text)) if text.contains("metadata.name")),
             "{error:?}"
         );
         for namespace in ["", "..", "a/b"] {
@@ -175,11 +205,12 @@ mod tests {
                 namespace: Some(namespace),
                 ..all
             };
-            let error = unsent.connection().list_live(&resource, &bad).await;
-            assert!(matches!(
-                error,
-                Err(ClusterError::Refused { code: 400, .. })
-            ));
+            let error = unsent
+                .connection()
+                .reader()
+                .list_live(&resource, &bad)
+                .await;
+            assert_eq!(error.unwrap_err().code(), Some(400));
             assert!(unsent.seen().is_empty());
         }
     }

@@ -1,45 +1,47 @@
-//! Applies manifests for `vmhost dev`, as a patient `kubectl apply --server-side` would.
+//! Applies manifests for `vmhost dev`, like a patient `kubectl apply --server-side`.
 //!
-//! It owns the waiting for CRDs. It must not read files or YAML: whoever calls it has JSON.
+//! This module owns the waiting for CRDs. It must not read files or YAML: its callers pass JSON.
 
 use std::time::Duration;
 
-use http::Method;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use vmhost_core::{Gvk, ObjectHead};
 
-use crate::api::request;
 use crate::connect::Connection;
-use crate::discovery::{ClusterError, Resource};
-use crate::write::{Target, WriteError, Written};
+use crate::discovery::Resource;
+use crate::error::Error;
+use crate::object_path::ObjectPath;
+use crate::status::Status;
+use crate::write::Written;
 
-/// The name under which manifests own fields.
+/// The field manager of manifests.
 const MANAGER: &str = "vmhost-dev";
-/// How long a kind may take to be served after its CRD, and a CRD to be established; a real server needs a second or two.
+/// How long to wait for a kind to be served after its CRD, and for a CRD to be established; a real
+/// server needs a second or two.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is looked at.
+/// Interval of the checks.
 const PERIOD: Duration = Duration::from_millis(200);
 /// Group and kind of a CRD.
 const CRD: (&str, &str) = ("apiextensions.k8s.io", "CustomResourceDefinition");
 
-/// What was applied.
+/// An applied manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifested {
-    /// Its kind.
+    /// The object's kind.
     pub kind: Gvk,
-    /// Its namespace; none for cluster-scoped kinds.
+    /// The object's namespace; `None` for cluster-scoped kinds.
     pub namespace: Option<String>,
-    /// Its name.
+    /// The object's name.
     pub name: String,
-    /// What the server answered.
+    /// The server's answer.
     pub written: Written,
 }
 
-/// Why a manifest could not be applied. Each names the object.
+/// Why a manifest could not be applied. Each text names the object.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// It is no Kubernetes object.
+    /// The manifest is not a Kubernetes object.
     #[error("the manifest is not a Kubernetes object: {0}")]
     Head(String),
     /// The server does not know the kind.
@@ -48,40 +50,52 @@ pub enum ManifestError {
         /// Kind and name.
         object: String,
     },
-    /// The server could not be asked.
-    #[error("{object}: cannot look up its kind")]
+    /// The kind could not be looked up.
+    #[error("{object}: cannot look up the kind")]
     Resolve {
         /// Kind and name.
         object: String,
-        /// Why.
-        source: ClusterError,
+        /// The cause.
+        source: Error,
     },
-    /// The server refused it, or did not answer.
-    #[error("{object}: cannot apply it")]
+    /// The server refused the object, or did not answer.
+    #[error("cannot apply {object}")]
     Apply {
         /// Kind and name.
         object: String,
-        /// Why.
-        source: WriteError,
+        /// The cause.
+        source: Error,
     },
     /// A CRD was applied but is not served.
     #[error("{object}: not established after {PATIENCE:?}: {detail}")]
     NotEstablished {
         /// Kind and name.
         object: String,
-        /// What its conditions say.
+        /// The message of its condition.
         detail: String,
     },
 }
 
+/// Applies the manifests of `vmhost dev`: objects of any kind. Cheap to clone.
+#[derive(Clone)]
+pub struct Manifests(Connection);
+
 impl Connection {
-    /// Server-side apply of one object by manager `vmhost-dev`, with force. Waits for its kind to be served, and for a CRD to be established.
-    /// An object of a namespaced kind that names no namespace goes to the connection's default namespace.
-    pub async fn apply_manifest(&self, manifest: &Value) -> Result<Manifested, ManifestError> {
+    /// Returns the part that applies manifests.
+    pub fn manifests(&self) -> Manifests {
+        Manifests(self.clone())
+    }
+}
+
+impl Manifests {
+    /// Applies one object server-side by manager `vmhost-dev`, with force. Waits for its kind to be
+    /// served, and for a CRD to be established. A namespaced object without a namespace goes to the
+    /// connection's default namespace.
+    pub async fn apply(&self, manifest: &Value) -> Result<Manifested, ManifestError> {
         let text = manifest.to_string();
         let head = ObjectHead::parse(&text).map_err(ManifestError::Head)?;
         let Some(name) = head.metadata.name.clone().filter(|name| !name.is_empty()) else {
-            return Err(ManifestError::Head("it has no metadata.name".into()));
+            return Err(ManifestError::Head("metadata.name is missing".into()));
         };
         let kind = head.gvk();
         let object = format!("{kind} {name}");
@@ -89,23 +103,23 @@ impl Connection {
         let namespace = resource.namespaced.then(|| {
             head.metadata
                 .namespace
-                .unwrap_or_else(|| self.default_namespace().to_owned())
+                .unwrap_or_else(|| self.0.default_namespace().to_owned())
         });
-        let target = Target {
+        let path = ObjectPath {
             resource: &resource,
             namespace: namespace.as_deref(),
             name: Some(&name),
             subresource: None,
         };
-        let written = self
-            .apply_patiently(&target, &text)
-            .await
-            .map_err(|source| ManifestError::Apply {
-                object: object.clone(),
-                source,
-            })?;
+        let written =
+            self.apply_patiently(&path, &text)
+                .await
+                .map_err(|source| ManifestError::Apply {
+                    object: object.clone(),
+                    source,
+                })?;
         if (kind.group.as_str(), kind.kind.as_str()) == CRD {
-            self.established(&target, &object).await?;
+            self.established(&path, &object).await?;
         }
         Ok(Manifested {
             kind,
@@ -115,11 +129,11 @@ impl Connection {
         })
     }
 
-    /// The kind's resource; a CRD that was just applied takes a moment to be served.
+    /// Returns the kind's resource. A new CRD takes a moment to be served.
     async fn served(&self, kind: &Gvk, object: &str) -> Result<Resource, ManifestError> {
-        let start = Instant::now();
+        let (reader, start) = (self.0.reader(), Instant::now());
         loop {
-            match self.resolve(kind).await {
+            match reader.resolve(kind).await {
                 Ok(Some(resource)) => return Ok(resource),
                 Ok(None) if start.elapsed() < PATIENCE => sleep(PERIOD).await,
                 Ok(None) => {
@@ -137,20 +151,17 @@ impl Connection {
         }
     }
 
-    /// Just after a CRD is established its storage may not be ready: 404 or 429 for a moment.
-    async fn apply_patiently(
-        &self,
-        target: &Target<'_>,
-        text: &str,
-    ) -> Result<Written, WriteError> {
-        let start = Instant::now();
+    /// Applies an object, with retries: just after a CRD is established its storage may not be
+    /// ready, which gives 404 or 429 for a moment.
+    async fn apply_patiently(&self, path: &ObjectPath<'_>, text: &str) -> Result<Written, Error> {
+        let (writer, start) = (self.0.writer(), Instant::now());
         loop {
-            match self.apply(target, text.to_owned(), MANAGER, true).await {
-                Err(WriteError::Status {
+            match writer.apply(path, text.to_owned(), MANAGER, true).await {
+                Err(Error::Refused(Status {
                     code: 404 | 429,
                     retry_after,
                     ..
-                }) if start.elapsed() < PATIENCE / 3 => {
+                })) if start.elapsed() < PATIENCE / 3 => {
                     sleep(retry_after.unwrap_or(PERIOD)).await;
                 }
                 other => return other,
@@ -158,22 +169,18 @@ impl Connection {
         }
     }
 
-    async fn established(&self, target: &Target<'_>, object: &str) -> Result<(), ManifestError> {
-        let path = target.resource.path(None, target.name, None);
+    async fn established(&self, path: &ObjectPath<'_>, object: &str) -> Result<(), ManifestError> {
+        let url = path.resource.path(None, path.name, None);
         let start = Instant::now();
         loop {
             let apply = |source| ManifestError::Apply {
                 object: object.to_owned(),
                 source,
             };
-            let request = request(Method::GET, &path, None, bytes::Bytes::new())
-                .map_err(|error| apply(error.into()))?;
-            let (_, body) = self
-                .call(request, self.write_timeout())
-                .await
-                .map_err(|error| apply(error.into()))?;
+            let body = self.0.fetch(&url, self.0.write_timeout()).await;
+            let body = body.map_err(apply)?;
             let crd: Value = serde_json::from_slice(&body)
-                .map_err(|error| apply(WriteError::Answer(error.to_string())))?;
+                .map_err(|error| apply(Error::Unreadable(error.to_string())))?;
             if condition(&crd, "Established").is_some_and(|condition| condition["status"] == "True")
             {
                 return Ok(());
@@ -206,7 +213,7 @@ fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a Value> {
 mod tests {
     use super::*;
     use crate::fake::{Fake, json, status};
-    use std::sync::Mutex;
+    use parking_lot::Mutex;
 
     const GROUP: &str = r#"{"resources":[{"name":"customresourcedefinitions","namespaced":false,"kind":"CustomResourceDefinition"}]}"#;
 
@@ -226,7 +233,12 @@ mod tests {
             json(200, &crd("True")),
         ]);
         let manifest = serde_json::json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "c"}});
-        let done = fake.connection().apply_manifest(&manifest).await.unwrap();
+        let done = fake
+            .connection()
+            .manifests()
+            .apply(&manifest)
+            .await
+            .unwrap();
         assert_eq!(
             (done.name.as_str(), done.namespace, done.written.version),
             ("c", None, 3)
@@ -238,7 +250,7 @@ mod tests {
     async fn a_kind_may_come_late_or_never() {
         let tries = Mutex::new(0);
         let fake = Fake::new(move |request| {
-            let mut tries = tries.lock().unwrap();
+            let mut tries = tries.lock();
             *tries += 1;
             match request.uri().path() {
                 "/apis/x.io/v1" if *tries > 3 => json(
@@ -252,13 +264,15 @@ mod tests {
         let manifest = |kind: &str| serde_json::json!({"apiVersion": "x.io/v1", "kind": kind, "metadata": {"name": "a"}});
         let done = fake
             .connection()
-            .apply_manifest(&manifest("Vm"))
+            .manifests()
+            .apply(&manifest("Vm"))
             .await
             .unwrap();
         assert_eq!(done.namespace.as_deref(), Some("default"));
         let error = fake
             .connection()
-            .apply_manifest(&manifest("Nothing"))
+            .manifests()
+            .apply(&manifest("Nothing"))
             .await
             .unwrap_err();
         assert_eq!(
@@ -267,7 +281,8 @@ mod tests {
         );
         assert!(
             fake.connection()
-                .apply_manifest(&Value::Null)
+                .manifests()
+                .apply(&Value::Null)
                 .await
                 .is_err()
         );

@@ -1,9 +1,9 @@
-//! Decides which proxy, if any, stands between the host and an API server, by client-go's rules:
-//! the `proxy-url` of the kubeconfig's cluster, otherwise the environment.
+//! Chooses the proxy, if any, between the host and an API server, by client-go's rules: the
+//! `proxy-url` of the kubeconfig's cluster, otherwise the environment.
 //!
-//! It owns the meaning of `proxy-url`, `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`; the variables
-//! mean what they mean to Go's `golang.org/x/net/http/httpproxy`, the package that client-go uses.
-//! It must not open connections, and it keeps a proxy's password out of every text.
+//! This module owns the meaning of `proxy-url`, `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`; the
+//! variables have the meaning of Go's `golang.org/x/net/http/httpproxy`, the package that client-go
+//! uses. It must not open connections, and it keeps a proxy's password out of every text.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use ipnet::IpNet;
 /// The port of a SOCKS proxy whose URL has none.
 const SOCKS_PORT: u16 = 1080;
 
-/// The proxy variables of the process; `None` and empty mean that a variable is not set.
+/// The proxy variables of the process; a variable that is `None` or empty is not set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Environment {
     /// `HTTPS_PROXY` or `https_proxy`: the proxy for servers with TLS.
@@ -26,7 +26,7 @@ pub(crate) struct Environment {
     pub no_proxy: String,
 }
 
-/// One proxy: where it is and how to ask it for a connection.
+/// One proxy: its address and its protocol.
 #[derive(Clone)]
 pub(crate) struct Proxy {
     /// Where to connect; the scheme is `https` if the proxy itself has TLS, otherwise `http`.
@@ -45,7 +45,7 @@ pub(crate) enum Protocol {
     Socks5(Option<(String, String)>),
 }
 
-/// A setting that does not hold the URL of a proxy. The text leaves the value out: it may hold a
+/// A setting that is not the URL of a proxy. The text omits the value, which may contain a
 /// password.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -70,9 +70,9 @@ impl Environment {
         }
     }
 
-    /// Returns the proxy for this server. `proxy_url`, from the kubeconfig, counts for every
-    /// server, also for one on loopback (the proxy may be the entrance of a tunnel to another
-    /// machine). The variables do not count for a server on loopback or in `NO_PROXY`.
+    /// Returns the proxy for this server. `proxy_url`, from the kubeconfig, applies to every
+    /// server, also to one on loopback (the proxy may be the entrance of a tunnel to another
+    /// machine). The variables do not apply to a server on loopback or in `NO_PROXY`.
     pub(crate) fn proxy_for(
         &self,
         server: &Uri,
@@ -80,7 +80,7 @@ impl Environment {
     ) -> Result<Option<Proxy>, BadProxy> {
         if let Some(url) = proxy_url.filter(|url| !url.is_empty()) {
             let setting = "proxy-url";
-            // Only in a variable may the scheme be left out.
+            // Only a variable may omit the scheme.
             let proxy = Proxy::parse(url, setting).filter(|_| url.contains("://"));
             return proxy.ok_or(BadProxy { setting }).map(Some);
         }
@@ -99,9 +99,9 @@ impl Environment {
 }
 
 impl Proxy {
-    /// Parses a URL; without a scheme it is an HTTP proxy. `setting` is where the URL comes from.
+    /// Parses a URL; without a scheme it is an HTTP proxy. `setting` is the source of the URL.
     fn parse(url: &str, setting: &str) -> Option<Self> {
-        // hyper-util's matcher serves as the parser only. It would match servers by curl's rules.
+        // hyper-util's matcher only serves as the parser. It would match servers by curl's rules.
         let any_server = Uri::from_static("http://server");
         let url = match url.split_once("://") {
             Some((scheme, rest)) => format!("{}://{rest}", scheme.to_ascii_lowercase()),
@@ -145,8 +145,8 @@ impl fmt::Display for Proxy {
     }
 }
 
-/// Returns whether the variables' proxies are not for this server: it is on loopback, or an entry
-/// of `NO_PROXY` matches it.
+/// Returns whether this server bypasses the variables' proxies: it is on loopback, or an entry of
+/// `NO_PROXY` matches it.
 fn bypasses_proxy(server: &Uri, no_proxy: &str) -> bool {
     let host = server.host().unwrap_or_default().to_ascii_lowercase();
     let ip = parse_ip(&host);
@@ -176,7 +176,7 @@ fn matches_entry(entry: &str, host: &str, ip: Option<IpAddr>, port: u16) -> bool
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, Some(port)),
         _ => (entry, None),
     };
-    // An empty port is any port, as to Go.
+    // An empty port is any port, as in Go.
     let entry_port = entry_port.filter(|port| !port.is_empty());
     if name.is_empty() || entry_port.is_some_and(|wanted| wanted.parse() != Ok(port)) {
         return false;
@@ -184,7 +184,7 @@ fn matches_entry(entry: &str, host: &str, ip: Option<IpAddr>, port: u16) -> bool
     if let Some(address) = parse_ip(name) {
         return ip == Some(address);
     }
-    // `.domain` and `*.domain` match what is below the domain; `domain` matches itself too.
+    // `.domain` and `*.domain` match subdomains; `domain` also matches itself.
     let name = name.strip_prefix("*.").map_or(name, |_| &name[1..]);
     let is_below = |domain: &str| {
         let rest = host.strip_suffix(domain);

@@ -1,14 +1,15 @@
-//! The read side of one informer: what the cluster held when the watch last spoke.
+//! The read side of one informer: the cluster's objects as of the last watch event.
 //!
-//! It owns the snapshots, the order and the indexes by which they are found, and who waits for them. It may be stale, but never torn: a snapshot is replaced
-//! whole, and `position` says what it is complete up to.
-//! It must not know how its contents come (the informer is its only writer) nor who is told about a change.
+//! This module owns the snapshots, their order, their indexes, and the tasks that wait for changes.
+//! The store may be stale, but never torn: a snapshot is replaced as a whole, and `position` is the
+//! version up to which the store is complete. It must not know where its contents come from (the
+//! informer is its only writer) nor who is notified of a change.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicU32;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LockResult, PoisonError};
 
 use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard};
+use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use vmhost_core::{ObjectName, Snapshot};
 
@@ -17,61 +18,55 @@ mod page;
 mod table;
 mod write;
 
-use index::{Held, Indexes};
+use index::Indexes;
 pub use index::{Index, NotIndexed};
 pub use page::Query;
 use table::Table;
 pub(crate) use write::{Older, Shows};
 
-/// What a store counts for an object besides its text: what stands before the text, and the allocator's part (72); the name (48); an entry of the table, of which
-/// a third is spare (66); its place in the order, half of it spare (34), which is what paging and asking by namespace cost. `cargo bench --bench memory` says
-/// what it is in fact.
+/// Estimated bytes per object besides its text: the header before the text and the allocator's
+/// share (72); the name (48); an entry of the table, of which a third is spare (66); its place in
+/// the order, half of it spare (34), which is the cost of paging and of queries by namespace.
+/// `cargo bench --bench memory` measures the real value.
 const OVERHEAD: usize = 220;
 
-/// Snapshots by name.
+/// The snapshots of one informer, by name.
 #[derive(Debug)]
 pub struct Store {
-    /// Read at each turn by all workers, written by one informer: readers do not meet.
+    /// Read in each turn by all workers, written by one informer. Sharded, so that readers do not
+    /// contend.
     state: ShardedLock<State>,
-    /// Those who wait for a position, by it and a number that makes it unique. Apart from `state`, so that waiting never blocks readers.
+    /// The tasks that wait for a position, by position and a unique number. Separate from `state`,
+    /// so that waiting never blocks readers.
     waiters: Mutex<Waiters>,
-    /// Counts changes, for those who wait for something else.
+    /// Counts changes, for tasks that wait for other conditions.
     changes: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     objects: Table,
-    /// All names by namespace and name.
+    /// All names, ordered by namespace and name.
     order: BTreeSet<ObjectName>,
     indexes: Indexes,
-    /// Of the objects; the indexes count their own.
+    /// Estimated memory of the objects; the indexes count their own.
     bytes: usize,
     position: u64,
     /// Number of the current or last list; an entry that an ended list did not mark is gone.
     list: u32,
-    /// The current list is believed whatever the store shows: the server's versions went back.
+    /// Whether the current list overrides the store, because the server's versions went back.
     rewinding: bool,
     synced: bool,
     closed: bool,
-    /// The cluster does not serve the kind any more.
+    /// Whether the cluster no longer serves the kind.
     absent: bool,
 }
 
 impl State {
-    /// Is nothing to be waited for?
+    /// Returns whether no change will come, so that waiting is pointless.
     fn is_still(&self) -> bool {
         self.closed || self.absent
     }
-}
-
-/// One object. Its name is the snapshot's.
-#[derive(Debug)]
-struct Entry {
-    snapshot: Snapshot,
-    held: Held,
-    /// The last list that showed it. Only the informer writes it, and readers do not look at it.
-    list: AtomicU32,
 }
 
 #[derive(Debug, Default)]
@@ -92,10 +87,10 @@ impl Default for Store {
 
 impl Store {
     fn read(&self) -> ShardedLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.state.read())
     }
 
-    /// The object of this name (`namespace/name`).
+    /// Returns the object with this name (`namespace/name`).
     pub fn get(&self, name: &str) -> Option<Snapshot> {
         self.read()
             .objects
@@ -103,17 +98,17 @@ impl Store {
             .map(|entry| entry.snapshot.clone())
     }
 
-    /// How many objects.
+    /// Number of objects.
     pub fn len(&self) -> usize {
         self.read().objects.len()
     }
 
-    /// None at all?
+    /// Returns whether the store is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All names, in no order.
+    /// All names, in no particular order.
     pub fn names(&self) -> Vec<ObjectName> {
         let state = self.read();
         let names = state
@@ -123,7 +118,8 @@ impl Store {
         names.collect()
     }
 
-    /// Visits all objects, in no order. The store is locked meanwhile: be quick, and do not come back to it.
+    /// Visits all objects, in no particular order. The store is locked meanwhile: `visit` must be
+    /// quick and must not use the store.
     pub fn for_each(&self, mut visit: impl FnMut(&Snapshot)) {
         self.read()
             .objects
@@ -131,7 +127,7 @@ impl Store {
             .for_each(|entry| visit(&entry.snapshot));
     }
 
-    /// All objects, in no order.
+    /// All objects, in no particular order.
     pub(crate) fn snapshots(&self) -> Vec<Snapshot> {
         let state = self.read();
         state
@@ -141,55 +137,57 @@ impl Store {
             .collect()
     }
 
-    /// Does the cluster not serve the kind any more?
+    /// Returns whether the cluster no longer serves the kind.
     pub(crate) fn is_absent(&self) -> bool {
         self.read().absent
     }
 
-    /// Which indexes it keeps.
+    /// The indexes of the store.
     pub fn indexes(&self) -> BTreeSet<Index> {
         self.read().indexes.kept.list().iter().cloned().collect()
     }
 
-    /// About how much memory it holds, its indexes included.
+    /// Approximate memory of the store in bytes, including its indexes.
     pub fn bytes(&self) -> usize {
         let state = self.read();
         state.bytes + state.indexes.bytes()
     }
 
-    /// Has the first list ended?
+    /// Returns whether the first list has ended.
     pub fn is_synced(&self) -> bool {
         self.read().synced
     }
 
-    /// Has its informer stopped? Then it changes no more, and nobody waits for it.
+    /// Returns whether the informer has stopped. Then the store no longer changes, and no task
+    /// waits for it.
     pub fn is_closed(&self) -> bool {
         self.read().closed
     }
 
-    /// Resolves when the first list has ended, or the store was closed: ask `is_synced` which.
+    /// Waits until the first list has ended or the store is closed; `is_synced` tells which.
     pub async fn synced(&self) {
         self.wait_until(Self::is_synced).await;
     }
 
-    /// Returns whether the current list is believed even where it is older than the store.
+    /// Returns whether the current list overrides the store, even with older data.
     pub(crate) fn is_rewinding(&self) -> bool {
         self.read().rewinding
     }
 
-    /// The resource version up to which it is complete: the highest of a list, an event or a
+    /// The resource version up to which the store is complete: the highest of a list, an event or a
     /// bookmark, since the server's versions last went back.
     pub fn position(&self) -> u64 {
         self.read().position
     }
 
-    /// Resolves when it is complete up to this version, was closed, or the cluster does not serve
-    /// the kind any more; or when the server's versions went back, so that nobody waits for one
-    /// that was lost.
+    /// Waits until the store is complete up to this version, or is closed, or the cluster no longer
+    /// serves the kind; or until the server's versions went back, so that no task waits for a lost
+    /// version.
     pub async fn caught_up(&self, version: u64) {
         let (key, woken) = {
-            let mut waiters = self.waiters();
-            // Looked at under the waiters' lock: whoever moves the position takes it afterwards.
+            let mut waiters = self.waiters.lock();
+            // Checked under the waiters' lock: a writer that moves the position takes that lock
+            // afterwards.
             let state = self.read();
             if state.position >= version || state.is_still() {
                 return;
@@ -205,7 +203,8 @@ impl Store {
         let _ = woken.await;
     }
 
-    /// Resolves when the condition holds, the store was closed, or the cluster does not serve the kind any more. It is asked after each change.
+    /// Waits until the condition holds, the store is closed, or the cluster no longer serves the
+    /// kind. The condition is checked after each change.
     pub async fn wait_until(&self, mut condition: impl FnMut(&Self) -> bool) {
         let mut changes = self.changes.subscribe();
         while !condition(self) && !self.read().is_still() {
@@ -214,13 +213,16 @@ impl Store {
             }
         }
     }
-
-    fn waiters(&self) -> MutexGuard<'_, Waiters> {
-        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Takes its waiter out of the list, woken or not.
+/// Returns a guard of the state, poisoned or not. An informer that panics closes its store while
+/// unwinding (`Closing`), which takes the lock that it has poisoned; readers and waiters then learn
+/// that the store is closed, and need not panic too.
+fn unpoisoned<G>(guard: LockResult<G>) -> G {
+    guard.unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes its waiter from the list, woken or not.
 struct Waiting<'a> {
     store: &'a Store,
     key: (u64, u64),
@@ -228,7 +230,7 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.store.waiters().by_position.remove(&self.key);
+        self.store.waiters.lock().by_position.remove(&self.key);
     }
 }
 

@@ -1,8 +1,9 @@
-//! From the API server's text to the store's text, in one pass and never through a tree.
+//! Converts the API server's text to the store's text, in one pass and without a tree.
 //!
-//! It owns three splices: `metadata.managedFields` out, what nobody wants out, `kind` and `apiVersion` in where a list leaves them out or says
-//! `PartialObjectMetadata` in their place. All other bytes stay as they came, the spellings of numbers and strings included. What JSON is, `scan` knows. It must
-//! not know stores or watches.
+//! This module owns three edits: it removes `metadata.managedFields`, removes unwanted fields, and
+//! inserts `kind` and `apiVersion` where a list omits them or has `PartialObjectMetadata` in their
+//! place. All other bytes stay as they are, including the spelling of numbers and strings. `scan`
+//! owns the JSON grammar. This module must not know stores or watches.
 
 use vmhost_core::{Gvk, Object, ObjectName, Snapshot};
 
@@ -16,21 +17,21 @@ pub(crate) use scan::Scanner;
 pub use wanted::Wanted;
 use wanted::{Below, below};
 
-/// Why an object cannot be kept. It is the fault of the server or of what stands before it; the others are not affected.
+/// Why an object cannot be kept. The server or a proxy is at fault; other objects are not affected.
 #[derive(Debug, thiserror::Error)]
 pub enum IngestError {
-    /// Not valid JSON, or a member of the metadata has another type than it should.
+    /// Not valid JSON, or a field of the metadata has the wrong type.
     #[error("an object is not valid JSON")]
     Json(#[from] BadJson),
     /// Not valid UTF-8.
     #[error("an object is not valid UTF-8")]
     Utf8(#[from] std::str::Utf8Error),
-    /// The metadata lacks something.
+    /// A required field of the metadata is missing.
     #[error("object {name:?} has no metadata.{field}")]
     Missing {
-        /// Namespace and name, as far as they are there.
+        /// Namespace and name, as far as present.
         name: String,
-        /// What is missing.
+        /// The missing field.
         field: &'static str,
     },
     /// The resource version is not a number.
@@ -38,48 +39,48 @@ pub enum IngestError {
     Version {
         /// Namespace and name.
         name: String,
-        /// What it says.
+        /// The resource version.
         version: String,
     },
 }
 
-/// What stands as `kind` in the answer to a request for metadata only; its `apiVersion` begins so.
+/// The `kind` in the answer to a request for metadata only; the prefix of its `apiVersion` follows.
 const PARTIAL: &str = "\"PartialObjectMetadata\"";
 const PARTIAL_GROUP: &str = "\"meta.k8s.io/";
 
-/// How the objects of one kind are read: made once, for all of them.
+/// Parses the objects of one kind; built once for all of them.
 #[derive(Debug)]
 pub(crate) struct Ingest {
     /// `"kind":"Pod",` and `"apiVersion":"v1",`.
     kind: String,
     api_version: String,
     both: String,
-    /// None: everything.
+    /// `None` for all fields.
     wanted: Option<Vec<String>>,
 }
 
-/// An object that was read: what is kept of its text is known, and not put together yet.
+/// A parsed object: the kept parts of its text are known, but not assembled yet.
 #[derive(Debug)]
 pub(crate) struct Incoming<'a> {
     pub head: Head<'a>,
     /// The whole text.
     text: &'a str,
-    /// Up to and with the opening brace.
+    /// The range up to and including the opening brace.
     open: (usize, usize),
-    /// What is missing behind it.
+    /// The members to insert after the brace.
     splice: &'a str,
     kept: Kept,
 }
 
-/// How reading an object ends.
+/// The result of parsing an object.
 pub(crate) type Read<'a> = Result<Incoming<'a>, IngestError>;
 
-/// What is kept of a text, in order; pieces that touch are one.
+/// The kept ranges of a text, in order; adjacent ranges are merged.
 #[derive(Debug)]
 struct Kept(Vec<(usize, usize)>);
 
 impl Ingest {
-    /// For objects of this kind.
+    /// Creates a parser for objects of this kind.
     pub(crate) fn new(kind: &Gvk, wanted: &Wanted) -> Self {
         let api_version = format!("\"apiVersion\":\"{}\",", kind.api_version());
         let kind = format!("\"kind\":\"{}\",", kind.kind);
@@ -94,7 +95,7 @@ impl Ingest {
         }
     }
 
-    /// Reads a text that is one object and nothing else.
+    /// Parses a text that is one object and nothing else.
     pub(crate) fn object<'a>(&'a self, text: &'a str) -> Read<'a> {
         let mut scanner = Scanner::new(text);
         let read = self.next(text, &mut scanner)?;
@@ -102,8 +103,8 @@ impl Ingest {
         read
     }
 
-    /// Reads the value at the scanner's place in this text. The outer error: it is no JSON, and nobody knows where it ends. The inner one: it cannot be kept, and the
-    /// scanner is behind it.
+    /// Parses the value at the scanner's position. The outer error means invalid JSON, whose end is
+    /// unknown. The inner error means that the object cannot be kept; the scanner is after it.
     pub(crate) fn next<'a>(
         &'a self,
         text: &'a str,
@@ -174,7 +175,8 @@ impl Ingest {
 }
 
 impl Incoming<'_> {
-    /// Puts the object together under this name, which is its own: the same for all its versions takes less room. One allocation of the exact length.
+    /// Assembles the object under `name`, which equals its own name: sharing one name between all
+    /// versions saves memory. One allocation of the exact length.
     pub(crate) fn build(&self, name: ObjectName) -> Snapshot {
         let Head { uid, version, .. } = &self.head;
         let piece = |(start, end): (usize, usize)| &self.text[start..end];
@@ -184,14 +186,14 @@ impl Incoming<'_> {
     }
 }
 
-/// Makes the store's object out of the server's text.
+/// Converts the server's text to the store's object.
 pub(crate) fn ingest(text: &str, kind: &Gvk, wanted: &Wanted) -> Result<Snapshot, IngestError> {
     let ingest = Ingest::new(kind, wanted);
     let incoming = ingest.object(text)?;
     Ok(incoming.build(incoming.head.name.clone()))
 }
 
-/// Reads only what names the object: enough for a deletion.
+/// Parses only the fields that identify the object, which suffice for a deletion.
 pub(crate) fn head(text: &str) -> Result<Head<'_>, IngestError> {
     let (mut names, mut first) = (None, true);
     let mut scanner = Scanner::new(text);
@@ -208,7 +210,7 @@ pub(crate) fn head(text: &str) -> Result<Head<'_>, IngestError> {
     names.unwrap_or_default().head()
 }
 
-/// Reads the metadata at the scanner's place, and keeps it without its managedFields.
+/// Parses the metadata at the scanner's position, and keeps it without `managedFields`.
 fn metadata<'a>(
     scanner: &mut Scanner<'a>,
     names: &mut Names<'a>,
@@ -236,7 +238,8 @@ fn metadata<'a>(
     Ok(())
 }
 
-/// Keeps of an object's members what is wanted. What is no object (an array, a string) is kept whole.
+/// Keeps the wanted members of an object. A value that is not an object (an array, a string) is
+/// kept whole.
 fn prune<'a>(
     scanner: &mut Scanner<'a>,
     paths: &[&str],
@@ -279,7 +282,8 @@ impl Kept {
         }
     }
 
-    /// A member up to here. `any`: the first one of its object that is kept has no comma.
+    /// Keeps a member up to `to`. The first kept member of an object has no comma; `any` tells
+    /// whether one was kept before.
     fn up_to(&mut self, member: &Member<'_>, to: usize, any: &mut bool) {
         let from = if *any { member.start } else { member.bare };
         self.add(from, to);

@@ -1,9 +1,9 @@
 //! Sends requests to the API server: over this crate's own connections ([`crate::direct`]), or, in
-//! tests, through a client of kube's with a server of the test behind it.
+//! tests, through a kube client with a test server behind it.
 //!
-//! It owns which [`Backend`] sends the next request. The backend is replaced as a whole when
-//! credentials have changed ([`renew`]), and can be replaced so when the whole configuration has;
-//! requests that run end on the old one. It must not know what a request is about.
+//! This module owns which [`Backend`] sends the next request. The backend is replaced as a whole
+//! when credentials change ([`renew`]), and could be replaced when the configuration changes;
+//! requests in flight finish on the old one. It must not know what a request is for.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,17 +14,19 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::Frame;
 
-use crate::api::{BoxError, CallError};
-use crate::direct::{self, Direct, Peer};
+use crate::direct::{self, Peer};
+use crate::error::{BoxError, Error};
 use crate::kubeconfig::Configuration;
 use crate::proxy::Proxy;
 
+mod backend;
 mod headers;
 mod renew;
 
+use backend::Backend;
 use renew::{Renewal, Source};
 
-/// Cheap to clone.
+/// Sends requests. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Transport {
     backend: Arc<ArcSwap<Backend>>,
@@ -32,12 +34,7 @@ pub(crate) struct Transport {
     renewal: Option<Arc<Renewal>>,
 }
 
-enum Backend {
-    Direct(Direct),
-    Kube(kube::Client),
-}
-
-/// The body of an answer. To drop it before its end breaks its connection.
+/// The body of an answer. Dropping it before its end breaks its connection.
 pub(crate) struct Body(Inner);
 
 enum Inner {
@@ -46,7 +43,7 @@ enum Inner {
 }
 
 impl Transport {
-    /// Reads the credentials and sends nothing. The error says what is wrong with them.
+    /// Reads the credentials, and sends nothing. The error says what is wrong with them.
     pub(crate) async fn new(
         configuration: &Configuration,
         proxy: Option<Arc<Proxy>>,
@@ -64,7 +61,7 @@ impl Transport {
         Ok(Self { backend, renewal })
     }
 
-    /// Sends through a client that the caller has made.
+    /// Sends through the caller's client.
     pub(crate) fn through(client: kube::Client) -> Self {
         Self {
             backend: Arc::new(ArcSwap::from_pointee(Backend::Kube(client))),
@@ -72,9 +69,9 @@ impl Transport {
         }
     }
 
-    /// Sends a request once. The answer's head is here, whatever it says; its body has still to
-    /// come.
-    pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, CallError> {
+    /// Sends a request once. Returns the head of the answer, whatever its status; the body is not
+    /// read yet.
+    pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, Error> {
         let backend = self.backend.load_full();
         match &*backend {
             Backend::Direct(direct) => {
@@ -90,15 +87,15 @@ impl Transport {
         }
     }
 
-    /// Reports what new credentials may mend: a 401, and a connection that cannot be opened or
-    /// breaks, since certificates may have been replaced.
-    fn report(&self, backend: &Arc<Backend>, answer: &Result<Response<direct::Body>, CallError>) {
+    /// Reports failures that new credentials may fix: a 401, and a connection that cannot be opened
+    /// or breaks, because certificates may have been replaced.
+    fn report(&self, backend: &Arc<Backend>, answer: &Result<Response<direct::Body>, Error>) {
         let refused = match answer {
             Ok(answer) if answer.status() != StatusCode::UNAUTHORIZED => return,
             Ok(_) => true,
             Err(_) => false,
         };
-        // What happens to the old credentials says nothing about the new ones.
+        // A failure of the old credentials says nothing about the new ones.
         if let Some(renewal) = &self.renewal
             && Arc::ptr_eq(backend, &self.backend.load())
         {
@@ -136,8 +133,8 @@ impl http_body::Body for Body {
     }
 }
 
-/// Could the server have seen the request?
-fn classify(error: kube::Error) -> CallError {
+/// Classifies an error by whether the server may have seen the request.
+fn classify(error: kube::Error) -> Error {
     let unsent = match &error {
         kube::Error::Auth(_) | kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => true,
         kube::Error::Service(inner) => {
@@ -153,8 +150,8 @@ fn classify(error: kube::Error) -> CallError {
         other => other.into(),
     };
     if unsent {
-        CallError::NotSent(source)
+        Error::NotSent(source)
     } else {
-        CallError::Network(source)
+        Error::Network(source)
     }
 }

@@ -1,7 +1,9 @@
-//! What a plugin says about itself: what wakes its controllers, what they read, what it may do.
+//! A plugin's description of itself: what wakes its controllers, what they read, and what they may
+//! do.
 //!
-//! One JSON document (`wit/v1/description.schema.json` publishes its schema). Unknown fields are refused by name, so that a plugin that asks for something
-//! which this host cannot do is told so instead of being half obeyed. What contradicts itself is found in `check`.
+//! A description is one JSON document (`wit/v1/description.schema.json` publishes its schema).
+//! Unknown fields are rejected by name, so that a plugin that asks for something that this host
+//! does not support gets an error instead of partial support. `check` finds contradictions.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +15,7 @@ mod watched;
 
 pub use watched::{Role, Watched};
 
-/// The `apiVersion` that descriptions of this contract carry.
+/// The `apiVersion` of descriptions of this contract.
 pub const API_VERSION: &str = "vmhost/v1";
 
 /// A plugin's description.
@@ -22,78 +24,86 @@ pub const API_VERSION: &str = "vmhost/v1";
 pub struct Description {
     /// `vmhost/v1`.
     pub api_version: String,
-    /// The plugin's name: a DNS label of at most 50 characters. It is part of the field manager, and so owns fields: do not change it.
+    /// The plugin's name: a DNS label of at most 50 characters. The name is part of the field
+    /// manager, which owns fields: do not change it.
     pub name: String,
-    /// The plugin's own version, for people, and for what must not go back (definitions that it carries).
+    /// The plugin's own version, for people, and to keep the CustomResourceDefinitions that the
+    /// plugin carries from going back to an older version.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// At least one.
+    /// The controllers; at least one.
     pub controllers: Vec<ControllerDescription>,
-    /// What its effects may write. Reading and watching the kinds that its controllers name is implied.
+    /// What the plugin's effects may write. Reading and watching the kinds that its controllers
+    /// name is implied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<Permission>,
-    /// What has to be there before its controllers start.
+    /// What must exist before the controllers start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<Setup>,
 }
 
-/// One controller: what its keys are, what wakes them, and how they are worked on.
+/// One controller: its keys, what wakes them, and how they are processed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ControllerDescription {
-    /// Its name: a DNS label of at most 50 characters, unique in the plugin. Metrics and logs carry it.
+    /// The controller's name: a DNS label of at most 50 characters, unique in the plugin. Metrics
+    /// and logs carry the name.
     pub name: String,
-    /// The kind whose objects are its keys. This or `timer`.
+    /// The kind whose objects are the keys. Either this or `timer` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary: Option<Watched>,
-    /// It has one key, which comes up by the clock. This or `primary`.
+    /// The controller has a single key, which a timer wakes. Either this or `primary` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer: Option<Timer>,
-    /// Kinds whose objects it makes: a change wakes the primary in the controller reference.
+    /// Kinds whose objects the controller creates: a change wakes the primary in the controller
+    /// reference.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owns: Vec<Watched>,
     /// Other kinds that wake keys, each with a `map`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub watches: Vec<Watched>,
-    /// Other kinds that it reads. They wake nobody.
+    /// Other kinds that the controller reads. They wake no keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<Watched>,
-    /// Put on each object before the policy first sees it, taken off when it says `finalized`.
+    /// The finalizer that the host adds to each object before the plugin first sees it, and removes
+    /// when the plugin returns `finalized`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finalizer: Option<String>,
-    /// Hand out the object as of the last turn that succeeded, too.
+    /// Whether a request also carries the object as of its last successful turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub previous: bool,
-    /// `reportingController` of its Events. Default: made of the names of plugin and controller.
+    /// `reportingController` of the controller's Events. Default: built from the names of plugin
+    /// and controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_source: Option<String>,
-    /// Keys worked on at once; `--workers` overrides it. Default 4.
+    /// Number of keys processed concurrently; `--workers` overrides it. Default 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
-    /// Back-off of failing keys.
+    /// Backoff of failing keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
 }
 
-/// When the one key of a controller without a primary kind comes up.
+/// When the single key of a controller without a primary kind wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Timer {
-    /// At the start, and then once in so many milliseconds.
+    /// At the start, and then at this interval in milliseconds.
     EveryMs(u32),
-    /// At the start and after each swap. Always true.
+    /// At the start and after each swap. The value is always true.
     Once(bool),
 }
 
 impl ControllerDescription {
-    /// The kind of its keys. That of a timer is `Timer.v1.vmhost`, which no cluster serves.
+    /// The kind of the keys. The kind of a timer's key is `Timer.v1.vmhost`, which no cluster
+    /// serves.
     pub fn kind(&self) -> Gvk {
         self.primary
             .as_ref()
             .map_or_else(|| Gvk::new("vmhost", "v1", "Timer"), Watched::gvk)
     }
 
-    /// Every kind that it watches or reads, the primary first, with its place.
+    /// Every kind that the controller watches or reads, the primary first, with its role.
     pub fn kinds(&self) -> impl Iterator<Item = (Role, &Watched)> {
         self.primary
             .iter()
@@ -104,40 +114,41 @@ impl ControllerDescription {
     }
 }
 
-/// What a plugin needs to be there before its controllers start.
+/// What a plugin requires before its controllers start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Setup {
-    /// Definitions that are installed, if the operator allows it.
+    /// CustomResourceDefinitions that the host installs, if the operator allows it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub custom_resource_definitions: Vec<serde_json::Value>,
 }
 
-/// How a failing key comes back: after `base * 2^failures`, at most `cap`.
+/// The backoff of failing keys: `base * 2^failures`, at most `cap`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Retry {
-    /// First delay in milliseconds. Default 5, as client-go.
+    /// First delay in milliseconds. Default 5, as in client-go.
     #[serde(default = "Retry::default_base_ms")]
     pub base_ms: u32,
-    /// Longest delay in milliseconds. Default 1,000,000, as client-go.
+    /// Maximum delay in milliseconds. Default 1,000,000, as in client-go.
     #[serde(default = "Retry::default_cap_ms")]
     pub cap_ms: u32,
-    /// After so many retries the key is dropped and reported, until the object or the plugin changes. Default: never.
+    /// Number of retries after which the key is dropped and reported, until the object or the
+    /// plugin changes. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
-    /// A rate limit over the retries of all keys. Default: none, as controller-runtime.
+    /// A rate limit over the retries of all keys. Default: unlimited, as in controller-runtime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bucket: Option<RetryBucket>,
 }
 
-/// `perSecond` retries in the long run, `burst` at once.
+/// A token bucket: `perSecond` retries on average, `burst` at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RetryBucket {
-    /// Retries a second.
+    /// Retries per second.
     pub per_second: u32,
-    /// Retries that may come at once.
+    /// Maximum number of retries at once.
     pub burst: u32,
 }
 
@@ -161,48 +172,50 @@ impl Default for Retry {
     }
 }
 
-/// Something that a plugin's effects may do.
+/// A permission for a plugin's effects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Permission {
     /// API group; empty for the core group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// API version that the effects name.
+    /// API version that the effects use.
     pub version: String,
     /// Kind.
     pub kind: String,
-    /// `create`, `patch` (apply and patch), `delete`.
+    /// `create`, `patch` (for apply and patch), `delete`.
     pub verbs: Vec<Verb>,
-    /// Only these subresources (`status`). Empty: the object itself and no subresource. To write both, give two permissions.
+    /// The subresources (such as `status`) that the permission covers. Empty for the object itself
+    /// without subresources. To write both, give two permissions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subresources: Vec<String>,
-    /// Only in these namespaces. Empty: in all, and cluster-scoped objects.
+    /// The namespaces that the permission covers. Empty for all namespaces and for cluster-scoped
+    /// objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
 }
 
 impl Permission {
-    /// Its group, version and kind.
+    /// The permission's group, version and kind.
     pub fn gvk(&self) -> Gvk {
         Gvk::new(&self.group, &self.version, &self.kind)
     }
 }
 
-/// What an effect does to an object, in RBAC's words.
+/// What an effect does to an object, as an RBAC verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verb {
-    /// Make a new object.
+    /// Create a new object.
     Create,
-    /// Change one: apply, JSON patch, JSON merge patch.
+    /// Change an existing object: apply, JSON patch, JSON merge patch.
     Patch,
-    /// Delete one.
+    /// Delete an object.
     Delete,
 }
 
 impl Verb {
-    /// As RBAC writes it.
+    /// The verb as RBAC writes it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -212,27 +225,27 @@ impl Verb {
     }
 }
 
-/// What is wrong with a description: the author of the plugin has to act.
+/// Why a description is invalid. The author of the plugin must fix it.
 #[derive(Debug, thiserror::Error)]
 pub enum DescriptionError {
-    /// Not JSON, a wrong type, an unknown or a doubled field.
+    /// Not JSON, a value of the wrong type, an unknown or a duplicate field.
     #[error("describe did not return a valid description")]
     Json(#[from] serde_json::Error),
-    /// Another contract.
-    #[error("the description's apiVersion is {0:?}, and this host knows {API_VERSION:?}")]
+    /// The description is for another version of the contract.
+    #[error("the description's apiVersion is {0:?}; this host supports {API_VERSION:?}")]
     ApiVersion(String),
-    /// A field whose value makes no sense.
+    /// A field has an invalid value.
     #[error("{field}: {reason}")]
     Field {
         /// Path of the field.
         field: String,
-        /// What is wrong with it.
+        /// Why the value is invalid.
         reason: String,
     },
 }
 
 impl Description {
-    /// Reads and checks a description.
+    /// Parses and validates a description.
     pub fn parse(json: &str) -> Result<Self, DescriptionError> {
         let description: Self = serde_json::from_str(json)?;
         description.check()?;
@@ -246,12 +259,12 @@ impl Description {
             .find(|controller| controller.name == name)
     }
 
-    /// The name under which a controller owns fields: from the description, never from a file name.
+    /// The field manager of a controller. It derives from the description, never from a file name.
     pub fn field_manager(&self, controller: &str) -> String {
         format!("vmhost/{}/{controller}", self.name)
     }
 
-    /// Definitions that it carries.
+    /// The CustomResourceDefinitions that the plugin carries.
     pub fn definitions(&self) -> &[serde_json::Value] {
         self.setup
             .as_ref()

@@ -1,6 +1,10 @@
-//! What a policy returns: effects, and what comes then. The records mirror `wit/v1/types.wit`, where their meaning is written down.
+//! What a plugin returns: effects, and what happens next. The records mirror `wit/v1/types.wit`,
+//! which defines their meaning. The enums with serde derives have the format of a plugin's test
+//! cases.
 
-use crate::key::{Gvk, ObjectKey};
+use serde::{Deserialize, Serialize};
+
+use crate::key::{ObjectKey, ObjectName};
 use crate::object::ObjectHead;
 
 /// Server-side apply.
@@ -8,18 +12,19 @@ use crate::object::ObjectHead;
 pub struct Apply {
     /// The fields to own, as JSON.
     pub object: String,
-    /// `status`, `scale`, ...; none: the object itself.
+    /// `status`, `scale`, ...; `None` for the object itself.
     pub subresource: Option<String>,
-    /// Take over fields that others own.
+    /// Whether to take over fields that others own.
     pub force: bool,
-    /// May it create the object? Never the primary.
+    /// Whether the apply may create the object. It never creates the primary.
     pub create_if_absent: bool,
     /// Required `resourceVersion`.
     pub if_version: Option<String>,
 }
 
-/// How a patch is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The format of a patch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PatchType {
     /// RFC 7386.
     Merge,
@@ -32,9 +37,9 @@ pub enum PatchType {
 pub struct Patch {
     /// The object.
     pub key: ObjectKey,
-    /// `status`, `scale`, ...; none: the object itself.
+    /// `status`, `scale`, ...; `None` for the object itself.
     pub subresource: Option<String>,
-    /// How `body` is written.
+    /// The format of `body`.
     pub kind: PatchType,
     /// The patch.
     pub body: String,
@@ -50,18 +55,19 @@ pub struct Create {
 }
 
 /// What happens to dependents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Propagation {
-    /// Deleted afterwards.
+    /// Dependents are deleted after the object.
     Background,
-    /// Deleted before.
+    /// Dependents are deleted before the object.
     Foreground,
-    /// Left alone.
+    /// Dependents stay.
     Orphan,
 }
 
 impl Propagation {
-    /// As `DeleteOptions.propagationPolicy` has it.
+    /// The value of `DeleteOptions.propagationPolicy`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Background => "Background",
@@ -80,12 +86,13 @@ pub struct Delete {
     pub uid: Option<String>,
     /// Required `resourceVersion`.
     pub if_version: Option<String>,
-    /// What happens to dependents; none: the kind's default.
+    /// What happens to dependents; `None` for the kind's default.
     pub propagation: Option<Propagation>,
 }
 
 /// Severity of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum EventType {
     /// `Normal`.
     Normal,
@@ -94,7 +101,7 @@ pub enum EventType {
 }
 
 impl EventType {
-    /// As the API has it.
+    /// The value of the Event's `type`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",
@@ -108,17 +115,17 @@ impl EventType {
 pub struct Event {
     /// Severity.
     pub kind: EventType,
-    /// Why, CamelCase.
+    /// Why the Event is recorded, in CamelCase.
     pub reason: String,
-    /// What was done, CamelCase.
+    /// What was done, in CamelCase.
     pub action: String,
-    /// For people.
+    /// A message for people.
     pub note: String,
-    /// Another object that has to do with it.
+    /// Another object that is involved.
     pub related: Option<ObjectKey>,
 }
 
-/// Something that the host is to do.
+/// Something that the host does for a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Server-side apply.
@@ -131,25 +138,12 @@ pub enum Effect {
     Delete(Delete),
     /// Record an Event.
     Event(Event),
-    /// Unknown to this host; its name.
+    /// An effect that this host does not know, by name.
     Other(String),
 }
 
-/// Where an effect writes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// Its kind.
-    pub kind: Gvk,
-    /// Its namespace; none for cluster-scoped kinds.
-    pub namespace: Option<String>,
-    /// Its name; none when the API server is to generate one.
-    pub name: Option<String>,
-    /// The subresource; none: the object itself.
-    pub subresource: Option<String>,
-}
-
 impl Effect {
-    /// Its verb, as a person calls it: `apply`, `patch`, ...
+    /// The effect's verb for messages: `apply`, `patch`, ...
     pub fn verb(&self) -> &'static str {
         match self {
             Self::Apply(_) => "apply",
@@ -161,60 +155,60 @@ impl Effect {
         }
     }
 
-    /// Where it writes; none for an event. The error says what is wrong with the object that it carries.
-    pub fn target(&self) -> Result<Option<Target>, String> {
-        let of_key = |key: &ObjectKey, subresource: &Option<String>| Target {
-            kind: key.kind.clone(),
-            namespace: key.name.namespace().map(str::to_owned),
-            name: Some(key.name.name())
-                .filter(|name| !name.is_empty())
-                .map(str::to_owned),
-            subresource: subresource.clone(),
-        };
-        let of_object = |object: &str, subresource: &Option<String>| {
+    /// The object that the effect writes, with an empty name if the API server generates the name;
+    /// `None` for an Event. The error says why the effect's object is invalid.
+    pub fn key(&self) -> Result<Option<ObjectKey>, String> {
+        let of_object = |object: &str| -> Result<Option<ObjectKey>, String> {
             let head = ObjectHead::parse(object)?;
-            Ok::<_, String>(Target {
+            let metadata = &head.metadata;
+            let name = metadata.name.as_deref().unwrap_or_default();
+            Ok(Some(ObjectKey {
                 kind: head.gvk(),
-                namespace: head
-                    .metadata
-                    .namespace
-                    .filter(|namespace| !namespace.is_empty()),
-                name: head.metadata.name.filter(|name| !name.is_empty()),
-                subresource: subresource.clone(),
-            })
+                name: ObjectName::new(metadata.namespace.as_deref(), name),
+            }))
         };
-        Ok(match self {
-            Self::Apply(apply) => Some(of_object(&apply.object, &apply.subresource)?),
-            Self::Create(create) => Some(of_object(&create.object, &None)?),
-            Self::Patch(patch) => Some(of_key(&patch.key, &patch.subresource)),
-            Self::Delete(delete) => Some(of_key(&delete.key, &None)),
-            Self::Event(_) | Self::Other(_) => None,
-        })
+        match self {
+            Self::Apply(apply) => of_object(&apply.object),
+            Self::Create(create) => of_object(&create.object),
+            Self::Patch(patch) => Ok(Some(patch.key.clone())),
+            Self::Delete(delete) => Ok(Some(delete.key.clone())),
+            Self::Event(_) | Self::Other(_) => Ok(None),
+        }
+    }
+
+    /// The subresource that the effect writes; `None` for the object itself.
+    pub fn subresource(&self) -> Option<&str> {
+        match self {
+            Self::Apply(apply) => apply.subresource.as_deref(),
+            Self::Patch(patch) => patch.subresource.as_deref(),
+            Self::Create(_) | Self::Delete(_) | Self::Event(_) | Self::Other(_) => None,
+        }
     }
 }
 
-/// What comes after the effects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What happens after the effects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Next {
-    /// Wait for a change.
+    /// Wait for a change of the object.
     AwaitChange,
-    /// Come back after so many milliseconds.
+    /// Run another turn after this many milliseconds.
     RequeueAfterMs(u32),
-    /// Come back, rate limited; no error.
+    /// Run another turn, rate limited; not a failure.
     Requeue,
-    /// A transient error.
+    /// A transient failure: retry with backoff.
     Retry(String),
-    /// A terminal error.
+    /// A terminal failure: report it and wait for a change.
     Fail(String),
-    /// The clean-up is done.
+    /// The clean-up is done: the host removes the finalizer.
     Finalized,
 }
 
-/// What a turn decided.
+/// The result of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Carried out in order.
+    /// The effects, carried out in order.
     pub effects: Vec<Effect>,
-    /// What comes then.
+    /// What happens after the effects.
     pub next: Next,
 }

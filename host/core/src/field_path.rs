@@ -1,10 +1,13 @@
-//! Paths into an object's JSON: `spec.volumes[*].secret.secretName`, `metadata.labels["app.kubernetes.io/name"]`.
+//! Paths into an object's JSON: `spec.volumes[*].secret.secretName`,
+//! `metadata.labels["app.kubernetes.io/name"]`.
 //!
-//! It owns the grammar and the walk over the text. The walk makes no tree: it skips what the path does not name, and ends when nothing more can match.
-//! It must not know what the values mean (an index key, a selector's operand, the name of an object).
+//! This module owns the grammar and the walk over the text. The walk builds no tree: it skips what
+//! the path does not name, and ends when nothing more can match. It must not know what the values
+//! mean (an index key, a selector's operand, an object's name).
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -14,15 +17,15 @@ use serde_json::value::RawValue;
 mod fields;
 pub use fields::Fields;
 
-/// Longest path in bytes: nothing in an object lies deeper.
+/// Maximum length of a path in bytes: nothing in an object lies deeper.
 const LONGEST: usize = 1024;
 
-/// A parsed path. It prints and serialises as it was written.
+/// A parsed path. It is printed and serialised as it was written.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FieldPath {
     text: Box<str>,
-    /// Never empty, and the first is a `Key`.
+    /// Never empty; the first step is a `Key`.
     steps: Box<[Step]>,
 }
 
@@ -34,18 +37,18 @@ enum Step {
     All,
 }
 
-/// A path that cannot be read.
+/// A path that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path:?} is not a path such as `spec.volumes[*].name`: {reason}")]
 pub struct FieldPathError {
     /// The path as it was written.
     pub path: String,
-    /// What is wrong with it; names the text at fault.
+    /// Why the path is invalid; names the text at fault.
     pub reason: String,
 }
 
 impl FieldPath {
-    /// The uids of an object's owners.
+    /// The path to the uids of an object's owners.
     pub fn owner_uids() -> Self {
         let key = |name: &str| Step::Key(name.into());
         Self {
@@ -60,7 +63,8 @@ impl FieldPath {
         }
     }
 
-    /// Reads a path: names joined by dots, `[*]` for every item, `["any key"]` (a JSON string) for a key with dots or brackets in it.
+    /// Parses a path: names joined by dots, `[*]` for every item, `["any key"]` (a JSON string) for
+    /// a key that contains dots or brackets.
     pub fn parse(text: &str) -> Result<Self, FieldPathError> {
         let fail = |reason| FieldPathError {
             path: crate::text::cut(text, LONGEST).into(),
@@ -90,7 +94,8 @@ impl FieldPath {
         })
     }
 
-    /// The longest prefix that plain dots can write: what pruning has to keep so that this path still finds what it names. Never empty.
+    /// The longest prefix that consists of plain dotted names: pruning must keep it so that this
+    /// path still finds its values. Never empty.
     pub fn root_dotted(&self) -> String {
         let mut root = String::new();
         for step in &self.steps {
@@ -107,28 +112,17 @@ impl FieldPath {
         root
     }
 
-    /// The values that the path names in an object's JSON, in its order: strings unescaped; numbers as they are written; `true` and `false`.
+    /// The values that the path names in an object's JSON, in the order of the text: strings
+    /// unescaped; numbers as they are written; `true` and `false`.
     ///
-    /// Null, objects, lists (without `[*]`) and what is missing give nothing, nor does text that is not JSON. What stands behind the last value that can match is not
-    /// looked at.
+    /// Null, objects, lists (without `[*]`) and missing fields give no values; neither does text
+    /// that is not JSON. Text behind the last value that can match is not parsed.
     pub fn values<'a>(&self, json: &'a str) -> Vec<Cow<'a, str>> {
-        let mut walk = Walk {
-            found: Vec::new(),
-            done: false,
-        };
-        let mut deserializer = serde_json::Deserializer::from_str(json);
-        let rest = Rest {
-            steps: &self.steps,
-            fanned: false,
-            walk: &mut walk,
-        };
-        let end = rest
-            .deserialize(&mut deserializer)
-            .and_then(|()| deserializer.end());
-        if end.is_err() && !walk.done {
-            walk.found.clear();
+        let mut walk = Walk::along([&*self.steps]);
+        if walk.read(json, true).is_err() && !walk.done {
+            return Vec::new();
         }
-        walk.found
+        walk.found.into_iter().map(|(_, value)| value).collect()
     }
 }
 
@@ -146,7 +140,9 @@ fn name(text: &str) -> Result<(&str, &str), String> {
         .chars()
         .find(|c| c.is_whitespace() || c.is_control() || matches!(c, ']' | '*' | '"' | '\'' | '\\'))
     {
-        return Err(format!("{bad:?} in {name:?} is no part of a plain name"));
+        return Err(format!(
+            "{bad:?} in {name:?} is not allowed in a plain name"
+        ));
     }
     Ok((name, rest))
 }
@@ -162,10 +158,10 @@ fn bracket(text: &str) -> Result<(String, &str), String> {
     let key = keys
         .next()
         .ok_or_else(fail)?
-        .map_err(|_| format!("{text:?} holds no JSON string"))?;
+        .map_err(|_| format!("{text:?} contains no JSON string"))?;
     let rest = string[keys.byte_offset()..]
         .strip_prefix(']')
-        .ok_or_else(|| format!("{text:?} has no `]` behind the key"))?;
+        .ok_or_else(|| format!("{text:?} has no `]` after the key"))?;
     Ok((key, rest))
 }
 
@@ -201,34 +197,90 @@ impl fmt::Debug for FieldPath {
     }
 }
 
-/// What has been found so far.
-struct Walk<'de> {
-    found: Vec<Cow<'de, str>>,
-    /// The walk ended by itself: the error that stopped serde is not one.
+/// One pass over a text, along several paths.
+struct Walk<'p, 't> {
+    /// The paths that match so far, with their numbers and remaining steps: first those of the
+    /// outermost value, last those of the value that is being read.
+    open: Vec<(usize, &'p [Step])>,
+    /// The values found so far, with the numbers of their paths.
+    found: Vec<(usize, Cow<'t, str>)>,
+    /// The walk ended on purpose: the serde error that stopped it is not a failure.
     done: bool,
 }
 
-/// The steps that are left below the value that comes next.
-struct Rest<'p, 'w, 'de> {
-    steps: &'p [Step],
-    /// A `[*]` stands above: other branches may match too.
-    fanned: bool,
-    walk: &'w mut Walk<'de>,
+impl<'p, 't> Walk<'p, 't> {
+    /// Starts a walk along the paths, numbered in order.
+    fn along(paths: impl IntoIterator<Item = &'p [Step]>) -> Self {
+        Self {
+            open: paths.into_iter().enumerate().collect(),
+            found: Vec::new(),
+            done: false,
+        }
+    }
+
+    /// Reads a whole text. If `only` is set, there is one path, and reading stops after its last
+    /// possible match.
+    fn read(&mut self, text: &'t str, only: bool) -> Result<(), serde_json::Error> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let below = Below {
+            walk: self,
+            from: 0,
+            only,
+        };
+        below.deserialize(&mut deserializer)?;
+        deserializer.end()
+    }
+
+    /// For the paths that are open at `places`: opens their remaining steps below the member
+    /// `name`, or below an item if `name` is `None`.
+    fn step(&mut self, places: Range<usize>, name: Option<&str>) {
+        for place in places {
+            let (number, steps) = self.open[place];
+            let Some((step, left)) = steps.split_first() else {
+                continue;
+            };
+            let matches = match step {
+                Step::Key(key) => name == Some(&**key),
+                Step::All => true,
+            };
+            if matches {
+                self.open.push((number, left));
+            }
+        }
+    }
 }
 
-impl<'de> DeserializeSeed<'de> for Rest<'_, '_, 'de> {
+/// The next value.
+struct Below<'w, 'p, 't> {
+    walk: &'w mut Walk<'p, 't>,
+    /// Index of the value's first path in `open`; its paths are the last ones.
+    from: usize,
+    /// Whether only this value can match.
+    only: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Below<'_, '_, 'de> {
     type Value = ();
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        if !self.steps.is_empty() {
+        let paths = &self.walk.open[self.from..];
+        if paths.iter().all(|(_, steps)| !steps.is_empty()) {
             return deserializer.deserialize_any(self);
         }
-        let raw = <&RawValue>::deserialize(deserializer)?;
-        self.walk.found.extend(scalar(raw.get()));
+        // Read as raw text, so that a number keeps its spelling.
+        let raw = <&'de RawValue>::deserialize(deserializer)?.get();
+        if let Some(value) = scalar(raw) {
+            let ends = paths.iter().filter(|(_, steps)| steps.is_empty());
+            let found = ends.map(|(number, _)| (*number, value.clone()));
+            self.walk.found.extend(found);
+        } else if raw.starts_with(['{', '[']) && paths.iter().any(|(_, steps)| !steps.is_empty()) {
+            let mut inner = serde_json::Deserializer::from_str(raw);
+            inner.deserialize_any(self).map_err(D::Error::custom)?;
+        }
         Ok(())
     }
 }
 
-/// Text of a string, number or boolean.
+/// The text of a string, number or boolean.
 fn scalar(raw: &str) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -241,7 +293,7 @@ fn scalar(raw: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-impl<'de> Visitor<'de> for Rest<'_, '_, 'de> {
+impl<'de> Visitor<'de> for Below<'_, '_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -249,45 +301,56 @@ impl<'de> Visitor<'de> for Rest<'_, '_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Some((step, below)) = self.steps.split_first() else {
-            return Ok(());
-        };
-        while let Some(Matches(hit)) = map.next_key_seed(KeyIs(step))? {
-            if !hit {
+        let end = self.walk.open.len();
+        let paths = self.from..end;
+        let to_all = |(_, steps): &(usize, &[Step])| matches!(steps.first(), Some(Step::All));
+        let only = self.only && !self.walk.open[paths.clone()].iter().any(to_all);
+        loop {
+            let key = Key {
+                walk: self.walk,
+                paths: paths.clone(),
+            };
+            if map.next_key_seed(key)?.is_none() {
+                return Ok(());
+            }
+            if self.walk.open.len() == end {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }
-            let only = matches!(step, Step::Key(_)) && !self.fanned;
-            map.next_value_seed(Rest {
-                steps: below,
-                fanned: !only,
+            map.next_value_seed(Below {
                 walk: self.walk,
+                from: end,
+                only,
             })?;
+            self.walk.open.truncate(end);
             if only {
                 self.walk.done = true;
                 return Err(A::Error::custom("nothing more can match"));
             }
         }
-        Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let Some((Step::All, below)) = self.steps.split_first() else {
+        let end = self.walk.open.len();
+        self.walk.step(self.from..end, None);
+        if self.walk.open.len() == end {
             while items.next_element::<IgnoredAny>()?.is_some() {}
             return Ok(());
-        };
-        while items
-            .next_element_seed(Rest {
-                steps: below,
-                fanned: true,
+        }
+        loop {
+            let item = Below {
                 walk: self.walk,
-            })?
-            .is_some()
-        {}
-        Ok(())
+                from: end,
+                only: false,
+            };
+            if items.next_element_seed(item)?.is_none() {
+                self.walk.open.truncate(end);
+                return Ok(());
+            }
+        }
     }
 
-    // The path goes on below a value that has no below.
+    // A path continues below a scalar: nothing matches.
     fn visit_bool<E>(self, _: bool) -> Result<(), E> {
         Ok(())
     }
@@ -308,28 +371,27 @@ impl<'de> Visitor<'de> for Rest<'_, '_, 'de> {
     }
 }
 
-/// Reads a key of an object and says whether the step names it, without keeping it.
-struct KeyIs<'p>(&'p Step);
+/// Reads a key of an object without keeping it, and opens the paths that contain it.
+struct Key<'w, 'p, 't> {
+    walk: &'w mut Walk<'p, 't>,
+    paths: Range<usize>,
+}
 
-struct Matches(bool);
-
-impl<'de> DeserializeSeed<'de> for KeyIs<'_> {
-    type Value = Matches;
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Matches, D::Error> {
+impl<'de> DeserializeSeed<'de> for Key<'_, '_, '_> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
-impl Visitor<'_> for KeyIs<'_> {
-    type Value = Matches;
+impl Visitor<'_> for Key<'_, '_, '_> {
+    type Value = ();
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a key")
     }
-    fn visit_str<E>(self, key: &str) -> Result<Matches, E> {
-        Ok(Matches(match self.0 {
-            Step::Key(wanted) => **wanted == *key,
-            Step::All => true,
-        }))
+    fn visit_str<E>(self, key: &str) -> Result<(), E> {
+        self.walk.step(self.paths, Some(key));
+        Ok(())
     }
 }
 

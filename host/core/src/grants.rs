@@ -1,9 +1,12 @@
-//! What a plugin may do, and whether an effect or a new description stays within it.
+//! What a plugin may do, and whether an effect or a new description stays within that.
 //!
-//! Until an operator writes grants of his own, what the first generation declared is the grant.
+//! Until an operator writes grants, the grants are what the first generation declared.
+
+use std::fmt;
 
 use crate::description::{Description, Permission, Verb, Watched};
-use crate::effect::{Effect, Target};
+use crate::effect::Effect;
+use crate::key::{Gvk, ObjectKey};
 
 /// The permissions and kinds that a plugin was granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,18 +19,28 @@ pub struct Grants {
 /// An effect outside the grants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denied {
-    /// Position of the effect.
+    /// Index of the effect in the turn's effects.
     pub effect: u32,
-    /// What is not granted, or what is wrong with it; names verb and kind.
+    /// What is not granted, or why the effect is invalid; names verb and kind.
     pub reason: String,
 }
 
-/// What a new description asks for beyond the grants, one line each.
+/// The access that a write needs, or that a permission gives.
+struct Access<'a> {
+    verb: Verb,
+    kind: &'a Gvk,
+    /// `None` for the object itself.
+    subresource: Option<&'a str>,
+    /// `None` for a cluster-scoped kind, or for all namespaces.
+    namespace: Option<&'a str>,
+}
+
+/// What a new description asks for beyond the grants, one line per item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wider(pub Vec<String>);
 
 impl Grants {
-    /// What a description asks for.
+    /// The grants that a description asks for.
     pub fn of(description: &Description) -> Self {
         Self {
             permissions: description.permissions.clone(),
@@ -36,7 +49,8 @@ impl Grants {
         }
     }
 
-    /// Does the description ask for more than this? The parts that are not granted.
+    /// Checks that the description asks for nothing beyond these grants. The error lists what is
+    /// not granted.
     pub fn check_description(&self, description: &Description) -> Result<(), Wider> {
         let mut wider: Vec<String> = watched_kinds(description)
             .into_iter()
@@ -58,8 +72,9 @@ impl Grants {
         }
     }
 
-    /// May all of these effects be carried out? Where each of them writes; the first that may not be is named.
-    pub fn check_effects(&self, effects: &[Effect]) -> Result<Vec<Option<Target>>, Denied> {
+    /// Checks that all of these effects are granted. Returns what each effect writes, as
+    /// [`Effect::key`] does; the error names the first effect that is not granted.
+    pub fn check_effects(&self, effects: &[Effect]) -> Result<Vec<Option<ObjectKey>>, Denied> {
         let checked = effects.iter().enumerate().map(|(index, effect)| {
             self.check_effect(effect).map_err(|reason| Denied {
                 effect: index as u32,
@@ -69,7 +84,7 @@ impl Grants {
         checked.collect()
     }
 
-    fn check_effect(&self, effect: &Effect) -> Result<Option<Target>, String> {
+    fn check_effect(&self, effect: &Effect) -> Result<Option<ObjectKey>, String> {
         let verbs: &[Verb] = match effect {
             Effect::Apply(apply) if apply.create_if_absent => &[Verb::Patch, Verb::Create],
             Effect::Apply(_) | Effect::Patch(_) => &[Verb::Patch],
@@ -78,48 +93,44 @@ impl Grants {
             Effect::Event(_) => &[],
             Effect::Other(name) => return Err(format!("effect {name:?} is unknown to this host")),
         };
-        let Some(target) = effect.target()? else {
+        let Some(key) = effect.key()? else {
             return Ok(None);
         };
         for &verb in verbs {
-            if !self
-                .permissions
-                .iter()
-                .any(|permission| permission.allows(verb, &target))
-            {
+            let access = Access {
+                verb,
+                kind: &key.kind,
+                subresource: effect.subresource(),
+                namespace: key.name.namespace(),
+            };
+            if !self.allow(&access) {
                 return Err(format!(
-                    "the plugin's description has no permission to {}",
-                    asked(verb, &target)
+                    "the plugin's description has no permission to {access}"
                 ));
             }
         }
-        Ok(Some(target))
+        Ok(Some(key))
+    }
+
+    fn allow(&self, access: &Access<'_>) -> bool {
+        self.permissions
+            .iter()
+            .any(|permission| permission.allows(access))
     }
 
     fn missing_of(&self, permission: &Permission) -> Vec<String> {
-        let some_or = |list: &[String]| -> Vec<Option<String>> {
-            if list.is_empty() {
-                vec![None]
-            } else {
-                list.iter().cloned().map(Some).collect()
-            }
-        };
-        let mut missing = Vec::new();
+        let (kind, mut missing) = (permission.gvk(), Vec::new());
         for &verb in &permission.verbs {
-            for subresource in some_or(&permission.subresources) {
-                for namespace in some_or(&permission.namespaces) {
-                    let target = Target {
-                        kind: permission.gvk(),
+            for subresource in each_or_none(&permission.subresources) {
+                for namespace in each_or_none(&permission.namespaces) {
+                    let access = Access {
+                        verb,
+                        kind: &kind,
+                        subresource,
                         namespace,
-                        name: None,
-                        subresource: subresource.clone(),
                     };
-                    let granted = self
-                        .permissions
-                        .iter()
-                        .any(|granted| granted.allows(verb, &target));
-                    if !granted {
-                        missing.push(asked(verb, &target));
+                    if !self.allow(&access) {
+                        missing.push(access.to_string());
                     }
                 }
             }
@@ -129,21 +140,21 @@ impl Grants {
 }
 
 impl Permission {
-    fn allows(&self, verb: Verb, target: &Target) -> bool {
-        self.kind == target.kind.kind
-            && self.group == target.kind.group
-            && self.version == target.kind.version
-            && self.verbs.contains(&verb)
-            && match &target.subresource {
+    fn allows(&self, access: &Access<'_>) -> bool {
+        self.kind == access.kind.kind
+            && self.group == access.kind.group
+            && self.version == access.kind.version
+            && self.verbs.contains(&access.verb)
+            && match access.subresource {
                 None => self.subresources.is_empty(),
-                Some(subresource) => self.subresources.contains(subresource),
+                Some(subresource) => self.subresources.iter().any(|of| of == subresource),
             }
-            // Cluster-scoped objects are in no namespace: only a permission that is not limited covers them.
+            // Cluster-scoped objects are in no namespace: only a permission without namespaces
+            // covers them.
             && (self.namespaces.is_empty()
-                || target
+                || access
                     .namespace
-                    .as_ref()
-                    .is_some_and(|namespace| self.namespaces.contains(namespace)))
+                    .is_some_and(|namespace| self.namespaces.iter().any(|of| of == namespace)))
     }
 }
 
@@ -155,7 +166,8 @@ fn watched_kinds(description: &Description) -> Vec<Watched> {
         .collect()
 }
 
-/// Does whoever may watch the one see all that the other shows? Which fields of an object are kept is a question of memory, not of rights.
+/// Returns whether a grant to watch `granted` covers `wanted`. Which fields of an object are kept
+/// is a question of memory, not of access.
 fn shows(granted: &Watched, wanted: &Watched) -> bool {
     let within =
         |granted: &Option<String>, wanted: &Option<String>| granted.is_none() || granted == wanted;
@@ -177,7 +189,7 @@ fn seen(watched: &Watched) -> String {
     text
 }
 
-/// What it wants of the cluster besides watches and permissions, in a person's words.
+/// What the description asks for besides watches and permissions, as readable lines.
 fn claims(description: &Description) -> Vec<String> {
     let finalizers = description.controllers.iter().filter_map(|controller| {
         let finalizer = controller.finalizer.as_deref()?;
@@ -190,24 +202,33 @@ fn claims(description: &Description) -> Vec<String> {
     finalizers.chain(definitions).collect()
 }
 
-fn asked(verb: Verb, target: &Target) -> String {
-    let mut text = format!("{} {}", verb.as_str(), target.kind);
-    if let Some(subresource) = &target.subresource {
-        text.push('/');
-        text.push_str(subresource);
+/// Each item of the list; a single `None` for an empty list.
+fn each_or_none(list: &[String]) -> Vec<Option<&str>> {
+    if list.is_empty() {
+        return vec![None];
     }
-    if let Some(namespace) = &target.namespace {
-        text.push_str(" in namespace ");
-        text.push_str(namespace);
+    list.iter().map(|of| Some(of.as_str())).collect()
+}
+
+/// Formats an access as `patch ConfigMap.v1 in namespace a`.
+impl fmt::Display for Access<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb.as_str(), self.kind)?;
+        if let Some(subresource) = self.subresource {
+            write!(f, "/{subresource}")?;
+        }
+        match self.namespace {
+            Some(namespace) => write!(f, " in namespace {namespace}"),
+            None => Ok(()),
+        }
     }
-    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::effect::{Apply, Patch, PatchType};
-    use crate::key::{Gvk, ObjectKey, ObjectName};
+    use crate::key::ObjectName;
 
     fn description(permissions: &str) -> Description {
         Description::parse(&format!(

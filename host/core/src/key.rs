@@ -1,4 +1,4 @@
-//! Names: of a kind, of an object within its kind, of an object in the cluster.
+//! Names of kinds, of objects within their kind, and of objects in the cluster.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -8,6 +8,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::tailed::Tailed;
+
+/// Returns whether `text` can be one segment of a URL path, encoded or not. A proxy that normalises
+/// paths would resolve `.` and `..`.
+pub fn is_path_segment(text: &str) -> bool {
+    !matches!(text, "" | "." | "..") && !text.contains(['/', '%'])
+}
 
 /// Group, version and kind. The core group is the empty string.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -23,7 +29,7 @@ pub struct Gvk {
 }
 
 impl Gvk {
-    /// Builds one from its three parts.
+    /// Builds a kind from its three parts.
     pub fn new(group: &str, version: &str, kind: &str) -> Self {
         Self {
             group: group.into(),
@@ -38,7 +44,7 @@ impl Gvk {
         Self::new(group, version, kind)
     }
 
-    /// `apps/v1`, or `v1` for the core group: what stands in an object's `apiVersion`.
+    /// `apps/v1`, or `v1` for the core group: the value of an object's `apiVersion`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.clone()
@@ -48,7 +54,8 @@ impl Gvk {
     }
 }
 
-/// `VirtualMachine.v1.cloud.waibizi.com`, as kubectl names a kind exactly; `Pod.v1` in the core group.
+/// Formats a kind as kubectl's fully qualified form: `VirtualMachine.v1.cloud.waibizi.com`, or
+/// `Pod.v1` in the core group.
 impl fmt::Display for Gvk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.kind, self.version)?;
@@ -62,15 +69,16 @@ impl fmt::Display for Gvk {
 
 /// Namespace and name of an object within its kind: the only thing that a workqueue ever holds.
 ///
-/// One shared allocation, `namespace/name` as client-go writes it, so that a clone is one atomic increment and hashing reads one string.
+/// The name is one shared allocation, `namespace/name` as client-go writes it: a clone is one
+/// atomic increment, and hashing reads one string.
 #[derive(Clone)]
 pub struct ObjectName(Arc<Tailed<NamespaceLen>>);
 
-/// 0: cluster-scoped, and no slash in the text.
+/// Length of the namespace in bytes; 0 if the object is cluster-scoped and the text has no slash.
 struct NamespaceLen(u32);
 
 impl ObjectName {
-    /// Names an object; `None` for a cluster-scoped kind. An empty namespace counts as none.
+    /// Names an object. An empty namespace counts as `None`, which means cluster-scoped.
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
         match namespace {
             Some(namespace) if !namespace.is_empty() => {
@@ -86,7 +94,7 @@ impl ObjectName {
         self.0.0 as usize
     }
 
-    /// The namespace; none for a cluster-scoped kind.
+    /// The namespace; `None` for a cluster-scoped object.
     pub fn namespace(&self) -> Option<&str> {
         let len = self.namespace_len();
         (len > 0).then(|| &self.0.text[..len])
@@ -108,7 +116,7 @@ impl ObjectName {
 
 impl PartialEq for ObjectName {
     fn eq(&self, other: &Self) -> bool {
-        // Keys of one object are most often the same allocation.
+        // Keys of the same object usually share one allocation.
         Arc::ptr_eq(&self.0, &other.0) || self.0.text == other.0.text
     }
 }
@@ -145,16 +153,16 @@ impl fmt::Debug for ObjectName {
     }
 }
 
-/// Names one object of the cluster.
+/// Names one object in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectKey {
-    /// Its kind.
+    /// The object's kind.
     pub kind: Gvk,
-    /// Its name within the kind.
+    /// The object's name within the kind.
     pub name: ObjectName,
 }
 
-/// `VirtualMachine.v1.cloud.waibizi.com default/public-wx`.
+/// Formats a key as `VirtualMachine.v1.cloud.waibizi.com default/public-wx`.
 impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind, self.name)

@@ -1,7 +1,10 @@
-//! The plain data that every part of vmhost shares: names, snapshots, requests, outcomes, descriptions, limits.
+//! The plain data that every part of vmhost shares: names, snapshots, requests, outcomes,
+//! descriptions, limits.
 //!
-//! It owns the words, and what can be decided by looking at them alone (is this description sound, is this effect within the grants). It must not know
-//! Kubernetes' API machinery, wasm, or any I/O: `vmhost-cluster` and `vmhost-engine` never meet, and these types are their only currency.
+//! This crate owns the shared types, and every decision that needs nothing but their values
+//! (whether a description is valid, whether an effect is within the grants). It must not know
+//! Kubernetes' API machinery, wasm, or any I/O: `vmhost-cluster` and `vmhost-engine` do not depend
+//! on each other and exchange only these types.
 
 pub mod description;
 pub mod effect;
@@ -26,11 +29,10 @@ pub use description::{
 };
 pub use effect::{
     Apply, Create, Delete, Effect, Event, EventType, Next, Outcome, Patch, PatchType, Propagation,
-    Target,
 };
 pub use field_path::{FieldPath, FieldPathError, Fields};
 pub use grants::{Denied, Grants, Wider};
-pub use key::{Gvk, ObjectKey, ObjectName};
+pub use key::{Gvk, ObjectKey, ObjectName, is_path_segment};
 pub use limits::Limits;
 pub use mapping::{MapBy, Mapping, MappingError, NamedPrimary, Scope};
 pub use metadata::{Metadata, OwnerReference, Pairs};
@@ -40,4 +42,4 @@ pub use read::{IndexMatch, ListQuery, LiveRead, ObjectReader, Page, ReadError};
 pub use request::{Change, MapRequest, Refusal, Request};
 pub use selector::LabelSelector;
 pub use striped::Striped;
-pub use text::{cut, one_line};
+pub use text::{chain, chain_line, cut, one_line};

@@ -1,26 +1,28 @@
-//! What one call of a policy may use.
+//! Resource limits of a plugin.
 
 use std::time::Duration;
 
-/// Limits of a plugin's instances and calls.
+/// Resource limits of a plugin's instances and calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How long one call may take, wall clock.
+    /// Maximum wall-clock time of one call.
     pub call_timeout: Duration,
-    /// Linear memory of one instance, in bytes, all memories together.
+    /// Maximum linear memory of one instance in bytes, all memories together.
     pub memory: usize,
-    /// Calls after which an instance is dropped; 1 is full isolation.
+    /// Calls after which an instance is dropped; 1 gives full isolation.
     pub reuse: u32,
-    /// What one call may copy out of the guest into the host, in bytes (outcome, log lines, read requests).
+    /// Maximum number of bytes that one call may copy from the guest to the host (outcome, log
+    /// lines, read requests).
     pub returned: usize,
-    /// The largest answer to one read of the cache, in bytes.
+    /// Maximum size of the answer to one cache read, in bytes.
     pub read: usize,
-    /// The largest component that is compiled, in bytes. Compiling cannot be interrupted.
+    /// Maximum size of a component in bytes. Compilation cannot be interrupted.
     pub component: u64,
 }
 
 impl Default for Limits {
-    /// 10 s a call (as Yoke's and Metacontroller's), 64 MiB an instance, 1,000 calls an instance, 8 MiB out, 16 MiB in, components to 64 MiB.
+    /// 10 s per call (as in Yoke and Metacontroller), 64 MiB per instance, 1,000 calls per
+    /// instance, 8 MiB returned, 16 MiB per read, components up to 64 MiB.
     fn default() -> Self {
         Self {
             call_timeout: Duration::from_secs(10),

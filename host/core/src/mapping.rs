@@ -1,7 +1,8 @@
-//! Mappings: which primaries does a watched object wake?
+//! Mappings: which primaries a watched object wakes.
 //!
-//! It owns the mappings that look at one object only, and takes one step: whoever the owner's owner is, it is not asked for. It must not know which primaries there
-//! are: a name that it returns may belong to nobody. What needs the stores (`index`) or the plugin (`guest`) is the host's.
+//! This module owns the mappings that need only one object, and makes one step: it does not follow
+//! the owner's owner. It must not know which primaries exist: a returned name may belong to no
+//! object. The host implements the mappings that need the stores (`index`) or the plugin (`guest`).
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,20 +10,21 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::field_path::FieldPath;
-use crate::key::{Gvk, ObjectName};
+use crate::key::{Gvk, ObjectName, is_path_segment};
 use crate::metadata::Metadata;
 
-/// How a watched object names the primaries that it wakes, as a description writes it: `"owner"`, `{"label": "example.com/parent"}`.
+/// How a watched object names the primaries that it wakes, as a description writes it: `"owner"`,
+/// `{"label": "example.com/parent"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum MapBy {
-    /// The primary of the same namespace and name.
+    /// The primary with the same namespace and name.
     Name,
-    /// Every owner of the primary kind, controller or not.
+    /// Every owner of the primary kind, whether it controls the object or not.
     Owner,
-    /// The owner that controls it, if it is of the primary kind.
+    /// The controlling owner, if it is of the primary kind.
     Controller,
-    /// The plugin's `map` says.
+    /// The plugin's function `map` returns the keys.
     Guest,
     /// The value of this label is the primary's name, in the object's namespace.
     Label(String),
@@ -32,29 +34,29 @@ pub enum MapBy {
     Index(String),
 }
 
-/// A mapping that cannot be used: the author of the plugin has to act.
+/// An invalid mapping. The author of the plugin must fix it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("map: {reason}")]
 pub struct MappingError {
-    /// What is wrong with it.
+    /// Why the mapping is invalid.
     pub reason: String,
 }
 
-/// Do the objects of a kind lie in namespaces? Only the API server's discovery knows.
+/// Whether the objects of a kind are namespaced. Only the API server's discovery knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// They do.
+    /// Objects are in namespaces.
     Namespaced,
-    /// They do not.
+    /// Objects are cluster-scoped.
     Cluster,
 }
 
 /// A primary that an object names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NamedPrimary<'a> {
-    /// Its namespace and name.
+    /// Namespace and name of the primary.
     pub name: ObjectName,
-    /// The uid that it must have, as an owner reference says; without one, any that has the name.
+    /// The uid that the primary must have, from an owner reference; `None` if any uid matches.
     pub uid: Option<Cow<'a, str>>,
 }
 
@@ -76,7 +78,7 @@ enum By {
 }
 
 impl Mapping {
-    /// Compiles it; `Ok(None)`: `guest` or `index`, which no single object decides.
+    /// Compiles a mapping; `Ok(None)` for `guest` and `index`, which need more than one object.
     pub fn compile(map: &MapBy, primary: &Gvk) -> Result<Option<Self>, MappingError> {
         let by = match map {
             MapBy::Name => By::Name,
@@ -102,7 +104,7 @@ impl Mapping {
         }))
     }
 
-    /// The field that it looks at besides the metadata, as a dotted path for pruning.
+    /// The field that the mapping reads besides the metadata, as a dotted path for pruning.
     pub fn field(&self) -> Option<String> {
         match &self.by {
             By::Field(path) => Some(path.root_dotted()),
@@ -110,10 +112,12 @@ impl Mapping {
         }
     }
 
-    /// The primaries that this object names, each once, in its order.
+    /// The primaries that this object names, each once, in the order of the text.
     ///
-    /// A namespaced primary lies in the object's namespace, unless a field's value says another; an object without a namespace names none by anything else. A
-    /// primary without a namespace is named by its name alone. What is no object's name is passed over, as is metadata that cannot be read.
+    /// A namespaced primary is in the object's namespace, unless a field's value names another; an
+    /// object without a namespace names such a primary only by `namespace/name`. A cluster-scoped
+    /// primary is named by its name alone. Values that are not valid names are skipped, as is
+    /// metadata that cannot be parsed.
     pub fn names<'a>(
         &self,
         object: &'a str,
@@ -162,7 +166,7 @@ impl Mapping {
     }
 }
 
-/// A primary beside the object.
+/// A primary in the object's namespace, or a cluster-scoped one.
 fn local(primary: Scope, namespace: Option<&str>, name: &str) -> Option<ObjectName> {
     if !is_name(name) {
         return None;
@@ -173,19 +177,20 @@ fn local(primary: Scope, namespace: Option<&str>, name: &str) -> Option<ObjectNa
     }
 }
 
-/// A primary in a namespace that the object names.
+/// A primary in a namespace that the field's value names.
 fn elsewhere(primary: Scope, (namespace, name): (&str, &str)) -> Option<ObjectName> {
     let sound = primary == Scope::Namespaced && is_namespace(namespace) && is_name(name);
     sound.then(|| ObjectName::new(Some(namespace), name))
 }
 
-/// Can an object have this name? The loosest rule that a kind may have: one segment of a URL's path (roles are called `system:node`).
+/// Returns whether an object can have this name, by the loosest rule of any kind: one segment of a
+/// URL path (roles have names such as `system:node`).
 fn is_name(name: &str) -> bool {
-    let sound = |c: char| !matches!(c, '/' | '%') && !c.is_whitespace() && !c.is_control();
-    !matches!(name, "" | "." | "..") && name.len() <= 253 && name.chars().all(sound)
+    let sound = |c: char| !c.is_whitespace() && !c.is_control();
+    is_path_segment(name) && name.len() <= 253 && name.chars().all(sound)
 }
 
-/// A DNS label.
+/// Returns whether the text is a DNS label.
 fn is_namespace(name: &str) -> bool {
     let sound = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty()

@@ -1,33 +1,35 @@
-//! What the host itself looks at in an object: its metadata, read from the text in one pass and without a tree.
+//! An object's metadata, read from the text in one pass and without building a tree.
 //!
-//! It owns how `metadata` reads. It must not know what any of it is for. Strings are borrowed from the text where they have no escapes.
+//! This module owns the parsing of `metadata`. It must not know what the fields are used for.
+//! Strings without escapes are borrowed from the text.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::json;
 use serde_json::value::RawValue;
 
-/// The metadata of one object. What is missing or null is empty.
+/// The metadata of one object. A field that is missing or null is empty.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata<'a> {
     /// `name`.
     pub name: Cow<'a, str>,
-    /// `namespace`; empty: the object is cluster-scoped.
+    /// `namespace`; empty if the object is cluster-scoped.
     pub namespace: Cow<'a, str>,
     /// `uid`.
     pub uid: Cow<'a, str>,
-    /// `resourceVersion`, as it is written.
+    /// `resourceVersion` as text.
     pub resource_version: Cow<'a, str>,
-    /// `generation`; none: the kind does not count.
+    /// `generation`; `None` if the kind has none.
     pub generation: Option<i64>,
-    /// `deletionTimestamp`, as it is written; none: nobody has asked for the deletion.
+    /// `deletionTimestamp` as text; `None` if deletion has not been requested.
     pub deletion_timestamp: Option<Cow<'a, str>>,
     /// `labels`.
     pub labels: Pairs<'a>,
-    /// `finalizers`, in their order.
+    /// `finalizers`, in the order of the text.
     pub finalizers: Vec<Cow<'a, str>>,
-    /// `ownerReferences`, in their order.
+    /// `ownerReferences`, in the order of the text.
     pub owners: Vec<OwnerReference<'a>>,
     annotations: Option<&'a RawValue>,
 }
@@ -48,17 +50,18 @@ pub struct OwnerReference<'a> {
     /// `uid`.
     #[serde(borrow)]
     pub uid: Cow<'a, str>,
-    /// Is it the one that controls the child? An object has at most one such.
+    /// Whether this owner controls the child. An object has at most one controlling owner.
     #[serde(deserialize_with = "or_default")]
     pub controller: bool,
 }
 
-/// Labels or annotations: strings by strings, in the order of the text.
+/// Labels or annotations: string pairs in the order of the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> Metadata<'a> {
-    /// Reads the metadata of an object's text. Fails where the text is not JSON, or a member has another type than Kubernetes gives it.
+    /// Parses the metadata in an object's text. Fails if the text is not JSON, or if a field has
+    /// another type than in Kubernetes.
     pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         let object: Object<'a> = serde_json::from_str(text)?;
         let Some(fields) = object.metadata else {
@@ -84,17 +87,29 @@ impl<'a> Metadata<'a> {
         })
     }
 
-    /// Has somebody asked for its deletion?
+    /// Returns whether deletion of the object has been requested.
     pub fn is_deleting(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
 
-    /// The owner that controls it.
+    /// The JSON patch operations that remove this finalizer and touch no other; `None` if the
+    /// object does not have it.
+    pub fn finalizer_removal(&self, finalizer: &str) -> Option<[serde_json::Value; 2]> {
+        let at = self.finalizers.iter().position(|of| of == finalizer)?;
+        let path = format!("/metadata/finalizers/{at}");
+        Some([
+            json!({ "op": "test", "path": path, "value": finalizer }),
+            json!({ "op": "remove", "path": path }),
+        ])
+    }
+
+    /// The controlling owner.
     pub fn controller(&self) -> Option<&OwnerReference<'a>> {
         self.owners.iter().find(|owner| owner.controller)
     }
 
-    /// The annotations. Read only when asked for: they may be as long as the rest of the object, and full of escapes.
+    /// Parses the annotations. They are parsed only on request, because they may be as long as the
+    /// rest of the object and full of escapes.
     pub fn annotations(&self) -> Result<Pairs<'a>, serde_json::Error> {
         self.annotations.map_or_else(
             || Ok(Pairs::default()),
@@ -102,14 +117,16 @@ impl<'a> Metadata<'a> {
         )
     }
 
-    /// The annotations as they are written; empty: none. Equal texts are equal annotations; the API server sorts them, so that the reverse holds too.
+    /// The annotations as JSON text; empty if there are none. Equal texts are equal annotations;
+    /// the API server sorts the keys, so the converse holds too.
     pub fn annotations_text(&self) -> &'a str {
         self.annotations.map(RawValue::get).unwrap_or_default()
     }
 }
 
 impl OwnerReference<'_> {
-    /// Does it point to this kind, whatever the version? Kinds of the same name in other groups are others.
+    /// Returns whether the reference points to this kind, in any version. Kinds with the same name
+    /// in different groups are different kinds.
     pub fn is_of(&self, group: &str, kind: &str) -> bool {
         let of = self.api_version.split_once('/').map_or("", |(of, _)| of);
         self.kind == kind && of == group
@@ -123,12 +140,12 @@ impl<'a> Pairs<'a> {
         found.map(|(_, value)| &**value)
     }
 
-    /// All of them.
+    /// All pairs.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (&**key, &**value))
     }
 
-    /// None at all?
+    /// Returns whether there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -164,7 +181,7 @@ struct Fields<'a> {
     owner_references: Option<Vec<OwnerReference<'a>>>,
 }
 
-/// A string, borrowed where it has no escapes: serde borrows a `Cow` only where it is a field itself.
+/// A string, borrowed if it has no escapes: serde borrows a `Cow` only if it is a field itself.
 #[derive(serde::Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -178,14 +195,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
         impl<'de> Visitor<'de> for PairsVisitor {
             type Value = Pairs<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("strings by strings")
+                f.write_str("a map of strings")
             }
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
                 Ok(Pairs::default())
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut list = Vec::new();
-                // A null value is the empty string, as Go reads it.
+                // A null value is the empty string, as in Go.
                 while let Some((Text(key), value)) =
                     map.next_entry::<Text<'de>, Option<Text<'de>>>()?
                 {

@@ -1,4 +1,5 @@
-//! A snapshot of an object: the API server's text and the little metadata that the host itself needs.
+//! A snapshot of an object: the API server's text and the few metadata fields that the host itself
+//! needs.
 
 use std::sync::Arc;
 
@@ -7,11 +8,12 @@ use serde::Deserialize;
 use crate::key::{Gvk, ObjectKey, ObjectName};
 use crate::tailed::Tailed;
 
-/// An object as the store holds it, in one allocation. Its `text` is the API server's JSON, less `metadata.managedFields`, with `apiVersion` and `kind`, pruned
-/// to what the store's users want. It is never parsed to a tree on its way to a policy.
+/// An object as the store holds it, in one allocation. `text` is the API server's JSON without
+/// `metadata.managedFields`, with `apiVersion` and `kind`, pruned to the fields that the store's
+/// users want. The host passes the text to a plugin without parsing it to a tree.
 pub type Object = Tailed<Known>;
 
-/// What the host knows of an object without looking into its text.
+/// What the host knows about an object without parsing its text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Known {
     /// Namespace and name.
@@ -21,25 +23,26 @@ pub struct Known {
     uid: Uid,
 }
 
-/// Where an object's uid stands.
+/// Where an object's uid is stored.
 #[derive(Debug, PartialEq, Eq)]
 enum Uid {
-    /// In its text.
+    /// A range of the object's text.
     At { start: u32, len: u32 },
-    /// It is spelt otherwise there, or not there at all.
+    /// Outside the text, where the uid is missing or escaped.
     Apart(Box<str>),
 }
 
-/// What a worker gives to a policy: shared with the store, not copied.
+/// What a worker passes to a plugin: shared with the store, not copied.
 pub type Snapshot = Arc<Object>;
 
 impl Object {
-    /// An object with this text.
+    /// Builds an object with this text.
     pub fn with_text(name: ObjectName, uid: &str, version: u64, text: &str) -> Snapshot {
         Self::of_pieces(name, uid, version, [text])
     }
 
-    /// An object whose text are these pieces in a row. If `uid` is a part of one of them (the same memory, that is), it takes no room of its own.
+    /// Builds an object whose text is the concatenation of `pieces`. A `uid` that lies in the
+    /// memory of one of the pieces takes no extra space.
     pub fn of_pieces<'p, P>(name: ObjectName, uid: &str, version: u64, pieces: P) -> Snapshot
     where
         P: IntoIterator<Item = &'p str, IntoIter: Clone>,
@@ -77,7 +80,7 @@ impl Object {
     }
 }
 
-/// The part of an object that names it: read from text that a policy or a file gave.
+/// The fields that name an object, read from text that a plugin or a file provides.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectHead {
@@ -109,22 +112,22 @@ pub struct MetadataHead {
 }
 
 impl ObjectHead {
-    /// Reads it; the error says what is missing, without the name of the effect.
+    /// Parses the head of an object. The error says what is missing, without the effect's name.
     pub fn parse(text: &str) -> Result<Self, String> {
         let head: Self = serde_json::from_str(text)
-            .map_err(|error| format!("the object is not valid: {error}"))?;
+            .map_err(|error| format!("the object is invalid: {error}"))?;
         if head.api_version.is_empty() || head.kind.is_empty() {
-            return Err("the object has no apiVersion or no kind".into());
+            return Err("the object has no apiVersion or kind".into());
         }
         Ok(head)
     }
 
-    /// Its kind.
+    /// The object's kind.
     pub fn gvk(&self) -> Gvk {
         Gvk::from_api_version(&self.api_version, &self.kind)
     }
 
-    /// Its key; none without a name (`generateName`).
+    /// The object's key; `None` without a name (`generateName`).
     pub fn key(&self) -> Option<ObjectKey> {
         let name = self
             .metadata

@@ -1,7 +1,8 @@
-//! Predicates: does a change of an object wake a controller?
+//! Predicates: whether a change of an object wakes a controller.
 //!
-//! It owns the conditions that a description may set, and decides them from the two texts that the store holds, so that no guest is woken to say no. It reads only
-//! what the conditions need. It must not know whom it wakes, nor who counts its errors.
+//! This module owns the conditions that a description may set, and evaluates them on the two texts
+//! that the store holds, so that no guest is called only to ignore a change. It parses only what
+//! the conditions need. It must not know which keys wake, nor how errors are counted.
 
 mod expression;
 mod field_selector;
@@ -18,69 +19,77 @@ use crate::selector::LabelSelector;
 use expression::Expression;
 pub use field_selector::FieldSelector;
 
-/// The conditions of one watched kind, as a description writes them. All that are given must hold; none given: every change wakes.
+/// The conditions of one watched kind, as a description writes them. All conditions that are set
+/// must hold; without conditions every change wakes.
 ///
-/// Whatever they say, these always wake: an object that is gone, one whose deletion is asked for, one that was replaced by another of its name.
+/// Some changes always wake, whatever the conditions: an object is gone, its deletion is requested,
+/// or another object of the same name replaces it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PredicateDescription {
-    /// An update wakes only if one of these differs. A new object always differs. Empty: any update.
+    /// An update wakes only if one of these differs. For a new object, all of them differ. Empty
+    /// for any update.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<Changed>,
-    /// The old or the new object has these labels: one that leaves the selection is told too.
+    /// The old or the new object must match this label selector: a change that takes an object out
+    /// of the selection wakes too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<String>,
-    /// The old or the new object has these values: `spec.nodeName=a,status.phase!=Failed`, at any path.
+    /// The old or the new object must match this field selector:
+    /// `spec.nodeName=a,status.phase!=Failed`, with any path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_selector: Option<String>,
-    /// A CEL expression over `object` and `oldObject` (null for a new object), as in a ValidatingAdmissionPolicy. At most 4096 bytes; must give a boolean.
+    /// A CEL expression over `object` and `oldObject` (null for a new object), as in a
+    /// ValidatingAdmissionPolicy. At most 4096 bytes; the result must be a boolean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cel: Option<String>,
 }
 
-/// What may differ in an update.
+/// A part of an object that an update may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Changed {
-    /// `metadata.generation`: the spec, in most kinds. A kind that does not count never differs.
+    /// `metadata.generation`: counts changes of the spec in most kinds. In a kind without
+    /// generations it never differs.
     Generation,
     /// `metadata.labels`.
     Labels,
     /// `metadata.annotations`.
     Annotations,
-    /// `metadata.resourceVersion`: anything; a resync does not differ.
+    /// `metadata.resourceVersion`: differs in every change, but not in a resync.
     ResourceVersion,
 }
 
-/// A condition that cannot be used: the author of the plugin has to act.
+/// An invalid condition. The author of the plugin must fix it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {reason}")]
 pub struct PredicateError {
-    /// Its field within the predicate: `labelSelector`, `fieldSelector` or `cel`.
+    /// The condition's field: `labelSelector`, `fieldSelector` or `cel`.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// Why the condition is invalid.
     pub reason: String,
 }
 
-/// Whether a change wakes.
+/// Whether a change wakes keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wakes {
-    /// It does.
+    /// The change wakes keys.
     Yes,
-    /// It does not.
+    /// The change wakes no keys.
     No,
-    /// A condition could not be decided, so the change wakes: better a call too many than a change lost. Names no value of the object, which may be a secret.
+    /// A condition could not be evaluated, so the change wakes: a needless call is better than a
+    /// lost change. The text contains no value of the object, which may be a secret.
     Error(String),
 }
 
 impl Wakes {
-    /// Is the controller to be woken?
+    /// Returns whether the change wakes keys.
     pub fn wakes(&self) -> bool {
         !matches!(self, Self::No)
     }
 }
 
-/// Compiled conditions: made once for each generation of a plugin, and shared.
+/// Compiled conditions: built once for each generation of a plugin, and shared.
 #[derive(Debug, Default)]
 pub struct Predicate {
     changed: Vec<Changed>,
@@ -113,7 +122,8 @@ impl Predicate {
         })
     }
 
-    /// Does the change from the old object to the new one wake? The texts are the store's; none: there is no such object.
+    /// Returns whether the change from the old object to the new one wakes keys. The texts are the
+    /// store's; `None` if there is no object.
     pub fn wakes(&self, old: Option<&str>, new: Option<&str>) -> Wakes {
         let Some(new) = new else {
             return Wakes::Yes;
@@ -125,8 +135,8 @@ impl Predicate {
         }
     }
 
-    /// The dotted paths that the conditions look at, so that a pruned store keeps them; none: the whole object. `apiVersion`, `kind` and `metadata` are
-    /// always kept, and not named.
+    /// The dotted paths that the conditions read, so that a pruned store keeps them; `None` for the
+    /// whole object. `apiVersion`, `kind` and `metadata` are always kept, and not listed.
     pub fn fields(&self) -> Option<BTreeSet<String>> {
         let mut fields = BTreeSet::new();
         if let Some(selector) = &self.fields {
@@ -142,7 +152,7 @@ impl Predicate {
         Some(fields)
     }
 
-    /// The cheap conditions first; the errors say what could not be decided.
+    /// Evaluates the conditions, cheap ones first. The error says what could not be evaluated.
     fn decide(&self, old: Option<&str>, new: &str) -> Result<bool, String> {
         if self.changed.is_empty()
             && self.labels.is_none()
@@ -200,7 +210,8 @@ impl Predicate {
     }
 }
 
-/// An object's end, or its replacement by another of the same name: no condition swallows it.
+/// Returns whether the change requests the object's deletion, or replaces the object by another of
+/// the same name. No condition suppresses such a change.
 fn is_end(old: Option<&Metadata<'_>>, new: &Metadata<'_>) -> bool {
     match old {
         Some(old) => old.uid != new.uid || (new.is_deleting() && !old.is_deleting()),
@@ -217,7 +228,7 @@ fn annotations<'a>(of: &Metadata<'a>) -> Result<Pairs<'a>, String> {
         .map_err(|_| "the object's annotations cannot be read".into())
 }
 
-/// Equal as maps: the order says nothing.
+/// Compares pairs as maps, regardless of order.
 fn same(one: &Pairs<'_>, other: &Pairs<'_>) -> bool {
     let sorted = |pairs: &Pairs<'_>| -> BTreeSet<(String, String)> {
         pairs.iter().map(|(k, v)| (k.into(), v.into())).collect()

@@ -1,4 +1,5 @@
-//! The one door through which a policy reads the cluster: the engine calls it, the host's stores and connection stand behind it.
+//! The interface through which a plugin reads the cluster: the engine calls it, the host's stores
+//! and API connection implement it.
 
 use std::future::ready;
 use std::pin::Pin;
@@ -13,16 +14,16 @@ pub enum ReadError {
     NotWatched(String),
     /// The answer is larger than this many bytes.
     TooLarge(u32),
-    /// The question makes no sense.
+    /// The query is malformed.
     Invalid(String),
-    /// The API server did not answer, or refused.
+    /// The API server did not answer, or refused the request.
     Unavailable(String),
 }
 
 /// Objects whose indexed field has this value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexMatch {
-    /// The index, by the name that the description gave it.
+    /// The index's name in the description.
     pub name: String,
     /// The value.
     pub value: String,
@@ -33,40 +34,41 @@ pub struct IndexMatch {
 pub struct ListQuery {
     /// The kind.
     pub kind: Gvk,
-    /// One namespace; none: all.
+    /// One namespace; `None` for all.
     pub namespace: Option<String>,
-    /// A label selector; none: all.
+    /// A label selector; `None` for all objects.
     pub label_selector: Option<String>,
-    /// Only those with a value in an index. Not of live reads.
+    /// Only objects with this value in an index. Not supported by live reads.
     pub index: Option<IndexMatch>,
-    /// Only those with this uid among their owner references. Not of live reads.
+    /// Only objects with this uid among their owner references. Not supported by live reads.
     pub owner: Option<String>,
-    /// At most so many objects.
+    /// Maximum number of objects in the page.
     pub limit: usize,
-    /// The `next` of the page before.
+    /// `next` of the previous page.
     pub after: Option<String>,
 }
 
-/// One answer.
+/// One page of a list.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// Ordered by namespace and name.
+    /// The objects, ordered by namespace and name.
     pub objects: Vec<Snapshot>,
-    /// Pass it as `after` for the next page; none: the last.
+    /// The value of `after` for the next page; `None` on the last page.
     pub next: Option<String>,
 }
 
-/// A read that is sent to the API server: it is admitted when the host's own limits allow it, and
-/// then answered. Awaiting it waits for both.
+/// A read that is sent to the API server. The host's own limits admit it first, then the server
+/// answers. Awaiting the value waits for both.
 pub struct LiveRead<T>(Boxed<Boxed<Result<T, ReadError>>>);
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl<T: Send + 'static> LiveRead<T> {
-    /// `admitted` waits for the limits only; `answer` sends the read with what it gave.
+    /// Builds a read from two steps: `admitted` waits only for the limits, `answer` sends the
+    /// request with what `admitted` returned.
     #[expect(
         clippy::async_yields_async,
-        reason = "admission and answer are awaited apart"
+        reason = "admission and answer are awaited separately"
     )]
     pub fn new<P, R>(
         admitted: impl Future<Output = P> + Send + 'static,
@@ -81,15 +83,15 @@ impl<T: Send + 'static> LiveRead<T> {
         }))
     }
 
-    /// One that needs no server.
+    /// Builds a read that is already answered.
     pub fn answered(answer: Result<T, ReadError>) -> Self {
         Self::new(ready(answer), ready)
     }
 }
 
 impl<T> LiveRead<T> {
-    /// Waits for the limits. What it gives is awaited within the call's deadline; it does not have
-    /// to end by itself.
+    /// Waits for the limits. The caller awaits the returned future within the call's deadline; the
+    /// future need not end by itself.
     pub async fn admitted(self) -> impl Future<Output = Result<T, ReadError>> + Send {
         self.0.await
     }
@@ -104,14 +106,14 @@ impl<T: Send + 'static> IntoFuture for LiveRead<T> {
     }
 }
 
-/// Reads of a running call. Those from stores never wait.
+/// Reads of a running call. Reads from stores never wait.
 pub trait ObjectReader: Send + Sync {
-    /// One object; `Ok(None)`: it does not exist.
+    /// Reads one object; `Ok(None)` if it does not exist.
     fn get(&self, kind: &Gvk, name: &ObjectName) -> Result<Option<Snapshot>, ReadError>;
-    /// Objects of one kind.
+    /// Lists objects of one kind.
     fn list(&self, query: &ListQuery) -> Result<Page, ReadError>;
-    /// One object, from the API server.
+    /// Reads one object from the API server.
     fn get_live(&self, kind: Gvk, name: ObjectName) -> LiveRead<Option<Snapshot>>;
-    /// Objects of one kind, from the API server.
+    /// Lists objects of one kind from the API server.
     fn list_live(&self, query: ListQuery) -> LiveRead<Page>;
 }

@@ -1,4 +1,4 @@
-//! A turn's input, as the engine passes it on to a policy.
+//! A turn's input, as the engine passes it to a plugin.
 
 use crate::key::{Gvk, ObjectName};
 use crate::object::Snapshot;
@@ -12,40 +12,41 @@ pub struct Request<'a> {
     pub kind: &'a Gvk,
     /// The object's name.
     pub name: &'a ObjectName,
-    /// Its newest snapshot; none: gone.
+    /// The newest snapshot; `None` if the object is gone.
     pub object: Option<Snapshot>,
-    /// The snapshot of its last turn that succeeded, for a controller that asks for it.
+    /// The snapshot of the object's last successful turn, for a controller that asks for it.
     pub previous: Option<Snapshot>,
-    /// It is being deleted, and waits for the policy's clean-up.
+    /// Whether the object is being deleted and waits for the controller's clean-up.
     pub deleting: bool,
     /// Failures since the last success.
     pub attempt: u32,
-    /// What was refused in the last turn.
+    /// The effect that was refused in the last turn.
     pub last: Option<&'a Refusal>,
 }
 
-/// A change of an object that the policy itself maps to keys. Mirrors `change` of `wit/v1/types.wit`.
+/// A change of an object that the plugin itself maps to keys. Mirrors `change` of
+/// `wit/v1/types.wit`.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Before; none: new.
+    /// The object before the change; `None` if it is new.
     pub old: Option<Snapshot>,
-    /// Now; none: gone.
+    /// The object after the change; `None` if it is gone.
     pub new: Option<Snapshot>,
 }
 
-/// Changes to be mapped to keys. Mirrors `map-request` of `wit/v1/types.wit`.
+/// Changes to map to keys. Mirrors `map-request` of `wit/v1/types.wit`.
 #[derive(Clone, Debug)]
 pub struct MapRequest<'a> {
-    /// The controller whose keys are wanted.
+    /// The controller whose keys the plugin returns.
     pub controller: &'a str,
-    /// The changes, those of one object in their order.
+    /// The changes; those of one object are in order.
     pub changes: &'a [Change],
 }
 
 /// An effect that was refused. Mirrors `refusal` of `wit/v1/types.wit`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Position in the turn's effects.
+    /// Index in the turn's effects.
     pub effect: u32,
     /// HTTP status code.
     pub code: u16,

@@ -1,8 +1,9 @@
-//! Label selectors as kubectl writes them: `app=web,tier in (a,b),!legacy`. Grammar and meaning as in k8s.io/apimachinery/pkg/labels.
+//! Label selectors as kubectl writes them: `app=web,tier in (a,b),!legacy`. Grammar and meaning are
+//! those of k8s.io/apimachinery/pkg/labels.
 
 use std::collections::BTreeMap;
 
-/// A parsed label selector; the empty one matches all.
+/// A parsed label selector; an empty selector matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector(Vec<Requirement>);
 
@@ -21,7 +22,7 @@ enum Test {
 }
 
 impl LabelSelector {
-    /// Parses it; the error names the part at fault.
+    /// Parses a selector. The error names the text at fault.
     pub fn parse(text: &str) -> Result<Self, String> {
         split_outside_parentheses(text)?
             .into_iter()
@@ -30,12 +31,13 @@ impl LabelSelector {
             .map(Self)
     }
 
-    /// Do these labels satisfy every requirement?
+    /// Returns whether these labels satisfy every requirement.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.matches_by(|key| labels.get(key).map(String::as_str))
     }
 
-    /// The same, of labels that lie elsewhere: `label` gives the value of a key.
+    /// As [`Self::matches`], for labels that are stored elsewhere: `label` returns the value of a
+    /// key.
     pub fn matches_by<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
         self.0.iter().all(|requirement| {
             let value = label(&requirement.key);
@@ -121,7 +123,7 @@ impl Requirement {
     }
 }
 
-/// Can a label have this key?
+/// Returns whether this is a valid label key.
 pub(crate) fn is_label_key(key: &str) -> bool {
     let (prefix, name) = key
         .split_once('/')

@@ -1,27 +1,30 @@
-//! A value several times over, so that threads which write it at each turn do not write the same line of memory. Two cores that do so wait for each other for as
-//! long as a short call of a policy takes.
+//! Several copies of a value, so that threads which write it in each turn do not write the same
+//! cache line. Two cores that share a cache line wait for each other for as long as a short plugin
+//! call takes.
 //!
-//! It decides who writes where, and knows nothing of what is written.
+//! This module decides which thread writes which copy, and knows nothing about the value.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
 
-/// Twice the cores: the few threads that are not the guests' find places of their own, too.
+/// Twice the number of cores, so that the few threads that run no guests also get copies of their
+/// own.
 static STRIPES: LazyLock<usize> = LazyLock::new(|| {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (2 * cores).next_power_of_two()
 });
 
-/// Threads that have asked for their place.
+/// Number of threads that have been assigned a copy.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static THREAD: usize = THREADS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// One of `T` for each of a few groups of threads. Threads may share one: a `T` must be safe to share, and is seldom contended.
+/// One `T` for each of a few groups of threads. Threads may share a copy: `T` must be `Sync`, and
+/// is seldom contended.
 #[derive(Debug)]
 pub struct Striped<T>(Box<[CachePadded<T>]>);
 
@@ -32,18 +35,18 @@ impl<T: Default> Default for Striped<T> {
 }
 
 impl<T> Striped<T> {
-    /// That of the calling thread.
+    /// The calling thread's copy.
     pub fn mine(&self) -> &T {
         &self.0[THREAD.with(|thread| thread % self.0.len())]
     }
 
-    /// All of them, that of the calling thread first.
+    /// All copies, starting with the calling thread's.
     pub fn from_mine(&self) -> impl Iterator<Item = &T> {
         let (before, after) = self.0.split_at(THREAD.with(|thread| thread % self.0.len()));
         after.iter().chain(before).map(|padded| &**padded)
     }
 
-    /// All of them.
+    /// All copies.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map(|padded| &**padded)
     }

@@ -1,7 +1,9 @@
-//! A fixed head and a text in one allocation that is shared: what a cache of many small things is made of.
+//! A fixed head and a text in one shared allocation: the building block of a cache of many small
+//! values.
 //!
-//! It owns the one piece of `unsafe` of this crate: Rust can hold such a value (an `Arc` of a struct that ends in a `str`), but has no safe way to make one of
-//! a length that is known only at run time.
+//! This module contains the only `unsafe` code of this crate: Rust can represent such a value (an
+//! `Arc` of a struct that ends in a `str`), but has no safe way to build one whose length is known
+//! only at run time.
 
 use std::fmt;
 use std::mem::{MaybeUninit, offset_of};
@@ -9,7 +11,7 @@ use std::ops::Deref;
 use std::ptr;
 use std::sync::Arc;
 
-/// A head, whose fields it derefs to, and a text behind it.
+/// A head, to which it dereferences, followed by a text.
 #[repr(C, align(8))]
 #[derive(PartialEq, Eq)]
 pub struct Tailed<H> {
@@ -18,32 +20,34 @@ pub struct Tailed<H> {
     pub text: str,
 }
 
-/// As [`Tailed`], but of a size that the compiler knows. Both are `repr(C)`, so that their texts begin at the same place.
+/// As [`Tailed`], but sized. Both are `repr(C)`, so their texts begin at the same offset.
 #[repr(C, align(8))]
 struct Twin<H> {
     head: H,
     text: [u8; 0],
 }
 
-/// What a block is made of.
+/// The unit of allocation.
 #[repr(align(8))]
-struct Word(#[allow(dead_code, reason = "it only takes room")] [u8; 8]);
+struct Word(#[allow(dead_code, reason = "only its size matters")] [u8; 8]);
 
 impl<H> Tailed<H> {
     const TEXT: usize = offset_of!(Twin<H>, text);
     const SAME_ALIGNMENT: () = assert!(align_of::<Twin<H>>() == align_of::<Word>());
 
-    /// Puts the pieces together behind the head. They have this length in all.
+    /// Allocates the head followed by the concatenated pieces. Panics if the pieces do not have
+    /// `len` bytes in total.
     pub fn new<'p>(head: H, len: usize, pieces: impl IntoIterator<Item = &'p str>) -> Arc<Self> {
         const { Self::SAME_ALIGNMENT };
         let words = (Self::TEXT + len).div_ceil(size_of::<Word>());
         let mut block: Arc<[MaybeUninit<Word>]> = Arc::new_uninit_slice(words);
         let Some(place) = Arc::get_mut(&mut block) else {
-            unreachable!("nobody else has it yet")
+            unreachable!("the block is not shared yet")
         };
         let place = place.as_mut_ptr();
         #[allow(unsafe_code, reason = "see the module")]
-        // SAFETY: the block has TEXT + len bytes or more, nobody else has it, and its bytes may be uninitialised as those of the slice may.
+        // SAFETY: the block has at least TEXT + len bytes and is not shared yet; both the block and
+        // the slice hold `MaybeUninit` bytes.
         let mut rest = unsafe {
             let text = place.cast::<MaybeUninit<u8>>().add(Self::TEXT);
             std::slice::from_raw_parts_mut(text, len)
@@ -53,17 +57,23 @@ impl<H> Tailed<H> {
             here.write_copy_of_slice(piece.as_bytes());
             rest = behind;
         }
-        assert!(rest.is_empty(), "the pieces are shorter than was said");
+        assert!(
+            rest.is_empty(),
+            "the pieces are shorter than the given length"
+        );
         #[allow(unsafe_code, reason = "see the module")]
-        // SAFETY: TEXT bytes are there for the head, at the beginning of a block that is aligned as it (`SAME_ALIGNMENT`).
+        // SAFETY: the block begins with TEXT bytes for the head, and has the head's alignment
+        // (`SAME_ALIGNMENT`).
         unsafe {
             place.cast::<H>().write(head);
         }
         let block = Arc::into_raw(block).cast::<u8>();
         let whole = ptr::slice_from_raw_parts(block, len) as *const Self;
         #[allow(unsafe_code, reason = "see the module")]
-        // SAFETY: the pointer is of `into_raw`, and what it pointed to has the alignment (`SAME_ALIGNMENT`) and the size of what it points to now: TEXT + len,
-        // rounded up to the alignment. The head is written; the text too, to its end, and whole `str`s in a row are a `str`.
+        // SAFETY: the pointer comes from `into_raw`, and the original value has the alignment
+        // (`SAME_ALIGNMENT`) and the size of the new pointee: TEXT + len, rounded up to the
+        // alignment. The head is initialised; so is the whole text, and concatenated `str`s are a
+        // valid `str`.
         unsafe {
             Arc::from_raw(whole)
         }
@@ -109,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "shorter than was said")]
+    #[should_panic(expected = "shorter than the given length")]
     fn a_piece_too_few_is_refused() {
         Tailed::new(Box::new(1), 3, ["ab"]);
     }

@@ -1,8 +1,9 @@
-//! Text that comes from a guest, on its way to a log or an Event.
+//! Helpers for text of guests and errors that goes to a log or an Event.
 
 use std::borrow::Cow;
+use std::error::Error;
 
-/// The first `limit` bytes, or a little less: never half a character.
+/// The first `limit` bytes, shortened to a character boundary.
 pub fn cut(text: &str, limit: usize) -> &str {
     if text.len() <= limit {
         return text;
@@ -14,7 +15,8 @@ pub fn cut(text: &str, limit: usize) -> &str {
     &text[..end]
 }
 
-/// Without control characters: a guest must not write lines that look like the host's.
+/// Replaces control characters by spaces, so that a guest cannot write lines that look like the
+/// host's.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
         return text.into();
@@ -23,6 +25,27 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect::<String>()
         .into()
+}
+
+/// Formats an error and its sources, without sources that the text already contains. Line breaks
+/// stay.
+pub fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(error) = next {
+        let source = error.to_string();
+        if !text.contains(&source) {
+            text.push_str(": ");
+            text.push_str(&source);
+        }
+        next = error.source();
+    }
+    text
+}
+
+/// As [`chain`], on one line.
+pub fn chain_line(error: &(dyn Error + 'static)) -> String {
+    one_line(&chain(error)).into_owned()
 }
 
 #[cfg(test)]

@@ -10,11 +10,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::runtime::Handle;
 use vmhost_core::Limits;
-use wasmtime::Store;
+use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Instance, InstancePre, Lift, WasmList};
+use wasmtime::{Store, Trap};
 use wasmtime_wizer::{ComponentInstanceState, Wizer};
 
-use crate::engine::{Code, Engine, off_the_runtime};
+use crate::code::Code;
+use crate::engine::{Engine, off_the_runtime};
 use crate::error::{CallError, LoadError};
 use crate::instance::{ended, limited, within};
 use crate::state::HostState;
@@ -89,7 +91,7 @@ impl Base {
             let (tier, wasm) = (tier.clone(), wasm.clone());
             move || {
                 let (_, instrumented) = Wizer::new().instrument_component(&wasm)?;
-                tier.link_base(&Component::new(&tier.engine, instrumented)?)
+                linked(&tier, &Component::new(&tier.engine, instrumented)?)
             }
         });
         let pre = compiled
@@ -129,6 +131,24 @@ impl Base {
             .await
             .map_err(|error| BaseError::Unfit(error.to_string()))?
     }
+}
+
+/// Resolves the imports of an interpreter. Those that are neither WASI's nor the contract's are its
+/// toolchain's own, and trap if they are called.
+fn linked(tier: &Tier, component: &Component) -> wasmtime::Result<InstancePre<HostState>> {
+    let mut linker = tier.linker.clone();
+    for (name, import) in component.component_type().imports(&tier.engine) {
+        let ours = name.starts_with("wasi:") || name.starts_with("vmhost:");
+        if let (false, ComponentItem::ComponentInstance(interface)) = (ours, import.ty) {
+            let mut traps = linker.instance(name)?;
+            for (name, export) in interface.exports(&tier.engine) {
+                if let ComponentItem::ComponentFunc(_) = export.ty {
+                    traps.func_new(name, |_, _, _, _| Err(Trap::UnreachableCodeReached.into()))?;
+                }
+            }
+        }
+    }
+    linker.instantiate_pre(component)
 }
 
 /// The component with an instance's state in it.

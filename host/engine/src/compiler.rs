@@ -18,7 +18,7 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, nice, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
-use crate::engine::Code;
+use crate::code::Code;
 use crate::tier::compiling_engine;
 
 /// The word by which a process knows that it is the child; the code's name follows.

@@ -5,17 +5,20 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use wasmtime::component::Component;
 
 use crate::bindings::v1;
 use crate::cache::{Blank, Cache, CacheError, Stored};
+use crate::code::Code;
 use crate::compiler::{Compiler, Failure, warn_of_no_child};
 use crate::epoch::Ticker;
-use crate::error::LoadError;
+use crate::error::{EngineError, LoadError};
+use crate::facts::advised;
 use crate::state::HostState;
 use crate::tier::{Tier, chain};
 
@@ -26,17 +29,6 @@ pub struct EngineConfig {
     pub cache: Option<PathBuf>,
     /// Where components are compiled.
     pub compiler: Compiler,
-}
-
-/// Why there is no engine.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// Wasmtime refused its settings on this machine.
-    #[error("wasmtime cannot be set up on this machine: {0}")]
-    Setup(String),
-    /// The ticker's thread could not be started.
-    #[error("the epoch thread cannot be started")]
-    Ticker(#[source] std::io::Error),
 }
 
 /// Compiles and links components. Cheap to clone.
@@ -51,15 +43,6 @@ struct Inner {
     /// The best image that some plugin has of a component, by the component's digest.
     live: Mutex<HashMap<String, Weak<Image>>>,
     ticker: Ticker,
-}
-
-/// How an image was compiled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
-    /// By Winch, fast.
-    Baseline,
-    /// By Cranelift, or loaded from the cache, where only Cranelift's images are kept.
-    Optimised,
 }
 
 /// A component that is compiled and linked: every import is resolved.
@@ -156,7 +139,12 @@ impl Engine {
 
     /// Looks for an image whose code is at least as good as `code`.
     async fn look_up(&self, source: &Source, code: Code) -> Result<Option<Arc<Image>>, LoadError> {
-        let live = self.live().get(&source.digest).and_then(Weak::upgrade);
+        let live = self
+            .0
+            .live
+            .lock()
+            .get(&source.digest)
+            .and_then(Weak::upgrade);
         if live
             .as_ref()
             .is_some_and(|image| image.code == Code::Optimised)
@@ -174,16 +162,12 @@ impl Engine {
     /// Keeps the image in mind for the next plugin of its component, as long as one has it.
     fn share(&self, image: Image) -> Arc<Image> {
         let image = Arc::new(image);
-        let mut live = self.live();
+        let mut live = self.0.live.lock();
         live.retain(|_, image| image.strong_count() > 0);
         if image.code == Code::Optimised || !live.contains_key(&image.digest) {
             live.insert(image.digest.clone(), Arc::downgrade(&image));
         }
         image
-    }
-
-    fn live(&self) -> MutexGuard<'_, HashMap<String, Weak<Image>>> {
-        self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn cached(&self, source: &Source) -> Option<Result<Image, LoadError>> {
@@ -289,11 +273,7 @@ impl Engine {
         if code == Code::Optimised {
             return Ok(self.0.optimised.clone());
         }
-        let mut baseline = self
-            .0
-            .baseline
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut baseline = self.0.baseline.lock();
         if let Some(tier) = baseline.upgrade() {
             return Ok(tier);
         }
@@ -328,7 +308,11 @@ impl Image {
         stored: Option<Stored>,
     ) -> Result<Self, LoadError> {
         let (digest, size) = (source.digest.clone(), source.bytes.len());
-        Self::linked(tier, component, digest, size, stored.map(Arc::new))
+        let linked = Self::linked(tier, component, digest, size, stored.map(Arc::new));
+        linked.map_err(|error| match error {
+            LoadError::Import(import) => LoadError::Import(advised(import, &source.bytes)),
+            error => error,
+        })
     }
 
     fn linked(

@@ -3,11 +3,12 @@
 //! A tick is not a deadline: at each tick a guest yields its thread to others, and its store compares the time with its own deadline. Missed ticks are
 //! skipped, never made up for in a burst, which would be of no harm here but is of no use either.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use vmhost_core::Striped;
 use wasmtime::EngineWeak;
 
@@ -58,7 +59,7 @@ impl Ticker {
 
     /// One more engine to tick, for as long as it lives.
     pub(crate) fn add(&self, engine: EngineWeak) {
-        let mut engines = self.shared.engines();
+        let mut engines = self.shared.engines.lock();
         engines.retain(|engine| engine.upgrade().is_some());
         engines.push(engine);
     }
@@ -81,10 +82,6 @@ impl Shared {
             .iter()
             .any(|active| active.load(Ordering::SeqCst) > 0)
     }
-
-    fn engines(&self) -> std::sync::MutexGuard<'_, Vec<EngineWeak>> {
-        self.engines.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Active<'_> {
@@ -105,7 +102,7 @@ fn tick(shared: &Shared) {
     while !shared.stop.load(Ordering::SeqCst) {
         thread::sleep(pause);
         if shared.is_active() {
-            for engine in shared.engines().iter().filter_map(EngineWeak::upgrade) {
+            for engine in shared.engines.lock().iter().filter_map(EngineWeak::upgrade) {
                 engine.increment_epoch();
             }
             (pause, quiet) = (TICK, Duration::ZERO);

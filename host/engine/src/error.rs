@@ -4,6 +4,17 @@ use std::time::Duration;
 
 use vmhost_core::DescriptionError;
 
+/// Why there is no engine.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// Wasmtime refused its settings on this machine.
+    #[error("wasmtime cannot be set up on this machine: {0}")]
+    Setup(String),
+    /// The ticker's thread could not be started.
+    #[error("the epoch thread cannot be started")]
+    Ticker(#[source] std::io::Error),
+}
+
 /// Why a component cannot be a plugin. The plugin's author, or whoever copied the file, has to act.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {

@@ -13,9 +13,8 @@ use crate::bindings::v1;
 use crate::engine::Engine;
 use crate::epoch::LONGEST;
 use crate::error::{CallError, DeadlinePassed, call_error};
-use crate::plugin::Settings;
 use crate::script::{Loaded, Script};
-use crate::state::{HostState, LOG_LINES};
+use crate::state::{HostState, LOG_LINES, Settings};
 use crate::still::World;
 use crate::waits::Waits;
 

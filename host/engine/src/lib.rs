@@ -10,18 +10,22 @@
 //!          |  in a child                        +-- deadline (epochs + time-out), memory limiter, copy limit, captured output
 //!          +-- Winch first, Cranelift behind
 //! ```
-//! Beside that, interpreters. A [`Base`] loads a policy once and becomes that policy's component. A
-//! [`Script`] is loaded by each instance of an interpreter, so that nothing is compiled for it.
+//! Beside that, interpreters. A `Base` loads a policy once and becomes that policy's component:
+//! only builds need it, with the feature `base`. A [`Script`] is loaded by each instance of an
+//! interpreter, so that nothing is compiled for it.
 //!
 //! What is absent: a `Store<HostState>` that was not made by [`instance`]; a call without a deadline; an instance that is used again after an error.
 
+#[cfg(feature = "base")]
 mod base;
 mod bindings;
 mod cache;
+mod code;
 mod compiler;
 mod engine;
 mod epoch;
 mod error;
+mod facts;
 mod imports;
 mod instance;
 mod output;
@@ -32,13 +36,18 @@ mod still;
 mod tier;
 mod waits;
 
+#[cfg(feature = "base")]
 pub use base::{Base, BaseError};
 pub use cache::{CacheError, CacheUse};
+pub use code::Code;
 pub use compiler::{Child, Compiler, as_child};
-pub use engine::{Code, Engine, EngineConfig, EngineError, Image};
-pub use error::{CallError, LoadError, ScriptError};
-pub use plugin::{Inspection, InstanceStats, Plugin, Settings};
+pub use engine::{Engine, EngineConfig, Image};
+pub use error::{CallError, EngineError, LoadError, ScriptError};
+pub use facts::{Facts, INTERFACES};
+pub use plugin::pool::InstanceStats;
+pub use plugin::{Inspection, Plugin};
 pub use script::{Script, ScriptFile};
+pub use state::Settings;
 
 /// The contract that this host speaks: package and version of `wit/v1`.
 pub const CONTRACT: &str = "vmhost:plugin@1.0.0";

@@ -1,9 +1,10 @@
 //! What a guest prints: captured per call, bounded, and never an error of the guest's.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use parking_lot::Mutex;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
@@ -18,7 +19,7 @@ pub(crate) struct Output(Arc<Mutex<Vec<u8>>>);
 impl Output {
     /// Takes what was printed since the last call; `None` if nothing was.
     pub(crate) fn take(&self) -> Option<String> {
-        let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffer = self.0.lock();
         if buffer.is_empty() {
             return None;
         }
@@ -26,7 +27,7 @@ impl Output {
     }
 
     fn push(&self, bytes: &[u8]) {
-        let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffer = self.0.lock();
         let room = CAPTURE.saturating_sub(buffer.len());
         buffer.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }

@@ -10,23 +10,22 @@ use vmhost_core::{
     Description, Limits, MapRequest, ObjectName, ObjectReader, Outcome, Request, one_line,
 };
 
-use crate::engine::{Code, Engine, Image};
+use crate::code::Code;
+use crate::engine::{Engine, Image};
 use crate::error::{CallError, LoadError};
 use crate::instance::Instance;
 use crate::script::Script;
+use crate::state::Settings;
 use crate::still::World;
 use crate::tier::SLOTS;
 
-mod pool;
+pub(crate) mod pool;
 mod still;
 
-use pool::{Counted, Numbered, Pool};
+use pool::{Counted, InstanceStats, Numbered, Pool};
 
 /// Instances of one plugin at once: a quarter of all slots, so that no plugin takes those of the others.
 const INSTANCES: usize = SLOTS as usize / 4;
-
-/// What the operator set for a plugin.
-pub type Settings = HashMap<String, String>;
 
 /// A component that described itself and can be called, from many tasks at once.
 pub struct Plugin {
@@ -44,21 +43,6 @@ pub struct Plugin {
     pool: Pool,
     /// One maps the image, the others wait.
     mapping: tokio::sync::Mutex<()>,
-}
-
-/// How many instances a plugin has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InstanceStats {
-    /// Alive, idle or in a call.
-    pub live: usize,
-    /// Idle.
-    pub idle: usize,
-    /// Made since the plugin was loaded.
-    pub created: u64,
-    /// Is the code there? Else the next call loads it.
-    pub loaded: bool,
-    /// How often the code was dropped.
-    pub unloads: u64,
 }
 
 /// What `vmhost inspect` shows.

@@ -1,5 +1,6 @@
 //! What a guest's store holds: an empty WASI context, its limits, and the call that is running.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,9 +10,11 @@ use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiVie
 
 use crate::error::MemoryDenied;
 use crate::output::Output;
-use crate::plugin::Settings;
 use crate::still::{World, still};
 use crate::waits::Waits;
+
+/// What the operator set for a plugin.
+pub type Settings = HashMap<String, String>;
 
 /// The data of a `Store`.
 pub(crate) struct HostState {

@@ -1,22 +1,21 @@
 //! One wasmtime engine with its linker: how a compiled component is loaded and linked, and how many instances may live.
 
-use wasmtime::component::types::ComponentItem;
-use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
+use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{
-    Config, Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Strategy, Trap,
+    Config, Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Strategy,
 };
 
 use crate::bindings::v1;
 use crate::cache::Stored;
-use crate::engine::{Code, EngineError};
-use crate::error::LoadError;
+use crate::code::Code;
+use crate::error::{EngineError, LoadError};
 use crate::state::HostState;
 
 /// An engine and what its guests may import.
 pub(crate) struct Tier {
     pub(crate) code: Code,
     pub(crate) engine: wasmtime::Engine,
-    linker: Linker<HostState>,
+    pub(crate) linker: Linker<HostState>,
 }
 
 impl Tier {
@@ -68,28 +67,6 @@ impl Tier {
         unsafe {
             Component::deserialize(&self.engine, image)
         }
-    }
-
-    /// Resolves the imports of an interpreter. Those that are neither WASI's nor the contract's are its toolchain's own, and trap if they are called.
-    pub(crate) fn link_base(
-        &self,
-        component: &Component,
-    ) -> wasmtime::Result<InstancePre<HostState>> {
-        let mut linker = self.linker.clone();
-        for (name, import) in component.component_type().imports(&self.engine) {
-            let ours = name.starts_with("wasi:") || name.starts_with("vmhost:");
-            if let (false, ComponentItem::ComponentInstance(interface)) = (ours, import.ty) {
-                let mut traps = linker.instance(name)?;
-                for (name, export) in interface.exports(&self.engine) {
-                    if let ComponentItem::ComponentFunc(_) = export.ty {
-                        traps.func_new(name, |_, _, _, _| {
-                            Err(Trap::UnreachableCodeReached.into())
-                        })?;
-                    }
-                }
-            }
-        }
-        linker.instantiate_pre(component)
     }
 
     /// Resolves every import.

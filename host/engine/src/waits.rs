@@ -1,8 +1,9 @@
 //! The time that a call waits for the host's own limits: it is no time of the call's.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The waits of one instance, one at a time. Clones share them.
@@ -20,10 +21,10 @@ impl Waits {
     /// Waits, and returns for how long with what was waited for.
     pub(crate) async fn during<T>(&self, wait: impl Future<Output = T>) -> (T, Duration) {
         let began = Instant::now();
-        self.lock().since = Some(began);
+        self.0.lock().since = Some(began);
         let value = wait.await;
         let waited = began.elapsed();
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.total += waited;
         state.since = None;
         (value, waited)
@@ -31,11 +32,7 @@ impl Waits {
 
     /// All waits so far, that of the moment included.
     pub(crate) fn so_far(&self) -> Duration {
-        let state = self.lock();
+        let state = self.0.lock();
         state.total + state.since.map_or(Duration::ZERO, |since| since.elapsed())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What the queue holds, counted at the allocator: `cargo bench -p vmhost-queue --bench memory`.
+//! Memory of the queue, counted at the allocator: `cargo bench -p vmhost-queue --bench memory`.
 #![allow(clippy::print_stdout, reason = "a program that prints numbers")]
 
 mod common;
@@ -7,7 +7,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use vmhost_queue::{Config, Queue};
+use vmhost_queue::{Config, Decision, Queue};
 
 use common::{Naive, Name};
 
@@ -20,7 +20,7 @@ struct Counting;
 static ALLOCATOR: Counting = Counting;
 
 #[allow(unsafe_code, reason = "an allocator is unsafe by its trait")]
-// Safety: everything is passed on to the system's allocator, unchanged.
+// Safety: every call is passed to the system allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BYTES.fetch_add(layout.size(), Relaxed);
@@ -39,7 +39,7 @@ fn bytes() -> isize {
 
 fn drain(queue: &Queue<Name>) {
     while let Some(lease) = queue.try_get() {
-        drop(lease);
+        lease.finish(Decision::Forget);
     }
 }
 
@@ -100,11 +100,11 @@ fn main() {
         queue.add(name.clone());
         queue.add(name.clone());
         if let Some(lease) = queue.try_get() {
-            queue.forget(lease.key());
+            lease.finish(Decision::Forget);
         }
     }
     line(
-        "1M times add, add, get, forget, done",
+        "1M times add, add, get, done",
         (CALLS.load(Relaxed) - calls) as isize,
         "allocations",
     );

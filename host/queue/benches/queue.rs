@@ -1,6 +1,6 @@
-//! What each operation costs, beside a naive queue: `cargo bench -p vmhost-queue --bench queue`.
+//! The cost of each operation, beside a naive queue: `cargo bench -p vmhost-queue --bench queue`.
 //!
-//! `tests/race/peers/queue-go` does the same with client-go.
+//! `tests/race/peers/queue-go` measures the same with client-go.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 mod common;
@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use tokio::runtime::Runtime;
-use vmhost_queue::{Config, Lane, Metrics, Queue};
+use vmhost_queue::{Config, Decision, Lane, Metrics, Queue};
 
-use common::{Naive, Name};
+use common::{Naive, Name, done};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const BATCH: u64 = 1000;
 
-/// A program's counters: each event an atomic, and the clock is read.
+/// Typical metrics: each event is one atomic increment, and the queue reads the clock.
 struct Counters(AtomicU64);
 
 impl Metrics for Counters {
@@ -33,7 +33,7 @@ fn queue<K: Hash + Eq + Clone + Send + 'static>() -> Queue<K> {
     Queue::new(Config::default())
 }
 
-/// A key for each number below `BATCH`, and then the same again: adding one costs what cloning it costs.
+/// A key for each number below `BATCH`, repeated: adding a key costs as much as cloning it.
 struct Keys<K>(Vec<K>, usize);
 
 impl<K: Clone> Keys<K> {
@@ -53,7 +53,7 @@ fn cycle<K: Hash + Eq + Clone + Send + 'static>(c: &mut Criterion, kind: &str, k
     c.bench_function(&format!("add+get+done/{kind}/vmhost"), |b| {
         b.iter(|| {
             ours.add(black_box(keys.next()));
-            drop(black_box(ours.try_get()));
+            done(&ours);
         });
     });
     let naive = Naive::new();
@@ -68,9 +68,7 @@ fn cycle<K: Hash + Eq + Clone + Send + 'static>(c: &mut Criterion, kind: &str, k
     c.bench_function(&format!("batch of 1000 add+get+done/{kind}/vmhost"), |b| {
         b.iter(|| {
             (0..BATCH).for_each(|_| ours.add(black_box(keys.next())));
-            while let Some(lease) = ours.try_get() {
-                drop(black_box(lease));
-            }
+            while done(&ours) {}
         });
     });
     c.bench_function(&format!("batch of 1000 add+get+done/{kind}/naive"), |b| {
@@ -85,16 +83,20 @@ fn cycle<K: Hash + Eq + Clone + Send + 'static>(c: &mut Criterion, kind: &str, k
     c.bench_function(&format!("duplicate add/{kind}/vmhost"), |b| {
         b.iter(|| ours.add(black_box(keys.0[7].clone())));
     });
-    c.bench_function(&format!("duplicate add, the key lent/{kind}/vmhost"), |b| {
-        b.iter(|| ours.add_ref(black_box(&keys.0[7])));
-    });
     naive.add(key(7));
     c.bench_function(&format!("duplicate add/{kind}/naive"), |b| {
         b.iter(|| naive.add(black_box(keys.0[7].clone())));
     });
 }
 
-/// What the host does beside add, get and done.
+/// Takes a key and ends its run as a failure.
+fn fail(queue: &Queue<u64>) {
+    if let Some(lease) = queue.try_get() {
+        lease.finish(Decision::RATE_LIMITED);
+    }
+}
+
+/// The host's operations besides add, get and done.
 fn rules(c: &mut Criterion) {
     let mut n = 0;
     let timed: Queue<u64> = Queue::new(Config {
@@ -105,19 +107,10 @@ fn rules(c: &mut Criterion) {
         b.iter(|| {
             n += 1;
             timed.add(black_box(n));
-            drop(black_box(timed.try_get()));
+            done(&timed);
         });
     });
     let queue = queue();
-    c.bench_function("add+get+forget+done/u64", |b| {
-        b.iter(|| {
-            n += 1;
-            queue.add(black_box(n));
-            if let Some(lease) = queue.try_get() {
-                queue.forget(lease.key());
-            }
-        });
-    });
     c.bench_function("forget/u64, nothing fails", |b| {
         b.iter(|| queue.forget(black_box(&0)));
     });
@@ -126,7 +119,7 @@ fn rules(c: &mut Criterion) {
         b.iter(|| {
             n += 1;
             queue.add(black_box(n));
-            drop(black_box(queue.try_get()));
+            done(&queue);
         });
     });
     c.bench_function(
@@ -136,30 +129,30 @@ fn rules(c: &mut Criterion) {
                 n += 1;
                 queue.add_after(black_box(n), HOUR);
                 queue.add(black_box(n));
-                drop(black_box(queue.try_get()));
+                done(&queue);
             });
         },
     );
     c.bench_function("add_after/u64, already pending and sooner", |b| {
         b.iter(|| queue.add_after(black_box(77), 2 * HOUR));
     });
-    c.bench_function("add_rate_limited, add, get, forget, done/u64", |b| {
+    c.bench_function("add, get, failed, add, get, done/u64", |b| {
         b.iter(|| {
             n += 1;
-            queue.add_rate_limited(black_box(n));
+            queue.add(black_box(n));
+            fail(&queue);
             queue.add(n);
-            if let Some(lease) = queue.try_get() {
-                queue.forget(lease.key());
-            }
+            done(&queue);
         });
     });
-    queue.add_rate_limited(7);
+    queue.add(7);
+    fail(&queue);
     c.bench_function("forget/u64, another key fails", |b| {
         b.iter(|| queue.forget(black_box(&0)));
     });
 }
 
-/// Keys that four tasks on two threads take from one adder, per key.
+/// The time per key when four tasks on two threads take keys from one adder.
 fn workers(c: &mut Criterion) {
     const WORKERS: usize = 4;
     let runtime = || {
@@ -186,7 +179,7 @@ fn workers(c: &mut Criterion) {
         let (queue, taken) = (ours.clone(), taken.clone());
         first.spawn(async move {
             while let Some(lease) = queue.get().await {
-                drop(lease);
+                lease.finish(Decision::Forget);
                 taken.fetch_add(1, Relaxed);
                 tokio::task::coop::consume_budget().await;
             }

@@ -1,8 +1,10 @@
-//! The longest add there is: a million keys, a thousand getters. `cargo bench -p vmhost-queue --bench worst`.
+//! The worst case of an add: a million keys, a thousand getters. `cargo bench -p vmhost-queue
+//! --bench worst`.
 //!
-//! Each add is timed twice, by the wall clock and by the CPU time of its thread: on a shared machine the wall clock also shows
-//! for how long other programs had the core. What the CPU time shows is the queue's. An add may also sleep for the queue's
-//! lock: that would be a voluntary switch of the thread, and those are counted.
+//! Each add is timed twice, by the wall clock and by the CPU time of its thread: on a shared
+//! machine the wall clock also includes the time for which other programs had the core. The CPU
+//! time is the queue's own. An add may also sleep on the queue's lock: that is a voluntary context
+//! switch of the thread, and those are counted.
 #![allow(clippy::print_stdout, reason = "a program that prints numbers")]
 
 mod common;
@@ -13,14 +15,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
-use vmhost_queue::{Config, Queue};
+use vmhost_queue::{Config, Decision, Queue};
 
-use common::{Naive, Name};
+use common::{Naive, Name, done};
 
 const KEYS: u64 = 1_000_000;
 const GETTERS: usize = 1000;
 
-/// CPU time of this thread.
+/// CPU time of this thread in nanoseconds.
 fn cpu() -> u64 {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -46,7 +48,7 @@ struct Times {
     switches: (u64, u64),
 }
 
-/// Does something for each number and times each.
+/// Runs `action` for each number and measures each call.
 fn time(mut action: impl FnMut(u64)) -> Times {
     let (mut wall, mut on_cpu) = (vec![0; KEYS as usize], vec![0; KEYS as usize]);
     let before = switches();
@@ -92,7 +94,7 @@ fn runtime() -> tokio::runtime::Runtime {
         .expect("a runtime")
 }
 
-/// A million keys come in while a thousand getters take them.
+/// Adds a million keys while a thousand getters take them.
 fn with_getters(low_beside: bool) {
     let queue: Queue<u64> = Queue::new(Config::default());
     let (runtime, taken) = (runtime(), Arc::new(AtomicU64::new(0)));
@@ -102,7 +104,7 @@ fn with_getters(low_beside: bool) {
             while let Some(lease) = queue.get().await {
                 taken.fetch_add(1, Relaxed);
                 tokio::task::yield_now().await;
-                drop(lease);
+                lease.finish(Decision::Forget);
             }
         });
     }
@@ -130,7 +132,7 @@ fn with_getters(low_beside: bool) {
     queue.shut_down_now();
 }
 
-/// A million keys wait, a thousand getters have one each, and a million more come in.
+/// Adds a million keys while another million wait and a thousand are in processing.
 fn on_top_of_a_million() {
     let queue: Queue<u64> = Queue::new(Config::default());
     (0..KEYS).for_each(|n| queue.add(n));
@@ -139,10 +141,14 @@ fn on_top_of_a_million() {
         "add, on top of 1M keys, 1000 in processing",
         time(|n| queue.add(KEYS + n)),
     );
-    drop(leases);
+    for lease in leases.into_iter().flatten() {
+        lease.finish(Decision::Forget);
+    }
     print(
         "get + done, of 2M keys",
-        time(|_| drop(black_box(queue.try_get()))),
+        time(|_| {
+            done(&queue);
+        }),
     );
 }
 
@@ -164,7 +170,7 @@ fn naive_with_getters() {
     runtime.shutdown_background();
 }
 
-/// Time per key of growing and of draining.
+/// Measures the time per key of adding and of draining.
 fn growth() {
     println!("growth: ns a key to add, to get and end, and to add with a delay");
     for keys in [1_000, 10_000, 100_000, 1_000_000] {
@@ -179,9 +185,7 @@ fn growth() {
             names.iter().for_each(|name| queue.add(name.clone()));
             per_key(&mut best[0], start);
             let start = Instant::now();
-            while let Some(lease) = queue.try_get() {
-                drop(black_box(lease));
-            }
+            while done(&queue) {}
             per_key(&mut best[1], start);
             let start = Instant::now();
             names

@@ -1,22 +1,23 @@
 //! Finds the slot of a key: a hash table by linear hashing, whose chains run through the slots.
 //!
-//! Each insert splits at most one bucket and each removal joins a few, so there is no rehash that would stop the queue.
-//! Knows nothing of what a slot holds beside key, hash and chain.
+//! Each insert splits at most one bucket and each removal joins a few, so no rehash ever stalls the
+//! queue. This module knows only the key, the hash and the chain of a slot.
 
 use crate::segments::Segments;
 use crate::slots::{Link, NIL, Slots};
 
-/// Buckets of an empty table.
+/// Number of buckets of an empty table.
 const MIN_BUCKETS: usize = 16;
 
-/// Buckets joined by one removal: joining begins when a quarter of them is in use, so that four keep pace with the keys.
+/// Number of buckets that one removal joins: joining starts when a quarter of the buckets is in
+/// use, so four joins keep pace with the keys.
 const JOINS: usize = 4;
 
-/// See the module.
+/// The hash table; see the module.
 pub(crate) struct Index {
-    /// The first slot of each chain. Every living slot is in the chain of `bucket(hash)`, once.
+    /// The first slot of each chain. Every live slot is in the chain of `bucket(hash)`, once.
     heads: Segments<u32>,
-    /// The power of two at or below the number of buckets, less one.
+    /// The largest power of two that is at most the number of buckets, minus one.
     mask: u32,
 }
 
@@ -32,7 +33,8 @@ impl Index {
         }
     }
 
-    /// Buckets below `len - (mask + 1)` are split already and use one bit more.
+    /// Returns the bucket of a hash. Buckets below `len - (mask + 1)` are already split and use one
+    /// more bit.
     #[inline]
     fn bucket(&self, hash: u32) -> usize {
         let wide = (hash & (self.mask * 2 + 1)) as usize;
@@ -56,7 +58,7 @@ impl Index {
         None
     }
 
-    /// Takes in a slot that `slots` has just made.
+    /// Adds a slot that `slots` has just created.
     pub(crate) fn insert<K>(&mut self, slots: &mut Slots<K>, at: u32) {
         if slots.live() as usize > self.heads.len() {
             self.split(slots);
@@ -65,7 +67,7 @@ impl Index {
         self.link(slots, bucket, at);
     }
 
-    /// Lets go of a slot that `slots` is about to free.
+    /// Removes a slot that `slots` is about to free.
     pub(crate) fn remove<K>(&mut self, slots: &mut Slots<K>, at: u32) {
         let &Link { hash, chain: next } = slots.link(at);
         let bucket = self.bucket(hash);
@@ -86,7 +88,7 @@ impl Index {
         }
     }
 
-    /// The most keys that are looked at to find one.
+    /// The length of the longest chain: the most keys that one lookup compares.
     #[cfg(test)]
     pub(crate) fn longest_chain<K>(&self, slots: &Slots<K>) -> usize {
         let chain = |bucket: usize| {

@@ -1,27 +1,29 @@
-//! A key that a worker has. Knows only how to give it back.
+//! A key that a worker holds. This module knows only how to return the key.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::decision::Decision;
 use crate::metrics::Lane;
 use crate::state::Taken;
 use crate::wait::Shared;
 
-/// The right to process a key: nobody else gets the key until this is dropped (client-go's `Done`), be it by a panic. A key
-/// that was added meanwhile then goes back into its lane.
+/// The right to process a key: no other worker gets the key until [`Lease::finish`] ends the lease.
+/// A key that was added meanwhile then goes back into its lane.
 ///
-/// Say what comes next ([`crate::Queue::forget`], [`crate::Queue::add_after`], [`crate::Queue::add_rate_limited`]) before the
-/// drop: the rules on back-off look at the run that is going on.
-#[must_use = "dropping the lease ends the run"]
+/// A lease that is dropped without a decision, as in a panic, ends its run as a failure:
+/// [`Decision::RATE_LIMITED`].
+#[must_use = "dropping the lease ends the run as a failure"]
 pub struct Lease<K> {
     shared: Arc<Shared<K>>,
-    /// Stays that of the key while the key runs.
+    /// The key's slot, which does not change while the key runs.
     slot: u32,
     key: K,
     attempt: u32,
     lane: Lane,
     wait: Duration,
+    decision: Decision,
 }
 
 impl<K> Lease<K> {
@@ -40,7 +42,14 @@ impl<K> Lease<K> {
             attempt,
             lane,
             wait,
+            decision: Decision::RATE_LIMITED,
         }
+    }
+
+    /// Ends the run (client-go's `Done`) with a decision about the key.
+    pub fn finish(mut self, decision: Decision) {
+        self.decision = decision;
+        // `drop` does the rest.
     }
 
     /// The key.
@@ -48,7 +57,7 @@ impl<K> Lease<K> {
         &self.key
     }
 
-    /// Failures of the key when it was taken, as [`crate::Queue::num_requeues`].
+    /// The key's failures when it was taken, as [`crate::Queue::num_requeues`].
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
@@ -58,7 +67,8 @@ impl<K> Lease<K> {
         self.lane
     }
 
-    /// How long the key waited, from the add that made it dirty (`workqueue_queue_duration_seconds`). Zero if the metrics want no times.
+    /// How long the key waited since the add that made it dirty
+    /// (`workqueue_queue_duration_seconds`). Zero if the metrics need no times.
     pub fn wait(&self) -> Duration {
         self.wait
     }
@@ -66,7 +76,8 @@ impl<K> Lease<K> {
 
 impl<K> Drop for Lease<K> {
     fn drop(&mut self) {
-        self.shared.with(|state| state.done(self.slot));
+        self.shared
+            .with(|state| state.finish(self.slot, self.decision));
     }
 }
 

@@ -1,56 +1,67 @@
-//! A rate-limited workqueue with two lanes: the queue of a Kubernetes controller, generic over its key.
+//! A rate-limited workqueue with two lanes: the queue of a Kubernetes controller, generic over its
+//! key.
 //!
-//! It is client-go's `util/workqueue` (queue, delaying queue and rate-limiting queue in one type), with its promises:
+//! This crate ports client-go's `util/workqueue` (queue, delaying queue and rate-limiting queue in
+//! one type), with its promises:
 //!
-//! * **Stingy**: a key that is added many times before it is taken is handed out once (the *dirty* mark).
-//! * **Single flight**: a key is never with two workers at once (the *processing* mark).
-//! * **No lost wake-up**: a key that is added while it is processed is handed out again afterwards.
+//! * **Stingy**: a key that is added many times before a worker takes it is handed out once (the
+//!   *dirty* mark).
+//! * **Single flight**: two workers never process the same key at once (the *processing* mark).
+//! * **No lost wake-up**: a key that is added while a worker processes it is handed out again
+//!   afterwards.
 //! * **Fair**: keys of one lane are handed out in the order in which they were added.
-//! * **Many producers, many consumers**, on any threads and any tokio runtimes, and a shutdown that drains or does not.
+//! * **Many producers, many consumers**, on any threads and any tokio runtimes, and a shutdown with
+//!   or without draining.
 //!
-//! and with these differences, all wanted:
+//! The differences, all deliberate:
 //!
-//! * **Two lanes.** [`Queue::add`] is a fresh change and goes to the high lane; [`Queue::add_low`] is for initial lists and
-//!   resyncs. High goes first; one take in [`LOW_LANE_EVERY`] is from the low lane, so that neither starves.
-//! * **Corrected back-off** (kubernetes/kubernetes#132805). A fresh change runs a key at once although it is backing off, but
-//!   if that early run fails, the failure is not counted: it is retried when the back-off that it cut short would have ended.
-//!   A run that begins after the back-off is over counts.
-//! * **Own writes do not shorten a back-off** ([`Queue::add_unless_backing_off`]), even when the event comes back during the
-//!   run that wrote and then failed.
-//! * **A floor under a back-off** ([`Queue::add_rate_limited_not_before`]): a server's
-//!   `Retry-After` is kept whatever is added meanwhile, while a back-off of the queue's own gives
-//!   way to a fresh change.
-//! * **A fresh add replaces a pending delayed add** instead of running the key a second time when the delay ends.
-//! * **No background task.** A waiting [`Queue::get`] is the timer. A constructor that spawns is a trap.
-//! * **Flat latency.** Nothing in the queue is ever copied to grow: slots, hash buckets and timers live in fixed-size blocks
-//!   and the hash index splits one bucket at a time. An add into a million keys costs what an add into ten does. The memory
-//!   of keys that are gone is given back.
+//! * **Two lanes.** [`Queue::add`] is for fresh changes and uses the high lane; [`Queue::add_low`]
+//!   is for initial lists and resyncs. The high lane goes first; one take in [`LOW_LANE_EVERY`] is
+//!   from the low lane, so that neither lane starves.
+//! * **Corrected backoff** (kubernetes/kubernetes#132805). A fresh change runs a key at once, even
+//!   during its backoff. If that early run fails, its failure does not count: the key is retried
+//!   when the interrupted backoff would have ended. The failure of a run that begins after the
+//!   backoff counts.
+//! * **Own writes do not shorten a backoff** ([`Queue::add_unless_backing_off`]), even if the event
+//!   of the write arrives during the run that wrote and then failed.
+//! * **A floor under a backoff** ([`Decision::RateLimited`]): the queue respects a server's
+//!   `Retry-After` whatever is added meanwhile, while a fresh change overrides a backoff of the
+//!   queue itself.
+//! * **One decision per run.** [`Lease::finish`] ends a run and decides about the key in one step.
+//!   A lease that is dropped without a decision (a panic, a cancelled task) counts as a failure:
+//!   the key is rate limited, never lost.
+//! * **A fresh add replaces a pending delayed add**, so the key does not run a second time when the
+//!   delay ends.
+//! * **No background task.** A waiting [`Queue::get`] is the timer, so the constructor spawns
+//!   nothing.
+//! * **Flat latency.** The queue never copies its contents to grow: slots, hash buckets and timers
+//!   live in fixed-size blocks, and the hash index splits one bucket at a time. An add to a million
+//!   keys costs as much as an add to ten. The queue frees the memory of keys that are gone.
 //!
 //! ```
 //! # async fn f() {
 //! use std::time::Duration;
-//! use vmhost_queue::{Config, Queue};
+//! use vmhost_queue::{Config, Decision, Queue};
 //!
 //! let queue = Queue::new(Config::default());
 //! queue.add("default/web-1");
 //! while let Some(lease) = queue.get().await {
-//!     match reconcile(lease.key()).await {
-//!         Ok(None) => queue.forget(lease.key()),
-//!         Ok(Some(after)) => {
-//!             queue.forget(lease.key());
-//!             queue.add_after(*lease.key(), after);
-//!         }
-//!         Err(()) => queue.add_rate_limited(*lease.key()),
-//!     }
-//!     // Dropping the lease ends the run: say what comes next before that.
+//!     let decision = match reconcile(lease.key()).await {
+//!         Ok(None) => Decision::Forget,
+//!         Ok(Some(after)) => Decision::After(after),
+//!         Err(()) => Decision::RATE_LIMITED,
+//!     };
+//!     lease.finish(decision);
 //! }
 //! # }
 //! # async fn reconcile(_: &str) -> Result<Option<std::time::Duration>, ()> { Ok(None) }
 //! ```
 //!
-//! What this crate does not know: Kubernetes, objects, errors and their meaning, how many workers there are, and what a
-//! metrics library looks like.
+//! This crate must not know Kubernetes, objects, the meaning of errors, the number of workers, or
+//! any metrics library.
 
+mod config;
+mod decision;
 mod index;
 mod lease;
 mod limit;
@@ -67,8 +78,10 @@ mod tests;
 mod timers;
 mod wait;
 
+pub use config::Config;
+pub use decision::Decision;
 pub use lease::Lease;
 pub use limit::{BackOff, Bucket};
 pub use metrics::{Lane, Metrics, NoMetrics, Stats};
-pub use queue::{Config, Queue};
+pub use queue::Queue;
 pub use state::LOW_LANE_EVERY;

@@ -1,22 +1,24 @@
-//! How long a failed key waits: exponential per key, and a token bucket shared by all keys.
+//! How long a failed key waits: an exponential backoff per key, and a token bucket shared by all
+//! keys.
 //!
-//! client-go's `default_rate_limiters.go`: `ItemExponentialFailureRateLimiter` and `BucketRateLimiter`; the longer of both
-//! counts. All arithmetic saturates. Knows nothing of keys: the failure count is given, times are nanoseconds.
+//! This is client-go's `default_rate_limiters.go`: `ItemExponentialFailureRateLimiter` and
+//! `BucketRateLimiter`; the longer wait counts. All arithmetic saturates. This module does not know
+//! keys: callers pass the failure count, and times are in nanoseconds.
 
 use std::time::Duration;
 
-/// The wait after a failure: `base * 2^failures`, at most `cap`. No jitter: the keys of one outage are spread by their own
-/// counts and, if wanted, by the [`Bucket`].
+/// The wait after a failure: `base * 2^failures`, at most `cap`. Without jitter: the keys of one
+/// outage differ by their failure counts, and the [`Bucket`], if set, spreads them further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackOff {
     /// The wait after the first failure.
     pub base: Duration,
-    /// The longest wait.
+    /// The maximum wait.
     pub cap: Duration,
 }
 
 impl Default for BackOff {
-    /// client-go's: 5 ms to 1000 s.
+    /// As in client-go: 5 ms to 1000 s.
     fn default() -> Self {
         Self {
             base: Duration::from_millis(5),
@@ -26,7 +28,7 @@ impl Default for BackOff {
 }
 
 impl BackOff {
-    /// The wait of a key that had this many failures before the one that just happened.
+    /// The wait in nanoseconds of a key with this many failures before the latest one.
     pub(crate) fn delay(&self, failures: u32) -> u64 {
         let delay = u128::from(nanos(self.base)) << failures.min(63);
         u64::try_from(delay)
@@ -35,17 +37,18 @@ impl BackOff {
     }
 }
 
-/// A rate limit over the retries of all keys together: `burst` at once, then `rate_per_second`.
+/// A rate limit over the retries of all keys: `burst` at once, then `rate_per_second`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bucket {
-    /// Retries per second in the long run. Zero, negative and not-a-number mean one in 584 years.
+    /// Average retries per second. Zero, negative values and not-a-number mean one retry in 584
+    /// years.
     pub rate_per_second: f64,
-    /// Retries that may come at once after a quiet time.
+    /// Maximum number of retries at once after an idle time.
     pub burst: u32,
 }
 
 impl Default for Bucket {
-    /// client-go's: 10 per second, burst 100.
+    /// As in client-go: 10 per second, burst 100.
     fn default() -> Self {
         Self {
             rate_per_second: 10.0,
@@ -54,19 +57,21 @@ impl Default for Bucket {
     }
 }
 
-/// A bucket in use. As `golang.org/x/time/rate`, each caller takes a token at once and is told how long to wait for it.
+/// The state of a bucket. As in `golang.org/x/time/rate`, each caller takes a token at once and
+/// learns how long to wait for it.
 pub(crate) struct Tokens {
     /// Nanoseconds per token.
     interval: i128,
     /// `burst` tokens, in nanoseconds.
     full: i128,
-    /// When the bucket held exactly nothing, or will; tokens are the time since, in intervals.
+    /// The time at which the bucket was or will be exactly empty; the tokens are the intervals
+    /// since then.
     empty_at: i128,
 }
 
 impl Tokens {
     pub(crate) fn new(bucket: Bucket) -> Self {
-        // A cast from float saturates; `max` also takes care of not-a-number.
+        // A cast from a float saturates; `max` also turns not-a-number into zero.
         let interval = i128::from((1e9 / bucket.rate_per_second.max(0.0)) as u64).max(1);
         let full = interval * i128::from(bucket.burst);
         Self {
@@ -76,7 +81,7 @@ impl Tokens {
         }
     }
 
-    /// Takes a token and returns how long to wait for it.
+    /// Takes a token and returns how long to wait for it, in nanoseconds.
     pub(crate) fn take(&mut self, now: u64) -> u64 {
         let now = i128::from(now);
         self.empty_at = self
@@ -87,7 +92,7 @@ impl Tokens {
     }
 }
 
-/// A duration as the queue counts it: up to 584 years.
+/// Converts a duration to nanoseconds, saturating at 584 years.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     let seconds = duration.as_secs().saturating_mul(1_000_000_000);
     seconds.saturating_add(u64::from(duration.subsec_nanos()))

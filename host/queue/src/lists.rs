@@ -1,11 +1,13 @@
-//! First-in-first-out lists that run through the slots: the two lanes, and the keys in processing.
+//! First-in-first-out lists whose links run through the slots: the two lanes, and the keys in
+//! processing.
 //!
-//! Linked both ways, so that a key moves from lane to lane in constant time and no list is ever copied. A slot is in at most
-//! one list, that of its `place`. Knows nothing of why a key moves.
+//! The lists are doubly linked, so that a key changes lanes in constant time and no list is ever
+//! copied. A slot is in at most one list, the list of its `place`. This module does not know why a
+//! key moves.
 
 use crate::slots::{NIL, Slots};
 
-/// See the module.
+/// A list of slots; see the module.
 pub(crate) struct List {
     head: u32,
     tail: u32,
@@ -50,7 +52,7 @@ impl List {
         self.len += 1;
     }
 
-    /// Takes out a slot that is in this list.
+    /// Removes a slot that is in this list.
     pub(crate) fn remove<K>(&mut self, slots: &mut Slots<K>, at: u32) {
         let (prev, next) = (slots[at].prev, slots[at].next);
         match prev {

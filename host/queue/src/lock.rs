@@ -1,11 +1,13 @@
-//! The queue's lock: taken by one atomic swap, let go by a plain store.
+//! The queue's lock: acquired by one atomic swap, released by a plain store.
 //!
-//! `std::sync::Mutex` also needs an atomic exchange to let go, to learn whether a thread sleeps for it: half of what a
-//! duplicate add cost. Nobody sleeps in line for this one. Who finds it taken spins for about as long as the longest hold, and
-//! after that, when the holder must have been preempted, looks again every [`NAP`]. So there is no wake-up that could be lost,
-//! and no system call as long as the holder runs.
+//! `std::sync::Mutex` also needs an atomic exchange to unlock, to learn whether a thread sleeps on
+//! it: half of the cost of a duplicate add. No thread queues for this lock. A thread that finds it
+//! taken spins for about as long as the longest hold; after that the holder must have been
+//! preempted, and the thread polls every [`NAP`]. So no wake-up can be lost, and there is no system
+//! call while the holder runs.
 //!
-//! Fit for holds of microseconds only, as all of the queue's are. Knows nothing of what it guards.
+//! The lock suits only holds of microseconds, such as those of the queue. This module does not know
+//! the guarded value.
 
 use std::cell::UnsafeCell;
 use std::hint::spin_loop;
@@ -13,20 +15,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Looks at the lock before the first nap: some 10 us.
+/// Number of polls before the first nap: some 10 us.
 const SPINS: u32 = 200;
 
-/// The shortest sleep that Linux gives by default is about as long.
+/// About the shortest sleep that Linux gives by default.
 const NAP: Duration = Duration::from_micros(50);
 
-/// See the module.
+/// The lock; see the module.
 pub(crate) struct Lock<T> {
     taken: AtomicBool,
     value: UnsafeCell<T>,
 }
 
 #[allow(unsafe_code, reason = "a lock is what makes a value shareable")]
-// Safety: `with` is the only way to the value, and it lets one thread in at a time; the value moves between threads with that.
+// Safety: `with` is the only access to the value and admits one thread at a time; the value is
+// `Send`, so it may be used by different threads in turn.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 impl<T> Lock<T> {
@@ -37,8 +40,8 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Does something with the value while nobody else can. Must not be called from within itself. A panic lets go too: what
-    /// the value then is, is for its owner to say.
+    /// Runs `action` with exclusive access to the value. Must not be called from within `action`. A
+    /// panic releases the lock too; the owner of the value decides what state it is left in.
     #[inline]
     pub(crate) fn with<R>(&self, action: impl FnOnce(&mut T) -> R) -> R {
         if self.taken.swap(true, Ordering::Acquire) {
@@ -46,8 +49,9 @@ impl<T> Lock<T> {
         }
         let _held = Held(&self.taken);
         #[allow(unsafe_code, reason = "a lock is what makes a value shareable")]
-        // Safety: `taken` went from false to true in this thread and goes back when `_held` drops, after the reference is gone.
-        // In between no other thread sees false, so this reference is the only one.
+        // Safety: this thread changed `taken` from false to true, and it changes back when `_held`
+        // drops, after the reference is gone. In between no other thread sees false, so this
+        // reference is the only one.
         let value = unsafe { &mut *self.value.get() };
         action(value)
     }

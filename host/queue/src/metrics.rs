@@ -1,25 +1,28 @@
-//! What the queue tells about itself: two of the hooks of client-go's `metrics.go`, and a snapshot.
+//! The queue's metrics: two of the hooks of client-go's `metrics.go`, and a snapshot.
 //!
-//! What is wanted for each key that is taken (how long it waited, how long the run took) is no hook: the [`crate::Lease`] has the first, its holder a clock, and
-//! neither has to be told under the lock, where all workers meet.
+//! Values per taken key (how long it waited, how long its run took) need no hook: the
+//! [`crate::Lease`] has the first, its holder can measure the second, and neither needs work under
+//! the lock, which all workers share.
 //!
-//! Knows no metrics library. The names in brackets are those of the Prometheus metrics that dashboards expect.
+//! This module knows no metrics library. The names in parentheses are the Prometheus metrics that
+//! dashboards expect.
 
 use std::time::Duration;
 
-/// Which of the two first-in-first-out lists a key waits in.
+/// The two first-in-first-out lists in which keys wait.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Lane {
-    /// Initial list, resync, re-enqueue after a swap.
+    /// For initial lists, resyncs and the re-enqueue after a swap.
     Low,
-    /// Fresh changes, timers.
+    /// For fresh changes and timers.
     High,
 }
 
-/// Told of each event while the queue's lock is held: an implementation must be quick (an atomic or two) and must not call
-/// the queue. Every method does nothing unless overridden.
+/// Receives each event while the queue's lock is held: an implementation must be quick (an atomic
+/// or two) and must not call the queue. The default methods do nothing.
 pub trait Metrics: Send + Sync {
-    /// Whether the queue should read the clock for [`crate::Lease::wait`] and the running times of [`Stats`]. Asked once, by [`crate::Queue::new`].
+    /// Returns whether the queue reads the clock for [`crate::Lease::wait`] and the run times of
+    /// [`Stats`]. Called once, by [`crate::Queue::new`].
     fn wants_times(&self) -> bool {
         true
     }
@@ -29,11 +32,11 @@ pub trait Metrics: Send + Sync {
         let _ = lane;
     }
 
-    /// A delayed add of any kind (`workqueue_retries_total`).
+    /// A delayed add of any kind was made (`workqueue_retries_total`).
     fn retry(&self) {}
 }
 
-/// No metrics, no clock.
+/// Records no metrics and reads no clock.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct NoMetrics;
 
@@ -43,7 +46,8 @@ impl Metrics for NoMetrics {
     }
 }
 
-/// The queue at one moment (`workqueue_depth` and, of `processing`, `controller_runtime_active_workers`).
+/// A snapshot of the queue (`workqueue_depth`, and with `processing`,
+/// `controller_runtime_active_workers`).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Stats {
     /// Keys that wait in the high lane.
@@ -52,14 +56,16 @@ pub struct Stats {
     pub low: usize,
     /// Keys with a pending delayed add of any kind.
     pub delayed: usize,
-    /// Those of `delayed` that wait for a back-off.
+    /// The part of `delayed` that waits for a backoff.
     pub backing_off: usize,
-    /// Keys with failures that are not forgotten.
+    /// Keys with failures.
     pub failing: usize,
-    /// Keys that are with a worker.
+    /// Keys that a worker holds.
     pub processing: usize,
-    /// How long the oldest run has been going (`workqueue_longest_running_processor_seconds`). Zero without times.
+    /// How long the oldest run has lasted (`workqueue_longest_running_processor_seconds`). Zero
+    /// without times.
     pub longest_running: Duration,
-    /// The running times of all unfinished runs together (`workqueue_unfinished_work_seconds`). Zero without times.
+    /// The sum of the run times of all unfinished runs (`workqueue_unfinished_work_seconds`). Zero
+    /// without times.
     pub unfinished: Duration,
 }

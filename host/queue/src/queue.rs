@@ -1,54 +1,27 @@
-//! The handle: each method hashes the key, takes the lock once, and leaves the meaning to `rules` and `state`.
+//! The queue's handle: each method hashes the key, takes the lock once, and delegates to `rules`
+//! and `state`.
 //!
-//! Method names are client-go's (`queue.go`, `delaying_queue.go`, `rate_limiting_queue.go`) in Rust spelling.
+//! The method names are those of client-go (`queue.go`, `delaying_queue.go`,
+//! `rate_limiting_queue.go`) in Rust spelling.
 
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::config::Config;
 use crate::lease::Lease;
-use crate::limit::{BackOff, Bucket, nanos};
-use crate::metrics::{Metrics, NoMetrics, Stats};
-use crate::rules::{Cause, Given};
+use crate::limit::nanos;
+use crate::metrics::Stats;
+use crate::rules::Cause;
 use crate::state::{Next, Phase, State};
 use crate::wait::Shared;
 
-/// Keys added in one hold of the lock by [`Queue::add_low_all`]: a few microseconds, so that a fresh add in between waits no
-/// longer than a spinning lock waits.
+/// Number of keys that [`Queue::add_low_all`] adds in one hold of the lock: a few microseconds, so
+/// that a concurrent fresh add waits no longer than the lock spins.
 const ADD_BATCH: usize = 32;
 
-/// How a queue behaves. The default is client-go's exponential back-off per key, no bucket, no metrics.
-#[derive(Clone)]
-pub struct Config {
-    /// The wait of one key after its failures.
-    pub back_off: BackOff,
-    /// A rate limit over the failures of all keys. client-go has one by default, controller-runtime not.
-    pub bucket: Option<Bucket>,
-    /// Who is told.
-    pub metrics: Arc<dyn Metrics>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            back_off: BackOff::default(),
-            bucket: None,
-            metrics: Arc::new(NoMetrics),
-        }
-    }
-}
-
-impl fmt::Debug for Config {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config")
-            .field("back_off", &self.back_off)
-            .field("bucket", &self.bucket)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A workqueue; see the crate's page for its promises. Clones are handles of the same queue.
+/// A workqueue; the crate's documentation lists its promises. Clones are handles of the same queue.
 ///
 /// Adds of any kind after [`Queue::shut_down`] are silently ignored, as in client-go.
 pub struct Queue<K> {
@@ -64,36 +37,33 @@ impl<K> Clone for Queue<K> {
 }
 
 impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
-    /// An empty queue. Starts no task and needs no runtime; only a waiting [`Queue::get`] does.
+    /// Creates an empty queue. Starts no task and needs no runtime; only a waiting [`Queue::get`]
+    /// needs one.
     pub fn new(config: Config) -> Self {
         Self {
             shared: Arc::new(Shared::new(State::new(config))),
         }
     }
 
-    fn add_for(&self, key: impl Given<K>, cause: Cause) {
-        let hash = self.shared.hash(key.key());
+    fn add_for(&self, key: K, cause: Cause) {
+        let hash = self.shared.hash(&key);
         self.shared.with(|state| state.add(hash, key, cause));
     }
 
-    /// A fresh change: into the high lane. A key that waits in the low lane moves up. A pending delayed add of the key is
-    /// replaced: the key runs now, but keeps its failures.
+    /// Adds a key with a fresh change to the high lane. A key that waits in the low lane moves up.
+    /// The add replaces a pending delayed add of the key: the key runs now, but keeps its failures.
     pub fn add(&self, key: K) {
         self.add_for(key, Cause::Fresh);
     }
 
-    /// [`Queue::add`] of a key that the caller keeps: it is cloned only if the queue does not know it.
-    pub fn add_ref(&self, key: &K) {
-        self.add_for(key, Cause::Fresh);
-    }
-
-    /// No change, but look at it again (initial list, resync, after a swap): into the low lane. Never moves a key down from
-    /// the high lane, and leaves a pending `add_after` alone.
+    /// Adds a key without a change (initial list, resync, after a swap) to the low lane. Never
+    /// moves a key down from the high lane, and keeps a pending `add_after`.
     pub fn add_low(&self, key: K) {
         self.add_for(key, Cause::Low);
     }
 
-    /// [`Queue::add_low`] for many keys, in small batches: other callers get the lock in between.
+    /// As [`Queue::add_low`] for many keys, in small batches: other callers get the lock in
+    /// between.
     pub fn add_low_all(&self, keys: impl IntoIterator<Item = K>) {
         let mut keys = keys.into_iter();
         let mut batch = Vec::with_capacity(ADD_BATCH);
@@ -114,47 +84,24 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
         }
     }
 
-    /// The event of this host's own write: as [`Queue::add`], but does not shorten a back-off. One that arrives during the
-    /// run is part of that run: if the run then fails, the retry covers it; if it succeeds, the key runs again.
+    /// Adds a key with the event of this host's own write: as [`Queue::add`], but does not shorten
+    /// a backoff. An event that arrives during the run belongs to that run: if the run fails, the
+    /// retry covers the event; if it succeeds, the key runs again.
     pub fn add_unless_backing_off(&self, key: K) {
         self.add_for(key, Cause::Own);
     }
 
-    /// Adds the key after a delay, into the high lane; of several pending delays the earliest wins. Zero is [`Queue::add`].
+    /// Adds the key to the high lane after a delay; the earliest of several pending delays wins. A
+    /// zero delay is [`Queue::add`].
     pub fn add_after(&self, key: K, delay: Duration) {
         let hash = self.shared.hash(&key);
         self.shared
             .with(|state| state.add_after(hash, key, nanos(delay)));
     }
 
-    /// A failure: adds the key after its back-off and the bucket's wait, whichever is longer. A retry goes back to the lane
-    /// of the run that failed, so that a swap that fails for every key does not get ahead of fresh changes.
-    ///
-    /// The failure of a run that had cut a back-off short is not counted; the retry comes when that back-off ends.
-    pub fn add_rate_limited(&self, key: K) {
-        self.add_rate_limited_at_least(key, Duration::ZERO);
-    }
-
-    /// [`Queue::add_rate_limited`], but not before `at_least`. As any back-off, it is cut short by
-    /// [`Queue::add`].
-    pub fn add_rate_limited_at_least(&self, key: K, at_least: Duration) {
-        let hash = self.shared.hash(&key);
-        self.shared
-            .with(|state| state.add_rate_limited(hash, key, nanos(at_least), false));
-    }
-
-    /// [`Queue::add_rate_limited_at_least`] with a floor (Retry-After): until `at_least` is over
-    /// the key is not handed out, whatever adds it meanwhile, nor after [`Queue::clear_back_offs`].
-    /// An add within that time brings it up at its end.
-    pub fn add_rate_limited_not_before(&self, key: K, at_least: Duration) {
-        let hash = self.shared.hash(&key);
-        self.shared
-            .with(|state| state.add_rate_limited(hash, key, nanos(at_least), true));
-    }
-
-    /// The key is fine, or gone: its failures are dropped. A pending delayed add stays, as in client-go.
+    /// Drops the key's failures. A pending delayed add stays, as in client-go. A worker uses
+    /// [`crate::Decision::Forget`] instead.
     pub fn forget(&self, key: &K) {
-        // What nearly every run ends with.
         if self.shared.nothing_fails() {
             return;
         }
@@ -162,7 +109,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
         self.shared.with(|state| state.forget(hash, key));
     }
 
-    /// Counted failures since the last [`Queue::forget`].
+    /// The key's counted failures since the last [`Queue::forget`].
     pub fn num_requeues(&self, key: &K) -> u32 {
         if self.shared.nothing_fails() {
             return 0;
@@ -171,8 +118,9 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
         self.shared.with(|state| state.num_requeues(hash, key))
     }
 
-    /// After a swap: drops all failures; keys that wait for a back-off go to the low lane at once, in no particular order.
-    /// Delays of [`Queue::add_after`] stay. Done in batches: a failure that comes in meanwhile may stay.
+    /// Drops all failures, after a swap; keys that wait for a backoff go to the low lane at once,
+    /// in no particular order. Delays of [`Queue::add_after`] stay. Works in batches: a failure
+    /// that comes in meanwhile may stay.
     pub fn clear_back_offs(&self) {
         let mut from = Some(0);
         while let Some(at) = from {
@@ -180,7 +128,8 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
         }
     }
 
-    /// Every key that the queue knows: queued, delayed, running, or with failures. Done in batches: one that comes or goes meanwhile may be missed.
+    /// Every key that the queue knows: queued, delayed, running, or with failures. Works in
+    /// batches: a key that comes or goes meanwhile may be missed.
     pub fn keys(&self) -> Vec<K> {
         let mut keys = Vec::new();
         let mut from = Some(0);
@@ -190,8 +139,9 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
         keys
     }
 
-    /// Waits for a key. `None` once the queue is shut down and has nothing more to hand out. Cancel-safe: a dropped future
-    /// takes no key and loses no wake-up. Must be polled in a tokio runtime with time enabled.
+    /// Waits for a key. Returns `None` once the queue is shut down and has nothing more to hand
+    /// out. Cancel-safe: a dropped future takes no key and loses no wake-up. Must be polled in a
+    /// tokio runtime with time enabled.
     pub async fn get(&self) -> Option<Lease<K>> {
         let mut next = self.shared.with(State::next);
         loop {
@@ -203,7 +153,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
         }
     }
 
-    /// A key, if one is ready now.
+    /// Returns a key if one is ready now.
     pub fn try_get(&self) -> Option<Lease<K>> {
         match self.shared.with(State::next) {
             Next::Key(taken) => Some(Lease::new(Arc::clone(&self.shared), taken)),
@@ -211,42 +161,43 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
         }
     }
 
-    /// No new keys from now on, and no pending delays; what is queued, and what becomes dirty again by the end of a run, is
-    /// still handed out (client-go's `ShutDown`), unless a floor holds it.
+    /// Starts a shutdown: new keys and pending delays are dropped; queued keys, and keys that are
+    /// dirty at the end of a run, are still handed out (client-go's `ShutDown`), unless a floor
+    /// holds them.
     pub fn shut_down(&self) {
         self.shared.with(|state| state.shut_down(Phase::Draining));
         self.shared.wake_all();
     }
 
-    /// As [`Queue::shut_down`], but nothing is handed out any more: for a process that is told to end.
+    /// As [`Queue::shut_down`], but nothing is handed out any more: for a process that must end.
     pub fn shut_down_now(&self) {
         self.shared.with(|state| state.shut_down(Phase::Closed));
         self.shared.wake_all();
     }
 
-    /// Resolves when no key is processed and, after [`Queue::shut_down`], none is queued. Before a shutdown, a moment without
-    /// runs may pass unseen.
+    /// Resolves when no key is in processing and, after [`Queue::shut_down`], none is queued.
+    /// Before a shutdown, a moment without runs may go unnoticed.
     pub async fn drained(&self) {
         self.shared.drained().await;
     }
 
-    /// Queues what is due, so that observers see it.
+    /// Queues the keys whose delay is over, so that observers see them.
     fn settle(&self) {
         while self.shared.with(State::fire) {}
     }
 
-    /// Keys that wait in the lanes; not those in processing, nor delayed ones.
+    /// Number of keys that wait in the lanes, without those in processing and the delayed ones.
     pub fn len(&self) -> usize {
         let stats = self.stats();
         stats.high + stats.low
     }
 
-    /// Whether no key waits in the lanes.
+    /// Returns whether no key waits in the lanes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The queue at this moment. Looks at each key in processing.
+    /// A snapshot of the queue. Takes time linear in the number of keys in processing.
     pub fn stats(&self) -> Stats {
         self.settle();
         self.shared.with(|state| state.stats())

@@ -1,19 +1,24 @@
-//! What each call of the queue's API means for its key: the kinds of add, delays, failures, and forgetting.
+//! What each call of the queue's API means for a key: the kinds of add, delays, failures, and
+//! forgetting.
 //!
-//! Every function here runs under the lock, for one key (or a batch), in time that does not depend on how many keys there
-//! are, but for the logarithm in the timers. Knows nothing of threads and waiting.
+//! Every function here runs under the lock, for one key (or a batch), in time that does not depend
+//! on the number of keys, except for the logarithm in the timers. This module does not know threads
+//! and waiting.
 
+use crate::decision::Decision;
+use crate::limit::nanos;
 use crate::metrics::Lane;
 use crate::slots::{NIL, Place};
 use crate::state::{Phase, State};
 
-/// Slots looked at in one hold of the lock by [`State::clear_back_offs`]: tens of microseconds.
+/// Number of slots that [`State::clear_back_offs`] visits in one hold of the lock: tens of
+/// microseconds.
 const CLEAR_BATCH: u32 = 128;
 
-/// Who says that a key is dirty.
+/// Why a key becomes dirty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
-    /// Somebody else changed something.
+    /// A change that another client made.
     Fresh,
     /// An initial list, a resync, a swap: nothing changed.
     Low,
@@ -21,41 +26,17 @@ pub(crate) enum Cause {
     Own,
 }
 
-/// A key as the caller has it: given away, or lent and cloned only if the queue has to keep it.
-pub(crate) trait Given<K> {
-    fn key(&self) -> &K;
-    fn keep(self) -> K;
-}
-
-impl<K> Given<K> for K {
-    fn key(&self) -> &K {
-        self
-    }
-    fn keep(self) -> K {
-        self
-    }
-}
-
-impl<K: Clone> Given<K> for &K {
-    fn key(&self) -> &K {
-        self
-    }
-    fn keep(self) -> K {
-        self.clone()
-    }
-}
-
 impl<K: Eq> State<K> {
-    fn entry(&mut self, hash: u32, key: impl Given<K>) -> u32 {
-        let known = self.index.find(&self.slots, hash, key.key());
+    pub(crate) fn entry(&mut self, hash: u32, key: K) -> u32 {
+        let known = self.index.find(&self.slots, hash, &key);
         known.unwrap_or_else(|| {
-            let at = self.slots.insert(key.keep(), hash);
+            let at = self.slots.insert(key, hash);
             self.index.insert(&mut self.slots, at);
             at
         })
     }
 
-    pub(crate) fn add(&mut self, hash: u32, key: impl Given<K>, cause: Cause) {
+    pub(crate) fn add(&mut self, hash: u32, key: K, cause: Cause) {
         if self.phase != Phase::Open {
             return;
         }
@@ -69,7 +50,7 @@ impl<K: Eq> State<K> {
             return self.enqueue(at, Lane::Low);
         }
         if slot.timer != NIL {
-            // The pending retry will see the own write; there is nothing to hurry for.
+            // The pending retry covers the own write; an earlier run is not needed.
             if cause == Cause::Own && slot.timer_back_off {
                 return;
             }
@@ -96,18 +77,75 @@ impl<K: Eq> State<K> {
         self.start_timer(at, due, Lane::High, false);
     }
 
-    /// `floor`: no add of any kind brings the key up before `at_least` is over.
-    pub(crate) fn add_rate_limited(&mut self, hash: u32, key: K, at_least: u64, floor: bool) {
+    pub(crate) fn forget(&mut self, hash: u32, key: &K) {
+        if let Some(at) = self.index.find(&self.slots, hash, key) {
+            self.clear_failures(at);
+            self.release(at);
+        }
+    }
+
+    pub(crate) fn num_requeues(&self, hash: u32, key: &K) -> u32 {
+        self.index
+            .find(&self.slots, hash, key)
+            .map_or(0, |at| self.slots[at].failures)
+    }
+}
+
+impl<K> State<K> {
+    /// Ends the run of a key with the worker's decision.
+    pub(crate) fn finish(&mut self, at: u32, decision: Decision) {
+        match decision {
+            Decision::Forget => self.clear_failures(at),
+            Decision::After(_) if self.slots[at].is_dirty() => self.clear_failures(at),
+            Decision::After(delay) => {
+                self.clear_failures(at);
+                self.bring_back(at, Lane::High, nanos(delay));
+            }
+            Decision::Postpone(delay) => {
+                let lane = self.slots[at].ran_in;
+                self.bring_back(at, lane, nanos(delay));
+            }
+            Decision::Now => self.bring_back(at, Lane::High, 0),
+            Decision::RateLimited {
+                at_least,
+                not_before,
+                anew,
+            } => {
+                if anew {
+                    self.clear_failures(at);
+                }
+                self.rate_limit(at, nanos(at_least), nanos(not_before));
+            }
+        }
+        self.done(at);
+    }
+
+    fn bring_back(&mut self, at: u32, lane: Lane, delay: u64) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        if delay == 0 {
+            self.stop_timer(at);
+            return self.enqueue(at, lane);
+        }
+        self.metrics.retry();
+        let due = self.now().saturating_add(delay);
+        self.start_timer(at, due, lane, false);
+    }
+
+    /// Records a failure of a key. Until `not_before` is over, no add of any kind queues the key.
+    pub(crate) fn rate_limit(&mut self, at: u32, at_least: u64, not_before: u64) {
         if self.phase != Phase::Open {
             return;
         }
         self.metrics.retry();
-        let at = self.entry(hash, key);
         let now = self.now();
+        let at_least = at_least.max(not_before);
         let slot = &mut self.slots[at];
         let running = slot.place == Place::Running;
         let due = if running && slot.early {
-            // The back-off that this run cut short goes on as if the run had not been. Its token is paid for.
+            // The backoff that this run cut short continues as if there had been no run. The
+            // bucket's token was taken when the backoff began.
             slot.back_off_until.max(now.saturating_add(at_least))
         } else {
             let own = self.back_off.delay(slot.failures);
@@ -116,20 +154,21 @@ impl<K: Eq> State<K> {
             slot.failures = slot.failures.saturating_add(1);
             now.saturating_add(own.max(shared).max(at_least))
         };
-        // An earlier back-off that is still pending wins, as its timer does; one that was forgotten is known by its timer only.
+        // An earlier backoff that is still pending wins, as its timer does; after a forget only the
+        // timer has its time.
         let until = match (slot.timer_back_off, slot.back_off_until) {
             (true, 0) => due.min(self.timers.due(slot.timer)),
             (true, pending) => due.min(pending),
             (false, _) => due,
         };
         slot.back_off_until = until;
-        if floor {
-            self.raise_floor(at, now.saturating_add(at_least));
+        if not_before > 0 {
+            self.raise_floor(at, now.saturating_add(not_before));
         }
         let slot = &mut self.slots[at];
         let lane = if running { slot.ran_in } else { Lane::High };
         if running {
-            // Own writes of this run are what the retry will look at.
+            // The retry covers the own writes of this run.
             slot.again_own = false;
         }
         if due <= now {
@@ -148,20 +187,7 @@ impl<K: Eq> State<K> {
         slot.early = false;
     }
 
-    pub(crate) fn forget(&mut self, hash: u32, key: &K) {
-        if let Some(at) = self.index.find(&self.slots, hash, key) {
-            self.clear_failures(at);
-            self.release(at);
-        }
-    }
-
-    pub(crate) fn num_requeues(&self, hash: u32, key: &K) -> u32 {
-        self.index
-            .find(&self.slots, hash, key)
-            .map_or(0, |at| self.slots[at].failures)
-    }
-
-    /// The keys in a batch of slots; returns where the next batch begins.
+    /// Collects the keys in a batch of slots. Returns the start of the next batch.
     pub(crate) fn keys(&self, from: u32, into: &mut Vec<K>) -> Option<u32>
     where
         K: Clone,
@@ -172,7 +198,7 @@ impl<K: Eq> State<K> {
         (to < self.slots.end()).then_some(to)
     }
 
-    /// Drops failures and back-offs in a batch of slots; returns where the next batch begins.
+    /// Drops failures and backoffs in a batch of slots. Returns the start of the next batch.
     pub(crate) fn clear_back_offs(&mut self, from: u32) -> Option<u32> {
         let to = from.saturating_add(CLEAR_BATCH).min(self.slots.end());
         for at in from..to {

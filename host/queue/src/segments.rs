@@ -1,15 +1,16 @@
-//! A stack of plain values in fixed-size blocks, so that growing never copies what is there.
+//! A stack of values in fixed-size blocks, so that growing never copies its contents.
 //!
-//! A `Vec` of a million entries takes milliseconds to double, under the queue's lock. Knows nothing of keys.
+//! A `Vec` of a million entries takes milliseconds to double, under the queue's lock. This module
+//! does not know keys.
 
 use std::ops::{Index, IndexMut};
 
-/// Values per block: at most 24 KiB for the largest value kept here.
+/// Values per block: at most 24 KiB for the largest type in use.
 const BLOCK: usize = 1024;
 
-/// See the module.
+/// The stack; see the module.
 pub(crate) struct Segments<T> {
-    /// All are full but the last, which is never empty.
+    /// All blocks but the last are full; the last is never empty.
     blocks: Vec<Vec<T>>,
     len: usize,
 }
@@ -54,7 +55,8 @@ impl<T> Segments<T> {
     }
 }
 
-/// Gives back the room that three in four values left, in steps so large that each value pays for one move at most.
+/// Frees memory when three in four values are gone, in steps so large that each value is moved at
+/// most once on average.
 #[inline]
 fn shrink<T>(values: &mut Vec<T>) {
     if values.len() < values.capacity() / 4 && values.capacity() > 64 {

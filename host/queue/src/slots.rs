@@ -1,8 +1,9 @@
-//! Where the state of each key lives: one slot per key, addressed by a small number that never changes while the key is
-//! known.
+//! The state of each key: one slot per key, addressed by a small number that does not change while
+//! the key is known.
 //!
-//! Lists, timers, the index and leases all speak of slots by number, so that a key is hashed once per add and never again.
-//! Knows nothing of the rules: which fields mean what together is for `rules`.
+//! Lists, timers, the index and leases refer to slots by number, so that a key is hashed once per
+//! add and never again. This module does not know the rules: `rules` decides which fields mean what
+//! together.
 
 use std::ops::{Index, IndexMut};
 
@@ -11,33 +12,33 @@ use crate::metrics::Lane;
 /// No slot, no position.
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// Slots per chunk. A chunk (some 40 KiB) is the unit in which memory is taken and given back.
+/// Slots per chunk. A chunk (some 40 KiB) is the unit of allocation.
 const CHUNK: u32 = 512;
 
-/// Slots that a queue without keys may keep, to be ready for the next: some 2 KiB.
+/// Number of slots that an empty queue may keep for the next keys: some 2 KiB.
 const KEPT: usize = 32;
 
-/// Where a key is. It is in the list of that name, or in none.
+/// Where a key is: in the list of that name, or in no list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
-    /// In no list: waits for a timer, or only its failures are remembered.
+    /// In no list: the key waits for a timer, or only its failures are remembered.
     Idle,
-    /// Dirty, waits to be taken.
+    /// Dirty, waiting for a worker.
     Queued(Lane),
-    /// With a worker.
+    /// In processing.
     Running,
 }
 
-/// What the index reads of a slot. Apart from the rest, so that walking over other keys touches 8 bytes of each: with many
-/// keys, what an add costs is how much memory it touches.
+/// The part of a slot that the index reads. Separate from the rest, so that walking over other keys
+/// touches 8 bytes of each: with many keys, the cost of an add is the memory that it touches.
 pub(crate) struct Link {
-    /// Low bits of the key's hash, so that nobody hashes it again.
+    /// Low bits of the key's hash, so that the key is not hashed again.
     pub(crate) hash: u32,
-    /// Next slot in the hash bucket; of a free slot, the next free slot of the chunk.
+    /// Next slot in the hash bucket; in a free slot, the next free slot of the chunk.
     pub(crate) chain: u32,
 }
 
-/// All else that is known of one key.
+/// All other state of one key.
 pub(crate) struct Slot<K> {
     /// `None` only in a free slot.
     pub(crate) key: Option<K>,
@@ -45,36 +46,44 @@ pub(crate) struct Slot<K> {
     pub(crate) prev: u32,
     /// See `prev`.
     pub(crate) next: u32,
-    /// Position in the timer heap, or `NIL`. The heap keeps this true.
+    /// Position in the timer heap, or `NIL`. The heap maintains this field.
     pub(crate) timer: u32,
     /// Failures since the last forget. A key with failures keeps its slot.
     pub(crate) failures: u32,
     pub(crate) place: Place,
-    /// Dirty while running: the lane it goes to when its run ends.
+    /// Set if the key became dirty while running: the lane for the key when its run ends.
     pub(crate) again: Option<Lane>,
-    /// Dirty while running, but only by an own write: a failure of this run takes the mark away.
+    /// Whether an own write made the key dirty while running: a failure of this run clears the
+    /// mark.
     pub(crate) again_own: bool,
-    /// This run began before `back_off_until`: its failure is not counted.
+    /// Whether this run began before `back_off_until`: its failure does not count.
     pub(crate) early: bool,
-    /// The lane from which the last run was taken; a retry of that run goes back there.
+    /// The lane from which the last run was taken; a retry of that run goes back to it.
     pub(crate) ran_in: Lane,
-    /// The pending timer stands for an `add_after`. With `NIL` in `timer` both flags are false, else one at least is true.
+    /// Whether the pending timer is an `add_after`. If `timer` is `NIL` both flags are false, else
+    /// at least one is true.
     pub(crate) timer_plain: bool,
-    /// The pending timer stands for a back-off.
+    /// Whether the pending timer is a backoff.
     pub(crate) timer_back_off: bool,
-    /// The lane the key goes to when its timer fires.
+    /// The lane for the key when its timer fires.
     pub(crate) timer_lane: Lane,
-    /// When the last counted failure may be retried; 0 if none. Stays when an add cuts the back-off short.
+    /// When the last counted failure may be retried; 0 if none. Unchanged when an add cuts the
+    /// backoff short.
     pub(crate) back_off_until: u64,
-    /// The key is not handed out before this, whatever adds it; 0: at any time.
+    /// The key is not handed out before this time, whatever adds it; 0 if there is no floor.
     pub(crate) floor: u64,
-    /// When the key became dirty; 0 if nobody wants times.
+    /// When the key became dirty; 0 if the metrics need no times.
     pub(crate) queued_at: u64,
-    /// When the run began; 0 if nobody wants times.
+    /// When the run began; 0 if the metrics need no times.
     pub(crate) started_at: u64,
 }
 
 impl<K> Slot<K> {
+    /// Returns whether the key was added since its run began.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.again.is_some() || self.again_own
+    }
+
     fn new(key: K) -> Self {
         Self {
             key: Some(key),
@@ -99,19 +108,20 @@ impl<K> Slot<K> {
 }
 
 struct Chunk<K> {
-    /// Up to `CHUNK`; empty storage when no key lives here. The first chunk grows as a plain vector: most queues are small.
+    /// Up to `CHUNK` slots; no memory if the chunk has no key. The first chunk grows as a plain
+    /// vector, because most queues are small.
     slots: Vec<Slot<K>>,
-    /// One for each of `slots`.
+    /// One link for each of `slots`.
     links: Vec<Link>,
-    /// First free slot among `slots`, by its number.
+    /// Number of the first free slot in `slots`.
     free: u32,
     live: u32,
 }
 
-/// See the module.
+/// All slots; see the module.
 pub(crate) struct Slots<K> {
     chunks: Vec<Chunk<K>>,
-    /// The chunks with room, each once; new keys go to the last.
+    /// The chunks with free slots, each once; new keys go to the last one.
     open: Vec<u32>,
     live: u32,
 }
@@ -125,7 +135,7 @@ impl<K> Slots<K> {
         }
     }
 
-    /// How many keys have a slot.
+    /// Number of keys with a slot.
     pub(crate) fn live(&self) -> u32 {
         self.live
     }
@@ -135,7 +145,7 @@ impl<K> Slots<K> {
         self.chunks.len() as u32 * CHUNK
     }
 
-    /// Whether a number below `end` is that of a living key.
+    /// Returns whether the slot with this number, which is below `end`, has a key.
     pub(crate) fn is_live(&self, at: u32) -> bool {
         self.chunks[(at / CHUNK) as usize]
             .slots
@@ -143,7 +153,7 @@ impl<K> Slots<K> {
             .is_some_and(|slot| slot.key.is_some())
     }
 
-    /// A fresh slot for a key: idle, no timer, no failures, in no list and no bucket.
+    /// Creates a slot for a key: idle, without a timer or failures, in no list and no bucket.
     pub(crate) fn insert(&mut self, key: K, hash: u32) -> u32 {
         self.live += 1;
         let number = match self.open.last() {
@@ -183,7 +193,8 @@ impl<K> Slots<K> {
         at
     }
 
-    /// Frees a slot whose fields are back to those of a fresh one (but for those that an insert or a run overwrites).
+    /// Frees a slot. The caller has reset its fields to those of a new slot (except those that an
+    /// insert or a run overwrites).
     pub(crate) fn remove(&mut self, at: u32) {
         self.live -= 1;
         let number = at / CHUNK;
@@ -197,7 +208,7 @@ impl<K> Slots<K> {
             return self.reset();
         }
         if chunk.live == CHUNK - 1 {
-            // Below the last, so that this chunk drains instead of being filled again.
+            // Placed below the last, so that this chunk drains instead of being filled again.
             self.open.push(number);
             let len = self.open.len();
             if len > 1 {
@@ -223,7 +234,7 @@ impl<K> Slots<K> {
         &mut self.chunks[(at / CHUNK) as usize].links[(at % CHUNK) as usize]
     }
 
-    /// Gives back what the last key leaves behind, unless that is next to nothing.
+    /// Frees the memory of an empty queue, unless it is negligible.
     #[inline]
     fn reset(&mut self) {
         if self.chunks.len() > 1 || self.chunks[0].slots.capacity() > KEPT {

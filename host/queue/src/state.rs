@@ -1,39 +1,41 @@
-//! The state under the queue's lock and how a key moves through it: into a lane, to a worker, back.
+//! The state under the queue's lock, and how a key moves through it: into a lane, to a worker, and
+//! back.
 //!
-//! What each kind of add means is in `rules`; who sleeps and is woken is in `wait`. This module only notes in [`Wake`] whom
-//! the lock's holder has to wake once it has let go.
+//! `rules` defines what each kind of add means; `wait` puts getters to sleep and wakes them. This
+//! module only notes in [`Wake`] which waiters the lock's holder must wake after it has released
+//! the lock.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::config::Config;
 use crate::index::Index;
 use crate::limit::{BackOff, Tokens, nanos};
 use crate::lists::List;
 use crate::metrics::{Lane, Metrics, Stats};
-use crate::queue::Config;
 use crate::slots::{NIL, Place, Slots};
 use crate::timers::Timers;
 
-/// While both lanes hold keys, one take in this many is from the low lane: a swap or resync makes progress under any load of
-/// fresh changes, and costs them at most 7 % of their rate.
+/// While both lanes hold keys, one take in this many is from the low lane: a swap or resync makes
+/// progress under any load of fresh changes, and costs them at most 7 % of their rate.
 pub const LOW_LANE_EVERY: u32 = 16;
 
-/// Timers fired in one hold of the lock: some 10 us.
+/// Number of timers that fire in one hold of the lock: some 10 us.
 const FIRE_BATCH: usize = 64;
 
-/// How far the shutdown is.
+/// The phase of the shutdown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
     Open,
-    /// No adds and no timers any more; what is queued is handed out.
+    /// No adds and no timers; queued keys are still handed out.
     Draining,
-    /// Nothing is handed out any more.
+    /// Nothing is handed out.
     Closed,
 }
 
-/// Whom to wake after the lock is released.
+/// The waiters to wake after the lock is released.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Wake {
     pub(crate) getters: u32,
@@ -41,7 +43,7 @@ pub(crate) struct Wake {
     pub(crate) drained: bool,
 }
 
-/// A key for a worker.
+/// A key that a worker takes.
 pub(crate) struct Taken<K> {
     pub(crate) slot: u32,
     pub(crate) key: K,
@@ -50,16 +52,16 @@ pub(crate) struct Taken<K> {
     pub(crate) wait: Duration,
 }
 
-/// The answer to a getter.
+/// The result of a getter's attempt to take a key.
 pub(crate) enum Next<K> {
     Key(Taken<K>),
     Nothing,
     Closed,
 }
 
-/// See the module.
+/// The state; see the module.
 pub(crate) struct State<K> {
-    /// A key has a slot as long as it is queued, running, delayed or has failures; no longer.
+    /// A key has a slot exactly as long as it is queued, running, delayed or has failures.
     pub(crate) slots: Slots<K>,
     pub(crate) index: Index,
     /// The slots whose place is `Queued`, by lane.
@@ -69,27 +71,30 @@ pub(crate) struct State<K> {
     pub(crate) running: List,
     pub(crate) timers: Timers,
     pub(crate) phase: Phase,
-    /// Takes from the high lane since the last from the low lane, while the low lane held keys.
+    /// Number of takes from the high lane since the last take from the low lane, while the low lane
+    /// held keys.
     passed_over: u32,
-    /// Slots with failures.
+    /// Number of slots with failures.
     pub(crate) failing: usize,
-    /// Slots with `timer_back_off`.
+    /// Number of slots with `timer_back_off`.
     pub(crate) backing_off: usize,
-    /// Getters that sleep, or are woken and have not come back yet.
+    /// Number of getters that sleep, or were woken and have not run yet.
     pub(crate) waiting: u32,
-    /// When the one getter that also watches the timers will wake, if there is such a getter. While getters sleep and timers
-    /// run there is one, or a getter is being woken that will become it.
+    /// When the leader (the getter that also watches the timers) will wake, if there is a leader.
+    /// While getters sleep and timers run there is a leader, or a getter is being woken that
+    /// becomes the leader.
     pub(crate) leader: Option<u64>,
-    /// Somebody waits for the queue to be drained.
+    /// Whether a task waits for the queue to be drained.
     pub(crate) drain_awaited: bool,
     pub(crate) wake: Wake,
     pub(crate) back_off: BackOff,
     pub(crate) bucket: Option<Tokens>,
     pub(crate) metrics: Arc<dyn Metrics>,
     times: bool,
-    /// Time zero. One nanosecond in the past at the start, so that no time of an event is 0.
+    /// Time zero. At the start one nanosecond in the past, so that no event has the time 0.
     epoch: Instant,
-    /// The time of this hold of the lock; 0 while nobody has asked. The clock costs more than the rest of an add.
+    /// The time of this hold of the lock; 0 until it is first read. Reading the clock costs more
+    /// than the rest of an add.
     pub(crate) read: u64,
 }
 
@@ -120,7 +125,7 @@ impl<K> State<K> {
         }
     }
 
-    /// Nanoseconds since time zero, the same throughout one hold of the lock.
+    /// Nanoseconds since time zero. Constant throughout one hold of the lock.
     pub(crate) fn now(&mut self) -> u64 {
         if self.read == 0 {
             self.read = nanos(Instant::now().saturating_duration_since(self.epoch));
@@ -128,7 +133,8 @@ impl<K> State<K> {
         self.read
     }
 
-    /// A time of this queue as an instant for a sleep; a year at most, the sleeper looks again then.
+    /// Converts a time of this queue to an instant for a sleep, at most a year ahead; the sleeper
+    /// then checks again.
     pub(crate) fn instant(&self, time: u64) -> Instant {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
         let now = Instant::now();
@@ -166,8 +172,8 @@ impl<K> State<K> {
         list.remove(&mut self.slots, at);
     }
 
-    /// Marks a key as dirty. It moves up a lane if need be, never down. One that is held by its
-    /// floor comes up when that is over.
+    /// Marks a key as dirty. The key moves up a lane if needed, never down. A key that its floor
+    /// holds is queued when the floor is over.
     pub(crate) fn enqueue(&mut self, at: u32, lane: Lane) {
         let place = self.slots[at].place;
         match place {
@@ -190,15 +196,15 @@ impl<K> State<K> {
         }
     }
 
-    /// Counts the first mark that a running key gets. To be called before the mark is set.
+    /// Counts the first add of a running key. Must be called before the mark is set.
     pub(crate) fn note_dirty_run(&mut self, at: u32, lane: Lane) {
-        if self.slots[at].again.is_none() && !self.slots[at].again_own {
+        if !self.slots[at].is_dirty() {
             self.slots[at].queued_at = self.stamp();
             self.metrics.add(lane);
         }
     }
 
-    /// Queues keys whose delay is over, a batch at most; says whether more are due.
+    /// Queues keys whose delay is over, at most one batch. Returns whether more are due.
     pub(crate) fn fire(&mut self) -> bool {
         let Some(mut first) = self.timers.first().filter(|_| self.phase == Phase::Open) else {
             return false;
@@ -229,12 +235,12 @@ impl<K> State<K> {
         floor != 0 && floor > self.now()
     }
 
-    /// Starts the timer that brings a key up at its floor. The key is in no list.
+    /// Starts the timer that queues a key at its floor. The key is in no list.
     fn hold(&mut self, at: u32, lane: Lane) {
         self.start_timer(at, self.slots[at].floor, lane, false);
     }
 
-    /// No run of the key begins before this. One that is queued leaves its lane until then.
+    /// Raises the key's floor: no run begins before it. A queued key leaves its lane until then.
     pub(crate) fn raise_floor(&mut self, at: u32, floor: u64) {
         let slot = &mut self.slots[at];
         slot.floor = slot.floor.max(floor);
@@ -247,7 +253,7 @@ impl<K> State<K> {
         }
     }
 
-    /// Starts the timer of a key, or moves it forward: the earliest wins.
+    /// Starts the timer of a key, or moves it to an earlier time.
     pub(crate) fn start_timer(&mut self, at: u32, due: u64, lane: Lane, back_off: bool) {
         let slot = &mut self.slots[at];
         if slot.timer == NIL {
@@ -277,7 +283,7 @@ impl<K> State<K> {
         }
     }
 
-    /// Takes back a pending delayed add.
+    /// Cancels a pending delayed add.
     pub(crate) fn stop_timer(&mut self, at: u32) {
         if self.slots[at].timer == NIL {
             return;
@@ -308,7 +314,7 @@ impl<K> State<K> {
         }
     }
 
-    /// Hands out the next key, if there is one now.
+    /// Hands out the next key, if one is ready.
     pub(crate) fn next(&mut self) -> Next<K>
     where
         K: Clone,
@@ -345,7 +351,7 @@ impl<K> State<K> {
             wait = Duration::from_nanos(now.saturating_sub(slot.queued_at));
         }
         let (attempt, key) = (slot.failures, slot.key.clone());
-        // This run is the retry: its end decides anew.
+        // This run is the retry, so its decision replaces the timer.
         if slot.timer_back_off && !slot.timer_plain {
             self.stop_timer(at);
         }
@@ -384,7 +390,7 @@ impl<K> State<K> {
         }
     }
 
-    /// Gives up the slot of a key of which nothing is left to remember.
+    /// Frees the slot of a key if no state is left in it.
     pub(crate) fn release(&mut self, at: u32) {
         let slot = &self.slots[at];
         if slot.place == Place::Idle && slot.timer == NIL && slot.failures == 0 {
@@ -393,7 +399,8 @@ impl<K> State<K> {
         }
     }
 
-    /// A getter goes to sleep. If it is to lead, until when.
+    /// Registers a sleeping getter. Returns when the getter must wake at the latest if it becomes
+    /// the leader.
     pub(crate) fn park(&mut self) -> Option<Instant> {
         self.waiting += 1;
         match (self.leader, self.timers.first()) {
@@ -405,7 +412,7 @@ impl<K> State<K> {
         }
     }
 
-    /// A getter has slept. If it is gone for good, its office as leader goes to another.
+    /// Registers that a getter woke up. If it led and is `gone`, another getter is woken to lead.
     pub(crate) fn unpark(&mut self, led: bool, gone: bool) {
         self.waiting -= 1;
         if led {
@@ -423,7 +430,8 @@ impl<K> State<K> {
         self.wake.drained |= std::mem::take(&mut self.drain_awaited);
     }
 
-    /// Whether nothing runs and, while draining, nothing is queued. If not, the next chance will be told.
+    /// Returns whether nothing runs and, while draining, nothing is queued. If not, the waiter is
+    /// woken when that may have changed.
     pub(crate) fn is_drained(&mut self) -> bool {
         let queued = self.high.len() + self.low.len();
         let drained = self.running.len() == 0 && (self.phase != Phase::Draining || queued == 0);

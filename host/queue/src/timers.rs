@@ -1,7 +1,8 @@
-//! When delayed keys are due: a binary heap of times, each slot knowing its position, so that a delay can be taken back.
+//! When delayed keys are due: a binary heap of times. Each slot has its position in the heap, so
+//! that a delay can be cancelled.
 //!
-//! client-go's `delaying_queue.go` keeps stale entries out in the same way. Equal times come out in the order in which they
-//! went in. Knows nothing of clocks: a time is a number of nanoseconds.
+//! client-go's `delaying_queue.go` avoids stale entries in the same way. Equal times fire in the
+//! order of insertion. This module does not know clocks: a time is a number of nanoseconds.
 
 use crate::segments::Segments;
 use crate::slots::{NIL, Slots};
@@ -20,7 +21,7 @@ impl Timer {
     }
 }
 
-/// See the module.
+/// The timers; see the module.
 pub(crate) struct Timers {
     /// A heap, earliest first. For each position `p`, `slots[heap[p].slot].timer == p`.
     heap: Segments<Timer>,
@@ -39,18 +40,18 @@ impl Timers {
         self.heap.len()
     }
 
-    /// When the first is due.
+    /// The time of the first timer.
     #[inline]
     pub(crate) fn first(&self) -> Option<u64> {
         (self.heap.len() > 0).then(|| self.heap[0].due)
     }
 
-    /// The slot that is due first.
+    /// The slot of the first timer.
     pub(crate) fn first_slot(&self) -> Option<u32> {
         (self.heap.len() > 0).then(|| self.heap[0].slot)
     }
 
-    /// When the slot at a position of the heap is due.
+    /// The time of the timer at this position of the heap.
     pub(crate) fn due(&self, position: u32) -> u64 {
         self.heap[position as usize].due
     }

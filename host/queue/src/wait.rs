@@ -1,10 +1,11 @@
-//! Who sleeps and who is woken: the lock, the getters, and the one of them that watches the timers.
+//! Sleeping and waking: the lock, the getters, and the getter that watches the timers.
 //!
-//! A getter that finds nothing sleeps until it is woken by an add. The first such getter while a timer runs is the *leader*:
-//! it sleeps until that timer at most. So a delayed add costs one wake-up however many getters there are, and needs no task
-//! of its own. A getter may be dropped at any await: what it was woken for goes to another, and so does its office.
+//! A getter that finds nothing sleeps until an add wakes it. The first such getter while a timer
+//! runs is the *leader*: it sleeps at most until that timer. So a delayed add costs one wake-up,
+//! regardless of the number of getters, and needs no task of its own. A getter may be dropped at
+//! any await: its wake-up, and its role as leader, pass to another getter.
 //!
-//! Knows nothing of what makes a key ready.
+//! This module does not know what makes a key ready.
 
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
@@ -18,21 +19,23 @@ use tokio::sync::Notify;
 use crate::lock::Lock;
 use crate::state::{Next, State, Wake};
 
-/// What all handles of a queue share.
+/// The state that all handles of a queue share.
 pub(crate) struct Shared<K> {
-    /// Never held across an await, nor while the user's iterators run.
+    /// Never held across an await, nor while the caller's iterators run.
     state: Lock<State<K>>,
-    /// `state.failing` as of the last hold, for who would only learn that there is nothing to forget.
+    /// `state.failing` as of the last hold of the lock, so that `forget` skips the lock in the
+    /// common case of no failures.
     failing: AtomicUsize,
-    /// Seeded per queue, since users choose the keys, and must not know which of them collide. The
-    /// standard library's SipHash makes a key's way through the queue 50 % longer (`--bench
-    /// instructions`). It would also keep the seed from a reader of hashes, and a queue shows none.
+    /// Seeded per queue, because users choose the keys and must not know which of them collide.
+    /// With the standard library's SipHash, a key's way through the queue takes 50 % longer
+    /// (`--bench instructions`). SipHash would also hide the seed from a reader of hashes, but a
+    /// queue shows no hashes.
     hasher: RandomState,
-    /// Sleeping getters, first come first woken.
+    /// Sleeping getters, woken in order of arrival.
     getters: Notify,
-    /// The leader: an earlier timer has come in.
+    /// Wakes the leader because an earlier timer was added.
     earlier: Notify,
-    /// Those who wait for the queue to be drained.
+    /// Tasks that wait for the queue to be drained.
     drained: Notify,
 }
 
@@ -48,7 +51,7 @@ impl<K> Shared<K> {
         }
     }
 
-    /// Where the index has a key; worked out before the lock is taken.
+    /// The key's hash for the index; computed before the lock is taken.
     #[inline]
     pub(crate) fn hash(&self, key: &K) -> u32
     where
@@ -57,7 +60,7 @@ impl<K> Shared<K> {
         self.hasher.hash_one(key) as u32
     }
 
-    /// Does something under the lock, then wakes whom it concerns.
+    /// Runs `action` under the lock, then wakes the waiters that it noted.
     #[inline]
     pub(crate) fn with<R>(&self, action: impl FnOnce(&mut State<K>) -> R) -> R {
         let (result, wake) = self.state.with(|state| {
@@ -72,7 +75,7 @@ impl<K> Shared<K> {
         result
     }
 
-    /// Whether no key has failures. Sees all that happened before the call.
+    /// Returns whether no key has failures. Sees everything that happened before the call.
     #[inline]
     pub(crate) fn nothing_fails(&self) -> bool {
         self.failing.load(Ordering::Relaxed) == 0
@@ -96,13 +99,14 @@ impl<K> Shared<K> {
         self.getters.notify_waiters();
     }
 
-    /// Sleeps until there may be something to take, and tries. Cancel-safe.
+    /// Sleeps until there may be a key, and tries to take it. Cancel-safe.
     pub(crate) async fn wait(&self) -> Next<K>
     where
         K: Clone,
     {
         let mut woken = pin!(self.getters.notified());
-        // In line before the look: an add after the look wakes somebody who is in line already.
+        // Registered before the check: an add after the check wakes a getter that is already
+        // registered.
         if woken.as_mut().enable() {
             return self.with(State::next);
         }
@@ -143,7 +147,7 @@ impl<K> Shared<K> {
         })
     }
 
-    /// Sleeps until the state says that it is drained.
+    /// Sleeps until the queue is drained.
     pub(crate) async fn drained(&self) {
         loop {
             let mut told = pin!(self.drained.notified());
@@ -156,7 +160,7 @@ impl<K> Shared<K> {
     }
 }
 
-/// A getter that sleeps. Dropped only if its future is dropped mid-sleep.
+/// A sleeping getter. Dropped only if its future is dropped mid-sleep.
 struct Parked<'a, K> {
     shared: &'a Shared<K>,
     leads: bool,

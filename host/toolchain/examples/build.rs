@@ -4,8 +4,9 @@
 
 use std::path::Path;
 
+use vmhost_engine::Facts;
 use vmhost_toolchain::scaffold::Project;
-use vmhost_toolchain::{Network, build, doctor, imports};
+use vmhost_toolchain::{Network, build, doctor};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ["build", folder, out] => {
             let built = build::build(Path::new(folder), Path::new(out), Network::Allowed).await?;
             println!("{} bytes in {:.1?}", built.size, built.took);
-            let facts = imports::look(Path::new(out), &std::fs::read(out)?)?;
+            let facts = Facts::of(&std::fs::read(out)?)?;
             println!("{facts:#?}");
         }
         ["new", name, language] => {

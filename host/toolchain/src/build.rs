@@ -8,19 +8,21 @@ use serde::Serialize;
 use vmhost_engine::{Script, ScriptError};
 
 use crate::error::IoContext as _;
-use crate::process::Output;
 use crate::stamp::{Stamp, stamp};
-use crate::tool::{Program, Tool};
-use crate::{Error, Language, Result, componentize, embedded, imports, place};
+use crate::tool::Tool;
+use crate::{Language, Result, componentize, embedded, imports, place};
 
 mod c;
 mod go;
 mod js;
+mod made;
 mod python;
 mod quickjs;
 mod rust;
 mod zig;
 
+use made::Made;
+pub use made::Network;
 pub(crate) use python::is_taken as is_python_module;
 
 /// A component that was built.
@@ -43,16 +45,6 @@ fn as_millis<S: serde::Serializer>(took: &Duration, serializer: S) -> Result<S::
     serializer.serialize_u64(took.as_millis() as u64)
 }
 
-/// Whether a build may fetch what it lacks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Network {
-    /// Cargo and Go download dependencies, and rustup a Rust target that is missing.
-    #[default]
-    Allowed,
-    /// Nothing is downloaded. What is missing is an error that names the command to run.
-    Offline,
-}
-
 /// Builds one folder, as often as it is saved. Its tools are looked for once.
 #[derive(Debug)]
 pub struct Builder {
@@ -70,34 +62,6 @@ enum Tools {
     Go(go::Tools),
     C(c::Tools),
     Zig(zig::Tools),
-}
-
-/// What a language's build makes: a component or a core module, and who made it.
-struct Made {
-    wasm: Vec<u8>,
-    /// Where it was read from.
-    file: PathBuf,
-    /// The SDK's folder, if there is one to be known.
-    sdk: Option<PathBuf>,
-    by: (String, String),
-}
-
-impl Made {
-    fn by(
-        wasm: Vec<u8>,
-        file: PathBuf,
-        sdk: Option<PathBuf>,
-        tool: &Tool,
-        program: &Program,
-    ) -> Self {
-        let version = program.version.map(|version| version.to_string());
-        Self {
-            wasm,
-            file,
-            sdk,
-            by: (tool.name.to_owned(), version.unwrap_or_default()),
-        }
-    }
 }
 
 /// Builds a folder once.
@@ -208,17 +172,6 @@ impl Builder {
         };
         stamp(&mut component, &about);
         finish(&component, out, started)
-    }
-}
-
-/// An error if a tool refused the source.
-fn succeeded(output: &Output, folder: &Path, tool: &str) -> Result<()> {
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(Error::Failed {
-            folder: folder.to_owned(),
-            tool: tool.to_owned(),
-        }),
     }
 }
 

@@ -11,7 +11,7 @@
 //! | [`build`] | a file for each language: its tools, and the commands that build it |
 //! | `work`, `place` | the hidden folder of a build; files that appear whole |
 //! | [`componentize`], [`wit`] | from a core module to a component of the contract |
-//! | [`imports`], `stamp` | what a component says about itself |
+//! | [`imports`], `stamp` | whether the host can run a component; how it was made |
 //! | `embedded`, [`scaffold`] | the SDKs and templates that the host carries; a new project |
 //! | [`doctor`] | which tools are there |
 //! | [`types`] | types of a language for the objects of a definition, by a generator of that language |

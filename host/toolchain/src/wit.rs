@@ -14,17 +14,8 @@ pub const WORLD: &str = "plugin";
 /// What it exports.
 pub const CONTROLLER: &str = "vmhost:plugin/controller@1.0.0";
 
-/// The same, without its version.
-pub const CONTROLLER_INTERFACE: &str = "vmhost:plugin/controller";
-
 /// What the contract's name begins with, whatever its minor version.
 pub const CONTRACT_MAJOR: &str = "vmhost:plugin@1.";
-
-/// The package, without its version.
-pub const PACKAGE: &str = "vmhost:plugin";
-
-/// What a component may import of the package.
-pub const INTERFACES: [&str; 4] = ["log", "config", "cluster", "types"];
 
 /// Files of `wit/v1`, with their text.
 pub const FILES: [(&str, &str); 3] = [
@@ -63,6 +54,8 @@ fn resolve() -> std::result::Result<(Resolve, WorldId), Cause> {
 
 #[cfg(test)]
 mod tests {
+    use vmhost_engine::INTERFACES;
+
     use super::*;
 
     #[test]
@@ -81,7 +74,7 @@ mod tests {
             .map(|key| resolve.name_world_key(key))
             .collect();
         for name in INTERFACES {
-            let import = format!("{PACKAGE}/{name}@");
+            let import = format!("vmhost:plugin/{name}@");
             assert!(imports.iter().any(|found| found.starts_with(&import)));
         }
         assert_eq!(imports.len(), INTERFACES.len());

@@ -79,15 +79,8 @@ impl Course<'_> {
     /// Idle for a while, and the memory that it then holds.
     async fn rest(&self, run: &Run, sheet: &mut Sheet<'_>) -> Result<()> {
         let idle = run.idle(self.args.seconds(IDLE)).await?;
-        let memory = run.memory()?;
         sheet.put("idle CPU", Unit::Percent, idle);
-        sheet.put("idle RSS", Unit::Mib, memory.resident);
-        sheet.put("of it anonymous", Unit::Mib, memory.anonymous);
-        if let Some(proportional) = memory.proportional {
-            sheet.put("PSS", Unit::Mib, proportional);
-        }
-        sheet.put("peak RSS", Unit::Mib, memory.peak);
-        Ok(())
+        memory(run, "idle RSS", sheet)
     }
 
     async fn drain(&self, sheet: &mut Sheet<'_>, count: usize, bytes: usize) -> Result<()> {
@@ -181,10 +174,7 @@ impl Course<'_> {
         sheet.put("objects left undone", Unit::Count, undone as f64);
         sheet.put("cut to first write", Unit::Ms, millis(seen));
         sheet.put("CPU until it rests", Unit::Ms, cpu * 1e3);
-        let memory = run.memory()?;
-        sheet.put("RSS after it", Unit::Mib, memory.resident);
-        sheet.put("peak RSS", Unit::Mib, memory.peak);
-        Ok(())
+        memory(run, "RSS after it", sheet)
     }
 
     async fn updates(&self, sheet: &mut Sheet<'_>, count: usize) -> Result<()> {
@@ -213,8 +203,7 @@ impl Course<'_> {
         let cpu = run.quiet().await? - before;
         sheet.put("CPU a change", Unit::Us, cpu * 1e6 / changes);
         sheet.put("CPU of a core", Unit::Percent, 100.0 * cpu / took);
-        sheet.put("RSS after it", Unit::Mib, run.memory()?.resident);
-        Ok(())
+        memory(&run, "RSS after it", sheet)
     }
 
     async fn singles(&self, sheet: &mut Sheet<'_>, count: usize, bytes: usize) -> Result<()> {
@@ -243,6 +232,21 @@ impl Course<'_> {
         }
         Ok(times)
     }
+}
+
+/// Writes down what memory a process holds now, its RSS under this name.
+fn memory(run: &Run, resident: &'static str, sheet: &mut Sheet<'_>) -> Result<()> {
+    let memory = run.memory()?;
+    sheet.put(resident, Unit::Mib, memory.resident);
+    sheet.put("of it anonymous", Unit::Mib, memory.anonymous);
+    if let Some(proportional) = memory.proportional {
+        sheet.put("PSS", Unit::Mib, proportional);
+    }
+    if let Some(group) = memory.group {
+        sheet.put("memory.current of its cgroup", Unit::Mib, group);
+    }
+    sheet.put("peak RSS", Unit::Mib, memory.peak);
+    Ok(())
 }
 
 fn millis(time: Duration) -> f64 {

@@ -1,6 +1,7 @@
 //! What a process has cost, as the kernel counts it.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -25,6 +26,43 @@ pub struct Memory {
     pub anonymous: f64,
     /// Pss: with shared pages counted in part. None where it may not be read.
     pub proportional: Option<f64>,
+    /// `memory.current` of its cgroup. None where it has none.
+    pub group: Option<f64>,
+}
+
+/// A cgroup (version 2) for one process and its children, in which the kernel counts all memory
+/// that they cause: page cache and its own structures, too.
+pub struct Group(PathBuf);
+
+impl Group {
+    /// Makes one and moves a process there that has just started: what it has caused before stays
+    /// counted where it was. None where the machine does not allow that, or counts no memory.
+    pub fn around(id: u32) -> Option<Self> {
+        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
+        // Beside the runner's: below one that holds processes no memory is counted.
+        let above = Path::new(own).parent().unwrap_or(Path::new(""));
+        let folder = Path::new("/sys/fs/cgroup").join(above);
+        let folder = folder.join(format!("vmhost-race-{id}"));
+        fs::create_dir(&folder).ok()?;
+        let group = Self(folder);
+        group.memory()?;
+        fs::write(group.0.join("cgroup.procs"), id.to_string()).ok()?;
+        Some(group)
+    }
+
+    fn memory(&self) -> Option<f64> {
+        let bytes = fs::read_to_string(self.0.join("memory.current")).ok()?;
+        let bytes: f64 = bytes.trim().parse().ok()?;
+        Some(bytes / f64::from(1 << 20))
+    }
+}
+
+impl Drop for Group {
+    /// It can only be removed once its processes have ended.
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
 }
 
 /// Seconds of CPU, user and system, of the process and of its children that have ended.
@@ -43,8 +81,8 @@ pub fn cpu(id: u32) -> Result<f64> {
     Ok(ticks.iter().sum::<f64>() / TICKS_A_SECOND)
 }
 
-/// Memory now.
-pub fn memory(id: u32) -> Result<Memory> {
+/// Memory now, of a process that is alone in its cgroup, if that is given.
+pub fn memory(id: u32, group: Option<&Group>) -> Result<Memory> {
     let status = read(id, "status")?;
     let of = |name: &str| kilobytes(&status, name).with_context(|| format!("no {name} of {id}"));
     let rollup = read(id, "smaps_rollup").ok();
@@ -53,6 +91,7 @@ pub fn memory(id: u32) -> Result<Memory> {
         peak: of("VmHWM:")?,
         anonymous: of("RssAnon:")?,
         proportional: rollup.and_then(|text| kilobytes(&text, "Pss:")),
+        group: group.and_then(Group::memory),
     })
 }
 
@@ -87,7 +126,7 @@ mod tests {
     #[test]
     fn this_process_has_memory_and_time() {
         let id = std::process::id();
-        let memory = memory(id).unwrap();
+        let memory = memory(id, None).unwrap();
         assert!(memory.peak >= memory.resident && memory.resident >= memory.anonymous);
         assert!(cpu(id).unwrap() >= 0.0);
     }

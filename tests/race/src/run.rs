@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::entrant::Entrant;
 use crate::guard::Guard;
-use crate::process::{self, Memory};
+use crate::process::{self, Group, Memory};
 
 /// 20,000 objects take the slowest a few seconds.
 const SYNCED: Duration = Duration::from_secs(120);
@@ -21,6 +21,8 @@ const SYNCED: Duration = Duration::from_secs(120);
 /// Killed on drop.
 pub struct Run {
     guard: Guard,
+    /// Dropped after the process has ended.
+    group: Option<Group>,
     /// When it was started.
     pub started: Instant,
     synced: watch::Receiver<Option<Instant>>,
@@ -39,6 +41,7 @@ impl Run {
             .stderr(Stdio::piped());
         let started = Instant::now();
         let mut guard = Guard::spawn(&mut command, None)?;
+        let group = Group::around(guard.id());
         let child = guard.child();
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let (sender, synced) = watch::channel(None);
@@ -53,6 +56,7 @@ impl Run {
         listen(stderr.context("no stderr")?, file, mark, sender);
         Ok(Run {
             guard,
+            group,
             started,
             synced,
         })
@@ -81,7 +85,7 @@ impl Run {
 
     /// Its memory now.
     pub fn memory(&self) -> Result<Memory> {
-        process::memory(self.guard.id())
+        process::memory(self.guard.id(), self.group.as_ref())
     }
 
     /// Lets it idle for so long: the share of one core that it took.

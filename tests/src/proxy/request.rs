@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 /// A recorded request.
@@ -94,22 +95,8 @@ pub(super) fn parse_query(query: &str) -> Vec<(String, String)> {
 }
 
 fn decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        let hex = tail.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        match (byte, hex.and_then(|two| u8::from_str_radix(two, 16).ok())) {
-            (b'%', Some(value)) => {
-                bytes.push(value);
-                rest = &tail[2..];
-                continue;
-            }
-            (b'+', _) => bytes.push(b' '),
-            _ => bytes.push(byte),
-        }
-        rest = tail;
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let text = text.replace('+', " ");
+    percent_decode_str(&text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

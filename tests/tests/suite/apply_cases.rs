@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
-use http::{Method, Request};
-use http_body_util::BodyExt;
+use http::Method;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;
+use vmhost_tests::net::send;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::wait::eventually;
 
@@ -48,7 +48,7 @@ async fn install(client: &Client, crd: &Value) -> Result<()> {
         .await
         .context("creating the CRD")?;
     eventually("widgets are served", async || {
-        let (code, answer) = send(client, Method::GET, COLLECTION, "", None).await?;
+        let (code, answer) = send(client, Method::GET, COLLECTION, "", &Value::Null).await?;
         match code {
             200 => Ok(Some(())),
             _ => bail!("{code}: {answer}"),
@@ -104,7 +104,7 @@ async fn take_step(client: &Client, name: &str, step: &Value) -> Result<(u16, Va
                 Method::PATCH,
                 &with_query(&path),
                 "application/apply-patch+yaml",
-                Some(body),
+                &body,
             )
             .await
         }
@@ -115,30 +115,23 @@ async fn take_step(client: &Client, name: &str, step: &Value) -> Result<(u16, Va
                 Method::POST,
                 &with_query(COLLECTION),
                 "application/json",
-                Some(body),
+                &body,
             )
             .await
         }
         "merge-patch" | "json-patch" => {
             let content = format!("application/{verb}+json");
-            send(
-                client,
-                Method::PATCH,
-                &with_query(&path),
-                &content,
-                Some(body),
-            )
-            .await
+            send(client, Method::PATCH, &with_query(&path), &content, &body).await
         }
         "put" => {
-            let (_, mut object) = send(client, Method::GET, &path, "", None).await?;
+            let (_, mut object) = send(client, Method::GET, &path, "", &Value::Null).await?;
             merge(&mut object, &body);
             send(
                 client,
                 Method::PUT,
                 &with_query(&path),
                 "application/json",
-                Some(object),
+                &object,
             )
             .await
         }
@@ -166,36 +159,6 @@ fn complete(mut body: Value, name: &str) -> Value {
             .or_insert_with(|| "default".into());
     }
     body
-}
-
-async fn send(
-    client: &Client,
-    method: Method,
-    path: &str,
-    content: &str,
-    body: Option<Value>,
-) -> Result<(u16, Value)> {
-    let mut request = Request::builder().method(method).uri(path);
-    if !content.is_empty() {
-        request = request.header(http::header::CONTENT_TYPE, content);
-    }
-    let bytes = body
-        .map(|body| body.to_string().into_bytes())
-        .unwrap_or_default();
-    let response = client
-        .send(request.body(bytes.into())?)
-        .await
-        .with_context(|| path.to_owned())?;
-    let code = response.status().as_u16();
-    let bytes = response
-        .into_body()
-        .collect()
-        .await
-        .context("reading an answer")?
-        .to_bytes();
-    let answer = serde_json::from_slice(&bytes)
-        .unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into_owned().into());
-    Ok((code, answer))
 }
 
 async fn check(
@@ -242,7 +205,7 @@ async fn check(
                     Method::GET,
                     &format!("{COLLECTION}/{name}"),
                     "",
-                    None,
+                    &Value::Null,
                 )
                 .await?
             }

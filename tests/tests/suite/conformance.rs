@@ -1,6 +1,7 @@
 //! Each case of `tests/conformance/README.md` on the guest of each language, in the host's own engine and without a cluster.
 //!
-//! It also makes the table of the top README, languages by cases. `VMHOST_UPDATE=1` writes it there.
+//! It also makes the table of `plugins/README.md`, languages by cases. `VMHOST_UPDATE=1` writes it
+//! there.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -77,7 +78,7 @@ fn every_language_passes_every_case() {
         }
         ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
         if table.len() == LANGUAGES.len() {
-            compare_with_readme(&markdown(&table))?;
+            compare_with_page(&markdown(&table))?;
         }
         Ok(())
     });
@@ -536,25 +537,27 @@ fn markdown(table: &BTreeMap<&str, Vec<(&str, &str)>>) -> String {
     text
 }
 
+/// The page that has the table, between these two lines.
+const PAGE: &str = "plugins/README.md";
 const BEGIN: &str = "<!-- conformance: made by tests/tests/suite/conformance.rs -->\n";
 const END: &str = "<!-- end -->";
 
-fn compare_with_readme(table: &str) -> Result<()> {
-    let path = conformance::folder("README.md");
+fn compare_with_page(table: &str) -> Result<()> {
+    let path = conformance::folder(PAGE);
     let text = std::fs::read_to_string(&path)?;
     let (before, rest) = text
         .split_once(BEGIN)
-        .context("README.md has no place for the table")?;
+        .with_context(|| format!("{PAGE} has no place for the table"))?;
     let (now, after) = rest
         .split_once(END)
-        .context("README.md has no end of the table")?;
+        .with_context(|| format!("{PAGE} has no end of the table"))?;
     if std::env::var_os("VMHOST_UPDATE").is_some() {
         std::fs::write(&path, [before, BEGIN, table, END, after].concat())?;
         return Ok(());
     }
     ensure!(
         now == table,
-        "README.md has another table: VMHOST_UPDATE=1 writes this one\n{table}"
+        "{PAGE} has another table: VMHOST_UPDATE=1 writes this one\n{table}"
     );
     Ok(())
 }

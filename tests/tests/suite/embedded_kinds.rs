@@ -11,6 +11,7 @@ use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;
+use vmhost_tests::net;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::wait::eventually;
 
@@ -36,26 +37,7 @@ impl Plain {
         media: &str,
         body: &Value,
     ) -> Result<(u16, Value)> {
-        let mut request = Request::builder().method(method).uri(path);
-        if !media.is_empty() {
-            request = request.header("content-type", media);
-        }
-        let text = if body.is_null() {
-            Vec::new()
-        } else {
-            serde_json::to_vec(body)?
-        };
-        self.answer(request.body(text)?).await
-    }
-
-    async fn answer(&self, request: Request<Vec<u8>>) -> Result<(u16, Value)> {
-        use http_body_util::BodyExt;
-        let response = self.0.send(request.map(kube::client::Body::from)).await?;
-        let code = response.status().as_u16();
-        let bytes = response.into_body().collect().await?.to_bytes();
-        let value = serde_json::from_slice(&bytes)
-            .unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));
-        Ok((code, value))
+        net::send(&self.0, method, path, media, body).await
     }
 
     /// What must succeed.
@@ -78,7 +60,7 @@ impl Plain {
         let request = Request::get(path)
             .header("accept", accept)
             .body(Vec::new())?;
-        match self.answer(request).await? {
+        match net::answer(&self.0, request).await? {
             (200, value) => Ok(value),
             (code, value) => bail!("GET {path} as {accept}: {code} {value}"),
         }
@@ -655,7 +637,7 @@ async fn objects_are_seen_by_their_metadata(server: &TestServer) -> Result<()> {
         let request = Request::get(&*path)
             .header("accept", PARTIAL)
             .body(Vec::new())?;
-        let (code, refusal) = plain.answer(request).await?;
+        let (code, refusal) = net::answer(&plain.0, request).await?;
         ensure!(code == 406, "{code} {refusal}");
 
         let query = "watch=1&labelSelector=part%3Dyes&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan";

@@ -10,7 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
-use vmhost::reload::LastReload;
+use vmhost_runtime::deploy::last::LastReload;
 use vmhost_tests::bad::{self, Bad};
 use vmhost_tests::expect::{GENERATION, NOT_RELOADED, RELOADS};
 use vmhost_tests::guests::{self, Mode, PolicyFile, Way};

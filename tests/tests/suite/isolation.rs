@@ -6,7 +6,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
-use vmhost::admin::state::BreakerState;
+use vmhost_runtime::observe::admin::state::BreakerState;
 use vmhost_tests::expect::{KILLED_CALLS, RECONCILE_ERRORS};
 use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
 use vmhost_tests::host::Host;

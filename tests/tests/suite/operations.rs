@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
-use vmhost::admin::state::{HostState, PluginState, StoreState};
+use vmhost_runtime::observe::admin::state::{HostState, PluginState, StoreState};
 use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
 use vmhost_tests::host::{self, Host};
 use vmhost_tests::obey::{Obey, complete};

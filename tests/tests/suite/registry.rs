@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use futures_util::FutureExt;
-use vmhost::live::Live;
-use vmhost::mapper::MapBuffer;
-use vmhost::registry::{Generation, Share, Slot};
-use vmhost::resources::Resources;
-use vmhost::telemetry::Metrics;
 use vmhost_cluster::Recorder;
 use vmhost_core::Limits;
 use vmhost_engine::{Engine, EngineConfig, Plugin};
+use vmhost_runtime::controller::changes::buffer::MapBuffer;
+use vmhost_runtime::deploy::slot::{Generation, Share, Slot};
+use vmhost_runtime::observe::metrics::Metrics;
+use vmhost_runtime::wake::live::Live;
+use vmhost_runtime::wake::resources::Resources;
 use vmhost_tests::guests::{self, Mode};
 use vmhost_tests::in_process::InProcess;
 use vmhost_tests::run;
@@ -21,11 +21,11 @@ fn share() -> Result<Arc<Share>> {
     let connection = InProcess::new(0, "complete", 0).connection();
     let metrics = Metrics::new()?;
     let live = Live::new(
-        Arc::new(Resources::new(connection.clone())),
-        metrics.clone(),
+        Arc::new(Resources::new(connection.reader())),
+        metrics.live_reads.clone(),
     );
     Ok(Arc::new(Share {
-        recorder: Recorder::new(connection, "vm-stamp", metrics, None),
+        recorder: Recorder::new(connection.events(), "vm-stamp", metrics, None),
         live: live.reads(),
         map_buffer: MapBuffer::new(0),
     }))

@@ -29,7 +29,7 @@ async fn informer(
     let connection = connect(&options)
         .await?
         .with_streaming_lists(streaming_lists);
-    let informers = Informers::new(connection, Arc::new(NoInformerObserver));
+    let informers = Informers::new(connection.reader(), Arc::new(NoInformerObserver));
     let subscription = informers.subscribe(
         WatchSpec {
             namespace: Some(namespace.to_owned()),

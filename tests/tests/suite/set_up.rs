@@ -8,7 +8,8 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use vmhost_cluster::{
-    AccessQuestion, ConnectOptions, Connection, CrdError, Installed, LiveQuery, connect,
+    AccessQuestion, ConnectOptions, Connection, CrdError, Definitions, Installed, LiveQuery,
+    connect,
 };
 use vmhost_core::Gvk;
 use vmhost_tests::both_servers;
@@ -23,7 +24,7 @@ const SOON: Duration = Duration::from_secs(30);
 struct Definition {
     group: String,
     crds: Api<CustomResourceDefinition>,
-    connection: Connection,
+    definitions: Definitions,
 }
 
 async fn connection(server: &TestServer) -> Result<Connection> {
@@ -40,7 +41,7 @@ impl Definition {
         Ok(Definition {
             group: format!("g{:08x}.example.com", fastrand::u32(..)),
             crds: Api::all(server.client().await?),
-            connection: connection(server).await?,
+            definitions: connection(server).await?.definitions(),
         })
     }
 
@@ -70,9 +71,7 @@ impl Definition {
     }
 
     async fn install(&self, definition: &Value, version: &str) -> Result<Installed, CrdError> {
-        self.connection
-            .install_crd(definition, MANAGER, version)
-            .await
+        self.definitions.install(definition, MANAGER, version).await
     }
 
     /// Resource version, generation, a label.
@@ -101,7 +100,7 @@ async fn a_definition_is_installed_once(server: &TestServer) -> Result<()> {
     let kind = Definition::new(server).await?;
     let wanted = kind.of("databases", "Database", &["v1"]);
     ensure!(kind.install(&wanted, "1.2.0").await? == Installed::Created);
-    kind.connection
+    kind.definitions
         .wait_established(&kind.name("databases"), SOON)
         .await?;
     let label = json!({ "metadata": { "labels": { "team": "blue" } } });
@@ -131,7 +130,7 @@ async fn a_definition_is_not_taken_from_others_nor_cut_down(server: &TestServer)
     let wanted = kind.of("databases", "Database", &["v1"]);
     kind.install(&wanted, "1.0.0").await?;
     let name = kind.name("databases");
-    kind.connection.wait_established(&name, SOON).await?;
+    kind.definitions.wait_established(&name, SOON).await?;
 
     let without = kind.of("databases", "Database", &["v2"]);
     let Err(error) = kind.install(&without, "1.0.0").await else {
@@ -162,13 +161,13 @@ async fn names_that_are_taken_are_told(server: &TestServer) -> Result<()> {
     let kind = Definition::new(server).await?;
     let first = kind.of("databases", "Database", &["v1"]);
     kind.install(&first, "1.0.0").await?;
-    kind.connection
+    kind.definitions
         .wait_established(&kind.name("databases"), SOON)
         .await?;
     let second = kind.of("stores", "Database", &["v1"]);
     kind.install(&second, "1.0.0").await?;
     let name = kind.name("stores");
-    let Err(error) = kind.connection.wait_established(&name, SOON).await else {
+    let Err(error) = kind.definitions.wait_established(&name, SOON).await else {
         bail!("two kinds have one name");
     };
     ensure!(matches!(error, CrdError::NamesRefused { .. }), "{error}");
@@ -177,7 +176,7 @@ async fn names_that_are_taken_are_told(server: &TestServer) -> Result<()> {
         "{error}"
     );
     ensure!(error.to_string().contains(&name), "{error}");
-    let gone = kind.connection.wait_established("no.such", SOON).await;
+    let gone = kind.definitions.wait_established("no.such", SOON).await;
     ensure!(matches!(gone, Err(CrdError::Gone(_))), "{gone:?}");
     Ok(())
 }
@@ -192,14 +191,15 @@ async fn rights_are_asked_for(server: &TestServer) -> Result<()> {
         namespace: Some("default"),
         name: None,
     };
-    let admin = connection(server).await?;
-    ensure!(admin.access_review(&question).await?.allowed);
+    let admin = connection(server).await?.access_reviews();
+    ensure!(admin.ask(&question).await?.allowed);
     if let Some(kubeconfig) = server.kubeconfig_of(PLAIN_USER) {
         let options = ConnectOptions {
             kubeconfig: Some(kubeconfig),
             context: None,
         };
-        let access = connect(&options).await?.access_review(&question).await?;
+        let user = connect(&options).await?.access_reviews();
+        let access = user.ask(&question).await?;
         ensure!(!access.allowed, "{access:?}");
     }
     Ok(())
@@ -209,9 +209,9 @@ both_servers!(live_lists_come_in_pages);
 async fn live_lists_come_in_pages(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     vms.create(0..5, 0).await?;
-    let connection = connection(server).await?;
+    let reader = connection(server).await?.reader();
     let kind = Gvk::new("cloud.waibizi.com", "v1", "VirtualMachine");
-    let resource = connection.resolve(&kind).await?.context("it is served")?;
+    let resource = reader.resolve(&kind).await?.context("it is served")?;
     let mut names = Vec::new();
     let mut next: Option<String> = None;
     loop {
@@ -221,7 +221,7 @@ async fn live_lists_come_in_pages(server: &TestServer) -> Result<()> {
             next: next.as_deref(),
             ..LiveQuery::default()
         };
-        let page = connection.list_live(&resource, &query).await?;
+        let page = reader.list_live(&resource, &query).await?;
         ensure!(page.objects.len() <= 2, "{} in a page", page.objects.len());
         for object in &page.objects {
             let text: Value = serde_json::from_str(&object.text)?;
@@ -243,7 +243,7 @@ async fn live_lists_come_in_pages(server: &TestServer) -> Result<()> {
         field_selector: Some("metadata.name=vm-00003"),
         ..LiveQuery::default()
     };
-    let page = connection.list_live(&resource, &one).await?;
+    let page = reader.list_live(&resource, &one).await?;
     ensure!(page.objects.len() == 1 && page.next.is_none());
     Ok(())
 }

@@ -246,7 +246,7 @@ async fn a_description_that_contradicts_itself(server: &TestServer) -> Result<()
     for (controller, words) in [
         (
             json!({ "owns": [vm] }),
-            &["controllers[0].owns[0]", "it is the primary kind"][..],
+            &["controllers[0].owns[0]", "this is the primary kind"][..],
         ),
         (
             json!({ "finalizer": "cleanup" }),

@@ -1,11 +1,13 @@
 //! What a good CustomResourceDefinition is.
+//!
+//! Owns its rules beside the schema's own. Must not know what becomes of a definition.
 
 use serde_json::{Value, json};
+use vmhost_schema::Schema;
 
 use crate::jsonpath::JsonPath;
-use crate::meta::{is_label, is_subdomain};
-use crate::schema::{Cause, Schema};
-use crate::status::{FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, cause};
+use crate::meta::check::{is_label, is_subdomain};
+use crate::status::{Cause, FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, cause};
 
 /// Fills in the names that follow from others.
 pub(crate) fn default(definition: &mut Value) {
@@ -159,15 +161,19 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
                 causes.push(cause(REQUIRED, field(".schema.openAPIV3Schema"), message));
             }
             Some(schema) => {
-                let wrong = Schema::parse(schema).err().unwrap_or_default();
-                causes.extend(wrong.into_iter().map(|c| {
-                    let dot = if c.field.is_empty() || c.field.starts_with('[') {
+                let faults = Schema::parse(schema).err().map(|wrong| wrong.0);
+                causes.extend(faults.into_iter().flatten().map(|fault| {
+                    let at = &fault.field;
+                    let dot = if at.is_empty() || at.starts_with('[') {
                         ""
                     } else {
                         "."
                     };
-                    let field = field(&format!(".schema.openAPIV3Schema{dot}{}", c.field));
-                    Cause { field, ..c }
+                    let field = field(&format!(".schema.openAPIV3Schema{dot}{at}"));
+                    Cause {
+                        field,
+                        ..Cause::from(fault)
+                    }
                 }));
             }
         }

@@ -1,12 +1,11 @@
 //! The kind that a CustomResourceDefinition describes.
 
 use serde_json::{Map, Value, json};
+use vmhost_schema::Schema;
 
-use crate::fill::Fill;
 use crate::jsonpath::JsonPath;
-use crate::kinds::{ALL_VERBS, Column, Kind, Scale, Show, Version, join_version};
+use crate::kinds::{ALL_VERBS, Column, Fill, Kind, Scale, Show, Version, join_version};
 use crate::meta;
-use crate::schema::Schema;
 
 /// Tells apart definitions whose kinds differ.
 pub(crate) fn mark(definition: &Value) -> String {

@@ -4,6 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::absent::absent;
+
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 /// How long a pod stays on a node that is gone; the admission `DefaultTolerationSeconds`.
 const TOLERATED: [&str; 2] = [
@@ -28,7 +30,7 @@ pub(super) fn fill(live: Option<&Value>, new: &mut Value) {
     tolerate(pod);
     let class = json!({ "qosClass": class(pod) });
     if let Some(status) = new.get_mut("status") {
-        super::absent(status, &class);
+        absent(status, &class);
     }
 }
 
@@ -41,12 +43,12 @@ pub(super) fn spec(spec: &mut Value) {
         } else {
             "IfNotPresent"
         };
-        super::absent(container, &json!({ "imagePullPolicy": policy }));
+        absent(container, &json!({ "imagePullPolicy": policy }));
     }
     let volumes = spec.get_mut("volumes").and_then(Value::as_array_mut);
     for volume in volumes.into_iter().flatten() {
         if volume.as_object().is_some_and(|volume| volume.len() == 1) {
-            super::absent(volume, &json!({ "emptyDir": {} }));
+            absent(volume, &json!({ "emptyDir": {} }));
         }
     }
 }
@@ -78,14 +80,14 @@ fn request_limits(resources: &mut Value) {
     let Some(limits) = limits.filter(|limits| !limits.is_empty()) else {
         return;
     };
-    super::absent(resources, &json!({ "requests": {} }));
+    absent(resources, &json!({ "requests": {} }));
     if let Some(requests) = resources.get_mut("requests") {
-        super::absent(requests, &Value::Object(limits));
+        absent(requests, &Value::Object(limits));
     }
 }
 
 fn tolerate(spec: &mut Value) {
-    super::absent(spec, &json!({ "tolerations": [] }));
+    absent(spec, &json!({ "tolerations": [] }));
     let Some(Value::Array(list)) = spec.get_mut("tolerations") else {
         return;
     };

@@ -5,9 +5,9 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
-use crate::schema::Cause;
+use super::absent::absent;
 use crate::state::Inner;
-use crate::status::{INVALID, cause};
+use crate::status::{Cause, INVALID, cause};
 
 const STORAGE: &str = "/services";
 /// Addresses are 10.96.x.y, as in most development clusters.
@@ -20,12 +20,12 @@ pub(super) fn fill(inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
     for port in ports.into_iter().flatten() {
         let same = json!({ "targetPort": port["port"] });
-        super::absent(port, &same);
+        absent(port, &same);
     }
     if spec["type"] == "ExternalName" {
         return Vec::new();
     }
-    super::absent(
+    absent(
         spec,
         &json!({ "internalTrafficPolicy": "Cluster", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack" }),
     );

@@ -1,12 +1,13 @@
-//! The definitions that operations refer to: the kinds, their lists, and what all kinds have in common.
+//! The definitions that operations refer to: the kinds, their lists, and what all kinds have in
+//! common.
 //!
-//! The rules by which schemas lose what OpenAPI v2 cannot say are those of k8s.io/apiextensions-apiserver
-//! `controller/openapi/v2/conversion.go`. Must not know operations.
+//! The rules by which schemas lose what OpenAPI v2 cannot say are those of
+//! k8s.io/apiextensions-apiserver `controller/openapi/v2/conversion.go`. Must not know operations.
 
 use serde_json::{Map, Value, json};
+use vmhost_schema::OBJECT_META;
 
-use super::{Dialect, KindInfo};
-use crate::schema::OBJECT_META;
+use super::info::{Dialect, KindInfo};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 pub(super) const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";

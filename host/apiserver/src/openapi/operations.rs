@@ -1,12 +1,12 @@
 //! The operations on a kind, path by path.
 //!
-//! Follows what k8s.io/apiserver `endpoints/installer.go` and apiextensions' `controller/openapi/builder` publish.
-//! Must not know schemas.
+//! Follows what k8s.io/apiserver `endpoints/installer.go` and apiextensions'
+//! `controller/openapi/builder` publish. Must not know schemas.
 
 use serde_json::{Map, Value, json};
 
 use super::definitions::{DELETE_OPTIONS, PATCH, STATUS, list_name, name};
-use super::{Dialect, KindInfo, group_version_path};
+use super::info::{Dialect, KindInfo, group_version_path};
 
 /// Query parameters: name, type, description.
 type Parameter = (&'static str, &'static str, &'static str);

@@ -1,7 +1,7 @@
 //! The part of gnostic's `openapi.v2` messages that is written here.
 //!
-//! Field numbers are those of github.com/google/gnostic-models `openapiv2/OpenAPIv2.proto`; a test decodes with them
-//! what it encoded by hand. Must not know Kubernetes.
+//! Field numbers are those of github.com/google/gnostic-models `openapiv2/OpenAPIv2.proto`; a test
+//! decodes with them what it encoded by hand. Must not know Kubernetes.
 
 /// Any value, as YAML.
 #[derive(Clone, PartialEq, prost::Message)]

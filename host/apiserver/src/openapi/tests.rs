@@ -30,7 +30,7 @@ fn kinds() -> Vec<KindInfo> {
                 schema,
             }
         };
-    let config_map = crate::schema::builtin("", "ConfigMap").unwrap();
+    let config_map = vmhost_schema::builtin("", "ConfigMap").unwrap();
     vec![
         kind("", "ConfigMap", "configmaps", true, &[], config_map),
         kind("", "Namespace", "namespaces", false, &["status"], json!({})),
@@ -216,7 +216,8 @@ fn field_numbers_are_gnostics() {
         "swagger": "2.0",
         "definitions": {"D": {"type": "string", "x-a": 1}},
     }));
-    // Document{swagger=1, info=2, paths=8, definitions=9{1{name=1, Schema=2{type=22{1}, vendor_extension=31{name=1, Any=2{yaml=2}}}}}}
+    // Document{swagger=1, info=2, paths=8, definitions=9{1{name=1, Schema=2{type=22{1},
+    // vendor_extension=31{name=1, Any=2{yaml=2}}}}}}
     let schema = [
         &b"\xb2\x01\x08\x0a\x06string"[..],
         b"\xfa\x01\x0b\x0a\x03x-a\x12\x04\x12\x021\n",

@@ -1,12 +1,13 @@
 //! Cells that are made of more than one value.
 //!
-//! Follows k8s.io/kubernetes `pkg/printers/internalversion/printers.go`. Must not know kinds beyond their columns.
+//! Follows k8s.io/kubernetes `pkg/printers/internalversion/printers.go`. Must not know kinds beyond
+//! their columns.
 
 use serde_json::{Value, json};
 
 use crate::jsonpath::JsonPath;
 use crate::kinds::{Column, Show};
-use crate::scale::selector_text;
+use crate::selector;
 
 const NONE: &str = "<none>";
 /// How many endpoints are printed.
@@ -41,7 +42,7 @@ pub(super) fn cell(column: &Column, object: &Value) -> Option<Value> {
         Show::Ports => json!(or_none(texts(found(), port))),
         Show::Endpoints => json!(endpoints(&found())),
         Show::Selector => {
-            let text = found().first().and_then(|selector| selector_text(selector));
+            let text = found().first().and_then(|found| selector::text(found));
             json!(or_none(text.unwrap_or_default()))
         }
         Show::Value | Show::Age | Show::Count | Show::Reference => return None,

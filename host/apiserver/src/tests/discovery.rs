@@ -81,7 +81,7 @@ async fn plain_discovery_takes_slashes_at_the_end() {
 
 #[tokio::test]
 async fn built_in_kinds_have_schemas() {
-    for kind in crate::kinds::builtin() {
+    for kind in crate::builtin::kinds() {
         let version = &kind.versions[0];
         assert!(
             kind.answer.is_some() || version.schema.is_some(),

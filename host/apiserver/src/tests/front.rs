@@ -1,4 +1,5 @@
-//! The front as a client on the other end of a socket sees it: TLS, both HTTP versions, stop, kill and restart.
+//! The front as a client on the other end of a socket sees it: TLS, both HTTP versions, stop, kill
+//! and restart.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -221,7 +221,7 @@ async fn ten_thousand_children_go_in_small_steps() {
                 crate::meta::set(&mut child, "name", Some(json!(name)));
                 crate::meta::set(&mut child, "namespace", Some(json!("default")));
                 crate::meta::set(&mut child, "uid", Some(json!(crate::meta::new_uid())));
-                let key = crate::store::Key::new("default", &name);
+                let key = crate::object::Key::new("default", &name);
                 inner.store.put(&"/configmaps".into(), key, child);
             }
         });

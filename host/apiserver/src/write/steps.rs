@@ -1,14 +1,17 @@
-//! The steps of a write, each a function of the request and the object: they refuse, or make the object fit.
+//! The steps of a write, each a function of the request and the object: they refuse, or make the
+//! object fit.
+//!
+//! Must not know the order of the steps, or how an object is stored.
 
 use serde_json::{Value, json};
 
-use super::Call;
+use crate::builtin::{DEFINITIONS, NAMESPACES};
+use crate::call::Call;
 use crate::kinds::Target;
 use crate::request::Validation;
-use crate::schema::Cause;
 use crate::state::Inner;
-use crate::status::{ApiError, INVALID, cause};
-use crate::{crd, meta, namespace};
+use crate::status::{ApiError, Cause, INVALID, cause};
+use crate::{crd, fill, meta, namespace, refuse};
 
 /// Checks what a body says that it is, and fills it in for built-in kinds.
 pub(crate) fn check_type(target: &Target, body: &mut Value) -> Result<(), ApiError> {
@@ -87,13 +90,13 @@ pub(crate) fn check_preconditions(
     if !asked.is_empty() && asked != live && call.is_patch {
         let why = format!("Invalid value: {asked:?}: field is immutable");
         let why = cause(INVALID, "metadata.uid", why);
-        return Err(ApiError::invalid(call.target, call.name, &[why]));
+        return Err(refuse::invalid(call.target, call.name, &[why]));
     }
     if !asked.is_empty() && asked != live {
         let why = format!(
             "Precondition failed: UID in precondition: {asked}, UID in object meta: {live}"
         );
-        return Err(ApiError::conflict(call.target, call.name, why));
+        return Err(refuse::conflict(call.target, call.name, why));
     }
     let asked = meta::text(new, "resourceVersion");
     if !asked.is_empty() && asked != "0" && asked != meta::text(shown, "resourceVersion") {
@@ -103,9 +106,9 @@ pub(crate) fn check_preconditions(
                 "metadata.resourceVersion",
                 format!("Invalid value: {asked:?}: invalid syntax"),
             );
-            return Err(ApiError::invalid(call.target, call.name, &[why]));
+            return Err(refuse::invalid(call.target, call.name, &[why]));
         }
-        return Err(ApiError::stale(call.target, call.name));
+        return Err(refuse::stale(call.target, call.name));
     }
     Ok(())
 }
@@ -120,7 +123,8 @@ pub(crate) fn shape(
     let target = call.target;
     target.complete(new);
     if let Some(schema) = target.schema() {
-        // What an apply has merged was checked before, and is not read again; typed kinds always are.
+        // What an apply has merged was checked before, and is not read again; typed kinds always
+        // are.
         if !merged || !target.kind.custom {
             unknown.extend(schema.prune(new));
         }
@@ -164,11 +168,11 @@ pub(crate) fn prepare(
     new: &mut Value,
 ) -> Result<(), ApiError> {
     match &*call.target.kind.storage {
-        namespace::STORAGE => namespace::prepare(live, new),
-        crd::STORAGE => {
-            let causes = crd::prepare(inner, live, new);
+        NAMESPACES => namespace::prepare(live, new),
+        DEFINITIONS => {
+            let causes = crd::prepare(live, new);
             if !causes.is_empty() {
-                return Err(ApiError::invalid(
+                return Err(refuse::invalid(
                     call.target,
                     meta::text(new, "name"),
                     &causes,
@@ -176,10 +180,10 @@ pub(crate) fn prepare(
             }
         }
         _ => {
-            let causes = call.target.kind.fill.fill(inner, live, new);
+            let causes = fill::fill(call.target.kind.fill, inner, live, new);
             if !causes.is_empty() {
                 let name = meta::text(new, "name");
-                return Err(ApiError::invalid(call.target, name, &causes));
+                return Err(refuse::invalid(call.target, name, &causes));
             }
         }
     }
@@ -193,13 +197,13 @@ pub(crate) fn check(
     new: &Value,
     mut causes: Vec<Cause>,
 ) -> Result<(), ApiError> {
-    causes.extend(meta::validate(new, call.target.kind.label_names));
+    causes.extend(meta::check::validate(new, call.target.kind.label_names));
     if let Some(schema) = call.target.schema() {
-        causes.extend(schema.validate(new));
+        causes.extend(schema.validate(new).into_iter().map(Cause::from));
     }
     if causes.is_empty() {
         Ok(())
     } else {
-        Err(ApiError::invalid(call.target, name, &causes))
+        Err(refuse::invalid(call.target, name, &causes))
     }
 }

@@ -7,13 +7,13 @@ use std::fmt::Write;
 use vmhost_cluster::{Wanted, WatchSpec};
 use vmhost_core::Gvk;
 
-/// What the VM policy asks for.
+/// The wanted fields of the VM plugin.
 pub const WANTED: [&str; 3] = ["spec.status", "spec.memory", "spec.disk"];
 
-/// The digits of the resource version begin here in a line, an object, or an item: all have the same number of them.
+/// Number of digits of the resource version, the same in every line, object and item.
 const VERSION_DIGITS: usize = 12;
 
-/// A watch of the kind.
+/// The watch of the kind.
 pub fn spec(wanted: bool) -> WatchSpec {
     let mut spec = WatchSpec::of(Gvk::new("cloud.waibizi.com", "v1", "VirtualMachine"));
     if wanted {
@@ -22,7 +22,7 @@ pub fn spec(wanted: bool) -> WatchSpec {
     spec
 }
 
-/// An object of about this many bytes, its managedFields not counted.
+/// Builds an object of about this many bytes, without its managedFields.
 pub fn object(number: usize, size: usize) -> String {
     let mut spec = String::from(r#""status":"running","memory":"4Gi","disk":"20Gi""#);
     let mut volume = 0;
@@ -45,7 +45,7 @@ pub fn object(number: usize, size: usize) -> String {
     )
 }
 
-/// A watch line with this object.
+/// Builds a watch line with this object.
 pub fn line(kind: &str, object: &str) -> Vec<u8> {
     format!(r#"{{"type":"{kind}","object":{object}}}"#).into_bytes()
 }
@@ -59,7 +59,7 @@ pub fn set_version(text: &mut [u8], version: u64) {
     text[at..at + VERSION_DIGITS].copy_from_slice(digits.as_bytes());
 }
 
-/// A page of a list.
+/// Builds a page of a list.
 pub fn page(numbers: std::ops::Range<usize>, size: usize) -> Vec<u8> {
     let items: Vec<String> = numbers.map(|number| object(number, size)).collect();
     format!(

@@ -1,9 +1,9 @@
-//! An API server that knows one kind: its discovery, its watch, and merge patches that always succeed.
+//! An API server with one kind: its discovery, its watch, and merge patches that always succeed.
 
 use std::convert::Infallible;
 use std::hint::black_box;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use parking_lot::Mutex;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::net::TcpListener;
 use tokio::sync::broadcast;
@@ -27,11 +28,12 @@ struct State {
     version: AtomicU64,
     events: broadcast::Sender<Bytes>,
     think: Duration,
-    /// One write at a time, and the memory that it walks through: what was in the caches is not any more.
+    /// Locked by one write at a time; the memory that a write walks through, which evicts the
+    /// caches.
     store: Mutex<Vec<u64>>,
 }
 
-/// Serves until the process is killed; says where in a kubeconfig on stdout.
+/// Serves until the process is killed. Prints a kubeconfig with its address to stdout.
 pub fn run(think: u64) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -119,7 +121,7 @@ fn watch(state: &State) -> Answer {
     Response::new(StreamBody::new(lines).boxed_unsync())
 }
 
-/// 512 bytes of padding, and the managed fields that two managers leave.
+/// Builds an object with 512 bytes of padding, and the managed fields of two managers.
 fn object(name: &str, version: u64, whole: bool) -> String {
     let (kind, group) = if whole {
         ("VirtualMachine", "cloud.waibizi.com/v1")
@@ -141,12 +143,12 @@ fn object(name: &str, version: u64, whole: bool) -> String {
     .replace("\n", "")
 }
 
-/// Keeps a core busy, and the caches.
+/// Keeps a core and the caches busy.
 fn think(state: &State) {
     if state.think.is_zero() {
         return;
     }
-    let mut store = state.store.lock().unwrap();
+    let mut store = state.store.lock();
     let start = Instant::now();
     let mut at = 0;
     while start.elapsed() < state.think {

@@ -1,19 +1,19 @@
-//! Where to connect, and why there is no connection.
+//! Where to connect, and why a connection failed.
 //!
-//! It owns the words of each failure. It must not know how a configuration is found or a connection
-//! made.
+//! This module owns the text of each failure. It must not know how a configuration is found or a
+//! connection made.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::api::BoxError;
+use crate::error::BoxError;
 
 /// The order in which configurations are tried if no flag names one. controller-runtime tries
 /// `$KUBECONFIG` before the in-cluster configuration.
 pub const CONFIGURATION_ORDER: &str =
     "the in-cluster configuration, then $KUBECONFIG, then ~/.kube/config";
 
-/// Where to connect; if both are `None`, by [`CONFIGURATION_ORDER`].
+/// Where to connect. If both fields are `None`, [`CONFIGURATION_ORDER`] applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectOptions {
     /// A kubeconfig file.
@@ -23,16 +23,16 @@ pub struct ConnectOptions {
     pub context: Option<String>,
 }
 
-/// Why there is no connection. Each text names the file, context or server, and what to do.
+/// Why a connection failed. Each text names the file, context or server, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// There is nothing that says where the cluster is.
-    #[error("no cluster to connect to: not inside one, and {} does not exist; give --kubeconfig or set KUBECONFIG", .0.display())]
+    /// No configuration names a cluster.
+    #[error("no cluster configured: not running in a pod, and {} does not exist; pass --kubeconfig or set KUBECONFIG", .0.display())]
     NoKubeconfig(PathBuf),
-    /// A file that was named is not there.
+    /// The given file does not exist.
     #[error("kubeconfig {} does not exist; check --kubeconfig or KUBECONFIG", .0.display())]
     MissingKubeconfig(PathBuf),
-    /// A file could not be read.
+    /// A kubeconfig could not be read.
     #[error("cannot read kubeconfig {}", path.display())]
     ReadKubeconfig {
         /// The file.
@@ -40,84 +40,88 @@ pub enum ConnectError {
         /// Why.
         source: std::io::Error,
     },
-    /// A file is no kubeconfig.
-    #[error("kubeconfig {} is malformed: {detail}; repair it or name another with --kubeconfig", path.display())]
+    /// A file is not a valid kubeconfig.
+    #[error("kubeconfig {} is malformed: {detail}; fix it or pass another file with --kubeconfig", path.display())]
     ParseKubeconfig {
         /// The file.
         path: PathBuf,
-        /// What the parser says, on one line.
+        /// The parser's message, on one line.
         detail: String,
     },
-    /// The context is not in the file.
+    /// The context is not in the kubeconfig.
     #[error(
-        "context {context:?} is not in kubeconfig {file}, which has: {known}; choose one with --context"
+        "context {context:?} is not in kubeconfig {file} (available: {known}); choose one with --context"
     )]
     UnknownContext {
-        /// What was asked for.
+        /// The requested context.
         context: String,
-        /// Where.
+        /// The kubeconfig files.
         file: String,
-        /// The contexts that there are, joined by commas.
+        /// The defined contexts, joined by commas.
         known: String,
     },
-    /// Nobody said which context.
-    #[error("kubeconfig {file} has no current context; choose one with --context: {known}")]
+    /// No context is chosen.
+    #[error(
+        "kubeconfig {file} has no current context; choose one with --context (available: {known})"
+    )]
     NoContext {
-        /// Where.
+        /// The kubeconfig files.
         file: String,
-        /// The contexts that there are, joined by commas.
+        /// The defined contexts, joined by commas.
         known: String,
     },
     /// The context's cluster, certificates or credentials cannot be used.
     #[error("{place} cannot be used: {detail}")]
     Configure {
-        /// Which context of which file, or the in-cluster configuration.
+        /// The context and its file, or the in-cluster configuration.
         place: String,
         /// What is wrong, on one line.
         detail: String,
     },
-    /// No connection.
-    #[error("cannot reach the API server {server}; is it running, and does the address hold?")]
+    /// The server could not be reached.
+    #[error(
+        "cannot reach the API server {server}; check that the server runs and that its address is right"
+    )]
     Unreachable {
-        /// The server, and where its address is from.
+        /// The server, and the source of its address.
         server: String,
         /// Why.
         source: BoxError,
     },
-    /// No answer.
+    /// The server did not answer in time.
     #[error("the API server {server} did not answer within {after:?}")]
     Timeout {
         /// The server.
         server: String,
-        /// How long was waited.
+        /// The timeout.
         after: Duration,
     },
-    /// 401.
+    /// The server rejected the credentials (401).
     #[error(
-        "the API server {server} does not accept the credentials (401): {message}; renew them, or choose another context"
+        "the API server {server} rejected the credentials (401): {message}; renew them or choose another context"
     )]
     Unauthorized {
         /// The server.
         server: String,
-        /// What it said.
+        /// The server's message.
         message: String,
     },
-    /// 403.
+    /// The server denied `GET /version` (403).
     #[error(
-        "the API server {server} does not allow GET /version (403): {message}; the user lacks the cluster role system:public-info-viewer"
+        "the API server {server} denied GET /version (403): {message}; the user lacks the cluster role system:public-info-viewer"
     )]
     Forbidden {
         /// The server.
         server: String,
-        /// What it said.
+        /// The server's message.
         message: String,
     },
-    /// Anything else.
-    #[error("{server} does not answer as a Kubernetes API server: {detail}")]
+    /// The server gave another unexpected answer.
+    #[error("{server} does not answer like a Kubernetes API server: {detail}")]
     Answer {
         /// The server.
         server: String,
-        /// What it said.
+        /// The server's message.
         detail: String,
     },
 }

@@ -1,23 +1,24 @@
-//! Why a definition could not be installed: one variant for each thing that somebody else has to do.
+//! Why a definition could not be installed: one variant for each required action.
 
 use std::time::Duration;
 
-use crate::write::WriteError;
+use crate::error::Error;
 
-/// Why a CustomResourceDefinition is not installed, or not served. Each text names it and what to do.
+/// Why a CustomResourceDefinition is not installed, or not served. Each text names the definition
+/// and the required action.
 #[derive(Debug, thiserror::Error)]
 pub enum CrdError {
-    /// What the plugin carries is no definition. The plugin's author has to act.
+    /// The plugin's definition is invalid. The author of the plugin must fix it.
     #[error("CustomResourceDefinition {name:?}: {detail}")]
     Invalid {
-        /// As far as there is one.
+        /// The definition's name; empty if missing.
         name: String,
         /// What is wrong.
         detail: String,
     },
-    /// A newer plugin has installed it.
+    /// A newer version of the plugin installed the definition.
     #[error(
-        "CustomResourceDefinition {name} was installed by version {installed} of the plugin, which is newer than {wanted}: run that one, or remove the annotation {} to go back",
+        "CustomResourceDefinition {name} was installed by version {installed} of the plugin, which is newer than {wanted}: run that version, or remove the annotation {} to downgrade",
         super::PLUGIN_VERSION
     )]
     Newer {
@@ -25,12 +26,12 @@ pub enum CrdError {
         name: String,
         /// The version that installed it.
         installed: String,
-        /// The version that would.
+        /// The version that this host runs.
         wanted: String,
     },
-    /// Objects that are stored could not be read any more.
+    /// Stored objects would become unreadable.
     #[error(
-        "CustomResourceDefinition {name}: the plugin's definition has no version {versions}, in which objects were stored (status.storedVersions): keep the version, or migrate the objects first"
+        "CustomResourceDefinition {name}: the plugin's definition drops version {versions}, which stored objects use (status.storedVersions): keep the version, or migrate the objects first"
     )]
     DropsStored {
         /// The definition.
@@ -38,9 +39,9 @@ pub enum CrdError {
         /// The versions, joined by commas.
         versions: String,
     },
-    /// Somebody else owns fields that the plugin wants otherwise.
+    /// Another manager owns fields for which the plugin wants other values.
     #[error(
-        "CustomResourceDefinition {name}: fields belong to others: {fields}: apply the plugin's definition by hand with --server-side --force-conflicts, or leave it to them and run without --install-crds"
+        "CustomResourceDefinition {name}: other managers own {fields}: apply the plugin's definition by hand with kubectl apply --server-side --force-conflicts, or keep theirs and run without --install-crds"
     )]
     Conflict {
         /// The definition.
@@ -48,70 +49,66 @@ pub enum CrdError {
         /// Each field with its manager.
         fields: String,
     },
-    /// It is being deleted, with all objects of its kind.
+    /// The definition is being deleted, with all objects of its kind.
     #[error("CustomResourceDefinition {0} is being deleted: wait until it is gone")]
     Terminating(String),
-    /// It was there, and is no more.
-    #[error("CustomResourceDefinition {0} is gone: somebody has deleted it")]
+    /// The definition was deleted while vmhost waited for it.
+    #[error("CustomResourceDefinition {0} was deleted while vmhost waited for it")]
     Gone(String),
-    /// Another definition has its names.
-    #[error("CustomResourceDefinition {name}: its names are not accepted: {detail}")]
+    /// Another definition holds the names.
+    #[error("CustomResourceDefinition {name}: names not accepted: {detail}")]
     NamesRefused {
         /// The definition.
         name: String,
         /// The condition's reason and message.
         detail: String,
     },
-    /// It takes too long.
+    /// The definition was not established in time.
     #[error("CustomResourceDefinition {name} is not established after {after:?}: {detail}")]
     NotEstablished {
         /// The definition.
         name: String,
-        /// How long was waited.
+        /// The timeout.
         after: Duration,
-        /// What its condition says, or why it could not be looked at.
+        /// The condition's text, or why the definition could not be read.
         detail: String,
     },
-    /// It could not be looked at.
-    #[error("CustomResourceDefinition {name}: cannot read it")]
+    /// The definition could not be read.
+    #[error("cannot read CustomResourceDefinition {name}")]
     Read {
         /// The definition.
         name: String,
-        /// Why.
-        source: WriteError,
+        /// The cause.
+        source: Error,
     },
-    /// The server refused it, or did not answer.
-    #[error("CustomResourceDefinition {name}: cannot apply it")]
+    /// The server refused the definition, or did not answer.
+    #[error("cannot apply CustomResourceDefinition {name}")]
     Apply {
         /// The definition.
         name: String,
-        /// Why.
-        source: WriteError,
+        /// The cause.
+        source: Error,
     },
 }
 
 impl CrdError {
-    /// Is another try worth it, with nobody doing anything?
+    /// Returns whether a retry may succeed without an action by anyone.
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::Read { source, .. } | Self::Apply { source, .. } => match source {
-                WriteError::Status { code, .. } => *code == 429 || *code >= 500,
-                _ => true,
-            },
+            Self::Read { source, .. } | Self::Apply { source, .. } => {
+                source.code().is_none_or(|code| code == 429 || code >= 500)
+            }
             Self::NotEstablished { .. } | Self::Terminating(_) => true,
             _ => false,
         }
     }
 
-    /// Returns whether only another definition can be installed, whatever becomes of the cluster:
-    /// no right, no owner of a field and no other definition stands in the way of this one.
+    /// Returns whether the definition itself is at fault, so that only another definition can be
+    /// installed: the cause is not a missing permission, a field owner or another definition.
     pub fn is_of_the_definition(&self) -> bool {
         match self {
             Self::Invalid { .. } => true,
-            Self::Apply {
-                source: WriteError::Status { code, .. },
-                ..
-            } => matches!(code, 400 | 422),
+            Self::Apply { source, .. } => matches!(source.code(), Some(400 | 422)),
             _ => false,
         }
     }

@@ -1,7 +1,8 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::*;
 use crate::fake::{Answer, Fake, hang, json, status};
+use parking_lot::Mutex;
 use serde_json::json as value;
 
 const NAME: &str = "databases.example.com";
@@ -36,12 +37,13 @@ fn with_conditions(conditions: &[(&str, &str)]) -> Answer {
     )
 }
 
-/// Reads, then applies; the answers come in this order.
+/// Installs against these answers, in order: to the read, then to the apply.
 async fn install(answers: Vec<Answer>) -> (Result<Installed, CrdError>, Fake) {
     let fake = Fake::script(answers);
     let done = fake
         .connection()
-        .install_crd(&definition(&["v1", "v2"]), MANAGER, "1.2.0")
+        .definitions()
+        .install(&definition(&["v1", "v2"]), MANAGER, "1.2.0")
         .await;
     (done, fake)
 }
@@ -92,7 +94,7 @@ async fn downgrades_are_refused_before_anything_is_sent() {
         ),
         (
             stored(7, "1.2.0", &["v1alpha1", "v1"]),
-            "has no version v1alpha1",
+            "drops version v1alpha1",
         ),
         (
             value!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}).to_string(),
@@ -135,7 +137,11 @@ async fn what_is_no_definition_is_refused() {
     other["kind"] = value!("Secret");
     for bad in [nameless, other, definition(&[]), Value::Null] {
         let fake = Fake::broken();
-        let done = fake.connection().install_crd(&bad, MANAGER, "1").await;
+        let done = fake
+            .connection()
+            .definitions()
+            .install(&bad, MANAGER, "1")
+            .await;
         assert!(matches!(done, Err(CrdError::Invalid { .. })), "{bad}");
         assert!(fake.seen().is_empty());
     }
@@ -152,6 +158,7 @@ async fn it_is_waited_for_until_its_kind_is_served() {
     ]);
     let waited = fake
         .connection()
+        .definitions()
         .wait_established(NAME, Duration::from_secs(30))
         .await;
     assert!(waited.is_ok(), "{waited:?}");
@@ -164,36 +171,37 @@ async fn what_never_will_be_served_is_told() {
     let cases: [(Answers, &str); 6] = [
         (
             Box::new(|| with_conditions(&[("NamesAccepted", "False"), ("Established", "False")])),
-            "its names are not accepted: R: m",
+            "names not accepted: R: m",
         ),
         (
             Box::new(|| json(200, "{}")),
-            "not established after 30s: it has no conditions yet",
+            "not established after 30s: no conditions yet",
         ),
         (Box::new(hang), "not established after 30s"),
-        (Box::new(|| status(404, "NotFound", "no")), "is gone"),
+        (Box::new(|| status(404, "NotFound", "no")), "was deleted"),
         (
             Box::new(|| json(200, r#"{"metadata":{"deletionTimestamp":"x"}}"#)),
             "is being deleted",
         ),
         (
             Box::new(|| status(403, "Forbidden", "no")),
-            "cannot read it",
+            "cannot read CustomResourceDefinition",
         ),
     ];
     for (answer, words) in cases {
         let seen = Arc::new(Mutex::new(0));
         let count = seen.clone();
         let fake = Fake::new(move |_| {
-            *count.lock().unwrap() += 1;
+            *count.lock() += 1;
             answer()
         });
         let waited = fake
             .connection()
+            .definitions()
             .wait_established(NAME, Duration::from_secs(30))
             .await;
         let text = waited.unwrap_err().to_string();
         assert!(text.contains(words) && text.contains(NAME), "{text}");
-        assert!(*seen.lock().unwrap() < 60, "it looks too often");
+        assert!(*seen.lock() < 60, "it looks too often");
     }
 }

@@ -1,18 +1,19 @@
-//! Which of two versions is the newer one, as semver.org says it, and not more exactly than people write it: `v1.2`, `1.2.0` and `1.2.0+build` are the same.
+//! Compares versions by semver.org's rules, with the spellings that people use: `v1.2`, `1.2.0` and
+//! `1.2.0+build` are equal.
 
 use std::cmp::Ordering;
 
-/// None: one of them is no version.
+/// Compares two versions; `None` if one of them is not a version.
 pub(super) fn compare(left: &str, right: &str) -> Option<Ordering> {
     let (left, right) = (Version::parse(left)?, Version::parse(right)?);
     Some(left.cmp(&right))
 }
 
-/// Compares field by field: a pre-release is older than its release.
+/// Ordered field by field: a pre-release is older than its release.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Version<'a> {
     core: [u64; 3],
-    /// A release: after all of its pre-releases.
+    /// Whether this is a release, which is newer than all of its pre-releases.
     release: bool,
     pre: Vec<Identifier<'a>>,
 }
@@ -58,7 +59,7 @@ mod tests {
 
     #[test]
     fn versions_have_their_order() {
-        // semver.org's own example, and what people write.
+        // semver.org's example, and common spellings.
         let rising = [
             "0.9.10",
             "1.0.0-alpha",

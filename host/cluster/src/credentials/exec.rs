@@ -1,6 +1,6 @@
 //! Exec plugins: programs that print an `ExecCredential` (`client.authentication.k8s.io`).
 //!
-//! It owns how a plugin runs and what its answer means, both as in client-go's
+//! This module owns how a plugin runs and what its output means, both as in client-go's
 //! `plugin/pkg/client/auth/exec`. It must not know when a plugin has to run.
 
 use std::io::IsTerminal;
@@ -13,48 +13,48 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
-use super::Identity;
-use crate::api::BoxError;
+use super::identity::Identity;
+use crate::error::BoxError;
 
-/// How long a plugin may run that cannot ask a person. A login over a slow network takes seconds.
+/// Timeout of a plugin that cannot prompt a person. A login over a slow network takes seconds.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a plugin may run that can ask a person at the terminal.
+/// Timeout of a plugin that can prompt a person at the terminal.
 const INTERACTIVE_TIMEOUT: Duration = Duration::from_secs(600);
-/// The longest output that is read. A certificate chain with its key has some 10 KiB.
+/// Maximum output size in bytes. A certificate chain with its key has some 10 KiB.
 const OUTPUT_MAX: u64 = 1 << 20;
-/// How many characters of a plugin's standard error go into a message.
+/// Maximum number of characters of a plugin's standard error in a message.
 const STDERR_SHOWN: usize = 400;
-/// How long before it expires a credential is renewed, at the most. kube renews as early.
+/// Maximum time before expiry at which a credential is renewed. kube uses the same time.
 const RENEW_BEFORE: SignedDuration = SignedDuration::from_secs(60);
 
-/// A plugin that can be run.
+/// An exec plugin.
 pub(super) struct Plugin {
     config: ExecConfig,
     command: String,
     version: String,
-    /// Set if the plugin wants to be told about the cluster (`provideClusterInfo`).
+    /// Set if the plugin receives information about the cluster (`provideClusterInfo`).
     cluster: Option<Cluster>,
 }
 
-/// What a plugin returned.
+/// A plugin's output.
 pub(super) struct Issued {
     pub token: Option<String>,
     pub identity: Option<Identity>,
-    /// When to run the plugin again; `None` if only the server's refusal calls for that.
+    /// When to run the plugin again; `None` if only after the server rejects the credentials.
     due: Option<Timestamp>,
 }
 
 /// Why a plugin returned no credentials. Each text names the plugin's program.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PluginError {
-    #[error("the exec plugin of its user names no command")]
+    #[error("the user's exec plugin has no command")]
     NoCommand,
     #[error(
         "exec plugin {command}: apiVersion {version:?} is not client.authentication.k8s.io/v1 or v1beta1"
     )]
     Version { command: String, version: String },
     #[error(
-        "exec plugin {command} needs a terminal (interactiveMode: Always), and standard input is none"
+        "exec plugin {command} needs a terminal (interactiveMode: Always), but standard input is not a terminal"
     )]
     NoTerminal { command: String },
     #[error("exec plugin {command} cannot be run; {hint}")]
@@ -63,7 +63,7 @@ pub(crate) enum PluginError {
         hint: String,
         source: std::io::Error,
     },
-    #[error("exec plugin {command} did not end within {after:?}")]
+    #[error("exec plugin {command} did not exit within {after:?}")]
     Timeout { command: String, after: Duration },
     #[error("exec plugin {command} failed ({status}): {stderr}")]
     Failed {
@@ -73,7 +73,7 @@ pub(crate) enum PluginError {
     },
     #[error("exec plugin {command}: {detail}")]
     Answer { command: String, detail: String },
-    #[error("cannot tell exec plugin {command} about the cluster")]
+    #[error("exec plugin {command}: cannot encode the cluster information")]
     Cluster { command: String, source: BoxError },
 }
 
@@ -130,8 +130,8 @@ impl Plugin {
         })
     }
 
-    /// Runs the plugin and reads its answer. A plugin that can ask a person shares the terminal;
-    /// otherwise its standard error goes into the error.
+    /// Runs the plugin and parses its output. A plugin that can prompt a person shares the
+    /// terminal; otherwise its standard error goes into the error.
     pub(super) async fn run(&self) -> Result<Issued, PluginError> {
         let command = || self.command.clone();
         let interactive = self.is_interactive(std::io::stdin().is_terminal())?;
@@ -217,17 +217,17 @@ impl Plugin {
         serde_json::to_string(&input).map_err(|error| failed(error.into()))
     }
 
-    /// Reads an answer that came at `now`.
+    /// Parses an output that arrived at `now`.
     fn parse(&self, text: &str, now: Timestamp) -> Result<Issued, PluginError> {
-        // client-go takes YAML too, and some plugins print it. The parser's message is left out: it
-        // may quote a secret.
+        // client-go accepts YAML too, and some plugins print YAML. The parser's message is omitted
+        // because it may quote a secret.
         let answer: Output = serde_yaml_ng::from_str(text)
-            .map_err(|_| self.wrong("it printed no ExecCredential".to_owned()))?;
+            .map_err(|_| self.wrong("its output is not an ExecCredential".to_owned()))?;
         if answer.kind != "ExecCredential" || answer.api_version != self.version {
             let (kind, version) = (shown(&answer.kind), shown(&answer.api_version));
             let wanted = &self.version;
             return Err(self.wrong(format!(
-                "it printed {kind} {version:?}, and not ExecCredential {wanted:?}"
+                "it printed {kind} {version:?}; expected ExecCredential {wanted:?}"
             )));
         }
         let status = answer
@@ -243,20 +243,18 @@ impl Plugin {
             }),
             (None, None) if token.is_some() => None,
             (None, None) => {
-                return Err(
-                    self.wrong("its answer has no token, and no certificate with a key".to_owned())
-                );
+                return Err(self.wrong(
+                    "its answer has neither a token nor a certificate with a key".to_owned(),
+                ));
             }
             _ => {
-                return Err(
-                    self.wrong("its answer has a certificate or a key, and not both".to_owned())
-                );
+                return Err(self.wrong("its answer has only one of certificate and key".to_owned()));
             }
         };
         let end = filled(status.expiration_timestamp).map(|text| text.parse::<Timestamp>());
         let end = end
             .transpose()
-            .map_err(|error| self.wrong(format!("its expirationTimestamp: {error}")))?;
+            .map_err(|error| self.wrong(format!("invalid expirationTimestamp: {error}")))?;
         Ok(Issued {
             token,
             identity,
@@ -273,12 +271,12 @@ impl Plugin {
 
     fn hint(&self) -> String {
         let hint = self.config.install_hint.as_deref().map(shown);
-        hint.unwrap_or_else(|| "is it installed, and on PATH?".to_owned())
+        hint.unwrap_or_else(|| "check that it is installed and on PATH".to_owned())
     }
 }
 
-/// Returns how long before it expires a credential is renewed that has this much time left. That is
-/// a quarter at the most: a plugin may return the same credential again until it has expired.
+/// Returns how long before expiry to renew a credential with this much time left: at most a
+/// quarter, because a plugin may return the same credential until it expires.
 fn renew_before(left: SignedDuration) -> SignedDuration {
     (left / 4).clamp(SignedDuration::ZERO, RENEW_BEFORE)
 }
@@ -288,7 +286,7 @@ impl Issued {
         self.due.is_some_and(|due| now >= due)
     }
 
-    /// Returns how long until the plugin has to run again; zero if that time has passed.
+    /// Returns how long until the plugin must run again; zero if that time has passed.
     pub(super) fn due_in(&self, now: Timestamp) -> Option<Duration> {
         let left = self.due?.duration_since(now);
         Some(Duration::try_from(left).unwrap_or_default())
@@ -299,7 +297,7 @@ impl Issued {
 async fn read_pipe(pipe: Option<impl AsyncRead + Unpin>) -> String {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
-        // An answer that was cut short does not parse.
+        // Truncated output does not parse.
         let _ = pipe.take(OUTPUT_MAX).read_to_end(&mut bytes).await;
     }
     String::from_utf8_lossy(&bytes).into_owned()

@@ -1,8 +1,7 @@
 //! The value of `Authorization` for a kubeconfig's user.
 //!
-//! kube's `AuthLayer` owns how a password, a token and a legacy provider (`oidc`, `gcp`) become a
-//! header. It is laid over a service that sends nothing and answers with the headers of its
-//! request.
+//! kube's `AuthLayer` turns a password, a token and a legacy provider (`oidc`, `gcp`) into a
+//! header. Here it wraps a service that sends nothing and answers with the headers of its request.
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
@@ -12,14 +11,14 @@ use kube::config::AuthInfo;
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, ServiceExt, service_fn};
 
-use crate::api::BoxError;
+use crate::error::BoxError;
 
-/// kube's `AuthLayer` of one user. A legacy provider renews its token in there.
+/// kube's `AuthLayer` of one user. A legacy provider renews its token inside the layer.
 pub(super) struct KubeAuth(BoxCloneSyncService<Request<Empty<Bytes>>, Response<()>, BoxError>);
 
 impl KubeAuth {
-    /// `None` if the user has no password, token or provider. Token files and exec plugins are not
-    /// kube's business: [`super::Reader`] reads them.
+    /// Returns `None` if the user has no password, token or provider. kube does not handle token
+    /// files and exec plugins here: [`super::Reader`] reads them.
     pub(super) fn new(user: &AuthInfo) -> Result<Option<Self>, BoxError> {
         let mut config = kube::Config::new(http::Uri::default());
         config.auth_info = AuthInfo {

@@ -91,7 +91,7 @@ async fn a_token_file_counts_before_a_token() {
     assert_eq!(read.authorization.unwrap(), "Bearer from-file");
 }
 
-/// A plugin that is a line of shell.
+/// Builds a plugin that runs this line of shell.
 fn exec(line: &str) -> ExecConfig {
     let text = serde_json::json!({
         "apiVersion": "client.authentication.k8s.io/v1",
@@ -138,7 +138,7 @@ async fn a_plugin_runs_again_when_its_answer_expires_or_is_refused() {
         "Bearer two"
     );
     assert_eq!(ran(), 2);
-    // It has expired already: each read runs the plugin again.
+    // The credential has already expired, so each read runs the plugin again.
     give("three", -1);
     reader.read(true).await.unwrap();
     assert_eq!(reader.next_read_in(), Some(Duration::ZERO));

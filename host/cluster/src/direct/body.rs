@@ -1,4 +1,5 @@
-//! The body of an answer, which drives the connection that it comes on and gives it back at its end.
+//! The body of an answer. It drives its connection, and returns the connection to the pool at its
+//! end.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,12 +11,12 @@ use hyper::body::Incoming;
 
 use super::Pool;
 use super::link::Link;
-use crate::api::BoxError;
+use crate::error::BoxError;
 
-/// To drop it before its end closes the connection.
+/// A body. Dropping it before its end closes the connection.
 pub(crate) struct Body {
     incoming: Incoming,
-    /// None: the body has been read, or its connection broke.
+    /// `None` if the body has been read, or its connection broke.
     link: Option<Link>,
     idle: Arc<Pool>,
 }
@@ -29,7 +30,7 @@ impl Body {
         }
     }
 
-    /// The whole answer is here: the connection is free for another request.
+    /// Returns the connection to the pool: the whole answer has been read.
     fn give_back(&mut self, cx: &mut Context<'_>) {
         let Some(mut link) = self.link.take() else {
             return;
@@ -42,7 +43,7 @@ impl Body {
         }
     }
 
-    /// What has been read already. It comes from the driver alone, so nobody need be woken.
+    /// Polls what has been read already. Frames come only from the driver, so no waker is needed.
     fn next(&mut self) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         Pin::new(&mut self.incoming).poll_frame(&mut Context::from_waker(Waker::noop()))
     }

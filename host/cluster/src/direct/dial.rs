@@ -1,7 +1,7 @@
-//! Opens the byte stream of a link: TCP, through a proxy where there is one, with TLS on top.
+//! Opens the byte stream of a link: TCP, through a proxy if there is one, with TLS on top.
 //!
-//! It owns the sockets' settings and the proxies' protocols. It must not know how a proxy is
-//! chosen, nor what is sent.
+//! This module owns the sockets' settings and the proxies' protocols. It must not know how a proxy
+//! is chosen, nor what is sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,47 +17,50 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tower::{Service, ServiceExt, service_fn};
 
 use super::link::{self, Opener};
-use crate::api::{BoxError, chain};
 use crate::credentials::Credentials;
+use crate::error::BoxError;
 use crate::proxy::{Protocol, Proxy};
+use vmhost_core::chain_line;
 
-/// How long opening may take, with TLS and the proxy. Longer than a lost SYN's two retransmissions
-/// (1 s + 2 s + 4 s).
+/// Timeout of opening a link, including TLS and the proxy. Longer than the two retransmissions of a
+/// lost SYN (1 s + 2 s + 4 s).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// TCP keepalive: the first probe after 15 s of silence, then one each 10 s; 10 s after the third
-/// the connection is dead. So a peer that vanished is noticed after 45 s, as by client-go (an
+/// TCP keepalive: the first probe after 15 s of silence, then one every 10 s; 10 s after the third
+/// the connection is dead. So a peer that vanished is detected after 45 s, as in client-go (an
 /// HTTP/2 ping after 30 s, and 15 s for its answer).
 const KEEPALIVE_TIME: Duration = Duration::from_secs(15);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_RETRIES: u32 = 3;
-/// `TCP_USER_TIMEOUT`: the same limit while sent data is not acknowledged, when the kernel sends no
-/// keepalive probes.
+/// `TCP_USER_TIMEOUT`: the same limit while sent data is unacknowledged, because the kernel then
+/// sends no keepalive probes.
 #[cfg(target_os = "linux")]
 const USER_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// The longest head of a proxy's answer to `CONNECT`.
+/// Maximum size of the head of a proxy's answer to `CONNECT`, in bytes.
 const HEAD_MAX: usize = 16 << 10;
 
-/// The server, and how to reach it.
+/// The server and how to reach it.
 pub(crate) struct Peer {
     pub server: Uri,
-    /// The name that its certificate is checked for (`tls-server-name`); `None` means the URL's.
+    /// The name to verify in the server's certificate (`tls-server-name`); `None` for the URL's
+    /// host.
     pub tls_name: Option<String>,
-    /// Its certificate is not checked (`insecure-skip-tls-verify`).
+    /// Whether to skip the verification of the server's certificate (`insecure-skip-tls-verify`).
     pub insecure: bool,
     pub proxy: Option<Arc<Proxy>>,
 }
 
 /// A failure to open a link through a proxy.
 #[derive(Debug, thiserror::Error)]
-#[error("through the proxy {proxy}: {detail}")]
+#[error("proxy {proxy}: {detail}")]
 struct Proxied {
     proxy: String,
     detail: String,
 }
 
-/// Returns what opens links to the server. The error says what is wrong with the certificates.
+/// Returns a function that opens links to the server. The error says what is wrong with the
+/// certificates.
 pub(super) fn opener(peer: &Peer, credentials: &Credentials) -> Result<Opener, BoxError> {
     let config = config(peer, credentials);
     let server = with_port(&peer.server)?;
@@ -65,7 +68,7 @@ pub(super) fn opener(peer: &Peer, credentials: &Credentials) -> Result<Opener, B
         let connector = config.rustls_https_connector_with_connector(tcp())?;
         return Ok(link::opener(connector, server, CONNECT_TIMEOUT));
     };
-    // A proxy with TLS is checked and authenticated to as the server is, but for the name: so does
+    // A proxy with TLS is verified and authenticated to like the server, except for the name, as in
     // client-go.
     let mut hop = config.clone();
     hop.tls_server_name = None;
@@ -91,12 +94,12 @@ pub(super) fn opener(peer: &Peer, credentials: &Credentials) -> Result<Opener, B
     let connector = config.rustls_https_connector_with_connector(connector)?;
     let connector = connector.map_err(move |error: BoxError| Proxied {
         proxy: proxy.to_string(),
-        detail: chain(error.as_ref()),
+        detail: chain_line(error.as_ref()),
     });
     Ok(link::opener(connector, server, CONNECT_TIMEOUT))
 }
 
-/// Returns what kube makes the TLS configuration of.
+/// Returns the configuration from which kube builds the TLS settings.
 fn config(peer: &Peer, credentials: &Credentials) -> kube::Config {
     let mut config = kube::Config::new(peer.server.clone());
     config.root_cert.clone_from(&credentials.authorities);
@@ -115,7 +118,7 @@ fn config(peer: &Peer, credentials: &Credentials) -> kube::Config {
 fn tcp() -> HttpConnector {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
-    // A request is sent in one piece: waiting for more would only delay it.
+    // A request is sent in one piece, so waiting for more data would only delay it.
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(KEEPALIVE_TIME));
     tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
@@ -125,7 +128,7 @@ fn tcp() -> HttpConnector {
     tcp
 }
 
-/// Returns the server's URL with its port and without its path: a proxy has to be told the port.
+/// Returns the server's URL with its port and without its path: a proxy needs the port.
 fn with_port(server: &Uri) -> Result<Uri, BoxError> {
     let host = server.host().ok_or("the server's URL has no host")?;
     let scheme = server.scheme_str().unwrap_or("https");
@@ -135,8 +138,8 @@ fn with_port(server: &Uri) -> Result<Uri, BoxError> {
     Ok(Uri::try_from(format!("{scheme}://{host}:{port}/"))?)
 }
 
-/// Makes the proxy open a tunnel by `CONNECT` (RFC 9110, section 9.3.6). hyper-util's `Tunnel`
-/// would not say why a proxy refuses.
+/// Makes the proxy open a tunnel by `CONNECT` (RFC 9110, section 9.3.6). hyper-util's `Tunnel` does
+/// not report why a proxy refuses.
 async fn tunnel<T>(io: T, server: &Uri, authorization: Option<&HeaderValue>) -> Result<T, BoxError>
 where
     T: hyper::rt::Read + hyper::rt::Write + Unpin,
@@ -155,11 +158,11 @@ where
     if code.starts_with('2') && code.len() == 3 {
         return Ok(io.into_inner());
     }
-    Err(format!("it refuses to connect to {target}: {status}").into())
+    Err(format!("refused to connect to {target}: {status}").into())
 }
 
-/// Sends a request and returns the answer's first line. What follows the head is dropped: behind a
-/// successful answer nothing does, since the server waits for its client.
+/// Sends a request and returns the first line of the answer. Bytes after the head are dropped:
+/// after a successful answer there are none, because the server waits for its client.
 async fn exchange(
     io: &mut (impl AsyncRead + AsyncWrite + Unpin),
     request: &[u8],
@@ -169,7 +172,7 @@ async fn exchange(
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
         if io.read_buf(&mut head).await? == 0 || head.len() > HEAD_MAX {
-            return Err("it does not answer as an HTTP proxy".into());
+            return Err("did not answer like an HTTP proxy".into());
         }
     }
     let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
@@ -181,7 +184,7 @@ async fn socks<T>(io: T, server: Uri, user: Option<(String, String)>) -> Result<
 where
     T: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
-    // hyper-util would open the connection to the proxy itself, and not say why it cannot.
+    // hyper-util would open the connection to the proxy itself, and not report why it fails.
     let mut io = Some(io);
     let hop = service_fn(move |_: Uri| std::future::ready(io.take().ok_or("already connected")));
     let mut socks = SocksV5::new(server.clone(), hop);

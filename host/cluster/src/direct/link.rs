@@ -1,4 +1,4 @@
-//! One connection to the API server, driven by whoever waits for an answer on it.
+//! One connection to the API server, driven by the task that waits for an answer on it.
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
@@ -11,21 +11,21 @@ use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1};
 use tower::{Service, ServiceExt};
 
-use crate::api::BoxError;
+use crate::error::BoxError;
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Opens a link.
 pub(super) type Opener = Box<dyn Fn() -> BoxFuture<Result<Link, BoxError>> + Send + Sync>;
 
-/// A connection without a task: nothing moves on it but in [`Link::drive`].
+/// A connection without a task: it makes progress only in [`Link::drive`].
 pub(super) struct Link {
     sender: http1::SendRequest<Full<Bytes>>,
-    /// None: the connection has ended.
+    /// `None` if the connection has ended.
     driver: Option<BoxFuture<hyper::Result<()>>>,
 }
 
-/// How links to this server are opened.
+/// Returns a function that opens links to this server.
 pub(super) fn opener<C>(connector: C, server: Uri, patience: Duration) -> Opener
 where
     C: Service<Uri> + Clone + Send + Sync + 'static,
@@ -51,12 +51,13 @@ where
 }
 
 impl Link {
-    /// Sends a request and waits for the head of its answer. The error holds the request if nothing of it was written.
+    /// Sends a request and waits for the head of its answer. The error contains the request if
+    /// nothing of it was written.
     pub(super) async fn exchange(
         &mut self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
-        // Before its first poll a new link takes nothing.
+        // A new link accepts no request before its first poll.
         std::future::poll_fn(|cx| {
             if !self.sender.is_ready() {
                 self.drive(cx);
@@ -67,7 +68,8 @@ impl Link {
         let mut answer = pin!(self.sender.try_send_request(request));
         std::future::poll_fn(|cx| {
             self.drive(cx);
-            // It comes from the driver alone: what it would wake is polled right here.
+            // The answer comes only from the driver, which is polled right here, so no waker is
+            // needed.
             answer
                 .as_mut()
                 .poll(&mut Context::from_waker(Waker::noop()))
@@ -75,7 +77,7 @@ impl Link {
         .await
     }
 
-    /// Reads and writes what can be read and written now.
+    /// Reads and writes what is possible now.
     pub(super) fn drive(&mut self, cx: &mut Context<'_>) {
         if let Some(driver) = &mut self.driver
             && driver.as_mut().poll(cx).is_ready()
@@ -84,14 +86,14 @@ impl Link {
         }
     }
 
-    /// Has the server closed it?
+    /// Returns whether the server has closed the connection.
     #[cfg(test)]
     pub(super) fn has_ended(&mut self) -> bool {
         self.drive(&mut Context::from_waker(Waker::noop()));
         self.driver.is_none()
     }
 
-    /// Can it take the next request?
+    /// Returns whether the link accepts a request.
     pub(super) fn is_ready(&self) -> bool {
         self.driver.is_some() && self.sender.is_ready()
     }

@@ -5,14 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A server that speaks by script: on each connection, for each request, these bytes. What it has read is told.
+/// A scripted server: on each connection it answers each request with these bytes, and reports what
+/// it read.
 struct Server {
     address: std::net::SocketAddr,
     connections: Arc<AtomicUsize>,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
-/// Ends the connection behind its text.
+/// Closes the connection after its text.
 const CLOSE: &str = "close";
 
 impl Server {
@@ -34,7 +35,7 @@ impl Server {
         server
     }
 
-    /// A client of this server, whose URL has this path.
+    /// Builds a client of this server, whose URL has this path.
     fn client(&self, path: &str, headers: &[(&'static str, &'static str)]) -> Direct {
         let peer = Peer {
             server: format!("http://{}{path}", self.address).parse().unwrap(),
@@ -66,7 +67,7 @@ async fn serve(mut stream: TcpStream, answers: Vec<&str>, seen: Arc<Mutex<Vec<St
             }
             request.push_str(std::str::from_utf8(&piece[..read]).unwrap());
         }
-        seen.lock().unwrap().push(request);
+        seen.lock().push(request);
         let (text, close) = match answer.strip_suffix(CLOSE) {
             Some(text) => (text, true),
             None => (answer, false),
@@ -76,7 +77,7 @@ async fn serve(mut stream: TcpStream, answers: Vec<&str>, seen: Arc<Mutex<Vec<St
             return;
         }
     }
-    // Until the client goes.
+    // Until the client closes the connection.
     let _ = stream.read(&mut [0]).await;
 }
 
@@ -113,13 +114,13 @@ async fn a_connection_is_used_again_once_its_answer_is_read() {
         assert_eq!(text(client.send(patch()).await.unwrap()).await, expect);
     }
     assert_eq!(server.connections(), 1);
-    // An answer that is not read keeps its connection for itself.
+    // An unread answer keeps its connection.
     let unread = client.send(patch()).await.unwrap();
     assert_eq!(text(client.send(patch()).await.unwrap()).await, "ok");
     assert_eq!(server.connections(), 2);
     drop(unread);
 
-    let seen = server.seen.lock().unwrap()[0].to_lowercase();
+    let seen = server.seen.lock()[0].to_lowercase();
     let host = format!("host: {}\r\n", server.address);
     for part in [
         "patch /a?b=c http/1.1\r\n",
@@ -139,9 +140,9 @@ async fn a_connection_that_was_closed_meanwhile_costs_nothing() {
     let server = Server::start(vec![vec![closing], vec![OK]]).await;
     let client = server.client("", &[]);
     assert_eq!(text(client.send(patch()).await.unwrap()).await, "ok");
-    // Its end arrives some time after the answer.
+    // The connection's end arrives some time after the answer.
     let open = || {
-        let mut idle = client.links.idle.lock();
+        let mut idle = client.links.idle.0.lock();
         let mut links = idle.links.iter_mut();
         links.any(|(_, link)| !link.has_ended())
     };
@@ -149,11 +150,7 @@ async fn a_connection_that_was_closed_meanwhile_costs_nothing() {
         tokio::task::yield_now().await;
     }
     assert_eq!(text(client.send(patch()).await.unwrap()).await, "ok");
-    assert_eq!(
-        server.seen.lock().unwrap().len(),
-        2,
-        "and nothing is sent twice"
-    );
+    assert_eq!(server.seen.lock().len(), 2, "and nothing is sent twice");
 }
 
 #[tokio::test]
@@ -167,11 +164,11 @@ async fn what_was_sent_is_told_from_what_was_not() {
     .await;
     let client = server.client("", &[]);
     let error = client.send(patch()).await.err();
-    assert!(matches!(error, Some(CallError::Network(_))), "{error:?}");
+    assert!(matches!(error, Some(Error::Network(_))), "{error:?}");
     let body = client.send(patch()).await.unwrap().into_body();
     assert!(body.collect().await.is_err());
     let error = client.send(patch()).await.err();
-    assert!(matches!(error, Some(CallError::Network(_))), "{error:?}");
+    assert!(matches!(error, Some(Error::Network(_))), "{error:?}");
     assert_eq!(server.connections(), 3);
 
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -180,7 +177,7 @@ async fn what_was_sent_is_told_from_what_was_not() {
     let client = Server { address, ..server };
     let client = client.client("", &[]);
     let error = client.send(patch()).await.err();
-    assert!(matches!(error, Some(CallError::NotSent(_))), "{error:?}");
+    assert!(matches!(error, Some(Error::NotSent(_))), "{error:?}");
 }
 
 #[tokio::test]
@@ -188,7 +185,7 @@ async fn the_path_of_the_server_stands_before_all_others() {
     let server = Server::start(vec![vec![OK]]).await;
     let client = server.client("/k8s/clusters/c/", &[]);
     assert_eq!(text(client.send(patch()).await.unwrap()).await, "ok");
-    let seen = server.seen.lock().unwrap()[0].clone();
+    let seen = server.seen.lock()[0].clone();
     assert!(
         seen.starts_with("PATCH /k8s/clusters/c/a?b=c HTTP/1.1\r\n"),
         "{seen}"
@@ -203,7 +200,7 @@ async fn links_that_are_replaced_close_when_their_answers_are_read() {
     let answer = client.send(patch()).await.unwrap();
     drop(client);
     assert_eq!(text(answer).await, "ok", "what is under way ends");
-    assert!(pool.lock().links.is_empty(), "nobody would take it");
+    assert!(pool.0.lock().links.is_empty(), "nobody would take it");
 }
 
 #[tokio::test]
@@ -213,8 +210,11 @@ async fn connections_that_were_idle_for_long_are_closed() {
     assert_eq!(text(client.send(patch()).await.unwrap()).await, "ok");
     let old = Instant::now().checked_sub(IDLE).unwrap();
     let pool = &client.links.idle;
-    assert!(pool.lock().tended && pool.lock().close_old(), "it is young");
-    pool.lock().links[0].0 = old;
-    assert!(!pool.lock().close_old(), "the last one has gone");
-    assert!(!pool.lock().tended && pool.lock().links.is_empty());
+    assert!(
+        pool.0.lock().tended && pool.0.lock().close_old(),
+        "it is young"
+    );
+    pool.0.lock().links[0].0 = old;
+    assert!(!pool.0.lock().close_old(), "the last one has gone");
+    assert!(!pool.0.lock().tended && pool.0.lock().links.is_empty());
 }

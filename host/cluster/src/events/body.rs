@@ -1,31 +1,31 @@
-//! The event as the API has it, within the API's limits.
+//! The API object of an event, within the API's limits.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{ObjectRef, RecordedEvent};
+use super::record::{ObjectRef, RecordedEvent};
 
-/// Where events about cluster-scoped objects live: the API server takes them nowhere else.
+/// The namespace of events about cluster-scoped objects: the API server accepts no other.
 const CLUSTER_SCOPED: &str = "default";
-/// The API's limits, in bytes.
+/// The API's limit for `note`, in bytes.
 const NOTE_MAX: usize = 1024;
-/// Of `reason`, `action` and `reportingInstance`.
+/// The limit for `reason`, `action` and `reportingInstance`.
 const WORD_MAX: usize = 128;
-/// Of the part of a qualified name behind its slash.
+/// The limit for the part of a qualified name after its slash.
 const QUALIFIED_MAX: usize = 63;
-/// Of an object's name, 253, less a dot and 16 + 8 hexadecimal digits.
+/// The limit for an object's name, 253, minus a dot and 16 + 8 hexadecimal digits.
 const NAME_MAX: usize = 253 - 25;
 
-/// Where an event is written.
+/// The namespace of an event.
 pub(super) fn namespace(event: &RecordedEvent) -> &str {
     event.regarding.name.namespace().unwrap_or(CLUSTER_SCOPED)
 }
 
-/// Name and body of a new event.
+/// Builds the name and the body of a new event.
 pub(super) fn event(event: &RecordedEvent, instance: &str) -> (String, Value) {
-    // Two events of one nanosecond, or of a clock that was set back, still have different names.
+    // Two events in one nanosecond, or after the clock was set back, still have different names.
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let now = Timestamp::now();
     let about = &event.regarding.name;
@@ -54,12 +54,13 @@ pub(super) fn event(event: &RecordedEvent, instance: &str) -> (String, Value) {
     (name, body)
 }
 
-/// `2026-11-21T04:15:18.000001Z`.
+/// Formats a time as `2026-11-21T04:15:18.000001Z`.
 pub(super) fn micro_time(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
-/// Host name and process: two hosts of one name must differ.
+/// Builds the instance name from host name and process id, because two hosts with the same name
+/// must differ.
 pub(super) fn instance() -> String {
     let name = std::env::var("HOSTNAME")
         .ok()
@@ -73,7 +74,7 @@ pub(super) fn instance() -> String {
     )
 }
 
-/// A qualified name has at most one slash, and at most 63 characters behind it.
+/// Builds a qualified name: at most one slash, and at most 63 characters after it.
 fn qualified(controller: &str) -> String {
     match controller.split_once('/') {
         Some((prefix, name)) => format!(
@@ -110,7 +111,7 @@ fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
     if text.is_empty() { otherwise } else { text }
 }
 
-/// At most so many bytes, and whole characters.
+/// Cuts a text to at most `max` bytes, at a character boundary.
 fn cut(text: &str, max: usize) -> &str {
     let mut end = text.len().min(max);
     while !text.is_char_boundary(end) {

@@ -1,23 +1,23 @@
-//! What waits to be written, a lane for each namespace: one whose requests fail rests, and the
-//! others go on.
+//! The queue of events, with a lane for each namespace: a namespace whose requests fail rests, and
+//! the others continue.
 //!
-//! Synchronous. It must not know what waits, nor how it is written.
+//! This module is synchronous. It must not know what the items are, nor how they are written.
 
 use std::collections::{HashMap, VecDeque};
 
 use tokio::time::Instant;
 
-/// Items of a plugin that wait, as client-go's queue. At 1 KiB each, 1 MiB.
+/// Maximum number of queued items of a plugin, as in client-go. At 1 KiB each, 1 MiB.
 pub(super) const WAITING: usize = 1000;
-/// Items of one namespace that wait: a quarter, so that a namespace that takes no events leaves
-/// room for those of others.
+/// Maximum number of queued items of one namespace: a quarter, so that a namespace that accepts no
+/// events leaves room for the others.
 pub(super) const LANE: usize = WAITING / 4;
 
-/// See the module.
+/// The lanes; see the module.
 #[derive(Debug)]
 pub(super) struct Lanes<T> {
     lanes: HashMap<String, Lane<T>>,
-    /// The namespaces of `lanes`, that which was served last at the end.
+    /// The namespaces of `lanes`; the one that was served last is at the end.
     order: VecDeque<String>,
     waiting: usize,
 }
@@ -29,14 +29,14 @@ struct Lane<T> {
     rests_until: Option<Instant>,
 }
 
-/// What is to be done.
+/// The next step of the worker.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next<T> {
-    /// This, of that namespace.
+    /// Write this item of this namespace.
     Item(String, T),
-    /// Nothing before that moment.
+    /// Wait until this time.
     Rest(Instant),
-    /// Nothing waits.
+    /// The queue is empty.
     Nothing,
 }
 
@@ -51,7 +51,7 @@ impl<T> Default for Lanes<T> {
 }
 
 impl<T> Lanes<T> {
-    /// Adds an item behind the others of its namespace. Returns whether there was room.
+    /// Appends an item to its namespace's lane. Returns whether there was room.
     pub(super) fn push(&mut self, namespace: &str, item: T) -> bool {
         let full = |lane: &Lane<T>| lane.items.len() >= LANE;
         if self.waiting >= WAITING || self.lanes.get(namespace).is_some_and(full) {
@@ -62,7 +62,7 @@ impl<T> Lanes<T> {
         true
     }
 
-    /// The next item of the namespace that has waited longest and does not rest.
+    /// Takes the next item of the namespace that was served longest ago and does not rest.
     pub(super) fn next(&mut self, now: Instant) -> Next<T> {
         let rests = |lane: &Lane<T>| lane.rests_until.filter(|until| *until > now);
         let ready = self
@@ -94,8 +94,8 @@ impl<T> Lanes<T> {
         }
     }
 
-    /// Puts the item that was handed out last before the others of its namespace, which rests until
-    /// then.
+    /// Returns the item that was handed out last to the front of its namespace's lane, which rests
+    /// until `until`.
     pub(super) fn put_back(&mut self, namespace: &str, item: T, until: Instant) {
         let lane = self.lane(namespace);
         lane.items.push_front(item);
@@ -103,7 +103,7 @@ impl<T> Lanes<T> {
         self.waiting += 1;
     }
 
-    /// How many wait.
+    /// Number of queued items.
     pub(super) fn len(&self) -> usize {
         self.waiting
     }
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// All that can be had now.
+    /// Takes all items that are available now.
     fn take(lanes: &mut Lanes<u32>, now: Instant) -> Vec<(String, u32)> {
         let mut taken = Vec::new();
         while let Next::Item(namespace, item) = lanes.next(now) {

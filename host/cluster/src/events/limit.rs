@@ -1,7 +1,8 @@
-//! How many Normal Events a plugin may write: a bucket, as the kubelet's `--event-qps` and
+//! The limit on the Normal Events of a plugin: a token bucket, as the kubelet's `--event-qps` and
 //! `--event-burst`.
 //!
-//! A burst of objects that all end well would else cost the API server a second request for each. Warnings pass: they are what an operator looks for.
+//! Without the limit, a burst of successful objects would cost the API server a second request for
+//! each. Warnings are not limited, because operators look for them.
 
 use tokio::time::Instant;
 use vmhost_core::EventType;
@@ -9,17 +10,17 @@ use vmhost_core::EventType;
 /// How many Normal Events each plugin may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventLimit {
-    /// In the long run.
+    /// Average number per second.
     pub per_second: u32,
-    /// At once.
+    /// Maximum number at once.
     pub burst: u32,
 }
 
-/// What is left to a plugin.
+/// A plugin's token bucket.
 #[derive(Debug)]
 pub(super) struct Bucket {
     plugin: String,
-    /// None: no limit.
+    /// `None` for no limit.
     limit: Option<EventLimit>,
     tokens: f64,
     at: Instant,
@@ -27,7 +28,7 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// A full one.
+    /// Creates a full bucket.
     pub(super) fn new(plugin: &str, limit: Option<EventLimit>) -> Self {
         Self {
             plugin: plugin.to_owned(),
@@ -38,7 +39,7 @@ impl Bucket {
         }
     }
 
-    /// Returns whether one more may be written. What may not is counted.
+    /// Returns whether one more event may be written, and counts an event that may not.
     pub(super) fn admit(&mut self, kind: EventType) -> bool {
         let Some(limit) = self.limit.filter(|_| kind == EventType::Normal) else {
             return true;
@@ -55,13 +56,13 @@ impl Bucket {
         admitted
     }
 
-    /// Says what was left out since the last time.
+    /// Logs how many events were left out since the last call.
     pub(super) fn tell(&mut self) {
         let left_out = std::mem::take(&mut self.left_out);
         if left_out > 0 {
             tracing::info!(
                 plugin = self.plugin,
-                "{left_out} Normal Events were not written: more than --event-qps and --event-burst allow"
+                "dropped {left_out} Normal Events: over the limits of --event-qps and --event-burst"
             );
         }
     }

@@ -1,4 +1,5 @@
-//! Which event is a repetition: client-go's `tools/events`, whose series keep the first note and count the rest.
+//! Detects repeated events, as client-go's `tools/events`: a series keeps the first note and counts
+//! the rest.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,16 +10,18 @@ use tokio::time::Instant;
 use vmhost_core::EventType;
 
 use super::body::micro_time;
-use super::{ObjectRef, RecordedEvent};
+use super::record::{ObjectRef, RecordedEvent};
 
-/// A series that was silent for so long has ended, as client-go.
+/// A series ends after this time without an event, as in client-go.
 const WINDOW: Duration = Duration::from_secs(6 * 60);
-/// A series that goes on is written again after so long. (client-go waits 30 minutes; with 4,096 series this is 14 writes a second at worst.)
+/// A series that continues is written again after this time. (client-go waits 30 minutes; with
+/// 4,096 series this is at most 14 writes per second.)
 const REFRESH: Duration = Duration::from_secs(5 * 60);
-/// Series that are remembered, as client-go's caches. At about 500 bytes, 2 MiB.
+/// Maximum number of series, as in client-go's caches. At about 500 bytes, 2 MiB.
 const SERIES: usize = 4096;
 
-/// What makes two events the same. The note and the versions are not part of it.
+/// Events with the same key belong to one series. The note and the versions are not part of the
+/// key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     kind: EventType,
@@ -46,14 +49,14 @@ impl Key {
     }
 }
 
-/// What to do about an event.
+/// How to handle an event.
 #[derive(Debug, PartialEq)]
 pub(super) enum Step {
-    /// Write it as a new one.
+    /// Write a new event.
     Post,
-    /// Write the series' count.
+    /// Write the count of the series.
     Patch { name: String, body: Value },
-    /// It is counted; that is enough for now.
+    /// Nothing to write yet: the event is only counted.
     Nothing,
 }
 
@@ -72,7 +75,7 @@ struct Entry {
 pub(super) struct Series(HashMap<Key, Entry>);
 
 impl Series {
-    /// Counts an event.
+    /// Counts an event. Returns how to handle it.
     pub(super) fn observe(&mut self, key: &Key) -> Step {
         let now = Instant::now();
         let Some(entry) = self
@@ -91,7 +94,7 @@ impl Series {
         Step::Patch { name, body }
     }
 
-    /// An event was written under this name.
+    /// Starts a series: its first event was written under this name.
     pub(super) fn begin(&mut self, key: Key, namespace: String, name: String) {
         if self.0.len() >= SERIES
             && let Some(oldest) = self
@@ -119,12 +122,12 @@ impl Series {
         self.0.remove(key);
     }
 
-    /// Whether none goes on.
+    /// Returns whether there are no series.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The counts to write now. What has ended is forgotten.
+    /// Returns the counts to write now, and forgets series that have ended.
     pub(super) fn due(&mut self, all: bool) -> Vec<(String, String, Value)> {
         let now = Instant::now();
         let mut due = Vec::new();

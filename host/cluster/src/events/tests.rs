@@ -1,9 +1,12 @@
 use super::lanes::LANE;
+use super::waiting::LAST;
 use super::*;
 use crate::fake::{self, Fake, Seen, plain, status};
 use http::Method;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::time::sleep;
+use vmhost_core::{EventType, Gvk, ObjectName};
 
 pub(super) fn event(name: &str, version: u64) -> RecordedEvent {
     RecordedEvent {
@@ -53,7 +56,12 @@ const MINUTE: Duration = Duration::from_secs(60);
 #[tokio::test(start_paused = true)]
 async fn repetitions_become_a_series() {
     let fake = Fake::new(|_| fake::json(201, "{}"));
-    let recorder = Recorder::new(fake.connection(), "vm", Arc::new(NoEventObserver), None);
+    let recorder = Recorder::new(
+        fake.connection().events(),
+        "vm",
+        Arc::new(NoEventObserver),
+        None,
+    );
     for version in 1..=5 {
         recorder.record(event("a", version));
     }
@@ -86,7 +94,8 @@ async fn repetitions_become_a_series() {
         (&json!("vmhost/vm.vm"), &json!("try 1"), &json!("Warning"))
     );
 
-    // Goes on: written again when the window is over. Afterwards the same event is a new one.
+    // The series continues: it is written again after the window. Afterwards the same event is a
+    // new one.
     recorder.record(event("a", 6));
     sleep(8 * MINUTE).await;
     recorder.record(event("a", 7));
@@ -108,7 +117,12 @@ async fn a_lost_series_begins_anew() {
             fake::json(201, "{}")
         }
     });
-    let recorder = Recorder::new(fake.connection(), "vm", Arc::new(NoEventObserver), None);
+    let recorder = Recorder::new(
+        fake.connection().events(),
+        "vm",
+        Arc::new(NoEventObserver),
+        None,
+    );
     recorder.record(event("a", 1));
     recorder.record(event("a", 2));
     assert!(recorder.flush(MINUTE).await);
@@ -127,7 +141,7 @@ async fn what_may_pass_is_tried_again_and_what_is_refused_is_given_up() {
     ];
     let fake = Fake::script(answers);
     let counts = Arc::new(Counts::default());
-    let recorder = Recorder::new(fake.connection(), "vm", counts.clone(), None);
+    let recorder = Recorder::new(fake.connection().events(), "vm", counts.clone(), None);
     for name in ["a", "b", "c"] {
         recorder.record(event(name, 1));
     }
@@ -140,9 +154,14 @@ async fn what_may_pass_is_tried_again_and_what_is_refused_is_given_up() {
         ),
         (1, 1)
     );
-    // An unreachable server: given up after all tries.
+    // The server is unreachable: the recorder gives up after all attempts.
     let counts = Arc::new(Counts::default());
-    let recorder = Recorder::new(Fake::broken().connection(), "vm", counts.clone(), None);
+    let recorder = Recorder::new(
+        Fake::broken().connection().events(),
+        "vm",
+        counts.clone(),
+        None,
+    );
     recorder.record(event("a", 1));
     assert!(!recorder.flush(MINUTE).await, "66 s of tries");
     assert!(recorder.flush(MINUTE).await);
@@ -153,7 +172,7 @@ async fn what_may_pass_is_tried_again_and_what_is_refused_is_given_up() {
 async fn a_full_lane_drops_and_counts() {
     let counts = Arc::new(Counts::default());
     let connection = Fake::new(|_| fake::json(201, "{}")).connection();
-    let recorder = Recorder::new(connection, "vm", counts.clone(), None);
+    let recorder = Recorder::new(connection.events(), "vm", counts.clone(), None);
     for number in 0..LANE + 7 {
         recorder.record(event(&format!("a{number}"), 1));
     }
@@ -168,7 +187,12 @@ async fn normal_events_are_limited_and_their_series_go_on() {
         per_second: 10,
         burst: 2,
     };
-    let recorder = Recorder::new(fake.connection(), "vm", counts.clone(), Some(limit));
+    let recorder = Recorder::new(
+        fake.connection().events(),
+        "vm",
+        counts.clone(),
+        Some(limit),
+    );
     for name in ["a", "b", "a", "c", "d", "a"] {
         recorder.record(RecordedEvent {
             kind: EventType::Normal,
@@ -194,7 +218,7 @@ async fn a_namespace_that_fails_holds_up_no_other() {
         false => fake::json(201, "{}"),
     });
     let counts = Arc::new(Counts::default());
-    let recorder = Recorder::new(fake.connection(), "vm", counts.clone(), None);
+    let recorder = Recorder::new(fake.connection().events(), "vm", counts.clone(), None);
     let of = |namespace: &str, name: &str| {
         let mut event = event(name, 1);
         event.regarding.name = ObjectName::new(Some(namespace), name);
@@ -227,7 +251,7 @@ async fn the_task_ends_with_the_plugin_and_soon() {
         false => fake::json(201, "{}"),
     });
     let counts = Arc::new(Counts::default());
-    let recorder = Recorder::new(fake.connection(), "vm", counts.clone(), None);
+    let recorder = Recorder::new(fake.connection().events(), "vm", counts.clone(), None);
     assert!(recorder.flush(MINUTE).await, "nothing is to be written");
     for version in 1..=3 {
         recorder.record(event("a", version));
@@ -243,8 +267,8 @@ async fn the_task_ends_with_the_plugin_and_soon() {
     let last = fake.seen().pop().unwrap();
     assert_eq!((last.method.as_str(), series(&last)), ("PATCH", json!(3)));
 
-    // What nobody answers is given up, and counted.
-    let recorder = Recorder::new(fake.connection(), "vm", counts.clone(), None);
+    // A request without an answer is given up, and counted.
+    let recorder = Recorder::new(fake.connection().events(), "vm", counts.clone(), None);
     for name in ["b", "c"] {
         let mut event = event(name, 1);
         event.regarding.name = ObjectName::new(Some("bad"), name);

@@ -1,94 +1,58 @@
 //! The task that writes a plugin's events, one request at a time.
 //!
-//! A request that fails goes back to its lane, and its namespace rests. It must not wait for
-//! anything but the request that is under way.
+//! A request that fails goes back to its lane, and its namespace rests. The task must not wait for
+//! anything but the current request.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
+use super::body;
 use super::lanes::Next;
 use super::limit::{Bucket, EventLimit};
+use super::record::RecordedEvent;
 use super::series::{Key, Series, Step};
-use super::{RecordedEvent, Shared, body};
-use crate::api::{CallError, encode, request};
+use super::waiting::{Item, Of, Shared, What, Write};
+use crate::api::{encode, request};
 use crate::connect::Connection;
+use crate::error::Error;
 
-/// Tries of one request, as client-go.
+/// Maximum number of attempts of one request, as in client-go.
 const TRIES: u32 = 12;
-/// Delays between them: 250 ms doubled up to 10 s, 66 s in all.
+/// First delay between attempts: 250 ms, doubled up to 10 s, 66 s in total.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
-/// See `FIRST_DELAY`.
+/// Maximum delay between attempts.
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
-/// How often series are looked through: a sixth of the time after which they end.
+/// Interval of checking the series: a sixth of the time after which they end.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// What waits in a lane.
-pub(super) struct Item {
-    what: What,
-    /// Requests that failed.
-    tries: u32,
-}
-
-enum What {
-    /// Perhaps the repetition of another one.
-    Record(Box<RecordedEvent>),
-    Write(Box<Write>),
-}
-
-/// One request.
-struct Write {
-    /// The event's name in the cluster.
-    name: String,
-    body: Value,
-    of: Of,
-}
-
-enum Of {
-    /// A new event; under this key begins its series.
-    New(Box<Key>),
-    /// The count of a series. One that is gone from the cluster begins anew with this event.
-    Series(Option<Box<RecordedEvent>>),
-}
-
-/// Writes what waits.
+/// Writes the queued events.
 pub(super) struct Worker {
     shared: Arc<Shared>,
     connection: Connection,
     instance: String,
     series: Series,
     bucket: Bucket,
-    /// When the series were looked through.
+    /// When the series were last checked.
     looked: Instant,
 }
 
-/// How a request ended.
+/// The result of a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Sent {
     Done,
-    /// There is no such event, or no such namespace.
+    /// The event or its namespace does not exist.
     Missing,
-    /// It was refused for good; why.
+    /// The server refused the request permanently, for this reason.
     Refused(String),
-    /// It may be tried again, after this time at least; why.
+    /// The request may be retried, at the earliest after this time; with the reason.
     Again(Duration, String),
 }
 
-impl Item {
-    /// An event that was just recorded.
-    pub(super) fn of(event: RecordedEvent) -> Self {
-        Self {
-            what: What::Record(Box::new(event)),
-            tries: 0,
-        }
-    }
-}
-
 impl Worker {
-    /// It has written nothing yet.
+    /// Creates a worker.
     pub(super) fn new(
         shared: Arc<Shared>,
         connection: Connection,
@@ -105,14 +69,14 @@ impl Worker {
         }
     }
 
-    /// Ends with the plugin.
+    /// Runs until the plugin is gone.
     pub(super) async fn run(mut self) {
         let shared = self.shared.clone();
         tokio::select! {
             () = self.work() => {}
             () = shared.overdue() => {}
         }
-        for _ in 0..shared.lock().lanes.len() {
+        for _ in 0..shared.waiting.lock().lanes.len() {
             shared.observer.dropped();
         }
     }
@@ -125,13 +89,13 @@ impl Worker {
                 self.bucket.tell();
                 self.write_series(false);
             }
-            let next = self.shared.lock().lanes.next(now);
+            let next = self.shared.waiting.lock().lanes.next(now);
             match next {
                 Next::Item(namespace, item) => self.carry_out(&namespace, item).await,
                 Next::Rest(until) => self.rest(Some(until)).await,
                 Next::Nothing => {
                     let (flush, closed) = {
-                        let waiting = self.shared.lock();
+                        let waiting = self.shared.waiting.lock();
                         (waiting.flush, waiting.closed)
                     };
                     if (flush || closed) && self.write_series(true) {
@@ -149,16 +113,16 @@ impl Worker {
         }
     }
 
-    /// Tells the callers that wait for it, unless something has come since.
+    /// Wakes the callers of a flush, unless new events have arrived.
     fn flushed(&self) {
-        let mut waiting = self.shared.lock();
+        let mut waiting = self.shared.waiting.lock();
         if waiting.lanes.len() == 0 {
             waiting.flush = false;
             self.shared.flushed.notify_waiters();
         }
     }
 
-    /// Until there may be something to do.
+    /// Waits until there may be something to do.
     async fn rest(&self, until: Option<Instant>) {
         let look = (!self.series.is_empty()).then_some(self.looked + PERIOD);
         let next = until.into_iter().chain(look).min();
@@ -197,7 +161,7 @@ impl Worker {
                     let delay = LONGEST_DELAY.min(FIRST_DELAY * 2_u32.pow(tries - 1));
                     let until = Instant::now() + delay.max(at_least);
                     let what = What::Write(Box::new(write));
-                    let mut waiting = self.shared.lock();
+                    let mut waiting = self.shared.waiting.lock();
                     return waiting
                         .lanes
                         .put_back(namespace, Item { what, tries }, until);
@@ -209,7 +173,7 @@ impl Worker {
         }
     }
 
-    /// What is to be written of an event. Nothing, if it is counted or one too many.
+    /// Returns the request for an event; `None` if the event is only counted or over the limit.
     fn fold(&mut self, event: Box<RecordedEvent>) -> Option<Write> {
         match self.series.observe(&Key::of(&event)) {
             Step::Nothing => None,
@@ -242,8 +206,8 @@ impl Worker {
         }
     }
 
-    /// Queues the counts of series that are due; `all`: of every one that has more to say. Returns
-    /// whether there were any.
+    /// Queues the counts of series that are due, or with `all` of every series with an unwritten
+    /// count. Returns whether there were any.
     fn write_series(&mut self, all: bool) -> bool {
         let due = self.series.due(all);
         let any = !due.is_empty();
@@ -254,8 +218,8 @@ impl Worker {
                 of: Of::Series(None),
             }));
             let item = Item { what, tries: 0 };
-            let has_room = self.shared.lock().lanes.push(&namespace, item);
-            // Otherwise the next one tells the same count, and more.
+            let has_room = self.shared.waiting.lock().lanes.push(&namespace, item);
+            // Without room, the next write carries this count as well.
             if all && !has_room {
                 self.shared.observer.dropped();
             }
@@ -283,13 +247,13 @@ impl Worker {
         };
         match sent {
             Ok(_) => Sent::Done,
-            Err(CallError::Refused(refused)) if refused.code < 500 && refused.code != 429 => {
+            Err(Error::Refused(refused)) if refused.code < 500 && refused.code != 429 => {
                 match refused.code {
                     404 => Sent::Missing,
-                    // An earlier try came through although its answer was lost.
+                    // An earlier attempt succeeded although its answer was lost.
                     409 if is_new => Sent::Done,
-                    // A namespace that is being deleted takes no events: nobody is left to read
-                    // them.
+                    // A namespace that is being deleted accepts no events, and there is no reader
+                    // for them.
                     403 if refused
                         .causes
                         .iter()
@@ -297,16 +261,10 @@ impl Worker {
                     {
                         Sent::Missing
                     }
-                    _ => Sent::Refused(CallError::Refused(refused).line()),
+                    _ => Sent::Refused(refused.to_string()),
                 }
             }
-            Err(error) => {
-                let at_least = match &error {
-                    CallError::Refused(refused) => refused.retry_after.unwrap_or_default(),
-                    _ => Duration::ZERO,
-                };
-                Sent::Again(at_least, error.line())
-            }
+            Err(error) => Sent::Again(error.retry_after(), error.line()),
         }
     }
 }

@@ -1,25 +1,27 @@
-//! Why a list or a watch did not come to its natural end. What to do about it is `task`'s.
+//! Why a list or watch failed. `task` decides what to do.
 
 use std::time::Duration;
 
 use super::lines::{LINE_MAX, TooLong};
-use crate::api::{CallError, Refused};
+use crate::error::Error;
+use crate::status::Status;
 
-/// Why a list or watch did not come to its natural end.
+/// Why a list or watch failed.
 pub(super) enum Failure {
     /// 404: the kind is no longer served.
     NotServed,
-    /// The server has no streaming list.
+    /// The server does not support streaming lists.
     NoStreaming(String),
     /// 410: the version is too old.
     Expired(String),
     /// The list has a lower version than the store: the server's versions went back.
     Older(u64),
-    /// The watch brought nothing from its beginning on, for so long: its connection is dead, the
-    /// server sends no bookmarks, or it has not reached the version.
+    /// The watch was silent from its start for this long: its connection is dead, the server sends
+    /// no bookmarks, or the server has not reached the version.
     Silent(Duration),
-    Call(CallError),
-    /// The server's words make no sense.
+    /// The request got no answer, or another refusal.
+    Call(Error),
+    /// The server's answer is malformed.
     Nonsense(String),
 }
 
@@ -29,32 +31,30 @@ impl From<TooLong> for Failure {
     }
 }
 
-impl From<CallError> for Failure {
-    fn from(error: CallError) -> Self {
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
         match error {
-            CallError::Refused(refused) => Self::from(refused),
+            Error::Refused(status) => Self::from(status),
             other => Self::Call(other),
         }
     }
 }
 
-impl From<Refused> for Failure {
-    fn from(refused: Refused) -> Self {
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
         let names = |word: &str| {
-            refused.message.contains(word)
-                || refused
-                    .causes
-                    .iter()
-                    .any(|cause| cause.field.contains(word))
+            status.message.contains(word)
+                || status.causes.iter().any(|cause| cause.field.contains(word))
         };
-        match refused.code {
+        match status.code {
             404 => Self::NotServed,
-            // Servers before 1.27 name the second, those without the feature gate the first.
+            // Servers before 1.27 name the second parameter, servers without the feature gate the
+            // first.
             400 | 422 if names("sendInitialEvents") || names("resourceVersionMatch") => {
-                Self::NoStreaming(refused.message)
+                Self::NoStreaming(status.message)
             }
-            _ if refused.is_expired() => Self::Expired(refused.message),
-            _ => Self::Call(CallError::Refused(refused)),
+            _ if status.is_expired() => Self::Expired(status.message),
+            _ => Self::Call(Error::Refused(status)),
         }
     }
 }

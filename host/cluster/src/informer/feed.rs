@@ -1,21 +1,25 @@
-//! An informer's inside without a connection: what a server would send goes in, the store and its notices are as they would be. For benchmarks only.
+//! An informer without a connection: callers feed it a server's output, and the store and notices
+//! behave as usual. For benchmarks only.
 
 use std::sync::Arc;
 
 use super::follow::{self, Follower};
+use super::notice::Subscriber;
+use super::observer::NoInformerObserver;
 use super::page::Page;
-use super::{NoInformerObserver, Shared, Subscriber, WatchSpec};
+use super::running::Shared;
+use super::spec::WatchSpec;
 use crate::store::Store;
 use crate::text::Read;
 
-/// Lines and pages in, store and notices out.
+/// Takes lines and pages, and maintains a store and notices.
 pub struct Feed {
     shared: Arc<Shared>,
     listing: bool,
 }
 
 impl Feed {
-    /// An empty store, which nobody fills but the calls below.
+    /// Creates an empty store, which only the methods below fill.
     pub fn new(spec: WatchSpec, subscriber: Option<Arc<dyn Subscriber>>) -> Self {
         let shared = Shared::new(0, spec, Arc::new(NoInformerObserver));
         if let Some(subscriber) = subscriber {
@@ -27,18 +31,19 @@ impl Feed {
         }
     }
 
-    /// What was fed.
+    /// The store.
     pub fn store(&self) -> &Store {
         &self.shared.store
     }
 
-    /// A list begins: of pages, or of lines up to the bookmark that ends it.
+    /// Begins a list: of pages, or of lines up to the bookmark that ends the list.
     pub fn begin_list(&mut self) {
         self.listing = true;
         self.shared.store.begin_list();
     }
 
-    /// A page of the list, in pieces as a connection brings them. Did it make sense?
+    /// Feeds a page of the list, in pieces as a connection delivers them. Returns whether the page
+    /// was valid.
     pub fn page(&self, body: &[u8]) -> bool {
         let (shared, mut page) = (&*self.shared, Page::default());
         let put = |read: Read<'_>| follow::put(shared, read, true);
@@ -48,14 +53,14 @@ impl Feed {
             && page.end(&shared.ingest, put).is_ok()
     }
 
-    /// The last page has been. Returns whether the list made sense.
+    /// Ends the list after its last page. Returns whether the list was valid.
     pub fn end_list(&mut self, version: u64) -> bool {
         self.listing = false;
         let _gate = self.shared.gate();
         follow::end_list(&self.shared, version).is_ok()
     }
 
-    /// A line of a watch. Did it make sense?
+    /// Feeds a line of a watch. Returns whether the line was valid.
     pub fn line(&mut self, line: &[u8]) -> bool {
         let mut follower = Follower {
             shared: &self.shared,
@@ -69,7 +74,7 @@ impl Feed {
         sound
     }
 
-    /// How many objects could not be kept.
+    /// Number of objects that could not be kept.
     pub fn skipped(&self) -> u64 {
         self.shared.state().skipped
     }

@@ -1,19 +1,21 @@
-//! A store without an informer: objects that somebody has at hand, kept as a watch of the API server would keep them.
+//! A store without an informer: the owner's objects, kept as a watch of the API server would keep
+//! them.
 
 use vmhost_core::Snapshot;
 
-use super::WatchSpec;
+use super::spec::WatchSpec;
 use crate::store::Store;
 use crate::text::{Ingest, IngestError};
 
-/// A store that nobody fills but its owner.
+/// A store that only its owner fills.
 pub struct Fixture {
     ingest: Ingest,
     store: Store,
 }
 
 impl Fixture {
-    /// An empty one, with the fields and indexes that the watch would keep. What its selectors leave out is the API server's business: nothing is left out here.
+    /// Creates an empty store with the fields and indexes that the watch would keep. The API server
+    /// applies selectors, so they have no effect here.
     pub fn new(spec: &WatchSpec) -> Self {
         let store = Store::default();
         store.keep_indexes(&spec.indexes);
@@ -23,7 +25,7 @@ impl Fixture {
         }
     }
 
-    /// Keeps an object, in the place of an older one of its name; how it is kept.
+    /// Adds an object, or replaces one of the same name. Returns the object as it is kept.
     pub fn put(&self, text: &str) -> Result<Snapshot, IngestError> {
         let incoming = self.ingest.object(text)?;
         let snapshot = incoming.build(incoming.head.name.clone());
@@ -31,7 +33,7 @@ impl Fixture {
         Ok(snapshot)
     }
 
-    /// What is kept.
+    /// The store.
     pub fn store(&self) -> &Store {
         &self.store
     }

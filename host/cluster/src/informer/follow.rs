@@ -1,6 +1,8 @@
-//! The events of one watch, read into the store: the store changes first, then the subscribers are told.
+//! Reads the events of one watch into the store: the store changes first, then the subscribers are
+//! notified.
 //!
-//! It owns what each event means. It must not know what comes after the watch: `task` does.
+//! This module owns the meaning of each event. It must not know what follows the watch; `task`
+//! does.
 
 use std::time::Duration;
 
@@ -9,30 +11,35 @@ use tokio::time::timeout;
 
 use super::failure::Failure;
 use super::lines::Lines;
+use super::notice::{Notice, NoticeCause};
 use super::query::{self, bookmark};
-use super::{Cause, Notice, Phase, Shared};
-use crate::api::{Refused, chain};
+use super::running::Shared;
+use super::state::Phase;
+use crate::status::Status;
 use crate::store::{Older, Shows};
 use crate::text::{self, IngestError, Read};
 use crate::transport::Body;
+use vmhost_core::chain_line;
 
-/// How long a streaming list may be silent; a server that knows it sends objects, or its end, at once.
+/// How long a streaming list may be silent; a server that supports it sends objects, or its end, at
+/// once.
 const LIST_SILENCE: Duration = Duration::from_secs(60);
 
 /// Reads the events of one watch into the store.
 pub(super) struct Follower<'a> {
     pub shared: &'a Shared,
-    /// Objects still come as a list.
+    /// Whether objects still belong to the list.
     pub listing: bool,
     pub events: u64,
-    /// An event or a bookmark has come, besides the list.
+    /// Whether an event or a bookmark has arrived after the list.
     pub lived: bool,
-    /// The `ERROR` event that ended it.
-    pub refused: Option<Refused>,
+    /// The `ERROR` event that ended the watch.
+    pub refused: Option<Status>,
 }
 
 impl Follower<'_> {
-    /// Until the stream ends, or has been silent for so long; says how it ended.
+    /// Follows the stream until it ends, or has been silent for `silence`. Returns how the stream
+    /// ended.
     pub(super) async fn follow(
         &mut self,
         mut body: Body,
@@ -47,8 +54,8 @@ impl Follower<'_> {
                 }
                 Err(_) if self.events == 0 => return Err(Failure::Silent(patience)),
                 Err(_) => return Ok(format!("silent for {patience:?}")),
-                Ok(None) => return Ok("the server ended it".into()),
-                Ok(Some(Err(error))) => return Ok(chain(error.as_ref())),
+                Ok(None) => return Ok("the server closed it".into()),
+                Ok(Some(Err(error))) => return Ok(chain_line(error.as_ref())),
                 Ok(Some(Ok(frame))) => frame,
             };
             self.shared.hear();
@@ -84,8 +91,8 @@ impl Follower<'_> {
             }
             "DELETED" => self.deleted(object),
             "BOOKMARK" => self.bookmark(object)?,
-            "ERROR" => self.refused = Some(Refused::from_event(object)),
-            // Newer servers may have more to say.
+            "ERROR" => self.refused = Some(Status::from_event(object)),
+            // Newer servers may send other types.
             _ => {}
         }
         self.lived |= !listing && self.refused.is_none();
@@ -106,7 +113,7 @@ impl Follower<'_> {
 
     fn bookmark(&mut self, object: &str) -> Result<(), Failure> {
         let bookmark = bookmark(object)
-            .map_err(|error| Failure::Nonsense(format!("a bookmark is not valid: {error}")))?;
+            .map_err(|error| Failure::Nonsense(format!("invalid bookmark: {error}")))?;
         let Some(version) = bookmark.version else {
             return Err(Failure::Nonsense("a bookmark has no version".into()));
         };
@@ -117,7 +124,7 @@ impl Follower<'_> {
             self.listing = false;
             self.shared.enter(Phase::Watching);
         } else {
-            // A server that knows streaming lists sends no bookmark before the list's end.
+            // A server that supports streaming lists sends no bookmark before the end of the list.
             return Err(Failure::NoStreaming(
                 "a bookmark that does not end the list".into(),
             ));
@@ -126,7 +133,8 @@ impl Follower<'_> {
     }
 }
 
-/// Puts an object of a list or an event into the store, then tells. The gate is held. What the store shows already takes no room and wakes nobody.
+/// Puts an object of a list or an event into the store, then notifies. The caller holds the gate.
+/// An object that the store already shows takes no memory and notifies no subscriber.
 pub(super) fn put(shared: &Shared, read: Read<'_>, listing: bool) {
     let incoming = match read {
         Ok(incoming) => incoming,
@@ -139,17 +147,17 @@ pub(super) fn put(shared: &Shared, read: Read<'_>, listing: bool) {
         Shows::Nothing => incoming.head.name.clone(),
     };
     let cause = match listing {
-        false => Cause::Changed,
-        true if !store.is_synced() => Cause::Initial,
-        true if store.is_rewinding() => Cause::Rewound,
-        true => Cause::Relisted,
+        false => NoticeCause::Changed,
+        true if !store.is_synced() => NoticeCause::Initial,
+        true if store.is_rewinding() => NoticeCause::Rewound,
+        true => NoticeCause::Relisted,
     };
     if let Some(upserted) = store.upsert(incoming.build(name), moves) {
         shared.notify(Notice::shown(cause, upserted.old.as_ref(), &upserted.new));
     }
 }
 
-/// The list has ended: what it did not show is gone.
+/// Ends the list: objects that it did not show are deleted.
 pub(super) fn end_list(shared: &Shared, version: u64) -> Result<(), Failure> {
     let gone = shared.store.end_list(version);
     for old in &gone.map_err(|Older| Failure::Older(version))? {
@@ -158,7 +166,7 @@ pub(super) fn end_list(shared: &Shared, version: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The cluster does not serve the kind any more: all objects are gone.
+/// Deletes all objects: the cluster no longer serves the kind.
 pub(super) fn vanish(shared: &Shared) {
     let version = shared.store.position();
     for old in &shared.store.vanish() {

@@ -1,32 +1,39 @@
-//! Which informers run, and who shares them: one for each kind, namespace and selectors, that keeps what any of its users wants.
+//! Which informers run, and which subscriptions share them: one informer for each kind, namespace
+//! and selectors, which keeps what any of its subscriptions wants.
 //!
 //! ```text
-//! join, leave, scope learned -> what all of the group want -> not what its informer keeps? start another -> move the others when it is ready -> the old one,
-//!                                                                                                            which nobody holds any more, stops
+//! join, leave, scope learned -> what the whole group wants -> if its informer keeps other fields:
+//! start another -> move the subscriptions when it is ready -> the old one has no users and stops
 //! ```
 //!
-//! It must not know how a subscription moves (`hold` does). Under its lock no gate is waited for: a subscriber may give up its subscription from within a notice.
+//! This module must not know how a subscription moves (`hold` does). While its lock is held, no
+//! gate is waited for: a subscriber may drop its subscription from within a notice.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use vmhost_core::Gvk;
 
 use super::hold::{Hold, Moved};
+use super::notice::Subscriber;
+use super::observer::InformerObserver;
 use super::running::{Closing, Running, Shared};
+use super::spec::WatchSpec;
+use super::state::InformerState;
 use super::table::{Key, Table};
-use super::{InformerObserver, InformerState, Subscriber, WatchSpec, task};
-use crate::connect::Connection;
+use super::task::{self, LearnScope};
+use crate::reader::Reader;
 use crate::store::Index;
 use crate::text::Wanted;
 
 /// All informers of one connection.
 pub(super) struct Inner {
-    connection: Connection,
+    reader: Reader,
     observer: Arc<dyn InformerObserver>,
     /// How long a watch may be silent.
     silence: Duration,
@@ -34,7 +41,7 @@ pub(super) struct Inner {
     table: Mutex<Table>,
 }
 
-/// How long to wait for a target's position before it is worked out anew. A store that follows the
+/// How long to wait for a target's position before it is computed anew. A store that follows the
 /// cluster gets there within milliseconds.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -46,13 +53,13 @@ enum Wait {
 
 impl Inner {
     pub(super) fn new(
-        connection: Connection,
+        reader: Reader,
         observer: Arc<dyn InformerObserver>,
         silence: Duration,
         handle: Handle,
     ) -> Arc<Self> {
         Arc::new(Self {
-            connection,
+            reader,
             observer,
             silence,
             handle,
@@ -60,14 +67,24 @@ impl Inner {
         })
     }
 
-    /// A new subscription, on the informer that keeps what it and all others of its group want.
+    /// Returns the callback by which a task reports whether a kind is namespaced.
+    fn scope_learner(self: &Arc<Self>) -> LearnScope {
+        let informers = Arc::downgrade(self);
+        Box::new(move |kind, namespaced| {
+            if let Some(informers) = informers.upgrade() {
+                informers.learn_scope(kind, namespaced);
+            }
+        })
+    }
+
+    /// Creates a subscription on the informer that keeps what it and the rest of its group want.
     pub(super) fn join(
         self: &Arc<Self>,
         wish: WatchSpec,
         subscriber: Option<Arc<dyn Subscriber>>,
     ) -> Arc<Hold> {
         let (hold, key, target) = {
-            let mut table = self.table();
+            let mut table = self.table.lock();
             let key = table.key_of(&wish);
             let target = self.aim(&mut table, &key, Some(&wish));
             table.next += 1;
@@ -81,11 +98,11 @@ impl Inner {
         hold
     }
 
-    /// A subscription is over.
+    /// Removes a subscription.
     pub(super) fn leave(self: &Arc<Self>, hold: &Arc<Hold>) {
         hold.give_up();
         let aimed = {
-            let mut table = self.table();
+            let mut table = self.table.lock();
             let key = table.key_of(hold.wish());
             if let Some(group) = table.groups.get_mut(&key) {
                 group.holds.retain(|other| !Arc::ptr_eq(other, hold));
@@ -93,15 +110,16 @@ impl Inner {
             self.aim_again(&mut table, key)
         };
         if let Some((key, target)) = aimed {
-            // This may be within a notice: no gate is to be waited for here.
+            // May run within a notice, so no gate may be waited for here.
             self.gather(&key, &target, false);
         }
     }
 
-    /// An informer has found out where a kind's objects live. Those who asked for a namespace of a kind that has none share one watch.
+    /// Records whether a kind is namespaced. Subscriptions to namespaces of a cluster-scoped kind
+    /// share one watch.
     pub(super) fn learn_scope(self: &Arc<Self>, kind: &Gvk, namespaced: bool) {
         let aimed: Vec<_> = {
-            let mut table = self.table();
+            let mut table = self.table.lock();
             let changed = if namespaced {
                 table.cluster_scoped.remove(kind)
             } else {
@@ -121,10 +139,11 @@ impl Inner {
         }
     }
 
-    /// How each informer does, in the order of their start.
+    /// The state of each informer, in the order of their start.
     pub(super) fn states(&self) -> Vec<InformerState> {
         let running: Vec<Arc<Running>> = self
-            .table()
+            .table
+            .lock()
             .running
             .iter()
             .filter_map(Weak::upgrade)
@@ -135,7 +154,8 @@ impl Inner {
             .collect()
     }
 
-    /// The informer that keeps what the group and `joining` want: the present one if it keeps just that, else another one.
+    /// Returns the informer that keeps what the group and `joining` want: the present one if it
+    /// keeps exactly that, else a new one.
     fn aim(
         self: &Arc<Self>,
         table: &mut Table,
@@ -160,7 +180,8 @@ impl Inner {
         target
     }
 
-    /// The same after somebody has left or come from another group. None: nobody is left, or nothing has changed.
+    /// As `aim`, after a subscription has left or joined a group. `None` if the group is empty, or
+    /// nothing has changed.
     fn aim_again(self: &Arc<Self>, table: &mut Table, key: Key) -> Option<(Key, Arc<Running>)> {
         if table.groups.get(&key)?.holds.is_empty() {
             table.groups.remove(&key);
@@ -186,9 +207,9 @@ impl Inner {
         let shared = Shared::new(table.next, spec, self.observer.clone());
         let stop = CancellationToken::new();
         let task = task::Task::new(
-            self.connection.clone(),
+            self.reader.clone(),
             shared.clone(),
-            Arc::downgrade(self),
+            self.scope_learner(),
             self.silence,
         );
         self.handle.spawn({
@@ -204,7 +225,8 @@ impl Inner {
         running
     }
 
-    /// Moves all of a group to its target, now as far as may be, and the others when the target is ready for them.
+    /// Moves all subscriptions of a group to its target: now as far as possible, and the others
+    /// when the target is ready.
     fn gather(self: &Arc<Self>, key: &Key, target: &Arc<Running>, now: bool) {
         if now && self.try_gather(key, target).is_none() {
             return;
@@ -233,10 +255,11 @@ impl Inner {
         });
     }
 
-    /// One attempt for all who are elsewhere. None: there are none, or the group aims at another informer by now.
+    /// Tries once to move every subscription that is elsewhere. `None` if there are none, or the
+    /// group has another target by now.
     fn try_gather(&self, key: &Key, target: &Arc<Running>) -> Option<Wait> {
         let elsewhere: Vec<Arc<Hold>> = {
-            let table = self.table();
+            let table = self.table.lock();
             let group = table.groups.get(key)?;
             if !group
                 .target
@@ -260,9 +283,5 @@ impl Inner {
             };
         }
         wait
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,16 +1,21 @@
-//! One subscription's place: which informer it uses at the moment, and how it moves to another one without missing a change.
+//! The binding of a subscription to an informer, and how it moves to another informer without
+//! missing a change.
 //!
-//! It must not know why it moves. Locks are taken in the order gate, place; never a gate under a place.
+//! This module must not know why a subscription moves. Lock order: gate, then binding; never take a
+//! gate while holding a binding.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use vmhost_core::{ObjectName, Snapshot};
 
+use super::notice::{Notice, NoticeCause, Subscriber};
 use super::running::{Running, Shared};
-use super::{Cause, InformerState, Notice, Subscriber, WatchSpec};
+use super::spec::WatchSpec;
+use super::state::InformerState;
 use crate::store::Store;
 
 /// A subscription's hold on an informer.
@@ -18,28 +23,30 @@ pub(super) struct Hold {
     id: u64,
     wish: WatchSpec,
     subscriber: Option<Arc<dyn Subscriber>>,
-    /// Of `place.running`, to be read without a lock.
+    /// The shared state of `binding.running`, readable without a lock.
     shared: ArcSwap<Shared>,
-    place: Mutex<Place>,
+    binding: Mutex<Binding>,
 }
 
-struct Place {
-    /// None: it was given up.
+/// The informer to which a hold is bound.
+struct Binding {
+    /// `None` if the hold was given up.
     running: Option<Arc<Running>>,
-    /// Number of the informer that it is to use.
+    /// Number of the informer that the hold should use.
     aim: u64,
-    /// Was the subscriber told what is there? Until then it is told no changes either.
+    /// Whether the subscriber was notified of the existing objects. Until then it gets no notices
+    /// of changes either.
     attached: bool,
 }
 
-/// How an attempt to move ended.
+/// The result of an attempt to move.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Moved {
-    /// It is there, or was given up.
+    /// The hold is on the target, or was given up.
     Done,
-    /// The new store has not got its first list.
+    /// The new store has not received its first list.
     Unsynced,
-    /// The new store has to get to this version first.
+    /// The new store must reach this version first.
     Behind(u64),
 }
 
@@ -56,7 +63,7 @@ impl Hold {
             wish,
             subscriber,
             shared: ArcSwap::new(running.shared.clone()),
-            place: Mutex::new(Place {
+            binding: Mutex::new(Binding {
                 aim: running.shared.id,
                 running: Some(running),
                 attached: false,
@@ -76,60 +83,61 @@ impl Hold {
         self.shared.load().state()
     }
 
-    /// It is to use this one: an attempt to move it anywhere else does nothing from now on.
+    /// Sets the target informer: attempts to move anywhere else do nothing from now on.
     pub(super) fn aim_at(&self, running: &Running) {
-        self.place().aim = running.shared.id;
+        self.binding.lock().aim = running.shared.id;
     }
 
-    /// Does it use this one?
+    /// Returns whether the hold uses this informer.
     pub(super) fn is_on(&self, running: &Arc<Running>) -> bool {
-        self.place().is_on(running)
+        self.binding.lock().is_on(running)
     }
 
-    /// Tells the subscriber what is there, and from then on what changes.
+    /// Notifies the subscriber of the existing objects, and from then on of changes.
     pub(super) fn attach(&self) {
         let Some(subscriber) = &self.subscriber else {
             return;
         };
         loop {
-            let Some(running) = self.place().running.clone() else {
+            let Some(running) = self.binding.lock().running.clone() else {
                 return;
             };
             let shared = &running.shared;
             let _gate = shared.gate();
             {
-                // It may have been moved before the gate was closed.
-                let mut place = self.place();
-                if !place.is_on(&running) {
+                // The hold may have moved before the gate was taken.
+                let mut binding = self.binding.lock();
+                if !binding.is_on(&running) {
                     continue;
                 }
-                place.attached = true;
+                binding.attached = true;
                 shared.add(self.id, subscriber.clone());
             }
             for snapshot in &shared.store.snapshots() {
-                subscriber.notice(Notice::shown(Cause::Initial, None, snapshot));
+                subscriber.notice(Notice::shown(NoticeCause::Initial, None, snapshot));
             }
             return;
         }
     }
 
-    /// Gives the place up. Takes no gate: a subscriber may do it from within a notice.
+    /// Gives the informer up. Takes no gate: a subscriber may do this from within a notice.
     pub(super) fn give_up(&self) {
-        let mut place = self.place();
-        if let Some(running) = place.running.take() {
+        let mut binding = self.binding.lock();
+        if let Some(running) = binding.running.take() {
             running.shared.remove(self.id);
             running.shared.users.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Moves to another informer and tells what its store shows differently, if that store is complete up to where the present one is: time never runs
-    /// backwards for who reads. A store that has shown nothing yet is left at once.
+    /// Moves to another informer and notifies the differences of its store, if that store is
+    /// complete up to the present store's position, so that readers never see older data. A store
+    /// that has shown nothing yet is left at once.
     pub(super) fn move_to(&self, target: &Arc<Running>) -> Moved {
         loop {
             let from = {
-                let place = self.place();
-                match &place.running {
-                    Some(from) if place.aim == target.shared.id && !place.is_on(target) => {
+                let binding = self.binding.lock();
+                match &binding.running {
+                    Some(from) if binding.aim == target.shared.id && !binding.is_on(target) => {
                         from.clone()
                     }
                     _ => return Moved::Done,
@@ -141,13 +149,14 @@ impl Hold {
                 if !new.is_synced() {
                     return Moved::Unsynced;
                 }
-                // Where the kind has vanished, no version comes any more; and nothing is shown.
+                // If the kind is no longer served, no version arrives any more, and nothing is
+                // shown.
                 if new.position() < old.position() && !new.is_absent() {
                     return Moved::Behind(old.position());
                 }
             }
             match self.settle_on(&from, target) {
-                // Somebody else was faster.
+                // Another call moved the hold first.
                 None => continue,
                 Some(Some(subscriber)) => tell_difference(&**subscriber, old, new),
                 Some(None) => {}
@@ -156,46 +165,44 @@ impl Hold {
         }
     }
 
-    /// Under both gates. None: it is elsewhere by now, or to go elsewhere. Otherwise the subscriber, if it was told what the old store shows.
+    /// Binds the hold to the target; the caller holds both gates. `None` if the hold is elsewhere
+    /// by now, or has another target. Otherwise returns the subscriber, if it was notified of the
+    /// old store's objects.
     fn settle_on(
         &self,
         from: &Arc<Running>,
         target: &Arc<Running>,
     ) -> Option<Option<&Arc<dyn Subscriber>>> {
-        let mut place = self.place();
-        if !place.is_on(from) || place.aim != target.shared.id {
+        let mut binding = self.binding.lock();
+        if !binding.is_on(from) || binding.aim != target.shared.id {
             return None;
         }
         self.shared.store(target.shared.clone());
         from.shared.remove(self.id);
         from.shared.users.fetch_sub(1, Ordering::Relaxed);
         target.shared.users.fetch_add(1, Ordering::Relaxed);
-        let told = self.subscriber.as_ref().filter(|_| place.attached);
+        let told = self.subscriber.as_ref().filter(|_| binding.attached);
         if let Some(subscriber) = told {
             target.shared.add(self.id, subscriber.clone());
         }
-        place.running = Some(target.clone());
+        binding.running = Some(target.clone());
         Some(told)
-    }
-
-    fn place(&self) -> MutexGuard<'_, Place> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place {
+impl Binding {
     fn is_on(&self, running: &Arc<Running>) -> bool {
         let present = self.running.as_ref();
         present.is_some_and(|present| Arc::ptr_eq(present, running))
     }
 }
 
-/// Tells what a subscriber who knows the old store has to know of the new one.
+/// Notifies a subscriber that knows the old store of the differences of the new store.
 fn tell_difference(subscriber: &dyn Subscriber, old: &Store, new: &Store) {
     let cause = if old.is_synced() {
-        Cause::Relisted
+        NoticeCause::Relisted
     } else {
-        Cause::Initial
+        NoticeCause::Initial
     };
     let before = old.snapshots();
     let mut before: HashMap<&ObjectName, &Snapshot> = before

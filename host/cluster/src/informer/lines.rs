@@ -1,12 +1,14 @@
-//! A stream of bytes, cut into lines. A line that lies whole in one piece of the stream is not copied.
+//! Splits a stream of bytes into lines. A line within one piece of the stream is not copied.
 
-/// The longest line: an event of the largest object. etcd takes requests of 1.5 MiB unless told otherwise; this leaves room for ten times a large setting.
+/// Maximum length of a line in bytes: an event of the largest object. etcd accepts requests of 1.5
+/// MiB by default; this leaves room for ten times a large setting.
 pub(super) const LINE_MAX: usize = 64 << 20;
 
-/// What of the buffer is kept from line to line: more than most objects, less than would hurt in a hundred informers.
+/// Capacity of the buffer that is kept from line to line: more than most objects, small enough for
+/// a hundred informers.
 const KEEP: usize = 64 << 10;
 
-/// The beginning of a line whose end has not come.
+/// The beginning of an incomplete line.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     partial: Vec<u8>,
@@ -17,7 +19,7 @@ pub(super) struct Lines {
 pub(super) struct TooLong;
 
 impl Lines {
-    /// Passes on each line that ends in `piece`, without its end and without empty ones.
+    /// Passes on each line that ends in `piece`, without the line end; empty lines are skipped.
     pub(super) fn push<E: From<TooLong>>(
         &mut self,
         piece: &[u8],

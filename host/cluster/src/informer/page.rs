@@ -1,43 +1,45 @@
-//! A page of a list, read as it comes: no page is held whole, only the item that is not complete yet.
+//! A page of a list, parsed as it arrives: only the current incomplete item is buffered.
 //!
-//! It owns where the items are. It must not know what becomes of them.
+//! This module owns the positions of the items. It must not know what happens to them.
 
 use serde::Deserialize;
 
 use super::failure::Failure;
 use crate::text::{BadJson, Ingest, Read, Scanner};
 
-/// The largest item, or anything else of a page.
+/// Maximum size in bytes of an item, or of anything else in a page.
 const LIMIT: usize = 64 << 20;
 
-/// What of the buffer is kept from item to item, as of a line.
+/// Capacity of the buffer that is kept from item to item, as for lines.
 const KEEP: usize = 64 << 10;
 
-/// A page, as far as it has come.
+/// A partially received page.
 #[derive(Debug, Default)]
 pub(super) struct Page {
-    /// What was not read yet.
+    /// The unparsed bytes.
     rest: Vec<u8>,
-    /// So much of it did not make sense without what comes: it is not looked at again before it has doubled.
+    /// Length of `rest` at the last failed attempt to parse: the next attempt waits until `rest`
+    /// has doubled.
     tried: usize,
-    place: Place,
+    section: Section,
     metadata: Option<PageMetadata>,
 }
 
+/// The scanner's section of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
-    /// In front of the page.
+enum Section {
+    /// Before the page's object.
     #[default]
     Before,
-    /// In the page itself. `first`: no member has come.
+    /// Among the page's members. `first`: no member has been read.
     Members { first: bool },
-    /// In its items.
+    /// Among the items.
     Items { first: bool },
-    /// Behind it.
+    /// After the page's object.
     Behind,
 }
 
-/// What a page says of itself.
+/// The metadata of a page.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PageMetadata {
@@ -50,31 +52,31 @@ pub(super) struct PageMetadata {
 impl PageMetadata {
     fn parse(text: &str) -> Result<Self, Failure> {
         serde_json::from_str(text)
-            .map_err(|error| Failure::Nonsense(format!("a list's metadata is not valid: {error}")))
+            .map_err(|error| Failure::Nonsense(format!("invalid metadata of a list: {error}")))
     }
 
-    /// Of a list that is there as a whole, and whose items do not matter.
+    /// Parses the metadata of a complete list and ignores its items.
     pub(super) fn of_list(body: &[u8]) -> Result<Self, Failure> {
         #[derive(Deserialize)]
         struct List {
             metadata: PageMetadata,
         }
         let list: List = serde_json::from_slice(body)
-            .map_err(|error| Failure::Nonsense(format!("a list is not valid: {error}")))?;
+            .map_err(|error| Failure::Nonsense(format!("invalid list: {error}")))?;
         Ok(list.metadata)
     }
 
-    /// The list's version.
+    /// The list's version; an error if it is not a number.
     pub(super) fn version(&self) -> Result<u64, Failure> {
         let version = &self.resource_version;
         version
             .parse()
-            .map_err(|_| Failure::Nonsense(format!("a list has the version {version:?}")))
+            .map_err(|_| Failure::Nonsense(format!("a list has the invalid version {version:?}")))
     }
 }
 
 impl Page {
-    /// More of the page; each item that is complete by it is passed on.
+    /// Adds a piece of the page, and passes on each completed item.
     pub(super) fn push(
         &mut self,
         piece: &[u8],
@@ -92,7 +94,7 @@ impl Page {
         self.read(ingest, each, false)
     }
 
-    /// The page is over: it must be complete.
+    /// Ends the page, which must be complete.
     pub(super) fn end(
         mut self,
         ingest: &Ingest,
@@ -111,7 +113,7 @@ impl Page {
     ) -> Result<(), Failure> {
         let text = match std::str::from_utf8(&self.rest) {
             Ok(text) => text,
-            // The end of a character has still to come.
+            // The rest of a character is still missing.
             Err(error) if error.error_len().is_none() && !whole => {
                 std::str::from_utf8(&self.rest[..error.valid_up_to()]).unwrap_or_default()
             }
@@ -121,7 +123,7 @@ impl Page {
         let bad = loop {
             let mut metadata = None;
             let step = step(
-                self.place,
+                self.section,
                 text,
                 &mut scanner,
                 ingest,
@@ -129,11 +131,11 @@ impl Page {
                 &mut metadata,
             );
             match step {
-                // A value that ends where the text does may go on.
-                Ok(place) if whole || scanner.at() < text.len() || is_closed(text) => {
+                // A value at the end of the text may continue.
+                Ok(section) if whole || scanner.at() < text.len() || is_closed(text) => {
                     done = scanner.at();
-                    let over = self.place == place && place == Place::Behind;
-                    self.place = place;
+                    let over = self.section == section && section == Section::Behind;
+                    self.section = section;
                     if let Some(metadata) = metadata {
                         self.metadata = Some(PageMetadata::parse(metadata)?);
                     }
@@ -146,7 +148,7 @@ impl Page {
             }
         };
         if let Some(bad) = bad.filter(|_| whole) {
-            return Err(Failure::Nonsense(format!("a list is not valid: {bad}")));
+            return Err(Failure::Nonsense(format!("invalid list: {bad}")));
         }
         self.rest.drain(..done);
         self.rest.shrink_to(KEEP);
@@ -159,44 +161,44 @@ fn is_closed(text: &str) -> bool {
     text.ends_with(['}', ']'])
 }
 
-/// Reads the next part of a page; returns where the scanner is then.
+/// Parses the next part of a page. Returns the section that follows.
 fn step<'a>(
-    place: Place,
+    section: Section,
     text: &'a str,
     scanner: &mut Scanner<'a>,
     ingest: &'a Ingest,
     each: &mut impl FnMut(Read<'_>),
     metadata: &mut Option<&'a str>,
-) -> Result<Place, BadJson> {
-    match place {
-        Place::Before => {
+) -> Result<Section, BadJson> {
+    match section {
+        Section::Before => {
             scanner.open_object()?;
-            Ok(Place::Members { first: true })
+            Ok(Section::Members { first: true })
         }
-        Place::Members { first } => {
+        Section::Members { first } => {
             let Some(member) = scanner.member(first)? else {
-                return Ok(Place::Behind);
+                return Ok(Section::Behind);
             };
             if member.key.says("items") && scanner.peek() == Some(b'[') {
                 scanner.open_array()?;
-                return Ok(Place::Items { first: true });
+                return Ok(Section::Items { first: true });
             }
             let value = scanner.value()?;
             if member.key.says("metadata") {
                 *metadata = Some(value);
             }
-            Ok(Place::Members { first: false })
+            Ok(Section::Members { first: false })
         }
-        Place::Items { first } => {
+        Section::Items { first } => {
             if !scanner.item(first)? {
-                return Ok(Place::Members { first: false });
+                return Ok(Section::Members { first: false });
             }
             each(ingest.next(text, scanner)?);
-            Ok(Place::Items { first: false })
+            Ok(Section::Items { first: false })
         }
-        Place::Behind => {
+        Section::Behind => {
             scanner.end()?;
-            Ok(Place::Behind)
+            Ok(Section::Behind)
         }
     }
 }
@@ -207,7 +209,7 @@ mod tests {
     use crate::text::Wanted;
     use vmhost_core::Gvk;
 
-    /// Version, next, and the names of the items; `!` for one that cannot be kept.
+    /// Returns version, `next`, and the names of the items; `!` for an item that cannot be kept.
     fn read(page: &str, size: usize) -> Result<(String, Option<String>, Vec<String>), String> {
         let ingest = Ingest::new(&Gvk::new("", "v1", "Pod"), &Wanted::All);
         let (mut reader, mut names) = (Page::default(), Vec::new());
@@ -270,7 +272,7 @@ mod tests {
             ("{}", "no metadata"),
             (r#"{"items":[{} {}]}"#, "expected an item"),
             (r#"{"items":[{},]}"#, "expected a value"),
-            (r#"{"metadata":7}"#, "metadata is not valid"),
+            (r#"{"metadata":7}"#, "invalid metadata"),
             (r#"{"metadata":{}} {}"#, "expected the end"),
         ] {
             let error = read(page, 3).unwrap_err();

@@ -1,42 +1,43 @@
-//! The paths of an informer's requests, and how what comes back reads.
+//! The paths of an informer's requests, and the parsing of the answers.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::WatchSpec;
+use super::spec::WatchSpec;
 use crate::api::query;
 use crate::discovery::Resource;
 use crate::text::{BadJson, Scanner};
 
-/// Objects in a page, as client-go.
+/// Objects per page, as in client-go.
 const PAGE: &str = "500";
 
 /// The annotation of the bookmark that ends a streaming list.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// What is accepted when only metadata is wanted, as client-go's metadata client asks for it; plain objects from a server that has no such thing.
+/// The `Accept` header for metadata only, as in client-go's metadata client; a server without that
+/// format sends whole objects.
 const METADATA: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 pub(super) const METADATA_LIST: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// What is accepted in answer to a watch.
+/// Returns the `Accept` header of a watch.
 pub(super) fn accept_watch(spec: &WatchSpec) -> Option<&'static str> {
     spec.wanted.is_metadata().then_some(METADATA)
 }
 
-/// What is accepted in answer to a list.
+/// Returns the `Accept` header of a list.
 pub(super) fn accept_list(spec: &WatchSpec) -> Option<&'static str> {
     spec.wanted.is_metadata().then_some(METADATA_LIST)
 }
 
-/// Where a watch begins.
+/// The start of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum From {
-    /// At the beginning: all objects first.
+    /// With a list: all objects first.
     List,
-    /// Behind this version.
+    /// After this version.
     Version(u64),
 }
 
@@ -70,9 +71,9 @@ pub(super) fn watch_path(
     path(spec, resource, pairs)
 }
 
-/// A consistent list of one object, for its version alone. It leaves the selectors out, so that the
-/// server does not read the whole kind to find an object that fits. Only the name of a single
-/// object stays: that may be all that RBAC allows.
+/// Builds the path of a consistent list of one object, for its version alone. The selectors are
+/// left out, so that the server does not scan the whole kind for a matching object. Only the name
+/// of a single object stays, because RBAC may allow nothing else.
 pub(super) fn newest_path(spec: &WatchSpec, resource: &Resource) -> String {
     let one = spec.field_selector.as_deref();
     let one = one.filter(|selector| selector.starts_with("metadata.name="));
@@ -81,7 +82,8 @@ pub(super) fn newest_path(spec: &WatchSpec, resource: &Resource) -> String {
     resource.path(spec.namespace.as_deref(), None, None) + &query(&pairs)
 }
 
-/// A page of a consistent list (no version: the server reads the newest). `whole`: without a limit.
+/// Builds the path of a page of a consistent list (without a version, so the server reads the
+/// newest). `whole` means without a limit.
 pub(super) fn list_path(
     spec: &WatchSpec,
     resource: &Resource,
@@ -114,7 +116,8 @@ fn path<'a>(
     resource.path(spec.namespace.as_deref(), None, None) + &query(&pairs)
 }
 
-/// Type and object of a line. A line as Kubernetes writes it is cut apart without being parsed: whoever reads the object finds out whether it is sound.
+/// Splits a line into type and object. A line in Kubernetes' format is split without being parsed;
+/// the parser of the object detects malformed text.
 pub(super) fn event(line: &str) -> Result<(Cow<'_, str>, &str), BadJson> {
     if let Some(rest) = line.strip_prefix("{\"type\":\"")
         && let Some((kind, rest)) = rest.split_once('"')
@@ -150,7 +153,7 @@ pub(super) fn event(line: &str) -> Result<(Cow<'_, str>, &str), BadJson> {
     }
 }
 
-/// What a bookmark says.
+/// A parsed bookmark.
 pub(super) struct Bookmark {
     pub version: Option<u64>,
     pub ends_list: bool,

@@ -1,17 +1,21 @@
-//! One informer that runs: what its task and those who use it share.
+//! One running informer: the state that its task and its users share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{InformerObserver, Notice, Subscriber, WatchSpec, state};
+use super::notice::{Notice, Subscriber};
+use super::observer::InformerObserver;
+use super::spec::WatchSpec;
+use super::state::{InformerState, Phase, Progress};
 use crate::store::Store;
 use crate::text::Ingest;
 
-/// An informer. Its end is the task's.
+/// A running informer. Dropping it stops the task.
 pub(super) struct Running {
     pub shared: Arc<Shared>,
     pub stop: CancellationToken,
@@ -23,26 +27,27 @@ impl Drop for Running {
     }
 }
 
-/// What an informer's task and its users share.
+/// The state that an informer's task and its users share.
 pub(crate) struct Shared {
-    /// Tells informers apart, in the order of their start.
+    /// Number of the informer, in the order of their start.
     pub(super) id: u64,
-    /// What is watched, with what all who share it want; the indexes are the store's.
+    /// What is watched, with the fields that all its users want; the store knows the indexes.
     pub(super) spec: WatchSpec,
     pub(super) store: Arc<Store>,
-    /// How its objects are read.
+    /// Parses the informer's objects.
     pub(super) ingest: Ingest,
     pub(super) observer: Arc<dyn InformerObserver>,
-    /// Held from a change of the store until all are told, so that who comes or goes meanwhile misses nothing and is told nothing twice. No other lock is waited
-    /// for under it but those that nobody holds for long.
+    /// Held from a change of the store until all subscribers are notified, so that a subscriber
+    /// that comes or goes meanwhile misses nothing and gets nothing twice. While the gate is held,
+    /// only locks with short holds may be taken.
     gate: Mutex<()>,
-    /// Replaced as a whole, so that nobody is called under this lock.
+    /// Replaced as a whole, so that no subscriber is called under this lock.
     subscribers: Mutex<Arc<Subscribers>>,
-    /// How many subscriptions use the store.
+    /// Number of subscriptions that use the store.
     pub(super) users: AtomicUsize,
-    pub(super) progress: Mutex<state::Progress>,
+    pub(super) progress: Mutex<Progress>,
     born: Instant,
-    /// When the last sign of life came, in milliseconds after `born` plus 1; 0 before the first.
+    /// Time of the last sign of life, in milliseconds after `born` plus 1; 0 before the first.
     heard: AtomicU64,
 }
 
@@ -65,13 +70,13 @@ impl Shared {
         })
     }
 
-    /// The list or the watch has brought something, or the head of its answer has come.
+    /// Records a sign of life: data of a list or watch, or the head of an answer.
     pub(super) fn hear(&self) {
         let now = self.born.elapsed().as_millis() as u64;
         self.heard.store(now + 1, Ordering::Relaxed);
     }
 
-    /// How long ago the last sign of life came; `None` before the first.
+    /// How long ago the last sign of life was; `None` before the first.
     pub(super) fn silence(&self) -> Option<Duration> {
         let heard = self.heard.load(Ordering::Relaxed).checked_sub(1)?;
         Some(
@@ -81,50 +86,96 @@ impl Shared {
         )
     }
 
-    /// The store does not change, and nobody is told anything, while this is held.
+    /// Takes the gate: while it is held, the store does not change and no subscriber is notified.
     pub(super) fn gate(&self) -> MutexGuard<'_, ()> {
-        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+        self.gate.lock()
     }
 
-    /// Both gates, in the one order in which all take them. They must be two.
+    /// Takes the gates of two different informers, always in the same order.
     pub(super) fn gates<'a>(a: &'a Self, b: &'a Self) -> [MutexGuard<'a, ()>; 2] {
         let (first, second) = if a.id < b.id { (a, b) } else { (b, a) };
         [first.gate(), second.gate()]
     }
 
-    /// From now on it is told.
+    /// Adds a subscriber to the notices.
     pub(super) fn add(&self, id: u64, subscriber: Arc<dyn Subscriber>) {
-        Arc::make_mut(&mut self.subscribers()).push((id, subscriber));
+        Arc::make_mut(&mut self.subscribers.lock()).push((id, subscriber));
     }
 
-    /// From now on it is not told, but for a change that is being told already.
+    /// Removes a subscriber from the notices, except for a notice that is being delivered.
     pub(super) fn remove(&self, id: u64) {
-        let mut subscribers = self.subscribers();
+        let mut subscribers = self.subscribers.lock();
         if subscribers.iter().any(|(other, _)| *other == id) {
             Arc::make_mut(&mut subscribers).retain(|(other, _)| *other != id);
         }
     }
 
-    /// Tells all. The store has changed already, and the gate is held.
+    /// Notifies all subscribers. The store has already changed, and the caller holds the gate.
     pub(super) fn notify(&self, notice: Notice<'_>) {
-        let subscribers = self.subscribers().clone();
+        let subscribers = self.subscribers.lock().clone();
         for (_, subscriber) in subscribers.iter() {
             subscriber.notice(notice);
         }
     }
-
-    fn subscribers(&self) -> MutexGuard<'_, Arc<Subscribers>> {
-        self.subscribers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Closes the store however its task ends, so that nobody waits for ever.
+/// Closes the store however the task ends, so that no waiter hangs.
 pub(super) struct Closing(pub Arc<Store>);
 
 impl Drop for Closing {
     fn drop(&mut self) {
         self.0.close();
+    }
+}
+
+impl Shared {
+    pub(super) fn state(&self) -> InformerState {
+        let store = &self.store;
+        let (objects, bytes, position, synced) = (
+            store.len(),
+            store.bytes(),
+            store.position(),
+            store.is_synced(),
+        );
+        let progress = self.progress.lock();
+        let Progress {
+            ref phase,
+            relists,
+            skipped,
+            failures,
+        } = *progress;
+        InformerState {
+            spec: WatchSpec {
+                indexes: store.indexes(),
+                ..self.spec.clone()
+            },
+            phase: phase.clone(),
+            synced,
+            objects,
+            bytes,
+            position,
+            relists,
+            skipped,
+            failures,
+            subscribers: self.users.load(Ordering::Relaxed),
+            silence: self.silence(),
+        }
+    }
+
+    pub(super) fn count(&self, count: impl FnOnce(&mut Progress)) {
+        count(&mut self.progress.lock());
+    }
+
+    /// Enters a phase. The observer is called only if the phase differs from the last one, so that
+    /// a log has one line per change and not per retry.
+    pub(super) fn enter(&self, phase: Phase) {
+        let mut changed = false;
+        self.count(|progress| {
+            changed = std::mem::discriminant(&progress.phase) != std::mem::discriminant(&phase);
+            progress.phase = phase;
+        });
+        if changed {
+            self.observer.state(&self.spec.kind, &self.state());
+        }
     }
 }

@@ -1,25 +1,25 @@
-//! Which subscriptions belong together. Plain data: `groups` starts and stops what they share.
+//! Groups subscriptions that share a watch. Plain data: `groups` starts and stops the informers.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use vmhost_core::Gvk;
 
-use super::WatchSpec;
 use super::hold::Hold;
 use super::running::Running;
+use super::spec::WatchSpec;
 
 #[derive(Default)]
 pub(super) struct Table {
     pub groups: HashMap<Key, Group>,
-    /// All that were started, and may have ended.
+    /// All started informers; some may have ended.
     pub running: Vec<Weak<Running>>,
-    /// Kinds whose objects are in no namespace: for them a namespace that was asked for is left out.
+    /// Cluster-scoped kinds: a requested namespace is ignored for them.
     pub cluster_scoped: HashSet<Gvk>,
     pub next: u64,
 }
 
-/// What makes two subscriptions share a watch.
+/// Subscriptions with the same key share a watch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub kind: Gvk,
@@ -28,16 +28,16 @@ pub(super) struct Key {
     pub field_selector: Option<String>,
 }
 
-/// Those who share a watch.
+/// The subscriptions that share a watch.
 #[derive(Default)]
 pub(super) struct Group {
     pub holds: Vec<Arc<Hold>>,
-    /// The informer that keeps what they want now. Some may still be on its predecessors.
+    /// The informer that keeps what all of them want now. Some may still use its predecessors.
     pub target: Option<Arc<Running>>,
 }
 
 impl Group {
-    /// From now on all of them are to use this one.
+    /// Sets the informer that all subscriptions of the group should use.
     pub fn aim_at(&mut self, target: &Arc<Running>) {
         for hold in &self.holds {
             hold.aim_at(target);
@@ -47,9 +47,9 @@ impl Group {
 }
 
 impl Table {
-    /// Where a subscription with this wish belongs.
+    /// Returns the group of a subscription with this wish.
     pub fn key_of(&self, wish: &WatchSpec) -> Key {
-        // An empty selector selects all, as none does.
+        // An empty selector selects everything, like a missing one.
         let some = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         Key {
             kind: wish.kind.clone(),
@@ -59,7 +59,7 @@ impl Table {
         }
     }
 
-    /// Puts the subscriptions of a kind where they belong. Returns the groups that somebody left or came to.
+    /// Moves the subscriptions of a kind to their groups. Returns the groups whose members changed.
     pub fn regroup(&mut self, kind: &Gvk) -> HashSet<Key> {
         let (mut affected, mut lost) = (HashSet::new(), Vec::new());
         let keys: Vec<Key> = self.groups.keys().cloned().collect();

@@ -2,84 +2,90 @@
 //!
 //! ```text
 //! Resolve --served--> List --end of list--> Watch --cut--> Watch (from the last version)
-//!    ^                 ^  ^                  |  \--410, or three fruitless tries--> List
+//!    ^                 ^  ^                  |  \--410, or three fruitless attempts--> List
 //!    |                 |  |                  \--no answer, or silent--> Check
 //!    \---- 404 --------+--+------------------/
 //!
 //! Check --the server has reached the version--> Watch
-//!       \--its versions went back--> List (believed)
+//!       \--its versions went back--> List (overrides the store)
 //! ```
 //!
 //! The server's versions go back when etcd is restored from a backup. A watch from a version that
-//! the server has still to reach stays open and silent, possibly for days. So before the task
-//! repeats a watch that got no answer, or that brought nothing, it asks the server for its newest
-//! version. If that is lower than the store's, the next list is believed although it is older than
-//! the store. Each list is consistent: it names no version, so that the server reads with quorum,
-//! and no list is older only because a server lags behind.
+//! the server has not reached stays open and silent, possibly for days. So before the task repeats
+//! a watch that got no answer or delivered nothing, it asks the server for its newest version. If
+//! that is lower than the store's, the next list overrides the store although the list is older.
+//! Each list is consistent: it names no version, so the server reads with quorum, and no list is
+//! older only because a server lags behind.
 //!
-//! A kind that is not served is waited for. If it was served before, its objects are gone, and told as deleted, as soon as discovery says so too.
+//! The task waits for a kind that is not served. If the kind was served before, its objects are
+//! deleted, with notices, as soon as discovery confirms that.
 //!
-//! A list fills the store as it comes; what it did not show is deleted at its end, by comparison. So the store is never empty because of a relist, and holds
-//! no list twice.
+//! A list fills the store as it arrives; at its end, objects that it did not show are deleted. So a
+//! relist never empties the store, and the store never holds a list twice.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderValue, Method, Request, header};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::failure::Failure;
 use super::follow::{Follower, end_list, put, vanish};
-use super::groups::Inner;
 use super::page::{Page, PageMetadata};
 use super::query::{
     From, METADATA_LIST, accept_list, accept_watch, list_path, newest_path, watch_path,
 };
-use super::{Phase, Shared};
-use crate::api::{CallError, chain, request};
+use super::running::Shared;
+use super::state::Phase;
 use crate::backoff::Backoff;
-use crate::connect::Connection;
-use crate::discovery::{ClusterError, Resource};
+use crate::discovery::Resource;
+use crate::error::Error;
+use crate::reader::Reader;
 use crate::text::Read;
+use vmhost_core::{Gvk, chain_line};
 
-/// How long the server may keep a watch: drawn from 5 to 10 minutes, as client-go, so that not all end at once.
+/// The range of watch timeouts in seconds: 5 to 10 minutes, as in client-go, so that watches do not
+/// all end at once.
 const WATCH_SECONDS: std::ops::RangeInclusive<u64> = 300..=600;
-/// How long past its end a watch may be silent before its connection counts as dead.
+/// How long a watch may be silent past its timeout before its connection counts as dead.
 const WATCH_GRACE: Duration = Duration::from_secs(30);
-/// A watch that stayed open for so long has lived, even if it brought nothing. client-go's
-/// reflector, too, begins its back-off anew after two minutes.
+/// A watch that stayed open for this long has worked, even if it delivered nothing. client-go's
+/// reflector also resets its backoff after two minutes.
 const LIVED: Duration = Duration::from_secs(120);
-/// After so many watches in a row whose version the server had forgotten, the observer is told:
-/// listing takes longer than the server remembers.
+/// After this many watches in a row with a compacted version, the observer is notified: listing
+/// takes longer than the server keeps versions.
 const EXPIRED_MANY: u32 = 3;
-/// How long the head of an answer may take.
+/// Timeout of the head of an answer.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a page of a list may take: the API server's own limit of a request.
+/// Timeout of a page of a list: the API server's own request timeout.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
-/// A watch that ended sooner than this without an event was fruitless: the next one waits.
+/// A watch that ended sooner than this without an event is fruitless: the next one is delayed.
 const FRUITLESS: Duration = Duration::from_secs(1);
-/// After so many fruitless watches in a row the version is not to be trusted: list again.
+/// After this many fruitless watches in a row the version is suspect: list again.
 const FRUITLESS_MAX: u32 = 3;
-/// Longest wait for a kind that is not served: a user who has just installed a CRD is looking at the screen.
+/// Maximum delay between two checks for a kind that is not served: a user who has just installed a
+/// CRD is waiting.
 const MISSING_MAX: Duration = Duration::from_secs(5);
 
+/// A callback that receives a kind and whether it is namespaced.
+pub(super) type LearnScope = Box<dyn Fn(&Gvk, bool) + Send + Sync>;
+
 pub(super) struct Task {
-    connection: Connection,
+    reader: Reader,
     shared: Arc<Shared>,
-    /// Told where the kind's objects live.
-    informers: Weak<Inner>,
+    /// Receives whether the kind is namespaced.
+    learn_scope: LearnScope,
     backoff: Backoff,
     missing: Backoff,
-    /// Lists are read in pages: streaming ones are not wanted, or the server has none.
+    /// Whether lists are read in pages, because streaming lists are off or not supported by the
+    /// server.
     paged: bool,
     fruitless: u32,
-    /// Watches in a row whose version the server had forgotten.
+    /// Number of watches in a row with a compacted version.
     expired: u32,
-    /// The last request was to fill the store, and did not get to the end of it.
+    /// Whether the last request was to fill the store, and failed before its end.
     listing: bool,
-    /// The server's versions went back: the next list is believed.
+    /// Whether the server's versions went back, so that the next list overrides the store.
     rewinding: bool,
     /// How long a watch may be silent.
     silence: Duration,
@@ -88,7 +94,7 @@ pub(super) struct Task {
 enum State {
     /// Ask which resource serves the kind.
     Resolve,
-    /// Fill the store, and go on to watch.
+    /// Fill the store, then watch.
     List(Resource),
     /// Follow the cluster from the store's position on.
     Watch(Resource),
@@ -99,17 +105,17 @@ enum State {
 
 impl Task {
     pub(super) fn new(
-        connection: Connection,
+        reader: Reader,
         shared: Arc<Shared>,
-        informers: Weak<Inner>,
+        learn_scope: LearnScope,
         silence: Duration,
     ) -> Self {
         let (backoff, missing) = (Backoff::new(), Backoff::up_to(MISSING_MAX));
-        let paged = !connection.streams_lists();
+        let paged = !reader.streams_lists();
         Self {
-            connection,
+            reader,
             shared,
-            informers,
+            learn_scope,
             backoff,
             missing,
             paged,
@@ -146,12 +152,11 @@ impl Task {
     }
 
     async fn resolve(&mut self) -> State {
-        match self.connection.resolve(&self.shared.spec.kind).await {
+        match self.reader.resolve(&self.shared.spec.kind).await {
             Ok(Some(resource)) => {
-                if let Some(informers) = self.informers.upgrade() {
-                    informers.learn_scope(&resource.kind, resource.namespaced);
-                }
-                // Whoever used this informer may use another one now: then it ends here.
+                (self.learn_scope)(&resource.kind, resource.namespaced);
+                // The users of this informer may have moved to another one: then this task ends
+                // here.
                 tokio::task::yield_now().await;
                 return self.relist(resource, "the kind is served");
             }
@@ -164,20 +169,15 @@ impl Task {
                 sleep(self.missing.delay()).await;
             }
             Err(error) => {
-                let (forbidden, retry_after) = match &error {
-                    ClusterError::Refused {
-                        code, retry_after, ..
-                    } => (*code == 403, *retry_after),
-                    _ => (false, None),
-                };
-                self.wait_out(chain(&error), forbidden.then_some("discover"), retry_after)
+                let forbidden = (error.code() == Some(403)).then_some("discover");
+                self.wait_out(chain_line(&error), forbidden, error.retry_after())
                     .await;
             }
         }
         State::Resolve
     }
 
-    /// What comes after a list or a watch.
+    /// Returns the next state after a list or a watch.
     async fn after(
         &mut self,
         resource: Resource,
@@ -188,7 +188,7 @@ impl Task {
         let failure = match result {
             Ok(()) if self.fruitless >= FRUITLESS_MAX => {
                 self.fruitless = 0;
-                return self.relist(resource, "its watches end at once");
+                return self.relist(resource, "its watches end immediately");
             }
             Ok(()) if self.fruitless > 0 => {
                 let delay = self.backoff.delay();
@@ -205,12 +205,12 @@ impl Task {
                 State::Resolve
             }
             Failure::NoStreaming(reason) => {
-                tracing::debug!(kind = %self.shared.spec.kind, reason, "no streaming list: listing pages");
+                tracing::debug!(kind = %self.shared.spec.kind, reason, "no streaming list; listing in pages");
                 self.paged = true;
                 State::List(resource)
             }
             Failure::Expired(reason) if listing => {
-                self.wait_out(reason, None, None).await;
+                self.wait_out(reason, None, Duration::ZERO).await;
                 State::List(resource)
             }
             Failure::Expired(reason) => {
@@ -222,37 +222,28 @@ impl Task {
                 self.rewind(resource, version)
             }
             Failure::Silent(after) => {
-                tracing::debug!(kind = %self.shared.spec.kind, ?after, "a watch brought nothing");
+                tracing::debug!(kind = %self.shared.spec.kind, ?after, "a watch delivered nothing");
                 self.fruitless = 0;
                 State::Check(resource)
             }
-            Failure::Call(CallError::Refused(refused)) => {
-                let forbidden = (refused.code == 403).then_some(verb);
-                let (wait, busy) = (refused.retry_after, refused.code == 429);
-                self.wait_out(CallError::Refused(refused).line(), forbidden, wait)
-                    .await;
-                match (listing, busy) {
-                    (true, _) => State::List(resource),
-                    (false, true) => State::Check(resource),
-                    (false, false) => self.rewatch(resource),
-                }
-            }
             Failure::Call(error) => {
-                self.wait_out(error.line(), None, None).await;
-                if listing {
-                    State::List(resource)
-                } else {
-                    State::Check(resource)
+                let forbidden = (error.code() == Some(403)).then_some(verb);
+                self.wait_out(error.line(), forbidden, error.retry_after())
+                    .await;
+                match error.code() {
+                    _ if listing => State::List(resource),
+                    None | Some(429) => State::Check(resource),
+                    Some(_) => self.rewatch(resource),
                 }
             }
             Failure::Nonsense(reason) => {
-                self.wait_out(reason.clone(), None, None).await;
+                self.wait_out(reason.clone(), None, Duration::ZERO).await;
                 self.relist(resource, &reason)
             }
         }
     }
 
-    /// After a refusal that is no 410: the same version again, but not for ever.
+    /// After a refusal other than 410: repeats the watch from the same version, up to a limit.
     fn rewatch(&mut self, resource: Resource) -> State {
         self.fruitless += 1;
         if self.fruitless < FRUITLESS_MAX {
@@ -270,21 +261,19 @@ impl Task {
         State::List(resource)
     }
 
-    /// Goes on with the watch, unless the server's versions have gone back.
+    /// Continues with the watch, unless the server's versions went back.
     async fn check(&mut self, resource: Resource) -> State {
         match self.newest_version(&resource).await {
             Ok(version) if version < self.shared.store.position() => self.rewind(resource, version),
             Ok(_) => State::Watch(resource),
-            // A server that is too slow for this, or does not allow it, may still serve the watch.
-            Err(Failure::Call(CallError::Timeout(_))) => State::Watch(resource),
-            Err(Failure::Call(CallError::Refused(refused))) if refused.code == 403 => {
-                State::Watch(resource)
-            }
+            // A server that is too slow for this request, or forbids it, may still serve the watch.
+            Err(Failure::Call(Error::Timeout(_))) => State::Watch(resource),
+            Err(Failure::Call(error)) if error.code() == Some(403) => State::Watch(resource),
             Err(failure) => self.after(resource, "list", Err(failure)).await,
         }
     }
 
-    /// The server has older data than the store: from here on what it lists is believed.
+    /// Relists because the server has older data than the store: its next list overrides the store.
     fn rewind(&mut self, resource: Resource, version: u64) -> State {
         self.rewinding = true;
         let shared = &self.shared;
@@ -295,12 +284,12 @@ impl Task {
         self.relist(resource, "the server's versions went back")
     }
 
-    /// Reports a failure and waits: the back-off, or as long as the server asks.
+    /// Reports a failure and waits: for the backoff, or as long as the server asks.
     async fn wait_out(
         &mut self,
         reason: String,
         forbidden: Option<&'static str>,
-        retry_after: Option<Duration>,
+        retry_after: Duration,
     ) {
         self.shared.count(|progress| progress.failures += 1);
         self.shared.observer.failed(&self.shared.spec.kind, &reason);
@@ -311,11 +300,11 @@ impl Task {
             },
             None => Phase::Failing { reason },
         });
-        sleep(self.backoff.delay().max(retry_after.unwrap_or_default())).await;
+        sleep(self.backoff.delay().max(retry_after)).await;
     }
 
-    /// Waits after a watch whose version the server had forgotten. That happens; only when it keeps
-    /// happening is it told.
+    /// Waits after a watch with a compacted version. That happens normally; only repeated
+    /// occurrences are reported.
     async fn wait_out_expiry(&mut self, reason: &str) {
         self.expired += 1;
         let shared = &self.shared;
@@ -327,17 +316,18 @@ impl Task {
         sleep(self.backoff.delay()).await;
     }
 
-    /// Opens a watch and follows it until it ends. From the list on, it must first show all objects and their end.
+    /// Opens a watch and follows it until it ends. With `From::List`, the watch must first send all
+    /// objects and the end of the list.
     async fn stream(&mut self, resource: &Resource, from: From) -> Result<(), Failure> {
         self.listing = from == From::List;
         let seconds = fastrand::u64(WATCH_SECONDS);
         let spec = &self.shared.spec;
-        let request = get(
-            &watch_path(spec, resource, from, seconds),
-            accept_watch(spec),
-        )?;
-        let open = timeout(OPEN_TIMEOUT, self.connection.open(request)).await;
-        let answer = open.unwrap_or(Err(CallError::Timeout(OPEN_TIMEOUT)))?;
+        let open = {
+            let path = watch_path(spec, resource, from, seconds);
+            let opening = self.reader.open(&path, accept_watch(spec));
+            timeout(OPEN_TIMEOUT, opening).await
+        };
+        let answer = open.unwrap_or(Err(Error::Timeout(OPEN_TIMEOUT)))?;
         let mut follower = Follower {
             shared: &self.shared,
             listing: from == From::List,
@@ -376,15 +366,15 @@ impl Task {
             return Err(refused.into());
         }
         if listing {
-            return Err(Failure::Call(CallError::Network(
-                format!("the list ended before its end: {reason}").into(),
+            return Err(Failure::Call(Error::Network(
+                format!("the list was cut off: {reason}").into(),
             )));
         }
         self.fruitless = if fruitless { self.fruitless + 1 } else { 0 };
         Ok(())
     }
 
-    /// Lists page by page.
+    /// Lists in pages.
     async fn list_paged(&mut self, resource: &Resource) -> Result<(), Failure> {
         self.listing = true;
         let (shared, mut next, mut whole) = (self.shared.clone(), None::<String>, false);
@@ -392,9 +382,9 @@ impl Task {
         loop {
             let path = list_path(&shared.spec, resource, next.as_deref(), whole);
             let page = timeout(PAGE_TIMEOUT, self.read_page(&path)).await;
-            let page = page.unwrap_or_else(|_| Err(CallError::Timeout(PAGE_TIMEOUT).into()));
+            let page = page.unwrap_or_else(|_| Err(Error::Timeout(PAGE_TIMEOUT).into()));
             let mut page = match page {
-                // The pages are too old to go on: all in one, as client-go.
+                // The pages are too old to continue: request all in one, as in client-go.
                 Err(Failure::Expired(_)) if next.is_some() && !whole => {
                     (next, whole) = (None, true);
                     self.begin_list();
@@ -423,25 +413,25 @@ impl Task {
         }
     }
 
-    /// How far the server's data goes: the version of a consistent list, of which one object is
-    /// read.
+    /// Returns the server's newest version: that of a consistent list of one object.
     async fn newest_version(&self, resource: &Resource) -> Result<u64, Failure> {
         let spec = &self.shared.spec;
-        let request = get(&newest_path(spec, resource), Some(METADATA_LIST))?;
-        let (_, body) = self.connection.call(request, PAGE_TIMEOUT).await?;
+        let path = newest_path(spec, resource);
+        let asking = self.reader.fetch(&path, Some(METADATA_LIST), PAGE_TIMEOUT);
+        let body = asking.await?;
         PageMetadata::of_list(&body)?.version()
     }
 
-    /// Reads one page into the store, as it comes.
+    /// Reads one page into the store as it arrives.
     async fn read_page(&self, path: &str) -> Result<PageMetadata, Failure> {
         let shared = &*self.shared;
-        let request = get(path, accept_list(&shared.spec))?;
-        let mut body = self.connection.open(request).await?.into_body();
+        let accept = accept_list(&shared.spec);
+        let mut body = self.reader.open(path, accept).await?.into_body();
         shared.hear();
         shared.enter(Phase::Listing);
         let (mut page, put) = (Page::default(), |read: Read<'_>| put(shared, read, true));
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(CallError::Network)?;
+            let frame = frame.map_err(Error::Network)?;
             shared.hear();
             if let Ok(piece) = frame.into_data() {
                 let _gate = shared.gate();
@@ -451,13 +441,4 @@ impl Task {
         let _gate = shared.gate();
         page.end(&shared.ingest, put)
     }
-}
-
-fn get(path: &str, accept: Option<&'static str>) -> Result<Request<Bytes>, CallError> {
-    let mut request = request(Method::GET, path, None, Bytes::new())?;
-    if let Some(accept) = accept {
-        let accept = HeaderValue::from_static(accept);
-        request.headers_mut().insert(header::ACCEPT, accept);
-    }
-    Ok(request)
 }

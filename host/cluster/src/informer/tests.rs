@@ -1,14 +1,17 @@
 use super::*;
 use crate::fake::{Answer, Fake, Seen, json, status, streaming};
-use std::sync::Mutex;
+use crate::store::Index;
+use crate::text::{IngestError, Wanted};
+use parking_lot::Mutex;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+use vmhost_core::{Gvk, Snapshot};
 
 /// How an informer lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lists {
-    /// In pages: the default.
+    /// In pages, the default.
     Paged,
     /// `--streaming-lists`.
     Streamed,
@@ -91,7 +94,7 @@ fn page_text(version: u64, next: &str, items: &[String]) -> String {
     )
 }
 
-/// A stream that has these lines in it already.
+/// Builds a stream that already contains these lines.
 async fn stream_of(lines: &[String]) -> (mpsc::Sender<String>, Answer) {
     let (sender, answer) = streaming();
     for line in lines {
@@ -100,10 +103,10 @@ async fn stream_of(lines: &[String]) -> (mpsc::Sender<String>, Answer) {
     (sender, answer)
 }
 
-/// What a subscriber was told, with what the store showed at that moment.
+/// The notices of a subscriber, with what the store showed at that moment.
 struct Told(
     Mutex<Option<Arc<Store>>>,
-    mpsc::Sender<(String, Cause, u64, bool)>,
+    mpsc::Sender<(String, NoticeCause, u64, bool)>,
 );
 
 impl Subscriber for Told {
@@ -111,7 +114,6 @@ impl Subscriber for Told {
         let there = self
             .0
             .lock()
-            .unwrap()
             .as_ref()
             .is_none_or(|store| store.get(notice.name.as_str()).is_some());
         self.1
@@ -125,21 +127,21 @@ struct Log(Mutex<Vec<String>>);
 
 impl InformerObserver for Log {
     fn state(&self, _kind: &Gvk, state: &InformerState) {
-        self.0.lock().unwrap().push(state.to_string());
+        self.0.lock().push(state.to_string());
     }
     fn relist(&self, _kind: &Gvk, reason: &str) {
-        self.0.lock().unwrap().push(format!("relist: {reason}"));
+        self.0.lock().push(format!("relist: {reason}"));
     }
     fn keeps_expiring(&self, kind: &Gvk, reason: &str) {
         let line = format!("{kind} keeps expiring: {reason}");
-        self.0.lock().unwrap().push(line);
+        self.0.lock().push(line);
     }
     fn rewound(&self, kind: &Gvk, from: u64, to: u64) {
         let line = format!("{kind} went back from {from} to {to}");
-        self.0.lock().unwrap().push(line);
+        self.0.lock().push(line);
     }
     fn skipped(&self, _kind: &Gvk, error: &IngestError) {
-        self.0.lock().unwrap().push(format!("skipped: {error}"));
+        self.0.lock().push(format!("skipped: {error}"));
     }
 }
 
@@ -148,7 +150,7 @@ struct World {
     log: Arc<Log>,
     informers: Informers,
     subscription: Subscription,
-    told: mpsc::Receiver<(String, Cause, u64, bool)>,
+    told: mpsc::Receiver<(String, NoticeCause, u64, bool)>,
 }
 
 impl World {
@@ -163,11 +165,11 @@ impl World {
 
     fn with(fake: Fake, spec: WatchSpec) -> Self {
         let log = Arc::new(Log::default());
-        let informers = Informers::new(fake.connection(), log.clone());
+        let informers = Informers::new(fake.connection().reader(), log.clone());
         let (sender, told) = mpsc::channel(4096);
         let subscriber = Arc::new(Told(Mutex::default(), sender));
         let subscription = informers.subscribe(spec, Some(subscriber.clone()));
-        *subscriber.0.lock().unwrap() = Some(subscription.store());
+        *subscriber.0.lock() = Some(subscription.store());
         Self {
             fake,
             log,
@@ -181,13 +183,13 @@ impl World {
         self.subscription.store()
     }
 
-    /// The next notice; whether the store had changed before it is checked here.
-    async fn told(&mut self) -> (String, Cause, u64) {
+    /// Returns the next notice, and checks that the store had changed before.
+    async fn told(&mut self) -> (String, NoticeCause, u64) {
         let (name, cause, version, there) = timeout(SOON, self.told.recv())
             .await
             .expect("a notice")
             .unwrap();
-        assert_eq!(there, cause != Cause::Deleted, "{name} {cause:?}");
+        assert_eq!(there, cause != NoticeCause::Deleted, "{name} {cause:?}");
         (name, cause, version)
     }
 
@@ -206,11 +208,11 @@ impl World {
     }
 
     fn logged(&self) -> Vec<String> {
-        self.log.0.lock().unwrap().clone()
+        self.log.0.lock().clone()
     }
 }
 
-fn told(name: &str, cause: Cause, version: u64) -> (String, Cause, u64) {
+fn told(name: &str, cause: NoticeCause, version: u64) -> (String, NoticeCause, u64) {
     (name.into(), cause, version)
 }
 
@@ -223,8 +225,8 @@ async fn a_list_becomes_the_watch(lists: Lists) {
     ])
     .await;
     let mut world = World::listing(lists, [answer]);
-    assert_eq!(world.told().await, told("n/a", Cause::Initial, 3));
-    assert_eq!(world.told().await, told("n/b", Cause::Initial, 2));
+    assert_eq!(world.told().await, told("n/a", NoticeCause::Initial, 3));
+    assert_eq!(world.told().await, told("n/b", NoticeCause::Initial, 2));
     timeout(SOON, world.store().synced()).await.unwrap();
     assert_eq!((world.store().len(), world.store().position()), (2, 7));
 
@@ -237,13 +239,13 @@ async fn a_list_becomes_the_watch(lists: Lists) {
     ] {
         sender.send(piece).await.unwrap();
     }
-    assert_eq!(world.told().await, told("n/a", Cause::Changed, 8));
+    assert_eq!(world.told().await, told("n/a", NoticeCause::Changed, 8));
     timeout(SOON, world.store().caught_up(9)).await.unwrap();
     sender
         .send(event("DELETED", &vm("b", "u2", 10)))
         .await
         .unwrap();
-    assert_eq!(world.told().await, told("n/b", Cause::Deleted, 10));
+    assert_eq!(world.told().await, told("n/b", NoticeCause::Deleted, 10));
     assert!(
         world.told.try_recv().is_err(),
         "no notice of what changed nothing"
@@ -279,17 +281,17 @@ async fn a_cut_watch_goes_on_and_410_lists_again_by_comparison() {
     let (third, three) = stream_of(&[relist.concat()]).await;
     let mut world = World::new([one, two, three]);
     for name in ["n/a", "n/b", "n/c"] {
-        assert_eq!(world.told().await, told(name, Cause::Initial, 3));
+        assert_eq!(world.told().await, told(name, NoticeCause::Initial, 3));
     }
     drop(first);
-    assert_eq!(world.told().await, told("n/a", Cause::Changed, 8));
+    assert_eq!(world.told().await, told("n/a", NoticeCause::Changed, 8));
     second.send(expired()).await.unwrap();
     drop(second);
     for (name, cause, version) in [
-        ("n/b", Cause::Relisted, 9),
-        ("n/d", Cause::Relisted, 9),
-        ("n/e", Cause::Relisted, 9),
-        ("n/d", Cause::Deleted, 10),
+        ("n/b", NoticeCause::Relisted, 9),
+        ("n/d", NoticeCause::Relisted, 9),
+        ("n/e", NoticeCause::Relisted, 9),
+        ("n/d", NoticeCause::Deleted, 10),
     ] {
         let (name_told, cause_told, version_told, _) =
             timeout(SOON, world.told.recv()).await.unwrap().unwrap();
@@ -308,7 +310,7 @@ async fn a_cut_watch_goes_on_and_410_lists_again_by_comparison() {
         "nor does it empty the store"
     );
     third.send(bookmark(12, true)).await.unwrap();
-    assert_eq!(world.told().await, told("n/c", Cause::Deleted, 12));
+    assert_eq!(world.told().await, told("n/c", NoticeCause::Deleted, 12));
     assert!(world.requests()[1].query.contains("&resourceVersion=7"));
     assert!(
         world
@@ -339,14 +341,14 @@ async fn after_410_pages_are_compared_as_well() {
         ],
     );
     for name in ["n/a", "n/b", "n/c"] {
-        assert_eq!(world.told().await, told(name, Cause::Initial, 3));
+        assert_eq!(world.told().await, told(name, NoticeCause::Initial, 3));
     }
     drop(first);
     for (name, cause, version) in [
-        ("n/a", Cause::Changed, 8),
-        ("n/b", Cause::Relisted, 9),
-        ("n/d", Cause::Relisted, 9),
-        ("n/c", Cause::Deleted, 12),
+        ("n/a", NoticeCause::Changed, 8),
+        ("n/b", NoticeCause::Relisted, 9),
+        ("n/d", NoticeCause::Relisted, 9),
+        ("n/c", NoticeCause::Deleted, 12),
     ] {
         assert_eq!(world.told().await, told(name, cause, version));
     }
@@ -371,8 +373,8 @@ async fn without_streaming_lists_it_lists_pages() {
     ];
     let (_sender, watch) = streaming();
     let mut world = World::new([refused].into_iter().chain(pages).chain([watch]));
-    assert_eq!(world.told().await, told("n/a", Cause::Initial, 1));
-    assert_eq!(world.told().await, told("n/b", Cause::Initial, 2));
+    assert_eq!(world.told().await, told("n/a", NoticeCause::Initial, 1));
+    assert_eq!(world.told().await, told("n/b", NoticeCause::Initial, 2));
     world.until(|store| store.is_synced()).await;
     timeout(SOON, async {
         while world.requests().len() < 5 {
@@ -428,16 +430,16 @@ async fn it_waits_for_the_crd_and_outlives_it(lists: Lists) {
         two,
     ]);
     let mut world = World::with(lists.of(fake), spec());
-    assert_eq!(world.told().await, told("n/a", Cause::Initial, 3));
+    assert_eq!(world.told().await, told("n/a", NoticeCause::Initial, 3));
     world.until(|store| store.is_synced()).await;
-    // Somebody waits for a write whose event cannot come any more.
+    // A task waits for a write whose event cannot arrive any more.
     let waits = tokio::spawn({
         let store = world.store();
         async move { store.caught_up(29).await }
     });
     tokio::task::yield_now().await;
     drop(first);
-    assert_eq!(world.told().await, told("n/a", Cause::Deleted, 7));
+    assert_eq!(world.told().await, told("n/a", NoticeCause::Deleted, 7));
     timeout(SOON, waits).await.expect("not for ever").unwrap();
     assert!(
         world.store().is_synced() && world.store().is_empty(),
@@ -446,7 +448,7 @@ async fn it_waits_for_the_crd_and_outlives_it(lists: Lists) {
     timeout(SOON, world.store().caught_up(29))
         .await
         .expect("nor does anybody begin to wait");
-    assert_eq!(world.told().await, told("n/b", Cause::Relisted, 30));
+    assert_eq!(world.told().await, told("n/b", NoticeCause::Relisted, 30));
     world.until(|store| store.position() == 31).await;
     assert!(world.told.try_recv().is_err());
     let waiting = "kind Vm.v1.x.io is not served by the cluster yet: waiting for its CRD";
@@ -469,15 +471,15 @@ async fn a_kind_that_is_gone_is_asked_for_at_leisure(lists: Lists) {
         move |request| {
             let gone = gone.load(std::sync::atomic::Ordering::SeqCst);
             match request.uri().path() {
-                // Discovery says longer than the resource itself that the kind is served.
+                // Discovery reports the kind as served for longer than the resource itself.
                 "/apis/x.io/v1" => json(200, GROUP),
                 _ if gone => status(404, "NotFound", "the server could not find it"),
-                _ => first_watch.lock().unwrap().take().unwrap(),
+                _ => first_watch.lock().take().unwrap(),
             }
         }
     });
     let mut world = World::with(lists.of(fake), spec());
-    assert_eq!(world.told().await, told("n/a", Cause::Initial, 3));
+    assert_eq!(world.told().await, told("n/a", NoticeCause::Initial, 3));
     world.until(|store| store.is_synced()).await;
     gone.store(true, std::sync::atomic::Ordering::SeqCst);
     let before = world.fake.seen().len();
@@ -534,12 +536,12 @@ async fn refusals_are_told_once_and_tried_again(lists: Lists) {
     };
     assert!(
         logged[0].starts_with(&format!(
-            "may not {verb} Vm.v1.x.io in namespace n: RBAC is missing"
+            "forbidden to {verb} Vm.v1.x.io in namespace n (missing RBAC); retrying: "
         )),
         "{logged:?}"
     );
     assert!(
-        logged[1].starts_with("cannot watch Vm.v1.x.io in namespace n; trying again: storage"),
+        logged[1].starts_with("watch Vm.v1.x.io in namespace n: storage"),
         "{logged:?}"
     );
     assert_eq!(logged.len(), 4, "{logged:?}");
@@ -557,15 +559,15 @@ async fn one_bad_object_does_not_stop_the_others(lists: Lists) {
     .concat();
     let good = event("ADDED", &vm("a", "a", 1));
     let list = match lists {
-        // A page with garbage in it is no page.
+        // A page that contains garbage is not a page.
         Lists::Paged => [bad, good, bookmark(2, true), garbage],
         Lists::Streamed => [bad, garbage, good, bookmark(2, true)],
     };
     let bad = [list.concat(), event("MODIFIED", &vm("a", "a", 3))];
     let (_sender, answer) = stream_of(&bad).await;
     let mut world = World::listing(lists, [answer]);
-    assert_eq!(world.told().await, told("n/a", Cause::Initial, 1));
-    assert_eq!(world.told().await, told("n/a", Cause::Changed, 3));
+    assert_eq!(world.told().await, told("n/a", NoticeCause::Initial, 1));
+    assert_eq!(world.told().await, told("n/a", NoticeCause::Changed, 3));
     assert_eq!(world.subscription.state().skipped, 3);
     assert!(
         world
@@ -579,7 +581,7 @@ async fn one_bad_object_does_not_stop_the_others(lists: Lists) {
 both_lists!(fruitless_watches_wait_and_list_again_in_the_end);
 async fn fruitless_watches_wait_and_list_again_in_the_end(lists: Lists) {
     let (first, one) = stream_of(&[event("ADDED", &vm("a", "a", 1)), bookmark(2, true)]).await;
-    // Watches that end at once: each waits longer, after three it lists again.
+    // Watches that end at once: each one waits longer; after three the informer lists again.
     let ended = || streaming().1;
     let (_last, list) = stream_of(&[
         event("ADDED", &vm("a", "a", 1)),
@@ -588,16 +590,16 @@ async fn fruitless_watches_wait_and_list_again_in_the_end(lists: Lists) {
     ])
     .await;
     let start = tokio::time::Instant::now();
-    // What follows a page is a watch of its own, and the first of the fruitless ones.
+    // The stream after a page is a watch of its own, and the first fruitless one.
     let fruitless = match lists {
         Lists::Paged => 2,
         Lists::Streamed => 3,
     };
     let ends = std::iter::repeat_with(ended).take(fruitless);
     let mut world = World::listing(lists, [one].into_iter().chain(ends).chain([list]));
-    assert_eq!(world.told().await, told("n/a", Cause::Initial, 1));
+    assert_eq!(world.told().await, told("n/a", NoticeCause::Initial, 1));
     drop(first);
-    assert_eq!(world.told().await, told("n/b", Cause::Relisted, 3));
+    assert_eq!(world.told().await, told("n/b", NoticeCause::Relisted, 3));
     let took = start.elapsed().as_millis();
     assert!((1_200..=2_400).contains(&took), "two waits: {took}");
 }
@@ -620,7 +622,7 @@ async fn watches_are_shared_and_stop_with_their_last_user(lists: Lists) {
     assert!(Arc::ptr_eq(&second.store(), &world.subscription.store()));
     assert_eq!(
         late.recv().await.unwrap(),
-        ("n/a".into(), Cause::Initial, 1, true)
+        ("n/a".into(), NoticeCause::Initial, 1, true)
     );
     let other = world.informers.subscribe(
         WatchSpec {
@@ -639,7 +641,7 @@ async fn watches_are_shared_and_stop_with_their_last_user(lists: Lists) {
         .send(event("MODIFIED", &vm("a", "a", 3)))
         .await
         .unwrap();
-    assert_eq!(late.recv().await.unwrap().1, Cause::Changed);
+    assert_eq!(late.recv().await.unwrap().1, NoticeCause::Changed);
     assert!(
         world.told.try_recv().is_err(),
         "who has gone is told nothing"
@@ -654,8 +656,8 @@ async fn watches_are_shared_and_stop_with_their_last_user(lists: Lists) {
         .expect("the stream is let go");
 }
 
-/// What a notice says besides its name: cause, uid and version of what was there and of what is.
-type Sides = (Cause, Option<(String, u64)>, Option<(String, u64)>);
+/// A notice without its name: cause, and uid and version of the old and the new object.
+type Sides = (NoticeCause, Option<(String, u64)>, Option<(String, u64)>);
 
 struct Both(mpsc::UnboundedSender<Sides>);
 
@@ -678,7 +680,7 @@ async fn a_notice_has_both_sides(lists: Lists) {
         .subscribe(spec(), Some(Arc::new(Both(both))));
     for (kind, uid, version) in [
         ("MODIFIED", "a", 3),
-        // Deleted and created again, and only the second is seen.
+        // Deleted and created again, but only the creation is seen.
         ("MODIFIED", "b", 5),
         ("DELETED", "b", 6),
         ("DELETED", "b", 7),
@@ -689,11 +691,11 @@ async fn a_notice_has_both_sides(lists: Lists) {
     }
     let side = |uid: &str, version| Some((uid.to_owned(), version));
     for expect in [
-        (Cause::Initial, None, side("a", 1)),
-        (Cause::Changed, side("a", 1), side("a", 3)),
-        (Cause::Changed, side("a", 3), side("b", 5)),
-        (Cause::Deleted, side("b", 5), None),
-        (Cause::Changed, None, side("c", 8)),
+        (NoticeCause::Initial, None, side("a", 1)),
+        (NoticeCause::Changed, side("a", 1), side("a", 3)),
+        (NoticeCause::Changed, side("a", 3), side("b", 5)),
+        (NoticeCause::Deleted, side("b", 5), None),
+        (NoticeCause::Changed, None, side("c", 8)),
     ] {
         let got = timeout(SOON, seen.recv()).await.unwrap();
         assert_eq!(got, Some(expect));

@@ -88,7 +88,7 @@ fn the_kubeconfig_beats_the_variable_of_the_scheme() {
         "socks5://localhost, from proxy-url"
     );
     assert_eq!(shown("https://10.1.2.3", Some("")), "none");
-    // As to Go: a path behind a name without a scheme, and a scheme in capitals.
+    // As in Go: a path after a name without a scheme, and a scheme in capitals.
     for (text, name) in [
         ("secure:3128/", "http://secure:3128"),
         ("SOCKS5://secure", "socks5://secure"),
@@ -119,7 +119,7 @@ fn what_is_no_proxy_is_named_without_its_password() {
             error.starts_with("HTTPS_PROXY is not") && !error.contains("secret"),
             "{error}"
         );
-        // It is not looked at where it is not needed.
+        // The setting is not parsed where it is not needed.
         assert_eq!(shown(&environment, "https://localhost", None), "none");
     }
     let error = shown(&Environment::default(), "https://api", Some("proxy:3128"));

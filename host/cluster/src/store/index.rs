@@ -1,6 +1,7 @@
-//! Which objects hold a value in a field: what a page by index looks up instead of reading every text.
+//! Which objects have a value in a field: a query by index uses this instead of parsing every text.
 //!
-//! It owns the maps from values to names, and what of them each object is in. It must not know when an object changes: the store tells it.
+//! This module owns the maps from values to names, and the list of each object's values. It must
+//! not know when an object changes; the store tells it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -10,29 +11,32 @@ use std::sync::Arc;
 
 use vmhost_core::{FieldPath, Fields, ObjectName};
 
-/// What is counted for a value besides its text: map entry (48), two counts and the first name's allocation (48).
+/// Estimated bytes per value besides its text: map entry (48), two counts and the first name's
+/// allocation (48).
 pub(super) const VALUE: usize = 96;
 
-/// What is counted for each object under a value: its name in the value's list (16, half of it spare), the value in the object's own list (24).
+/// Estimated bytes per object under a value: its name in the value's list (16, half of it spare),
+/// the value in the object's own list (24).
 pub(super) const POSTING: usize = 48;
 
-/// So many names of one value are kept in a plain sorted list; more in a tree, which costs ten times as much for a single name.
+/// Up to this many names of one value are kept in a sorted list; more in a tree, which costs ten
+/// times as much for a single name.
 const FEW: usize = 64;
 
-/// What objects can be looked up by, besides name and namespace.
+/// A key for looking up objects, besides name and namespace.
 ///
-/// An object is found under each of its values, once. One whose field is missing, null, an object or an array is found under none: there is no way to ask for
-/// it by this index.
+/// An object is listed under each of its values, once. An object whose field is missing, null, an
+/// object or an array is listed under none, so this index cannot find it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Index {
-    /// The uids of its owner references, those of the controller and of the others.
+    /// The uids of an object's owner references, of the controller and of other owners.
     Owner,
     /// The values of a field.
     Field(FieldPath),
 }
 
 impl Index {
-    /// Where the values stand.
+    /// The path of the values.
     pub fn path(&self) -> Cow<'_, FieldPath> {
         match self {
             Self::Owner => Cow::Owned(FieldPath::owner_uids()),
@@ -50,12 +54,12 @@ impl fmt::Display for Index {
     }
 }
 
-/// The store keeps no such index: nobody who shares it has asked for it.
+/// The store does not keep this index, because no subscription wants it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no index over {0} is kept: declare it with the watch")]
+#[error("no index on {0}: declare it with the watch")]
 pub struct NotIndexed(pub Index);
 
-/// Which indexes are kept. Replaced as a whole, so that texts can be read outside of the store's lock.
+/// The kept indexes. Replaced as a whole, so that texts can be parsed outside of the store's lock.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     list: Vec<Index>,
@@ -65,7 +69,7 @@ pub(super) struct Kept {
 /// Values with the number of their index, ordered, each once.
 pub(super) type Found<'t> = Vec<(usize, Cow<'t, str>)>;
 
-/// The same as an object's entry holds it: the texts are the maps' own.
+/// As [`Found`], for an object's entry: the texts are shared with the maps.
 pub(super) type Held = Box<[(usize, Arc<str>)]>;
 
 impl Kept {
@@ -80,7 +84,7 @@ impl Kept {
         &self.list
     }
 
-    /// The values of one object. A text that cannot be read has none.
+    /// Returns the values of one object; empty if its text cannot be parsed.
     pub(super) fn values<'t>(&self, text: &'t str) -> Found<'t> {
         if self.list.is_empty() {
             return Vec::new();
@@ -112,12 +116,12 @@ impl Indexes {
         }
     }
 
-    /// About how much memory the maps hold.
+    /// Approximate memory of the maps in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The names under a value; none: no object holds it.
+    /// Returns the names under a value; `None` if no object has it.
     pub(super) fn names(&self, index: &Index, value: &str) -> Result<Option<&Names>, NotIndexed> {
         let at = self.kept.list.binary_search(index);
         let map = at.ok().and_then(|at| self.maps.get(at));
@@ -125,7 +129,7 @@ impl Indexes {
         Ok(map.get(value))
     }
 
-    /// An object that held these values holds those now. Equal ones touch nothing.
+    /// Replaces the values of an object. Equal values change nothing.
     pub(super) fn replace(&mut self, name: &ObjectName, held: &mut Held, now: &Found<'_>) {
         let same = held.len() == now.len()
             && held
@@ -156,7 +160,7 @@ impl Indexes {
             .collect();
     }
 
-    /// The object is gone.
+    /// Removes an object with these values.
     pub(super) fn remove(&mut self, name: &ObjectName, held: &Held) {
         for (at, value) in held {
             self.take(*at, value, name);
@@ -249,7 +253,7 @@ impl Names {
         }
     }
 
-    /// Those from here on, in their order.
+    /// The names from this bound on, in order.
     pub(super) fn from<'a>(
         &'a self,
         from: Bound<&ObjectName>,

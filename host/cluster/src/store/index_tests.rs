@@ -15,7 +15,7 @@ fn object(name: &str, version: u64, body: &str) -> Snapshot {
     Object::with_text(ObjectName::new(Some(namespace), name), "u", version, body)
 }
 
-/// An object with these owners, this node, and these volumes.
+/// Builds an object with these owners, this node, and these volumes.
 fn pod(owners: &[u8], node: Option<u8>, volumes: &[u8], label: u8) -> String {
     let list = |items: Vec<String>| items.join(",");
     let owners = list(
@@ -36,7 +36,7 @@ fn pod(owners: &[u8], node: Option<u8>, volumes: &[u8], label: u8) -> String {
     )
 }
 
-/// What each index should find, by looking at every object.
+/// Computes the expected result of each index from all objects.
 fn naive(
     objects: &BTreeMap<ObjectName, serde_json::Value>,
     index: &Index,
@@ -64,7 +64,7 @@ fn naive(
         .collect()
 }
 
-/// All pages of a query, one after the other.
+/// Reads all pages of a query.
 fn all_pages(store: &Store, query: Query<'_>, limit: usize) -> Vec<ObjectName> {
     let (mut names, mut after) = (Vec::new(), None::<ObjectName>);
     loop {
@@ -192,7 +192,7 @@ fn ten_thousand_children_of_one_owner_are_paged_in_order() {
     store.keep_indexes(&indexes(&[Index::Owner]));
     let body = pod(&[7], None, &[], 0);
     for number in 0..10_000_u64 {
-        // In no order.
+        // In scattered order.
         let name = format!("n/c{:05}", number * 7_919 % 10_000);
         store.upsert(object(&name, number + 1, &body), true);
     }
@@ -204,7 +204,7 @@ fn ten_thousand_children_of_one_owner_are_paged_in_order() {
     let names = all_pages(&store, query, 500);
     assert_eq!(names.len(), 10_000);
     assert!(names.is_sorted());
-    // A selector that matches all, and one that matches none.
+    // A selector that matches everything, and one that matches nothing.
     for (text, expect) in [("", 10_000), ("l", 10_000), ("l=1", 0)] {
         let selector = LabelSelector::parse(text).unwrap();
         let query = Query {

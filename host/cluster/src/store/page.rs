@@ -1,4 +1,4 @@
-//! Questions to a store, answered page by page in the order of namespace and name.
+//! Queries of a store, answered in pages ordered by namespace and name.
 
 use std::ops::Bound;
 
@@ -7,18 +7,19 @@ use vmhost_core::{LabelSelector, Metadata, ObjectName, Snapshot};
 use super::Store;
 use super::index::{Index, NotIndexed};
 
-/// Which objects. All conditions hold together; the default asks for everything.
+/// Selects objects. All conditions must hold; the default selects everything.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
-    /// Only of this namespace.
+    /// Only objects in this namespace.
     pub namespace: Option<&'a str>,
-    /// Only with these labels.
+    /// Only objects with these labels.
     pub selector: Option<&'a LabelSelector>,
-    /// Only those that hold this value in this index.
+    /// Only objects with this value in this index.
     pub index: Option<(&'a Index, &'a str)>,
-    /// Only behind this one: the `next` of the page before, whether it is still there or not.
+    /// Only objects after this name: the `next` of the previous page, whether that object still
+    /// exists or not.
     pub after: Option<&'a ObjectName>,
-    /// At most so many; none is asked for in vain, so that 0 counts as 1.
+    /// Maximum number of objects; 0 counts as 1.
     pub limit: usize,
 }
 
@@ -35,18 +36,19 @@ impl Default for Query<'_> {
 }
 
 impl Store {
-    /// Objects ordered by namespace and name, as the store shows them at one moment; and the `after` of the next page, if there is more. Objects of other
-    /// namespaces and other index values are not looked at; without a selector, nor are those behind the page.
+    /// Returns objects ordered by namespace and name, as the store shows them at one moment, and
+    /// the `after` of the next page if there are more. Objects of other namespaces and index values
+    /// are not read; nor, without a selector, are objects after the page.
     pub fn page(
         &self,
         query: &Query<'_>,
     ) -> Result<(Vec<Snapshot>, Option<ObjectName>), NotIndexed> {
-        // The selector that matches all reads no labels.
+        // The selector that matches everything needs no labels.
         let selector = query
             .selector
             .filter(|selector| **selector != LabelSelector::default());
         let limit = query.limit.max(1);
-        // One more than the page tells whether there is a next one.
+        // One more than the page, to learn whether there is a next page.
         let enough = limit.saturating_add(1);
         let read = if selector.is_some() {
             usize::MAX
@@ -55,7 +57,7 @@ impl Store {
         };
         let mut found = self.candidates(query, read)?;
         if let Some(selector) = selector {
-            // Labels are read outside of the lock. Those that cannot be read match nothing.
+            // Labels are parsed outside of the lock. Unparsable labels do not match.
             let matches = |snapshot: &Snapshot| {
                 Metadata::parse(&snapshot.text)
                     .is_ok_and(|metadata| selector.matches_by(|key| metadata.labels.get(key)))
@@ -71,7 +73,7 @@ impl Store {
         Ok((found, next))
     }
 
-    /// The first `limit` objects of this namespace and index value behind `after`.
+    /// The first `limit` objects of this namespace and index value after `after`.
     fn candidates(&self, query: &Query<'_>, limit: usize) -> Result<Vec<Snapshot>, NotIndexed> {
         let lowest = query
             .namespace

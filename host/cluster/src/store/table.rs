@@ -1,16 +1,29 @@
-//! Entries by the name of their object, which is stored once: in the object.
+//! Entries by the name of their object; the name is stored once, in the object.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::AtomicU32;
 
 use hashbrown::HashTable;
+use vmhost_core::Snapshot;
 
-use super::Entry;
+use super::index::Held;
+
+/// One object, under the name of its snapshot.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) snapshot: Snapshot,
+    pub(super) held: Held,
+    /// The last list that showed the object. Only the informer writes this field, and readers
+    /// ignore it.
+    pub(super) list: AtomicU32,
+}
 
 /// A hash table whose entries are their own keys.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     entries: HashTable<Entry>,
-    /// Names are chosen by whoever may create objects, so that their hash must not be known to them.
+    /// Seeded, because any client that may create objects chooses names, and must not know their
+    /// hashes.
     hasher: RandomState,
 }
 
@@ -35,7 +48,7 @@ impl Table {
         self.entries.find_mut(hash, |entry| entry.is(name))
     }
 
-    /// Adds an entry whose name is not there.
+    /// Adds an entry; its name must not be present.
     pub(super) fn insert(&mut self, entry: Entry) {
         let hash_of = |entry: &Entry| self.hasher.hash_one(entry.snapshot.name.as_str());
         let hash = hash_of(&entry);

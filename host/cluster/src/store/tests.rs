@@ -14,7 +14,7 @@ fn object(name: &str, uid: &str, version: u64) -> Snapshot {
     )
 }
 
-/// What the store should do, said as simply as possible.
+/// A naive model of the store.
 #[derive(Default)]
 struct Twin {
     objects: BTreeMap<String, (String, u64)>,
@@ -190,7 +190,7 @@ async fn waiting_ends_when_the_position_is_reached() {
                 .is_err()
         );
     }
-    // Items of a list do not move the position, its end does.
+    // Items of a list do not move the position; the end of the list does.
     store.begin_list();
     store.upsert(object("a/a", "u", 20), false);
     assert_eq!(store.position(), 0);
@@ -207,7 +207,7 @@ async fn waiting_ends_when_the_position_is_reached() {
     );
     waits.truncate(3);
     assert!(
-        store.waiters().by_position.is_empty(),
+        store.waiters.lock().by_position.is_empty(),
         "who gave up is not remembered"
     );
     let late = tokio::spawn({

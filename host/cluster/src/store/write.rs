@@ -1,13 +1,15 @@
-//! The write side of a store. Only the informer calls it, from one task; indexes come and go from elsewhere.
+//! The write side of a store. Only the informer calls it, from one task; indexes come and go from
+//! other threads.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use vmhost_core::{Object, ObjectName, Snapshot};
 
 use super::index::{Found, Held, Index, Indexes, Kept};
-use super::{Entry, OVERHEAD, State, Store};
+use super::table::Entry;
+use super::{OVERHEAD, State, Store, unpoisoned};
 use crate::text::Head;
 
 /// What a store shows under a name.
@@ -16,28 +18,28 @@ pub(crate) enum Shows {
     Nothing,
     /// This object in this version, or in a later one.
     This,
-    /// What is to be replaced: an earlier version, or an object of another uid. Its successor takes
-    /// over the name's allocation.
+    /// Another object to replace: an earlier version, or another uid. Its successor takes over the
+    /// name's allocation.
     Another(ObjectName),
 }
 
-/// What an upsert did.
+/// The result of an upsert.
 #[derive(Debug)]
 pub(crate) struct Upserted {
-    /// What the name showed before: it may be an object of another uid.
+    /// What the name showed before; possibly an object with another uid.
     pub old: Option<Snapshot>,
-    /// What it shows now.
+    /// What the name shows now.
     pub new: Snapshot,
 }
 
-/// The list that has ended is older than what the store shows.
+/// The ended list is older than the store.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Older;
 
 impl Store {
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let (result, position) = {
-            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            let mut state = unpoisoned(self.state.write());
             let result = change(&mut state);
             (
                 result,
@@ -49,7 +51,7 @@ impl Store {
             )
         };
         self.wake_up_to(position);
-        // A subscriber that comes from here on looks at the state afterwards.
+        // A waiter that subscribes from here on reads the state afterwards.
         if self.changes.receiver_count() > 0 {
             self.changes
                 .send_modify(|count| *count = count.wrapping_add(1));
@@ -57,10 +59,10 @@ impl Store {
         result
     }
 
-    /// Wakes the callers that wait for this version or a lower one.
+    /// Wakes the tasks that wait for this version or a lower one.
     fn wake_up_to(&self, position: u64) {
         let woken = {
-            let mut waiters = self.waiters();
+            let mut waiters = self.waiters.lock();
             if waiters
                 .by_position
                 .first_key_value()
@@ -80,7 +82,9 @@ impl Store {
         }
     }
 
-    /// What is there before an object is put together. What it shows already is marked as listed, and an event moves the position all the same.
+    /// Returns what the store shows under an object's name, before the object is built. An object
+    /// that the store already shows is marked as listed, and an event moves the position
+    /// nevertheless.
     pub(crate) fn shows(&self, head: &Head<'_>, moves: bool) -> Shows {
         let position = {
             let state = self.read();
@@ -92,7 +96,7 @@ impl Store {
             if believed || is_older(present, &head.uid, head.version) {
                 return Shows::Another(present.name.clone());
             }
-            // There is one informer, so that no list begins or ends meanwhile.
+            // There is only one informer, so no list begins or ends meanwhile.
             entry.list.store(state.list, Ordering::Relaxed);
             state.position
         };
@@ -102,12 +106,12 @@ impl Store {
         Shows::This
     }
 
-    /// Puts an object in; what changed, if the store shows something else now. A lower version of
-    /// the same uid never replaces a higher one, unless the server's versions went back
-    /// (`begin_rewind`). `moves`: an event of a watch, which is complete up to it; an item of a
-    /// list is not.
+    /// Puts an object into the store. Returns the change; `None` if there is none. A lower version
+    /// of the same uid never replaces a higher one, unless the server's versions went back
+    /// (`begin_rewind`). `moves` is set for an event of a watch, up to which the store is then
+    /// complete; an item of a list does not move the position.
     pub(crate) fn upsert(&self, new: Snapshot, moves: bool) -> Option<Upserted> {
-        // The text is read outside of the lock.
+        // The text is parsed outside of the lock.
         let kept = self.read().indexes.kept.clone();
         let mut values = kept.values(&new.text);
         self.change(|state| {
@@ -124,7 +128,8 @@ impl Store {
         })
     }
 
-    /// Takes an object out; what was there. Another uid, or a higher version than the deletion's, stays.
+    /// Deletes an object and returns it. An object with another uid, or with a higher version than
+    /// the deletion, stays.
     pub(crate) fn delete(
         &self,
         name: &ObjectName,
@@ -143,14 +148,14 @@ impl Store {
         })
     }
 
-    /// A list begins: what it does not show until `end_list` is gone.
+    /// Begins a list: objects that it does not show before `end_list` are deleted.
     pub(crate) fn begin_list(&self) {
         self.begin(false);
     }
 
-    /// [`Self::begin_list`] for a list that is believed although it may be older than the store:
-    /// the server's versions went back, since etcd was restored from a backup. Each object of it
-    /// replaces the one that is there, even an equal one.
+    /// As [`Self::begin_list`], for a list that overrides the store although it may be older: the
+    /// server's versions went back, because etcd was restored from a backup. Each object of the
+    /// list replaces the present one, even an equal one.
     pub(crate) fn begin_rewind(&self) {
         self.begin(true);
     }
@@ -163,9 +168,9 @@ impl Store {
         });
     }
 
-    /// The list has ended at this version: takes out what it did not show, and returns that. A list
-    /// that is older than the store changes nothing, unless it began by [`Self::begin_rewind`];
-    /// then all callers that wait are woken, since the versions that they wait for may be lost.
+    /// Ends the list at this version: deletes and returns the objects that it did not show. A list
+    /// that is older than the store changes nothing, unless it began with [`Self::begin_rewind`];
+    /// then all waiting tasks are woken, because the versions that they wait for may be lost.
     pub(crate) fn end_list(&self, version: u64) -> Result<Vec<Snapshot>, Older> {
         let (rewound, removed) = self.change(|state| {
             let rewound = version < state.position;
@@ -188,7 +193,8 @@ impl Store {
         Ok(removed)
     }
 
-    /// The cluster no longer serves the kind: all objects are taken out, and returned. The store stays synced; nobody waits for what cannot come.
+    /// Deletes and returns all objects, because the cluster no longer serves the kind. The store
+    /// stays synced, and waiting tasks are woken.
     pub(crate) fn vanish(&self) -> Vec<Snapshot> {
         self.change(|state| {
             state.absent = true;
@@ -201,24 +207,25 @@ impl Store {
         })
     }
 
-    /// A bookmark: complete up to here.
+    /// Records that the store is complete up to this version.
     pub(crate) fn set_position(&self, version: u64) {
         self.change(|state| state.position = state.position.max(version));
     }
 
-    /// Nobody writes any more: all who wait are woken.
+    /// Closes the store, which has no writer any more, and wakes all waiting tasks.
     pub(crate) fn close(&self) {
         self.change(|state| state.closed = true);
     }
 
-    /// Keeps these indexes and no others. New ones are filled by one scan, outside of the lock but for what changes meanwhile.
+    /// Keeps exactly these indexes. New ones are filled by one scan, outside of the lock except for
+    /// objects that change meanwhile.
     pub(crate) fn keep_indexes(&self, indexes: &BTreeSet<Index>) {
         if self.read().indexes.kept.list().iter().eq(indexes) {
             return;
         }
         let kept = Arc::new(Kept::new(indexes));
         let snapshots = self.snapshots();
-        // By address: as long as the snapshots are held here, no other object has it.
+        // Keyed by address, which is unique while the snapshots are held here.
         let values: HashMap<*const Object, Found<'_>> = snapshots
             .iter()
             .map(|snapshot| (Arc::as_ptr(snapshot), kept.values(&snapshot.text)))
@@ -244,13 +251,14 @@ impl Store {
     }
 }
 
-/// Returns whether an object of this uid and version takes the present one's place.
+/// Returns whether an object with this uid and version replaces the present one.
 fn is_older(present: &Snapshot, uid: &str, version: u64) -> bool {
     present.uid() != uid || present.version < version
 }
 
 impl State {
-    /// None: it shows this or something newer already. Otherwise what it showed before.
+    /// Puts an object. `None` if the store already shows this or a newer version; otherwise what it
+    /// showed before.
     fn put(&mut self, new: &Snapshot, values: &Found<'_>) -> Option<Option<Snapshot>> {
         let (list, rewinding) = (self.list, self.rewinding);
         if let Some(entry) = self.objects.get_mut(new.name.as_str()) {

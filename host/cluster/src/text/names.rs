@@ -1,4 +1,4 @@
-//! What names an object: read while its metadata is passed over.
+//! The identity of an object, parsed while its metadata is skipped.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use vmhost_core::ObjectName;
 use super::IngestError;
 use super::scan::{BadJson, Member, Scanner};
 
-/// What names an object and its version.
+/// The identity and the version of an object.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Head<'a> {
     pub name: ObjectName,
@@ -15,19 +15,19 @@ pub(crate) struct Head<'a> {
     pub version: u64,
 }
 
-/// What of the metadata names the object; empty where nothing does.
+/// The identifying fields of the metadata; empty if missing.
 #[derive(Default)]
 pub(crate) struct Names<'a> {
     namespace: Cow<'a, str>,
     pub(crate) name: Cow<'a, str>,
     pub(crate) uid: Cow<'a, str>,
     pub(crate) version: Cow<'a, str>,
-    /// Sound JSON that makes no sense here.
+    /// Set if valid JSON has the wrong type here.
     pub(crate) odd: Option<BadJson>,
 }
 
 impl<'a> Names<'a> {
-    /// Reads the object at the scanner's place; what does not name anything is passed over.
+    /// Parses the object at the scanner's position; members that do not identify it are skipped.
     pub(crate) fn of(scanner: &mut Scanner<'a>) -> Result<Self, BadJson> {
         let (mut names, mut first) = (Self::default(), true);
         if scanner.peek() != Some(b'{') {
@@ -43,7 +43,7 @@ impl<'a> Names<'a> {
         Ok(names)
     }
 
-    /// Reads or passes over one member of the metadata, and returns its key.
+    /// Parses or skips one member of the metadata, and returns its key.
     pub(super) fn member(
         &mut self,
         member: &Member<'a>,
@@ -57,7 +57,7 @@ impl<'a> Names<'a> {
         Ok(key)
     }
 
-    /// A member's key; one that cannot be read makes the object odd.
+    /// Returns a member's key; an unreadable key makes the object odd.
     pub(super) fn key(&mut self, member: &Member<'a>) -> Cow<'a, str> {
         member.key.read().unwrap_or_else(|odd| {
             self.odd = Some(odd);
@@ -65,7 +65,7 @@ impl<'a> Names<'a> {
         })
     }
 
-    /// Reads the value of one of the members that name the object. The first of several counts.
+    /// Parses the value of an identifying member. The first of several counts.
     fn read(&mut self, key: &str, scanner: &mut Scanner<'a>) -> Result<(), BadJson> {
         let odd = scanner.expected::<()>("a string").err();
         let value = if scanner.peek() == Some(b'"') {

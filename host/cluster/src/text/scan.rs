@@ -1,13 +1,15 @@
-//! A strict JSON scanner: it finds where values end, and whether they are sound, and reads none of them.
+//! A strict JSON scanner: it finds where values end and validates them, without decoding any.
 //!
-//! It owns the grammar of RFC 8259, as `serde_json` draws it: no control characters in strings, no leading zeros, no trailing commas, escapes of known
-//! letters. A `\u` needs four digits and no more is asked of it: who reads the string finds out. It must not know what any value is for.
+//! This module owns the grammar of RFC 8259, as strict as `serde_json`: no control characters in
+//! strings, no leading zeros, no trailing commas, only known escapes. Of a `\u` it only requires
+//! four digits: decoding the string detects other errors. It must not know the purpose of a value.
 //!
-//! Strings are passed over eight bytes at a time, and nesting takes a bit a level, so that no text can overflow the stack.
+//! Strings are scanned eight bytes at a time, and nesting takes one bit per level, so no text can
+//! overflow the stack.
 
 use std::borrow::Cow;
 
-/// The text is no JSON, or something else stands where a value of some type should.
+/// The text is not JSON, or a value has an unexpected type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected} at byte {at}")]
 pub struct BadJson {
@@ -15,14 +17,14 @@ pub struct BadJson {
     at: usize,
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Debug)]
 pub(crate) struct Scanner<'a> {
     text: &'a str,
     at: usize,
 }
 
-/// A string as it is written, without its quotes.
+/// A string as written, without its quotes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written<'a> {
     inside: &'a str,
@@ -30,7 +32,7 @@ pub(crate) struct Written<'a> {
 }
 
 impl<'a> Written<'a> {
-    /// What it says.
+    /// Decodes the string.
     pub(crate) fn read(self) -> Result<Cow<'a, str>, BadJson> {
         if !self.escaped {
             return Ok(Cow::Borrowed(self.inside));
@@ -39,13 +41,13 @@ impl<'a> Written<'a> {
         match serde_json::from_str(&quoted) {
             Ok(text) => Ok(Cow::Owned(text)),
             Err(_) => Err(BadJson {
-                expected: "characters behind escapes",
+                expected: "valid escapes",
                 at: 0,
             }),
         }
     }
 
-    /// Does it say this?
+    /// Returns whether the decoded string equals `text`.
     pub(crate) fn says(self, text: &str) -> bool {
         if self.escaped {
             self.read().is_ok_and(|read| read == text)
@@ -55,12 +57,12 @@ impl<'a> Written<'a> {
     }
 }
 
-/// One member of an object: where it begins and what it is called. Its value is at the scanner's place.
+/// One member of an object: its start and its key. The scanner is at its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member<'a> {
-    /// Behind the value before it, or behind the opening brace.
+    /// After the previous value, or after the opening brace.
     pub(crate) start: usize,
-    /// As `start`, but behind the comma where there is one.
+    /// As `start`, but after the comma if there is one.
     pub(crate) bare: usize,
     pub(crate) key: Written<'a>,
 }
@@ -70,7 +72,7 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0 }
     }
 
-    /// How far it is.
+    /// The scanner's position.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
@@ -82,13 +84,13 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// The byte here.
+    /// The byte at the scanner's position.
     #[inline]
     fn here(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// The first byte of the next token; nothing of it is taken.
+    /// Returns the first byte of the next token, without consuming it.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
         let mut here = self.here();
@@ -108,7 +110,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Nothing but white space is left.
+    /// Checks that only white space is left.
     pub(crate) fn end(&mut self) -> Result<(), BadJson> {
         match self.peek() {
             None => Ok(()),
@@ -116,12 +118,13 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes into an object.
+    /// Enters an object.
     pub(crate) fn open_object(&mut self) -> Result<(), BadJson> {
         self.take(b'{', "an object")
     }
 
-    /// The next member of the object that it is in; none: the object ends, and is left. `first`: behind the brace.
+    /// Returns the next member of the current object; `None` if the object ends, and is left.
+    /// `first` is set directly after the brace.
     #[inline]
     pub(crate) fn member(&mut self, first: bool) -> Result<Option<Member<'a>>, BadJson> {
         let start = self.at;
@@ -140,12 +143,12 @@ impl<'a> Scanner<'a> {
         Ok(Some(Member { start, bare, key }))
     }
 
-    /// Goes into an array.
+    /// Enters an array.
     pub(crate) fn open_array(&mut self) -> Result<(), BadJson> {
         self.take(b'[', "an array")
     }
 
-    /// Goes to the next item of the array that it is in; false: the array ends, and is left.
+    /// Moves to the next item of the current array. Returns `false` if the array ends, and is left.
     pub(crate) fn item(&mut self, first: bool) -> Result<bool, BadJson> {
         match self.peek() {
             Some(b']') => {
@@ -160,7 +163,7 @@ impl<'a> Scanner<'a> {
         Ok(true)
     }
 
-    /// A member's name and its colon.
+    /// Scans a member's key and its colon.
     #[inline]
     fn key(&mut self) -> Result<Written<'a>, BadJson> {
         let key = self.string()?;
@@ -168,7 +171,7 @@ impl<'a> Scanner<'a> {
         Ok(key)
     }
 
-    /// A string.
+    /// Scans a string.
     #[inline]
     pub(crate) fn string(&mut self) -> Result<Written<'a>, BadJson> {
         self.take(b'"', "a string")?;
@@ -180,7 +183,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// What is left of a string, with its closing quote. Has it escapes?
+    /// Scans the rest of a string with its closing quote. Returns whether it has escapes.
     #[inline]
     fn string_tail(&mut self) -> Result<bool, BadJson> {
         let bytes = self.text.as_bytes();
@@ -214,7 +217,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// What comes behind a backslash.
+    /// Scans an escape after its backslash.
     fn escape(&mut self) -> Result<(), BadJson> {
         let rest = &self.text.as_bytes()[self.at..];
         match rest {
@@ -229,7 +232,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Passes over one value, whatever it is.
+    /// Skips one value of any type.
     pub(crate) fn skip(&mut self) -> Result<(), BadJson> {
         let mut nest = Nest::default();
         loop {
@@ -261,7 +264,7 @@ impl<'a> Scanner<'a> {
                 Some(b'n') => self.word("null")?,
                 _ => return self.expected("a value"),
             }
-            // Behind a value: out of all that ends here, and on to the next one.
+            // After a value: leave everything that ends here, and move to the next value.
             loop {
                 let Some(in_object) = nest.inside() else {
                     return Ok(());
@@ -286,7 +289,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over one value and returns its text.
+    /// Skips one value and returns its text.
     pub(crate) fn value(&mut self) -> Result<&'a str, BadJson> {
         self.peek();
         let start = self.at;
@@ -325,7 +328,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// One digit or more.
+    /// Scans one or more digits.
     fn digits(&mut self) -> Result<(), BadJson> {
         let start = self.at;
         while self.here().is_some_and(|byte| byte.is_ascii_digit()) {
@@ -338,8 +341,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Marks the bytes that a string cannot hold as they are: quotes, backslashes, control characters. Only the lowest mark is to be trusted: a borrow may set
-/// the ones above it.
+/// Marks the bytes that cannot stand unescaped in a string: quotes, backslashes, control
+/// characters. Only the lowest mark is reliable: a borrow may set the marks above it.
 #[inline]
 fn special(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 255;
@@ -351,13 +354,13 @@ fn special(word: u64) -> u64 {
     (quote | backslash | control) & HIGH
 }
 
-/// What a value lies in: a bit for each level, set for an object.
+/// The nesting of a value: one bit per level, set for an object.
 #[derive(Default)]
 struct Nest {
     depth: usize,
-    /// Of the innermost levels, the lowest bit that of the innermost.
+    /// The innermost levels; the lowest bit is the innermost.
     bits: u64,
-    /// Of the others, 64 levels each.
+    /// The outer levels, 64 per word.
     outer: Vec<u64>,
 }
 

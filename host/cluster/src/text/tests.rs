@@ -105,7 +105,7 @@ fn pruning_keeps_what_is_wanted_and_no_more() {
             "{paths}"
         );
     }
-    // The first member goes, and the type is spliced in.
+    // The first member is removed, and the type is inserted.
     let first_goes = format!(r#"{{"spec":1, {meta}}}"#);
     assert_eq!(
         kept(&first_goes, &Gvk::new("", "v1", "K"), Some("")),
@@ -166,7 +166,7 @@ fn what_is_kept_is_in_as_few_pieces_as_can_be() {
 
 #[test]
 fn odd_json_is_one_text_to_host_and_guest() {
-    // Of two, the host reads the first, so that the second must not be there.
+    // The host reads the first of two, so the second must be removed.
     let twice = r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"1"},"metadata":{"name":"b"},"spec":{}}"#;
     assert_eq!(
         kept(twice, &Gvk::new("", "v1", "K"), None),
@@ -196,7 +196,7 @@ fn odd_json_is_one_text_to_host_and_guest() {
             matches!(ingest(raw, &vm(), &Wanted::All), Err(IngestError::Json(_))),
             "{raw}"
         );
-        // It is sound JSON all the same: whoever reads a list goes on behind it.
+        // The text is valid JSON nevertheless: the parser of a list continues after it.
         let ingest = Ingest::new(&vm(), &Wanted::All);
         let text = format!("{raw} 1");
         let mut scanner = Scanner::new(&text);

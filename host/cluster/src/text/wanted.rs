@@ -1,50 +1,51 @@
-//! Which fields of an object a store keeps.
+//! The fields of an object that a store keeps.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// What of an object is kept besides `apiVersion`, `kind` and `metadata`.
+/// The kept fields of an object, besides `apiVersion`, `kind` and `metadata`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Wanted {
-    /// Everything.
+    /// All fields.
     All,
-    /// The fields at these dotted paths (`spec.status`) and everything below them. A path names members of objects; an array on the way is kept whole. None at
-    /// all: metadata only.
+    /// The fields at these dotted paths (`spec.status`) and everything below them. A path names
+    /// members of objects; an array on the path is kept whole. Empty for metadata only.
     Fields(BTreeSet<String>),
 }
 
-/// What is wanted of a member.
+/// The wanted part of a member.
 pub(super) enum Below<'a> {
     All,
     Nothing,
-    /// These paths below it.
+    /// These paths below the member.
     Some(Vec<&'a str>),
 }
 
 impl Wanted {
-    /// These fields; `None` is all of them, as a description without `wantedFields` means it.
+    /// Selects these fields; `None` selects all, as a description without `wantedFields` does.
     pub fn fields<S: Into<String>>(paths: Option<impl IntoIterator<Item = S>>) -> Self {
         paths.map_or(Self::All, |paths| {
             Self::Fields(paths.into_iter().map(Into::into).collect())
         })
     }
 
-    /// `apiVersion`, `kind` and `metadata` only.
+    /// Selects only `apiVersion`, `kind` and `metadata`.
     pub fn metadata() -> Self {
         Self::Fields(BTreeSet::new())
     }
 
-    /// Is nothing wanted besides what is always kept? Then the API server need not send more.
+    /// Returns whether only the fields that are always kept are wanted. Then the API server need
+    /// not send more.
     pub fn is_metadata(&self) -> bool {
         Self::metadata().covers(self)
     }
 
-    /// Is the same kept for both?
+    /// Returns whether both keep the same fields.
     pub fn keeps_as(&self, other: &Self) -> bool {
         self.covers(other) && other.covers(self)
     }
 
-    /// What both want.
+    /// The fields that at least one of both wants.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         match (self, other) {
@@ -53,7 +54,7 @@ impl Wanted {
         }
     }
 
-    /// Does whoever wants `other` find it here?
+    /// Returns whether all fields of `other` are kept.
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::All, _) => true,
@@ -65,7 +66,7 @@ impl Wanted {
     }
 }
 
-/// `all`, `metadata`, or the paths.
+/// Formats as `all`, `metadata`, or the paths.
 impl fmt::Display for Wanted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -94,7 +95,7 @@ fn is_at_or_below(path: &str, ancestor: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// What these paths want of a member.
+/// Returns the part of a member that these paths want.
 pub(super) fn below<'a>(paths: &'a [impl AsRef<str>], member: &str) -> Below<'a> {
     let mut deeper = Vec::new();
     for path in paths {

@@ -1,4 +1,4 @@
-//! The headers that all requests of one user carry, whatever its credentials are.
+//! The headers that all requests of one user carry, independent of its credentials.
 
 use std::convert::Infallible;
 
@@ -9,14 +9,14 @@ use kube::client::ConfigExt;
 use kube::config::AuthInfo;
 use tower::{Layer, ServiceExt, service_fn};
 
-use crate::api::BoxError;
 use crate::direct::Headers;
+use crate::error::BoxError;
 
 /// `vmhost/0.1.0`.
 const USER_AGENT: &str = concat!("vmhost/", env!("CARGO_PKG_VERSION"));
 
-/// Returns the program's name, and whom the user impersonates. kube's layer owns how the latter is
-/// written; it is laid over a service that answers with the headers of its request.
+/// Returns the headers with the program's name and the impersonated user. kube's layer formats the
+/// latter; here it wraps a service that answers with the headers of its request.
 pub(super) async fn fixed(user: &AuthInfo) -> Result<Headers, BoxError> {
     let mut config = kube::Config::new(http::Uri::default());
     config.auth_info = user.clone();
@@ -29,7 +29,7 @@ pub(super) async fn fixed(user: &AuthInfo) -> Result<Headers, BoxError> {
     let headers = layer.layer(echo).oneshot(Request::default()).await?;
     let mut name = None;
     let headers = headers.into_iter().filter_map(|(next, value)| {
-        // Of a name with several values only the first comes with it.
+        // Only the first of several values of a name comes with the name.
         name = next.or(name.take());
         Some((name.clone()?, value))
     });

@@ -4,10 +4,10 @@
 //! each 30 s, before a plugin's answer expires, after a failure --> read --changed?--> new Backend
 //! ```
 //! client-go breaks all connections when a client certificate changes. Here only idle links close:
-//! an API server checks a certificate when a request begins, so a running watch may go on; when the
-//! server ends it, the next one uses the new certificate.
+//! an API server checks a certificate when a request begins, so a running watch may continue; when
+//! the server ends it, the next watch uses the new certificate.
 //!
-//! It owns when to read again. It must not know where credentials come from
+//! This module owns when to read again. It must not know where credentials come from
 //! ([`crate::credentials`]).
 
 use std::sync::Arc;
@@ -19,18 +19,20 @@ use http::header;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use super::{Backend, headers};
-use crate::api::{BoxError, chain};
+use super::backend::Backend;
+use super::headers;
 use crate::backoff::Backoff;
 use crate::credentials::{Credentials, Reader};
 use crate::direct::{Direct, Headers, Links, Peer};
+use crate::error::BoxError;
 use crate::kubeconfig::Configuration;
+use vmhost_core::chain_line;
 
-/// The shortest time between two reads. A server that refuses every request must not make a plugin
-/// run for each of them.
+/// Minimum time between two reads, so that a server that refuses every request does not make a
+/// plugin run for each of them.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Makes the backends of one connection, each with the credentials that were read last.
+/// Builds the backends of one connection, each with the latest credentials.
 pub(super) struct Source {
     place: String,
     peer: Peer,
@@ -63,8 +65,8 @@ impl Source {
         Ok(Backend::Direct(direct))
     }
 
-    /// Reads again. Returns a new backend if something has changed. After an error the next call
-    /// tries again.
+    /// Reads the credentials again. Returns a new backend if something changed. After an error the
+    /// next call retries.
     async fn renew(&mut self, refused: bool) -> Result<Option<Backend>, BoxError> {
         let read = self.reader.read(refused).await?;
         if read == self.used {
@@ -74,27 +76,27 @@ impl Source {
         if before != (&read.authorities, &read.identity) {
             self.links = Arc::new(Links::new(&self.peer, &read)?);
             tracing::info!(
-                "{}: its certificates have changed; new connections use them",
+                "{}: certificates changed; new connections use them",
                 self.place
             );
         } else {
-            tracing::debug!("{}: its token has changed", self.place);
+            tracing::debug!("{}: token changed", self.place);
         }
         self.used = read;
         self.backend().map(Some)
     }
 }
 
-/// The task that keeps a connection's credentials up to date; it ends with this value.
+/// The task that keeps a connection's credentials up to date. Dropping this value ends the task.
 pub(super) struct Renewal {
     failures: Arc<Failures>,
     task: AbortHandle,
 }
 
-/// What requests report to the task.
+/// Failures that requests report to the task.
 #[derive(Default)]
 struct Failures {
-    /// The server has refused the credentials.
+    /// Whether the server has refused the credentials.
     refused: AtomicBool,
     reported: Notify,
 }
@@ -111,8 +113,8 @@ impl Renewal {
         })
     }
 
-    /// Reports that a request has failed with the present credentials, by a 401 if `refused`. They
-    /// are read again soon.
+    /// Reports that a request failed with the present credentials, with a 401 if `refused`. The
+    /// credentials are read again soon.
     pub(super) fn report(&self, refused: bool) {
         if refused {
             self.failures.refused.store(true, Ordering::Relaxed);
@@ -133,7 +135,7 @@ async fn keep_renewed(mut source: Source, backend: Arc<ArcSwap<Backend>>, failur
     loop {
         tokio::time::sleep(PAUSE).await;
         let next_read = source.reader.next_read_in().unwrap_or_default();
-        // Elapsed or reported, it is time to read.
+        // Read again, whether the time elapsed or a failure was reported.
         let _ = tokio::time::timeout(next_read, failures.reported.notified()).await;
         let refused = failures.refused.swap(false, Ordering::Relaxed);
         match source.renew(refused).await {
@@ -147,10 +149,10 @@ async fn keep_renewed(mut source: Source, backend: Arc<ArcSwap<Backend>>, failur
                 }
             }
             Err(error) => {
-                let warning = chain(error.as_ref());
+                let warning = chain_line(error.as_ref());
                 if warning != last_warning {
                     tracing::warn!(
-                        "{}: cannot renew its credentials, the old ones stay in use: {warning}",
+                        "{}: cannot renew credentials: {warning}; still using the old ones",
                         source.place
                     );
                     last_warning = warning;

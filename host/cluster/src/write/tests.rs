@@ -1,5 +1,8 @@
 use super::*;
+use crate::connect::WRITE_TIMEOUT;
+use crate::discovery::Resource;
 use crate::fake::{Fake, hang, json, plain, status};
+use crate::status::Status;
 use vmhost_core::Gvk;
 
 fn vms() -> Resource {
@@ -13,8 +16,8 @@ fn vms() -> Resource {
 
 const VM: &str = r#"{"apiVersion":"cloud.waibizi.com/v1","kind":"VirtualMachine","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"8","managedFields":[]},"spec":{"kind":"Status"}}"#;
 
-fn vm(resource: &Resource) -> Target<'_> {
-    Target {
+fn vm(resource: &Resource) -> ObjectPath<'_> {
+    ObjectPath {
         resource,
         namespace: Some("n"),
         name: Some("a"),
@@ -25,11 +28,11 @@ fn vm(resource: &Resource) -> Target<'_> {
 #[tokio::test]
 async fn each_verb_sends_what_the_server_expects() {
     let fake = Fake::new(|_| json(200, VM));
-    let (connection, resource) = (fake.connection(), vms());
-    let target = vm(&resource);
-    let status = Target {
+    let (writer, resource) = (fake.connection().writer(), vms());
+    let path = vm(&resource);
+    let status = ObjectPath {
         subresource: Some("status"),
-        ..target
+        ..path
     };
     let expect = Written {
         version: 8,
@@ -40,29 +43,35 @@ async fn each_verb_sends_what_the_server_expects() {
         body: VM.into(),
     };
     assert_eq!(
-        connection
-            .apply(&target, "{}", "vmhost/vm/vm", true)
+        writer
+            .apply(&path, "{}", "vmhost/vm/vm", true)
             .await
             .unwrap(),
         expect
     );
-    connection
+    writer
         .patch(&status, PatchType::Json, "[]", "m")
         .await
         .unwrap();
-    connection
-        .patch(&target, PatchType::Merge, "{}", "m")
+    writer
+        .patch(&path, PatchType::Merge, "{}", "m")
         .await
         .unwrap();
-    connection.create(&target, "{}", "m").await.unwrap();
-    connection.replace(&target, "{}", "m").await.unwrap();
+    writer.create(&path, "{}", "m").await.unwrap();
+    writer.replace(&path, "{}", "m").await.unwrap();
     let options = DeleteOptions {
         uid: Some("u".into()),
         version: Some("7".into()),
         propagation: Some(Propagation::Foreground),
     };
-    connection.delete(&target, &options).await.unwrap();
-    let live = connection.get(&target).await.unwrap().unwrap();
+    writer.delete(&path, &options).await.unwrap();
+    let live = fake
+        .connection()
+        .reader()
+        .get(&path)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(
         (live.version, live.text.contains("managedFields")),
         (8, false)
@@ -126,9 +135,9 @@ async fn a_server_that_has_no_metadata_alone_is_asked_once() {
         status(406, "NotAcceptable", "only application/json"),
         json(200, VM),
     ]);
-    let (connection, resource) = (fake.connection(), vms());
-    let target = vm(&resource);
-    let patch = || connection.patch(&target, PatchType::Merge, "{}", "m");
+    let (writer, resource) = (fake.connection().writer(), vms());
+    let path = vm(&resource);
+    let patch = || writer.patch(&path, PatchType::Merge, "{}", "m");
     let error = patch().await.unwrap_err();
     assert!(error.maybe_applied(), "nobody knows: {error}");
     assert_eq!(patch().await.unwrap().version, 8);
@@ -138,8 +147,9 @@ async fn a_server_that_has_no_metadata_alone_is_asked_once() {
 #[tokio::test]
 async fn a_whole_object_is_answered_to_who_asks_for_it() {
     let fake = Fake::new(|_| json(200, VM));
-    let (connection, resource) = (fake.connection().with_whole_answers(), vms());
-    let written = connection.create(&vm(&resource), "{}", "m").await.unwrap();
+    let writer = fake.connection().writer().with_whole_answers();
+    let resource = vms();
+    let written = writer.create(&vm(&resource), "{}", "m").await.unwrap();
     assert_eq!(
         (written.body, &*fake.seen()[0].accept),
         (VM.into(), "application/json")
@@ -155,10 +165,11 @@ async fn a_delete_that_leaves_nothing_says_so() {
         )
     });
     let resource = vms();
-    let target = vm(&resource);
+    let path = vm(&resource);
     let written = fake
         .connection()
-        .delete(&target, &DeleteOptions::default())
+        .writer()
+        .delete(&path, &DeleteOptions::default())
         .await
         .unwrap();
     assert!(written.gone && written.uid == "u");
@@ -167,22 +178,23 @@ async fn a_delete_that_leaves_nothing_says_so() {
 #[tokio::test(start_paused = true)]
 async fn an_error_says_whether_it_may_have_happened() {
     let resource = vms();
-    let target = vm(&resource);
+    let path = vm(&resource);
     let apply = async |fake: Fake| {
         fake.connection()
-            .apply(&target, "{}", "m", true)
+            .writer()
+            .apply(&path, "{}", "m", true)
             .await
             .unwrap_err()
     };
 
     let error = apply(Fake::new(|_| status(409, "Conflict", "changed"))).await;
     assert!(
-        matches!(&error, WriteError::Status { code: 409, reason, .. } if reason == "Conflict")
+        matches!(&error, Error::Refused(Status { code: 409, reason, .. }) if reason == "Conflict")
             && !error.maybe_applied()
     );
     let error = apply(Fake::new(|_| plain(502, "upstream gone"))).await;
     assert!(
-        matches!(&error, WriteError::Status { code: 502, message, .. } if message == "upstream gone")
+        matches!(&error, Error::Refused(Status { code: 502, message, .. }) if message == "upstream gone")
             && error.maybe_applied()
     );
     let error = apply(Fake::new(|_| plain(503, "no healthy upstream"))).await;
@@ -190,24 +202,25 @@ async fn an_error_says_whether_it_may_have_happened() {
     let error = apply(Fake::new(|_| status(503, "ServiceUnavailable", "not now"))).await;
     assert!(!error.maybe_applied(), "the server's own: {error}");
     let error = apply(Fake::new(|_| hang())).await;
-    assert!(matches!(error, WriteError::Timeout(WRITE_TIMEOUT)) && error.maybe_applied());
+    assert!(matches!(error, Error::Timeout(WRITE_TIMEOUT)) && error.maybe_applied());
     let error = apply(Fake::broken()).await;
-    assert!(matches!(error, WriteError::Network(_)) && error.maybe_applied());
+    assert!(matches!(error, Error::Network(_)) && error.maybe_applied());
     let error = apply(Fake::new(|_| plain(200, "<html>"))).await;
-    assert!(matches!(error, WriteError::Answer(_)) && error.maybe_applied());
+    assert!(matches!(error, Error::Unreadable(_)) && error.maybe_applied());
     for name in ["", ".", "..", "a/b", "%2e"] {
-        let bad = Target {
+        let bad = ObjectPath {
             name: Some(name),
-            ..target
+            ..path
         };
         let fake = Fake::new(|_| json(200, VM));
-        let error = fake.connection().get(&bad).await.unwrap_err();
-        assert!(matches!(error, WriteError::NotSent(_)) && !error.maybe_applied());
+        let error = fake.connection().reader().get(&bad).await.unwrap_err();
+        assert!(matches!(error, Error::NotSent(_)) && !error.maybe_applied());
         assert!(fake.seen().is_empty());
     }
     let gone = Fake::new(|_| status(404, "NotFound", "no"))
         .connection()
-        .get(&target)
+        .reader()
+        .get(&path)
         .await
         .unwrap();
     assert!(gone.is_none());

@@ -1,4 +1,4 @@
-//! What is wrong with a description: each field that makes no sense, or contradicts another, with its path and the reason.
+//! Validation of a description. Each error has the path of the invalid field and the reason.
 
 use std::collections::HashSet;
 
@@ -9,19 +9,21 @@ use super::{
 use crate::key::Gvk;
 use crate::object::ObjectHead;
 
-/// Controllers of a plugin, and kinds that one of them names in one place: each is a queue or a watch of the host's.
+/// Maximum number of controllers of a plugin, and of kinds in one list of a controller. Each is a
+/// queue or a watch in the host.
 const MANY: usize = 64;
 
-/// Permissions of a plugin, and namespaces of one.
+/// Maximum number of permissions of a plugin, and of namespaces of one permission.
 const PERMISSIONS: usize = 256;
 
-/// Definitions that a plugin carries.
+/// Maximum number of CustomResourceDefinitions that a plugin carries.
 const DEFINITIONS: usize = 32;
 
-/// Indexes of one kind.
+/// Maximum number of indexes of one kind.
 pub(super) const INDEXES: usize = 16;
 
-/// Longest name: the field manager `vmhost/<plugin>/<controller>` may have 128 characters.
+/// Maximum length of a name: the field manager `vmhost/<plugin>/<controller>` may have 128
+/// characters.
 const NAME_MAX: usize = 50;
 
 impl Description {
@@ -33,7 +35,7 @@ impl Description {
         if !(1..=MANY).contains(&self.controllers.len()) {
             return Err(field(
                 "controllers",
-                "a plugin has from 1 to 64 controllers",
+                "a plugin must have 1 to 64 controllers",
             ));
         }
         for (index, controller) in self.controllers.iter().enumerate() {
@@ -57,7 +59,7 @@ impl Description {
         Ok(())
     }
 
-    /// What two controllers of a plugin may not share.
+    /// Rejects what two controllers of a plugin must not share.
     fn check_among(
         &self,
         at: &str,
@@ -67,10 +69,7 @@ impl Description {
         if before.iter().any(|other| other.name == controller.name) {
             return Err(field(
                 &format!("{at}.name"),
-                &format!(
-                    "{:?} is the name of another controller too",
-                    controller.name
-                ),
+                &format!("another controller is also named {:?}", controller.name),
             ));
         }
         let same = before.iter().find(|other| {
@@ -84,7 +83,7 @@ impl Description {
             Some(other) => Err(field(
                 &format!("{at}.finalizer"),
                 &format!(
-                    "controller {:?} puts the same one on the same kind: the first of them to finish would take it from the other",
+                    "controller {:?} uses the same finalizer on the same kind: the first of the two to finish would remove it for both",
                     other.name
                 ),
             )),
@@ -123,11 +122,11 @@ impl ControllerDescription {
         match (&self.primary, &self.timer) {
             (None, None) => Err(field(
                 at,
-                "it has neither a primary kind nor a timer: nothing would ever wake it",
+                "neither primary nor timer is set: nothing would wake the controller",
             )),
             (Some(_), Some(_)) => Err(field(
                 &format!("{at}.timer"),
-                "a controller has a primary kind or a timer, not both: make two controllers of it",
+                "primary and timer exclude each other: split this into two controllers",
             )),
             (None, Some(timer)) => self.check_timer(at, *timer),
             (Some(_), None) => Ok(()),
@@ -141,7 +140,7 @@ impl ControllerDescription {
         if timer == Timer::Once(false) {
             return Err(field(
                 &format!("{at}.timer.once"),
-                "it can only be true: leave the timer out instead",
+                "must be true: to have no timer, remove the field",
             ));
         }
         let pointless = [
@@ -154,12 +153,13 @@ impl ControllerDescription {
             None => Ok(()),
             Some((name, _)) => Err(field(
                 &format!("{at}.{name}"),
-                "a controller with a timer has no primary kind that this could be about",
+                "not allowed with a timer: the controller has no primary kind",
             )),
         }
     }
 
-    /// A kind that stands in two places would have two meanings.
+    /// Rejects a kind that a controller lists twice, because the entries could contradict each
+    /// other.
     fn check_twice(
         &self,
         at: &str,
@@ -174,13 +174,13 @@ impl ControllerDescription {
         match role {
             Role::Read => Err(field(
                 at,
-                "the controller watches the kind already, and what is watched can be read",
+                "the controller already watches this kind, so it can read it: remove it from reads",
             )),
             Role::Owned if primary => Err(field(
                 at,
-                "it is the primary kind: a kind that owns its own is watched with \"map\": \"controller\"",
+                "this is the primary kind: if its objects own each other, list it in watches with \"map\": \"controller\"",
             )),
-            Role::Owned => Err(field(at, "the kind stands in owns twice")),
+            Role::Owned => Err(field(at, "the kind is listed twice in owns")),
             Role::Primary | Role::Watched => Ok(()),
         }
     }
@@ -207,7 +207,7 @@ impl ControllerDescription {
             Some(source) if !is_qualified(source, 63) => Err(field(
                 &format!("{at}.eventSource"),
                 &format!(
-                    "{source:?} is not a name of at most 63 letters, digits, -, _ or dots, with one slash at most"
+                    "{source:?} is not a qualified name: at most 63 letters, digits, -, _ or dots, with an optional domain and slash before them"
                 ),
             )),
             _ => Ok(()),
@@ -218,7 +218,10 @@ impl ControllerDescription {
 impl Retry {
     fn check(&self, at: &str) -> Result<(), DescriptionError> {
         if self.base_ms == 0 || self.cap_ms < self.base_ms {
-            return Err(field(at, "baseMs is at least 1, and capMs at least baseMs"));
+            return Err(field(
+                at,
+                "baseMs must be at least 1, and capMs at least baseMs",
+            ));
         }
         if self.max_retries.is_some_and(|retries| retries > 1000) {
             return Err(field(&format!("{at}.maxRetries"), "at most 1000"));
@@ -226,7 +229,7 @@ impl Retry {
         match &self.bucket {
             Some(bucket) if bucket.per_second == 0 || bucket.burst == 0 => Err(field(
                 &format!("{at}.bucket"),
-                "perSecond and burst are at least 1",
+                "perSecond and burst must be at least 1",
             )),
             _ => Ok(()),
         }
@@ -263,7 +266,8 @@ impl Permission {
     }
 }
 
-/// `domain/name`: the API server refuses others, and a name without a domain could be anybody's.
+/// Checks for the form `domain/name`: the API server rejects other forms, and a name without a
+/// domain could collide.
 fn check_finalizer(finalizer: &str) -> Result<(), String> {
     let domain = finalizer.split_once('/').map(|(domain, _)| domain);
     if domain.is_some_and(|domain| domain.contains('.')) && is_qualified(finalizer, 63) {
@@ -274,7 +278,8 @@ fn check_finalizer(finalizer: &str) -> Result<(), String> {
     ))
 }
 
-/// What Kubernetes calls a qualified name: an optional DNS prefix, a slash, and a name.
+/// Returns whether the text is a Kubernetes qualified name: an optional DNS prefix with a slash,
+/// and a name.
 fn is_qualified(text: &str, name_max: usize) -> bool {
     let (prefix, name) = text
         .split_once('/')
@@ -295,19 +300,19 @@ fn check_definition(definition: &serde_json::Value) -> Result<(), String> {
     let head = ObjectHead::parse(&definition.to_string())?;
     if head.gvk() != Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition") {
         return Err(format!(
-            "{} is no CustomResourceDefinition.v1.apiextensions.k8s.io",
+            "{} is not CustomResourceDefinition.v1.apiextensions.k8s.io",
             head.gvk()
         ));
     }
     let text = |path: &str| definition.pointer(path).and_then(serde_json::Value::as_str);
     let (Some(plural), Some(group)) = (text("/spec/names/plural"), text("/spec/group")) else {
-        return Err("it has no spec.names.plural or no spec.group".into());
+        return Err("spec.names.plural or spec.group is missing".into());
     };
     let wanted = format!("{plural}.{group}");
     if head.metadata.name.as_deref() == Some(&wanted) {
         Ok(())
     } else {
-        Err(format!("its metadata.name has to be {wanted}"))
+        Err(format!("metadata.name must be {wanted}"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong with one watched kind, where it stands.
+//! Validation of one watched kind in its position.
 
 use super::check::{INDEXES, check_gvk, check_name, field};
 use super::{DescriptionError, Role, Watched};
@@ -7,7 +7,7 @@ use crate::mapping::{MapBy, Mapping};
 use crate::predicate::{FieldSelector, Predicate};
 use crate::selector::LabelSelector;
 
-/// Wanted fields of one kind.
+/// Maximum number of wanted fields of one kind.
 const FIELDS: usize = 256;
 
 impl Watched {
@@ -24,7 +24,7 @@ impl Watched {
                 .map_err(|reason| field(&format!("{at}.labelSelector"), &reason))?;
         }
         if let Some(selector) = &self.field_selector {
-            // Which paths a kind allows only the API server knows.
+            // Only the API server knows which paths a kind supports.
             FieldSelector::parse(selector)
                 .map_err(|reason| field(&format!("{at}.fieldSelector"), &reason))?;
         }
@@ -37,27 +37,30 @@ impl Watched {
         self.check_map(at, primary)
     }
 
-    /// What makes no sense where it stands.
+    /// Rejects fields that are invalid in the position of this kind.
     fn check_place(&self, at: &str, role: Role) -> Result<(), DescriptionError> {
         if self.map.is_some() && role != Role::Watched {
             return Err(field(
                 &format!("{at}.map"),
-                "only the kinds in watches are mapped",
+                "allowed only for kinds in watches",
             ));
         }
         if self.map.is_none() && role == Role::Watched {
             return Err(field(
                 &format!("{at}.map"),
-                "it is missing: whom does a change wake? (in reads it would wake nobody)",
+                "missing: a kind in watches must say which keys a change wakes (a kind in reads wakes none)",
             ));
         }
         if self.live && role != Role::Read {
-            return Err(field(&format!("{at}.live"), "only for kinds in reads"));
+            return Err(field(
+                &format!("{at}.live"),
+                "allowed only for kinds in reads",
+            ));
         }
         if self.predicates.is_some() && role == Role::Read {
             return Err(field(
                 &format!("{at}.predicates"),
-                "the kinds in reads wake nobody",
+                "not allowed: kinds in reads wake no keys",
             ));
         }
         let kept = !self.indexes.is_empty()
@@ -67,7 +70,7 @@ impl Watched {
         if self.live && kept {
             return Err(field(
                 &format!("{at}.live"),
-                "nothing of a kind is kept that is only read live: leave selectors, fields and indexes out",
+                "a live kind is not cached: remove its selectors, fields and indexes",
             ));
         }
         Ok(())
@@ -77,7 +80,7 @@ impl Watched {
         if self.metadata_only && self.wanted_fields.is_some() {
             return Err(field(
                 &format!("{at}.wantedFields"),
-                "with metadataOnly there are none",
+                "not allowed together with metadataOnly",
             ));
         }
         if self
@@ -103,7 +106,10 @@ impl Watched {
             check_name(&at, name)?;
             FieldPath::parse(path).map_err(|error| field(&at, &error.to_string()))?;
             if self.metadata_only && !path.starts_with("metadata") {
-                return Err(field(&at, "with metadataOnly there is metadata only"));
+                return Err(field(
+                    &at,
+                    "with metadataOnly, only paths in metadata can be indexed",
+                ));
             }
         }
         Ok(())

@@ -105,7 +105,8 @@ fn two_primaries_are_refused() {
     );
 }
 
-/// One field of the controller of `VM`, or of its primary, is added; the error names this.
+/// Each row adds one field to the controller of `VM` or to its primary kind; the error names that
+/// field.
 #[test]
 fn what_contradicts_itself_is_refused_by_name() {
     let cm = r#""version":"v1","kind":"ConfigMap""#;
@@ -113,7 +114,7 @@ fn what_contradicts_itself_is_refused_by_name() {
         (
             false,
             r#""timer":{"everyMs":5}"#.to_owned(),
-            "controllers[0].timer: a controller has a primary kind or a timer",
+            "controllers[0].timer: primary and timer exclude each other",
         ),
         (
             false,
@@ -134,22 +135,22 @@ fn what_contradicts_itself_is_refused_by_name() {
             false,
             r#""owns":[{"group":"cloud.waibizi.com","version":"v1","kind":"VirtualMachine"}]"#
                 .into(),
-            "controllers[0].owns[0]: it is the primary kind",
+            "controllers[0].owns[0]: this is the primary kind",
         ),
         (
             false,
             format!(r#""owns":[{{{cm}}},{{{cm}}}]"#),
-            "controllers[0].owns[1]: the kind stands in owns twice",
+            "controllers[0].owns[1]: the kind is listed twice in owns",
         ),
         (
             false,
             format!(r#""owns":[{{{cm}}}],"reads":[{{{cm}}}]"#),
-            "controllers[0].reads[0]: the controller watches the kind already",
+            "controllers[0].reads[0]: the controller already watches this kind",
         ),
         (
             false,
             format!(r#""watches":[{{{cm}}}]"#),
-            "controllers[0].watches[0].map: it is missing",
+            "controllers[0].watches[0].map: missing",
         ),
         (
             false,
@@ -249,7 +250,7 @@ fn a_timer_stands_alone() {
         ),
         (
             r#""previous":true"#,
-            "controllers[0]: it has neither a primary kind nor a timer",
+            "controllers[0]: neither primary nor timer is set",
         ),
     ] {
         let error = timer(fields).unwrap_err().to_string();
@@ -289,13 +290,13 @@ fn a_definition_is_one() {
     let crd = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"foos.x.io"},"spec":{"group":"x.io","names":{"plural":"foos"}}}"#;
     assert_eq!(with(crd).unwrap().definitions().len(), 1);
     for (from, to, names) in [
-        ("foos.x.io", "foo.x.io", "has to be foos.x.io"),
+        ("foos.x.io", "foo.x.io", "must be foos.x.io"),
         (
             "CustomResourceDefinition",
             "Pod",
-            "is no CustomResourceDefinition",
+            "is not CustomResourceDefinition",
         ),
-        ("\"group\"", "\"g\"", "no spec.group"),
+        ("\"group\"", "\"g\"", "spec.group is missing"),
     ] {
         let error = with(&crd.replacen(from, to, 1)).unwrap_err().to_string();
         assert!(

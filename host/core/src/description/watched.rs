@@ -1,4 +1,4 @@
-//! A kind that a controller watches or reads, and what of it wakes whom.
+//! A kind that a controller watches or reads, and which keys its changes wake.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use crate::key::Gvk;
 use crate::mapping::MapBy;
 use crate::predicate::PredicateDescription;
 
-/// A kind that a controller watches or reads. What makes no sense where it stands is refused by name.
+/// A kind that a controller watches or reads. A field that is invalid in its position is rejected
+/// by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Watched {
@@ -19,53 +20,55 @@ pub struct Watched {
     pub version: String,
     /// Kind.
     pub kind: String,
-    /// Only objects with these labels; the others are not in the cache.
+    /// Label selector; objects that do not match are not cached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<String>,
-    /// Only objects with these fields (`metadata.name=x`; what else the kind allows).
+    /// Field selector (`metadata.name=x`, and any other field that the kind supports); objects that
+    /// do not match are not cached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_selector: Option<String>,
-    /// Keep only these fields (dotted paths: `spec.status`) besides `apiVersion`, `kind` and `metadata`. Default: all. Saves memory, and time in the policy's parser.
+    /// The fields to keep (dotted paths such as `spec.status`) besides `apiVersion`, `kind` and
+    /// `metadata`. Default: all. Fewer fields save memory, and time in the plugin's parser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted_fields: Option<Vec<String>>,
-    /// Fetch and keep `apiVersion`, `kind` and `metadata` only.
+    /// Whether to fetch and keep only `apiVersion`, `kind` and `metadata`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub metadata_only: bool,
-    /// Indexes by name: the path of a field.
+    /// Indexes by name; the value is the path of the indexed field.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub indexes: BTreeMap<String, String>,
-    /// Which of its changes wake anybody.
+    /// Which changes wake keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicates: Option<PredicateDescription>,
-    /// Only in `watches`: whom its changes wake.
+    /// Which keys a change wakes; only in `watches`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<MapBy>,
-    /// Only in `reads`: no cache, live reads only.
+    /// Whether the kind is only read live, without a cache; only in `reads`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub live: bool,
 }
 
 impl Watched {
-    /// Its group, version and kind.
+    /// The kind's group, version and kind.
     pub fn gvk(&self) -> Gvk {
         Gvk::new(&self.group, &self.version, &self.kind)
     }
 
-    /// Are there objects of the kind that the cache leaves out?
+    /// Returns whether a selector keeps some objects of the kind out of the cache.
     pub fn is_selective(&self) -> bool {
         self.label_selector.is_some() || self.field_selector.is_some()
     }
 }
 
-/// Where a watched kind stands in a controller's description.
+/// The role of a kind in a controller's description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Its objects are the keys.
     Primary,
-    /// Made by the controller: mapped by controller reference.
+    /// Created by the controller: mapped to keys by controller reference.
     Owned,
-    /// Wakes keys by its `map`.
+    /// Mapped to keys by `map`.
     Watched,
-    /// Wakes nobody.
+    /// Wakes no keys.
     Read,
 }

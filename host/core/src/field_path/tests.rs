@@ -37,7 +37,7 @@ fn the_text_at_fault_is_named() {
         ("spec[*", "\"[*\" begins with neither"),
         ("spec[*]x", "\"x\" begins with neither"),
         ("spec['a']", "begins with neither"),
-        ("spec[\"a]", "holds no JSON string"),
+        ("spec[\"a]", "contains no JSON string"),
         ("spec[\"a\"x", "no `]`"),
         ("spec a", "' ' in \"spec a\""),
         ("spec.*", "'*' in \"*\""),
@@ -115,7 +115,7 @@ fn text_that_is_not_json_gives_nothing() {
     }
 }
 
-/// The same path by way of a tree.
+/// Evaluates the path on a parsed tree.
 fn naive(steps: &[Step], value: &Value, found: &mut Vec<String>) {
     match (steps.split_first(), value) {
         (None, Value::String(text)) => found.push(text.clone()),

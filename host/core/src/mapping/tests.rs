@@ -10,7 +10,7 @@ fn mapping(by: Value) -> Mapping {
     Mapping::compile(&by, &app()).unwrap().unwrap()
 }
 
-/// The names as text that a mapping finds in an object of this namespace (empty: none) and name.
+/// The names that a mapping finds in an object with this namespace (empty for none) and name.
 fn names(by: Value, object: &Value, (namespace, name): (&str, &str), scope: Scope) -> Vec<String> {
     let name = ObjectName::new(Some(namespace), name);
     let object = object.to_string();

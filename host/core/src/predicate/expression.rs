@@ -1,7 +1,8 @@
 //! A CEL condition over `object` and `oldObject`.
 //!
-//! It owns what makes the crate `cel` safe for an expression that a stranger wrote: the size, the stack that parsing may use, the time that a loop may take, and
-//! that a panic inside is an error of the expression. What an expression may contain is decided in `limits`.
+//! This module makes the crate `cel` safe for untrusted expressions: it limits the size, the stack
+//! that parsing may use and the time that loops may take, and turns a panic of the crate into an
+//! error of the expression. `limits` decides what an expression may contain.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,32 +15,31 @@ use cel::common::value::CowVal;
 use cel::context::VariableResolver;
 use cel::{Context, Env, ExecutionError, IdedExpr, ParseErrors, Value};
 
+use super::limits::{SHORT, TICK};
 use super::{limits, value};
 use crate::text::{cut, one_line};
 
-/// Longest expression in bytes.
+/// Maximum length of an expression in bytes.
 const LONGEST: usize = 4096;
 
-/// The parser recurses on what it reads, and frees what it built in the same way: not on the stack of whoever asks. 2 MiB hold every 4096 bytes that were tried,
-/// with `cel` optimised; pages that are not touched cost nothing.
+/// Stack size of the parser's thread. The parser recurses on its input, and frees its result
+/// recursively: not on the caller's stack. 2 MiB are enough for every 4096-byte input that was
+/// tried, with `cel` optimised; untouched pages cost nothing.
 const PARSER_STACK: usize = 16 << 20;
 
-/// What loops may take together: an object of some thousand items needs a few milliseconds. The informer's task waits meanwhile.
+/// Time limit of all loops together: an object with some thousand items needs a few milliseconds.
+/// The informer's task waits meanwhile.
 const LOOP_TIME: Duration = Duration::from_millis(50);
 
-/// The variable that every loop of a checked expression reads before a turn. No text can spell it.
-pub(super) const TICK: &str = "@tick";
-
-/// The function that every text goes through on its way to `matches`. No text can spell it.
-pub(super) const SHORT: &str = "@short";
-
-/// Longest text that a pattern is tried on, in bytes: the worst pattern walks some MiB in a second.
+/// Maximum length in bytes of a string that a pattern is matched against: the worst pattern
+/// processes some MiB per second.
 const MATCHED_BYTES: usize = 16 << 10;
 
-/// The standard functions and macros, without time stamps (their zones alone are megabytes of tables).
+/// The standard functions and macros, without timestamps (their time zones alone are megabytes of
+/// tables).
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
-    // It fails only for a name that is taken; without it `matches` is an error, which the tests would see.
+    // Fails only if the name is taken; then `matches` would be an error, which the tests detect.
     let _ = env.add_overload(SHORT, "short", vec![DYN_TYPE], short);
     Arc::new(env)
 });
@@ -50,17 +50,17 @@ static TRUE: CelBool = CelBool::TRUE;
 pub(super) struct Expression {
     checked: IdedExpr,
     fields: Option<BTreeSet<String>>,
-    /// The members of the objects in which these fields lie.
+    /// The top-level members that contain these fields.
     members: Option<BTreeSet<String>>,
     loop_time: Duration,
 }
 
 impl Expression {
-    /// Parses and checks; the error is one line.
+    /// Parses and checks an expression. The error is one line.
     pub fn compile(text: &str) -> Result<Self, String> {
         if text.len() > LONGEST {
             return Err(format!(
-                "an expression has at most {LONGEST} bytes, this one {}",
+                "an expression may have at most {LONGEST} bytes; this one has {}",
                 text.len()
             ));
         }
@@ -69,10 +69,10 @@ impl Expression {
             .name("cel-parser".into())
             .stack_size(PARSER_STACK)
             .spawn(move || parse(&source))
-            .map_err(|error| format!("no thread to parse it: {error}"))?;
+            .map_err(|error| format!("cannot start the parser's thread: {error}"))?;
         let (checked, fields) = parser
             .join()
-            .unwrap_or_else(|_| Err("the parser fails on this expression".into()))?;
+            .unwrap_or_else(|_| Err("the parser panicked on this expression".into()))?;
         let members = fields.as_ref().map(|fields| {
             let root = |path: &String| path.split('.').next().unwrap_or_default().to_owned();
             fields.iter().map(root).collect()
@@ -85,16 +85,16 @@ impl Expression {
         })
     }
 
-    /// The dotted paths that it looks at; none: the whole object.
+    /// The dotted paths that the expression reads; `None` for the whole object.
     pub fn fields(&self) -> Option<&BTreeSet<String>> {
         self.fields.as_ref()
     }
 
-    /// Does it hold? The error names no value of the objects.
+    /// Evaluates the expression. The error contains no value of the objects.
     pub fn holds(&self, old: Option<&str>, new: &str) -> Result<bool, String> {
-        // All that the closure touches is made in it, and gone when it panics.
+        // The closure creates everything that it changes, and a panic drops it.
         catch_unwind(AssertUnwindSafe(|| self.evaluate(old, new)))
-            .unwrap_or_else(|_| Err("the expression fails inside the interpreter".into()))
+            .unwrap_or_else(|_| Err("the interpreter panicked on this expression".into()))
             .map_err(|reason| format!("cel: {reason}"))
     }
 
@@ -128,14 +128,15 @@ impl Expression {
             })
     }
 
-    /// The same with another time for loops.
+    /// Sets another time limit for loops.
     #[cfg(test)]
     pub fn with_loop_time(self, loop_time: Duration) -> Self {
         Self { loop_time, ..self }
     }
 }
 
-/// Ends loops: its variable is true until the time is over, and then missing, which is an error that leaves every loop.
+/// Ends loops: its variable is true until the time is over, and then undefined, which is an error
+/// that leaves every loop.
 struct Clock {
     end: Instant,
     late: AtomicBool,
@@ -154,7 +155,7 @@ impl VariableResolver for Clock {
     }
 }
 
-/// Its argument, unless that is a long text.
+/// Returns the argument, or an error if it is a long string.
 fn short<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let argument = arguments
         .pop()
@@ -177,7 +178,7 @@ fn parse(source: &str) -> Result<(IdedExpr, Option<BTreeSet<String>>), String> {
     Ok((parsed, fields))
 }
 
-/// The first of the parser's errors, in one line.
+/// Formats the first of the parser's errors as one line.
 fn first(errors: &ParseErrors) -> String {
     errors.errors.first().map_or_else(
         || "not a CEL expression".into(),
@@ -192,14 +193,14 @@ fn first(errors: &ParseErrors) -> String {
     )
 }
 
-/// The reason without the values that the crate prints with it.
+/// Formats an error without the values that the crate prints with it.
 fn reason(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {}", one_line(cut(key, 100))),
         ExecutionError::NoSuchOverload(overload) => {
             one_line(cut(&overload.to_string(), 200)).into_owned()
         }
-        ExecutionError::UndeclaredReference(name) => format!("{name:?} is not known"),
+        ExecutionError::UndeclaredReference(name) => format!("unknown name {name:?}"),
         ExecutionError::UnexpectedType { want, .. } => format!("a value is not of type {want}"),
         ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => {
             "division by zero".into()
@@ -210,13 +211,15 @@ fn reason(error: &ExecutionError) -> String {
             format!("a function takes {expected} arguments and got {actual}")
         }
         ExecutionError::UnsupportedBinaryOperator(operator, ..) => {
-            format!("{operator} of these types")
+            format!("{operator} is not defined for these types")
         }
         ExecutionError::FunctionError { function, .. } if function == SHORT => {
-            format!("matches takes texts of at most {MATCHED_BYTES} bytes")
+            format!("matches accepts strings of at most {MATCHED_BYTES} bytes")
         }
-        ExecutionError::FunctionError { function, .. } => format!("{function} of this value"),
-        _ => "values of these types do not go together".into(),
+        ExecutionError::FunctionError { function, .. } => {
+            format!("{function} does not accept this value")
+        }
+        _ => "the values have incompatible types".into(),
     }
 }
 

@@ -1,8 +1,9 @@
-//! Field selectors over any path: `spec.nodeName=a,status.phase!=Failed`. Grammar as in k8s.io/apimachinery/pkg/fields, with `FieldPath` for the names.
+//! Field selectors over any path: `spec.nodeName=a,status.phase!=Failed`. The grammar is that of
+//! k8s.io/apimachinery/pkg/fields, with `FieldPath` for the names.
 
 use crate::field_path::FieldPath;
 
-/// A parsed field selector that the host itself decides; the empty one matches all.
+/// A parsed field selector that the host itself evaluates; an empty selector matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector(Vec<Term>);
 
@@ -14,7 +15,8 @@ struct Term {
 }
 
 impl FieldSelector {
-    /// Parses it; the error names the part at fault. `\,`, `\=` and `\\` in a value stand for themselves.
+    /// Parses a selector. The error names the text at fault. In a value, `\,`, `\=` and `\\` escape
+    /// the second character.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
             return Ok(Self::default());
@@ -25,7 +27,9 @@ impl FieldSelector {
             .map(Self)
     }
 
-    /// Does this object's text satisfy every term? What is missing counts as the empty string. Of several values (`[*]`) one has to be equal, and none unequal.
+    /// Returns whether this object's text satisfies every term. A missing field counts as the empty
+    /// string. For a path with several values (`[*]`), `=` needs one equal value, and `!=` needs
+    /// all values to differ.
     pub fn matches(&self, object: &str) -> bool {
         self.0.iter().all(|term| {
             let values = term.path.values(object);
@@ -38,20 +42,20 @@ impl FieldSelector {
         })
     }
 
-    /// Returns whether an object that is created with this text may come to satisfy every term: the
-    /// API server makes its name, and sets fields that it lacks.
+    /// Returns whether an object that is created with this text may satisfy every term later: the
+    /// API server generates the name, and sets fields that are missing.
     pub fn may_match(&self, object: &str) -> bool {
         self.0.iter().all(|term| {
             let values = term.path.values(object);
             if values.is_empty() {
-                // Of a name that the server makes, nobody knows the end.
+                // The host cannot predict a name that the server generates.
                 return !(term.equals && term.path.root_dotted() == "metadata.name");
             }
             values.contains(&term.value.as_str().into()) == term.equals
         })
     }
 
-    /// The dotted paths that it looks at.
+    /// The dotted paths that the selector reads.
     pub fn fields(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|term| term.path.root_dotted())
     }
@@ -82,7 +86,8 @@ impl Term {
     }
 }
 
-/// The characters that stand in no `["key"]` and behind no backslash, with their places.
+/// The characters that are neither inside `["key"]` nor escaped by a backslash, with their byte
+/// offsets.
 fn outside(text: &str) -> Vec<(usize, char)> {
     let mut found = Vec::new();
     let (mut quoted, mut previous) = (false, ' ');
@@ -110,7 +115,8 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
     starts.zip(ends).map(|(start, end)| &text[start..end])
 }
 
-/// As Go's fields.UnescapeValue: only these three are escaped, and they have to be.
+/// As Go's `fields.UnescapeValue`: only these three characters are escaped, and an escape is
+/// mandatory.
 fn unescape(value: &str) -> Option<String> {
     let mut plain = String::with_capacity(value.len());
     let mut characters = value.chars();

@@ -1,7 +1,8 @@
-//! What a CEL condition may contain, and which fields it looks at.
+//! What a CEL condition may contain, and which fields it reads.
 //!
-//! The crate `cel` counts no cost, so the shape of an expression has to bound it: how deep it is, how far loops nest, how much it can multiply its input; and every
-//! loop gets a look at the clock. Names are checked here, because a condition with a typing error would wake on every change.
+//! The crate `cel` has no cost budget, so the shape of an expression must bound its cost: how deep
+//! it is, how far loops nest, how much it can multiply its input. Every loop checks a deadline.
+//! Names are checked here, because a condition with a misspelt name would wake on every change.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -10,25 +11,34 @@ use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators,
 };
 
-use super::expression::{SHORT, TICK};
+/// The variable that every loop of a checked expression reads before an iteration. No source text
+/// can spell it.
+pub(super) const TICK: &str = "@tick";
 
-/// Deepest expression: the crate takes some 50 KiB of its caller's stack for each level (measured in a debug build), and the caller is a task with 2 MiB. A chain of
-/// `&&` or `||` counts by its logarithm, plain fields in a row not at all.
+/// The function that wraps every string argument of `matches`. No source text can spell it.
+pub(super) const SHORT: &str = "@short";
+
+/// Maximum depth of an expression: the crate takes some 50 KiB of its caller's stack per level
+/// (measured in a debug build), and the caller is a task with 2 MiB. A chain of `&&` or `||` counts
+/// by its logarithm; a chain of plain fields does not count.
 const DEEPEST: usize = 16;
 
-/// Fields of one path.
+/// Maximum number of fields of one path.
 const LONGEST_PATH: usize = 64;
 
-/// A loop may stand in another, or run over its result. A third level finds nothing that two do not, and makes time cubic.
+/// Maximum nesting of loops: a loop may be inside another, or iterate over its result. A third
+/// level would make the time cubic, and no condition needs it.
 const LOOPS_DEEP: usize = 2;
 
-/// Additions, and items of lists and maps that are no constants. Each can hold a copy of the whole object: with loops two deep, at most (16 / 2 + 1)^2 = 81 copies.
+/// Maximum number of additions and of non-constant items of lists and maps. Each can hold a copy of
+/// the whole object: with loops two deep, at most (16 / 2 + 1)^2 = 81 copies.
 const COPIES: usize = 16;
 
-/// A pattern's compiled size: the crate compiles it anew each time.
+/// Maximum compiled size of a pattern: the crate compiles it for each match.
 const PATTERN_BYTES: usize = 64 << 10;
 
-/// Patterns in one expression: each may take some milliseconds on the longest text.
+/// Maximum number of patterns in one expression: each may take some milliseconds on the longest
+/// string.
 const PATTERNS: usize = 8;
 
 const TYPES: &[&str] = &[
@@ -66,8 +76,9 @@ const FUNCTIONS: &[&str] = &[
 
 const OPTIONAL_FUNCTIONS: &[&str] = &["none", "of", "ofNonZeroValue"];
 
-/// Checks a parsed expression and gives its loops the clock. Returns the dotted paths of `object` and `oldObject` that it looks at; none: all of them. The caller
-/// must have the stack for as many selections in a row as the source can hold.
+/// Checks a parsed expression and adds the deadline check to its loops. Returns the dotted paths of
+/// `object` and `oldObject` that the expression reads; `None` for the whole objects. The caller
+/// needs the stack for as many nested selections as the source can contain.
 pub(super) fn check(expression: &mut IdedExpr) -> Result<Option<BTreeSet<String>>, String> {
     let mut check = Check {
         bound: Vec::new(),
@@ -86,7 +97,7 @@ pub(super) fn check(expression: &mut IdedExpr) -> Result<Option<BTreeSet<String>
 }
 
 struct Check {
-    /// The variables of the loops around.
+    /// The variables of the enclosing loops.
     bound: Vec<String>,
     fields: Option<BTreeSet<String>>,
     copies: usize,
@@ -94,7 +105,7 @@ struct Check {
 }
 
 impl Check {
-    /// Returns how deep loops nest in it.
+    /// Checks an expression. Returns how deep its loops nest.
     fn expression(&mut self, of: &mut IdedExpr, depth: usize) -> Result<usize, String> {
         if depth > DEEPEST {
             return Err(format!("nested deeper than {DEEPEST} levels"));
@@ -128,10 +139,10 @@ impl Check {
                 self.items(entries.flatten(), below)
             }
             Expr::Struct(made) => Err(format!(
-                "{:?}: objects of a type cannot be made",
+                "cannot construct {:?}: an expression cannot construct typed messages",
                 made.type_name
             )),
-            Expr::Unspecified => Err("a part of it is missing".into()),
+            Expr::Unspecified => Err("part of the expression is missing".into()),
         }
     }
 
@@ -168,7 +179,7 @@ impl Check {
             return Ok(0);
         }
         Err(format!(
-            "{name:?} is not known: an expression speaks of `object` and `oldObject`"
+            "unknown name {name:?}: an expression can use `object` and `oldObject`"
         ))
     }
 
@@ -179,7 +190,8 @@ impl Check {
         let appends = call.func_name == operators::ADD
             && matches!(call.args.first(), Some(first) if is_accumulator(first));
         if appends {
-            // The step of a `map` or `filter`: not written by the author, and as long as the loop.
+            // The step of a `map` or `filter` macro: the macro generates it, and the result is as
+            // long as the loop.
             return match call.args.last_mut().map(|last| &mut last.expr) {
                 Some(Expr::List(list)) => self.all(list.elements.iter_mut(), depth),
                 _ => Ok(0),
@@ -192,14 +204,11 @@ impl Check {
         {
             return self.all(call.args.iter_mut(), depth);
         }
-        // An operator is a call by a name that no text can spell: `_+_`.
+        // An operator is a call of a name that no source text can spell, such as `_+_`.
         let spelled = |c: char| c.is_alphanumeric() || c == '_';
         let operator = !call.func_name.chars().all(spelled);
         if !operator && !FUNCTIONS.contains(&&*call.func_name) {
-            return Err(format!(
-                "{:?} is not a function that this host has",
-                call.func_name
-            ));
+            return Err(format!("unknown function {:?}", call.func_name));
         }
         let matches = call.func_name == "matches";
         if matches {
@@ -236,7 +245,8 @@ impl Check {
         Ok(loops + 1)
     }
 
-    /// A pattern has to stand in the expression: one from an object could take the compiler's time, and nobody would have read it.
+    /// Checks a pattern. It must be a literal of the expression: compiling a pattern from an object
+    /// could take any time, and no author would have reviewed it.
     fn pattern(&mut self, call: &CallExpr) -> Result<(), String> {
         self.patterns += 1;
         if self.patterns > PATTERNS {
@@ -254,15 +264,16 @@ impl Check {
             .build()
             .map(drop)
             .map_err(|error| {
-                // The last line of the text says what; those before it show where.
+                // The last line of the text is the message; the lines before it show the position.
                 let text = error.to_string();
                 let what = text.lines().last().unwrap_or_default();
-                format!("the pattern {:?} is not usable: {what}", pattern.inner())
+                format!("invalid pattern {:?}: {what}", pattern.inner())
             })
     }
 
-    /// The fields from `object` or `oldObject` down to what this spells; none: it spells no path. With them, how deep the evaluation
-    /// recurses: plain selections in a row are a loop, all above a bracket are not.
+    /// The fields from `object` or `oldObject` down to what `of` selects; `None` if it is not a
+    /// path. The second value is the recursion depth of the evaluation: it evaluates consecutive
+    /// plain selections in a loop, and recurses for everything above a bracket.
     fn spelled<'e>(&self, mut of: &'e Expr) -> Option<(Vec<&'e str>, usize)> {
         let (mut path, mut recursions) = (Vec::new(), 0);
         loop {
@@ -298,7 +309,7 @@ impl Check {
         }
     }
 
-    /// `oldObject == null` and its like look at no field.
+    /// Returns whether the call compares an object with null, which reads no field.
     fn is_null_test(&self, call: &CallExpr) -> bool {
         if !matches!(&*call.func_name, operators::EQUALS | operators::NOT_EQUALS) {
             return false;
@@ -310,7 +321,7 @@ impl Check {
     }
 }
 
-/// The two arguments of an operator.
+/// The two operands of an operator.
 fn arguments(call: &CallExpr) -> Option<[&Expr; 2]> {
     match &*call.args {
         [a, b] if call.target.is_none() => Some([&a.expr, &b.expr]),
@@ -329,7 +340,7 @@ fn is_accumulator(of: &IdedExpr) -> bool {
     matches!(&of.expr, Expr::Ident(name) if name.starts_with('@'))
 }
 
-/// The part of a path that dots can write: below a key with dots in it, pruning keeps all.
+/// The dotted part of a path: pruning keeps everything below a key that contains a dot.
 fn dotted(path: &[&str]) -> String {
     let plain = |key: &&&str| !key.is_empty() && !key.contains('.');
     path.iter()
@@ -339,7 +350,7 @@ fn dotted(path: &[&str]) -> String {
         .join(".")
 }
 
-/// Texts that are too long do not reach `matches`.
+/// Wraps the string argument of `matches`, so that long strings are rejected.
 fn only_short(call: &mut CallExpr) {
     let text = match &mut call.target {
         Some(target) => Some(&mut **target),
@@ -355,7 +366,8 @@ fn only_short(call: &mut CallExpr) {
     }
 }
 
-/// Makes each turn of a loop read the clock first. The crate knows the steps of `map` and `filter` by their shape, and appends in place: that shape has to stay.
+/// Makes each iteration of a loop check the deadline first. The crate recognises the steps of `map`
+/// and `filter` by their shape and appends in place, so that shape must stay.
 fn look_at_the_clock(each: &mut ComprehensionExpr) {
     if !matches!(each.accu_init.expr, Expr::List(_)) {
         in_time(&mut each.loop_cond, LiteralValue::Boolean(false.into()));
@@ -376,7 +388,7 @@ fn in_time(of: &mut IdedExpr, otherwise: LiteralValue) {
     conditional(of, Expr::Literal(otherwise));
 }
 
-/// `of` becomes `@tick ? of : otherwise`.
+/// Replaces `of` by `@tick ? of : otherwise`.
 fn conditional(of: &mut IdedExpr, otherwise: Expr) {
     let new = |expr| IdedExpr { id: 0, expr };
     let inner = mem::take(of);

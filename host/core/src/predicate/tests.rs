@@ -6,7 +6,7 @@ fn compile(description: Value) -> Predicate {
     Predicate::compile(&serde_json::from_value(description).unwrap()).unwrap()
 }
 
-/// An object with this metadata and spec.
+/// Builds an object with this metadata and spec.
 fn object(metadata: Value, spec: Value) -> String {
     json!({"apiVersion": "v1", "kind": "Thing", "metadata": metadata, "spec": spec}).to_string()
 }

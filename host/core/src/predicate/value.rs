@@ -1,4 +1,5 @@
-//! An object's text as a CEL value: read straight from the JSON, with strings borrowed from it.
+//! An object's text as a CEL value: parsed directly from the JSON, with strings borrowed from the
+//! text.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -11,8 +12,8 @@ use cel::common::value::Val;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Reads the members of an object that an expression looks at (by name; none: all) and leaves the rest out. Fails where the text is no JSON object, or is
-/// nested more than 127 levels deep.
+/// Parses the members of an object that an expression reads (`None` for all) and skips the others.
+/// Fails if the text is not a JSON object, or is nested more than 127 levels deep.
 pub(super) fn object<'a>(
     text: &'a str,
     members: Option<&BTreeSet<String>>,
@@ -23,7 +24,7 @@ pub(super) fn object<'a>(
     Ok(object)
 }
 
-/// The members of the object itself.
+/// Visits the members of an object and keeps the wanted ones.
 struct Members<'r>(Option<&'r BTreeSet<String>>);
 
 impl<'de> Visitor<'de> for Members<'_> {
@@ -46,7 +47,7 @@ impl<'de> Visitor<'de> for Members<'_> {
     }
 }
 
-/// Any value below.
+/// Visits any value inside the object.
 struct Any;
 
 impl<'de> DeserializeSeed<'de> for Any {
@@ -79,7 +80,8 @@ impl<'de> Visitor<'de> for Any {
         Ok(Box::new(CelInt::from(value)))
     }
     fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
-        // A whole number is an int, as everywhere in Kubernetes; only one that does not fit is not.
+        // A whole number is an int, as everywhere in Kubernetes; a number that does not fit is a
+        // uint.
         Ok(match i64::try_from(value) {
             Ok(value) => Box::new(CelInt::from(value)),
             Err(_) => Box::new(CelUInt::from(value)),
@@ -99,6 +101,6 @@ impl<'de> Visitor<'de> for Any {
     }
 }
 
-/// A key, borrowed where it has no escapes.
+/// A key, borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -2,19 +2,35 @@
 //!
 //! It must not know how images and instances are made.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use vmhost_core::Striped;
 
-use super::InstanceStats;
 use crate::cache::Stored;
-use crate::engine::{Code, Image};
+use crate::code::Code;
+use crate::engine::Image;
 use crate::instance::Instance;
 
 /// Idle instances that a thread keeps for the next calls.
 const IDLE: usize = 64;
+
+/// How many instances a plugin has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstanceStats {
+    /// Alive, idle or in a call.
+    pub live: usize,
+    /// Idle.
+    pub idle: usize,
+    /// Made since the plugin was loaded.
+    pub created: u64,
+    /// Is the code there? Else the next call loads it.
+    pub loaded: bool,
+    /// How often the code was dropped.
+    pub unloads: u64,
+}
 
 /// See the module.
 pub(super) struct Pool {
@@ -89,12 +105,12 @@ impl Pool {
     pub fn pop(&self) -> Option<Counted> {
         self.idle
             .from_mine()
-            .find_map(|place| lock(place).instances.pop())
+            .find_map(|place| place.lock().instances.pop())
     }
 
     /// An instance whose call ended well may serve another, unless its image was replaced or unloaded meanwhile.
     pub fn give_back(&self, counted: Counted) {
-        let mut idle = lock(self.idle.mine());
+        let mut idle = self.idle.mine().lock();
         idle.used = Some(counted.instance.used());
         // Compared under the lock: who changes the image takes it afterwards, to clear what was kept of the old one.
         if counted.instance.calls_left > 0
@@ -118,18 +134,18 @@ impl Pool {
 
     /// The present image; none: unloaded.
     pub fn image(&self) -> Option<Numbered> {
-        self.present().numbered()
+        self.present.lock().numbered()
     }
 
     /// What to map when it is unloaded: a file, and how that was compiled.
     pub fn stored(&self) -> (Option<Arc<Stored>>, Code) {
-        let present = self.present();
+        let present = self.present.lock();
         (present.stored.clone(), present.code)
     }
 
     /// What was unloaded is there again, if there is no better one meanwhile.
     pub fn put_back(&self, image: Arc<Image>) -> Option<Numbered> {
-        let mut present = self.present();
+        let mut present = self.present.lock();
         if present.image.is_none() && present.code == image.code {
             self.change(&mut present, Some(image));
         }
@@ -138,7 +154,7 @@ impl Pool {
 
     /// An image takes the place of the present one, whose idle instances go. If that is unloaded, so stays this one, if a file holds it.
     pub fn replace(&self, image: Arc<Image>) {
-        let mut present = self.present();
+        let mut present = self.present.lock();
         let stays_unloaded = present.image.is_none() && image.stored.is_some();
         (present.code, present.stored) = (image.code, image.stored.clone());
         if stays_unloaded {
@@ -147,7 +163,7 @@ impl Pool {
         self.change(&mut present, Some(image));
         drop(present);
         for place in self.idle.iter() {
-            let old = std::mem::take(&mut lock(place).instances);
+            let old = std::mem::take(&mut place.lock().instances);
             drop(old);
         }
     }
@@ -156,7 +172,7 @@ impl Pool {
     pub fn rest(&self, before: Instant) -> bool {
         let mut old = Vec::new();
         for place in self.idle.iter() {
-            let mut idle = lock(place);
+            let mut idle = place.lock();
             let (cold, warm): (Vec<_>, Vec<_>) = std::mem::take(&mut idle.instances)
                 .into_iter()
                 .partition(|counted| counted.instance.used() < before);
@@ -168,7 +184,7 @@ impl Pool {
         if busy || self.last_call().is_some_and(|used| used >= before) {
             return false;
         }
-        let mut present = self.present();
+        let mut present = self.present.lock();
         if present.image.is_none() || present.stored.is_none() || present.since >= before {
             return false;
         }
@@ -182,7 +198,7 @@ impl Pool {
     /// When it was called last, or came, if it is there.
     pub fn used(&self) -> Option<Instant> {
         let since = {
-            let present = self.present();
+            let present = self.present.lock();
             present.image.as_ref().map(|_| present.since)?
         };
         Some(self.last_call().map_or(since, |used| used.max(since)))
@@ -194,7 +210,7 @@ impl Pool {
     }
 
     pub fn code(&self) -> Code {
-        self.present().code
+        self.present.lock().code
     }
 
     pub fn stats(&self) -> InstanceStats {
@@ -203,10 +219,10 @@ impl Pool {
             idle: self
                 .idle
                 .iter()
-                .map(|place| lock(place).instances.len())
+                .map(|place| place.lock().instances.len())
                 .sum(),
             created: self.created.load(Ordering::Relaxed),
-            loaded: self.present().image.is_some(),
+            loaded: self.present.lock().image.is_some(),
             unloads: self.unloads.load(Ordering::Relaxed),
         }
     }
@@ -219,11 +235,7 @@ impl Pool {
     }
 
     fn last_call(&self) -> Option<Instant> {
-        self.idle.iter().filter_map(|place| lock(place).used).max()
-    }
-
-    fn present(&self) -> MutexGuard<'_, Present> {
-        lock(&self.present)
+        self.idle.iter().filter_map(|place| place.lock().used).max()
     }
 }
 
@@ -234,8 +246,4 @@ impl Present {
             number: self.number,
         })
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,13 +1,16 @@
-//! What the benches share: a key as the host has it, and the queue that one writes in ten minutes.
+//! Shared by the benches: a key like the host's, and a naive queue.
 #![allow(dead_code, reason = "each bench uses a part")]
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
+use std::hint::black_box;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
+use vmhost_queue::{Decision, Queue};
 
-/// The shape of `vmhost_core::ObjectName`, which this crate must not know: one shared text and the length of the namespace.
+/// The shape of `vmhost_core::ObjectName`, which this crate must not know: one shared text and the
+/// length of the namespace.
 #[derive(Clone)]
 pub struct Name {
     text: Arc<str>,
@@ -33,6 +36,16 @@ impl Hash for Name {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.text.hash(state);
     }
+}
+
+/// Takes a key and ends its run successfully. Returns whether a key was ready.
+pub fn done<K: Hash + Eq + Clone + Send + 'static>(queue: &Queue<K>) -> bool {
+    let lease = black_box(queue.try_get());
+    let there = lease.is_some();
+    if let Some(lease) = lease {
+        lease.finish(Decision::Forget);
+    }
+    there
 }
 
 struct Lists<K> {

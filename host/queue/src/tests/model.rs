@@ -1,7 +1,7 @@
-//! The queue against a twin that is written for clarity: random operations, every observable compared.
+//! Compares the queue with a naive twin: random operations, every observable value compared.
 //!
-//! The twin knows vectors and linear scans only. Where order is not promised (keys released by `clear_back_offs`) it accepts
-//! any order within the group.
+//! The twin uses only vectors and linear scans. Where the order is not promised (keys released by
+//! `clear_back_offs`) it accepts any order within the group.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ struct Failures {
 struct Queued {
     key: u32,
     since: Instant,
-    /// Keys that were queued by one `clear_back_offs` share it.
+    /// Shared by the keys that one `clear_back_offs` queued.
     group: u64,
 }
 
@@ -83,7 +83,7 @@ impl Twin {
         self.delays.iter().find(|delay| delay.key == key).copied()
     }
 
-    /// When a key that may not be handed out now may be.
+    /// The end of a key's floor, if it is in the future.
     fn floor(&self, key: u32) -> Option<Instant> {
         let of = |(of, floor): &(u32, Instant)| (*of == key && *floor > self.now).then_some(*floor);
         self.floors.iter().filter_map(of).max()
@@ -189,9 +189,16 @@ impl Twin {
         });
     }
 
-    fn add_not_before(&mut self, key: u32, at_least: Duration) {
-        let due = self.retry_due(key, at_least);
-        self.floors.push((key, self.now + at_least));
+    fn rate_limit(&mut self, key: u32, at_least: Duration, not_before: Duration) {
+        let due = self.retry_due(key, at_least.max(not_before));
+        if !not_before.is_zero() {
+            self.raise_floor(key, not_before);
+        }
+        self.retry(key, due);
+    }
+
+    fn raise_floor(&mut self, key: u32, not_before: Duration) {
+        self.floors.push((key, self.now + not_before));
         if let Some(floor) = self.floor(key) {
             for lane in [Lane::High, Lane::Low] {
                 let queued = match lane {
@@ -205,15 +212,9 @@ impl Twin {
                 }
             }
         }
-        self.retry(key, due);
     }
 
-    fn add_rate_limited(&mut self, key: u32, at_least: Duration) {
-        let due = self.retry_due(key, at_least);
-        self.retry(key, due);
-    }
-
-    /// Counts a failure: when the key may come up again, and in which lane.
+    /// Counts a failure. Returns when the key is due again, and in which lane.
     fn retry_due(&mut self, key: u32, at_least: Duration) -> (Instant, Lane) {
         let now = self.now;
         let until = self.until(key);
@@ -294,7 +295,7 @@ impl Twin {
         }
     }
 
-    /// What the queue handed out must be what the twin would have.
+    /// Checks that the queue handed out the key that the twin expects.
     fn take(&mut self, lease: Option<Lease<u32>>) {
         self.fire();
         let from_low = match (self.high.is_empty(), self.low.is_empty()) {
@@ -355,9 +356,39 @@ impl Twin {
         });
     }
 
-    fn finish(&mut self, at: usize) {
+    fn finish(&mut self, at: usize, decision: Decision) {
+        let run = &self.runs[at];
+        let (key, lane, is_dirty) = (run.key, run.lane, run.again.is_some() || run.again_own);
+        match decision {
+            Decision::Forget => self.forget(key),
+            Decision::Now => self.add(key),
+            Decision::After(delay) => {
+                self.forget(key);
+                if !is_dirty {
+                    self.add_after(key, delay);
+                }
+            }
+            Decision::Postpone(delay) if delay.is_zero() => {
+                self.delays.retain(|delay| delay.key != key);
+                self.enqueue(key, lane);
+            }
+            Decision::Postpone(delay) => {
+                let due = self.now + delay;
+                self.hold(key, due, lane);
+            }
+            Decision::RateLimited {
+                at_least,
+                not_before,
+                anew,
+            } => {
+                if anew {
+                    self.forget(key);
+                }
+                self.rate_limit(key, at_least, not_before);
+            }
+        }
         let run = self.runs.remove(at);
-        drop(run.lease);
+        run.lease.finish(decision);
         let queued = Queued {
             key: run.key,
             since: run.dirty_since,
@@ -390,7 +421,7 @@ impl Twin {
         }
     }
 
-    /// Keys of which the queue has to remember something.
+    /// Number of keys that the queue must remember.
     fn known(&self, keys: u32) -> u32 {
         let known = |&key: &u32| {
             self.high
@@ -408,6 +439,22 @@ impl Twin {
 struct Times;
 
 impl Metrics for Times {}
+
+fn decision(random: &mut fastrand::Rng, delay: Duration) -> Decision {
+    let mut some = || if random.bool() { delay } else { Duration::ZERO };
+    let (at_least, not_before) = (some(), some());
+    match random.u32(0..8) {
+        0 => Decision::Now,
+        1 => Decision::After(at_least),
+        2 => Decision::Postpone(at_least),
+        3..6 => Decision::RateLimited {
+            at_least,
+            not_before,
+            anew: random.u32(0..4) == 0,
+        },
+        _ => Decision::Forget,
+    }
+}
 
 async fn check(seed: u64, steps: u32) {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -435,7 +482,7 @@ async fn check(seed: u64, steps: u32) {
     };
     for step in 0..steps {
         let mut key = random.u32(0..keys);
-        // What a worker says is mostly of a key that it has.
+        // Mostly about a key that a worker holds.
         if !twin.runs.is_empty() && random.bool() {
             key = twin.runs[random.usize(0..twin.runs.len())].key;
         }
@@ -446,34 +493,33 @@ async fn check(seed: u64, steps: u32) {
             14..24 => (queue.add_low(key), twin.enqueue(key, Lane::Low)),
             24..34 => (queue.add_unless_backing_off(key), twin.add_own(key)),
             34..42 => (queue.add_after(key, delay), twin.add_after(key, delay)),
-            42..52 => (
-                queue.add_rate_limited(key),
-                twin.add_rate_limited(key, Duration::ZERO),
-            ),
-            52..55 => (
-                queue.add_rate_limited_at_least(key, delay),
-                twin.add_rate_limited(key, delay),
-            ),
-            55..58 => (
-                queue.add_rate_limited_not_before(key, delay),
-                twin.add_not_before(key, delay),
-            ),
-            58..60 => (queue.forget(&key), twin.forget(key)),
+            // For keys in a run and for others: only the internal rules accept the latter.
+            42..50 => {
+                let none = Duration::ZERO;
+                let (at_least, not_before) =
+                    [(none, none), (delay, none), (none, delay)][random.usize(0..3)];
+                rate_limit(&queue, key, at_least, not_before);
+                (twin.rate_limit(key, at_least, not_before), ())
+            }
+            50..60 => (queue.forget(&key), twin.forget(key)),
             60 => (queue.clear_back_offs(), twin.clear_back_offs()),
             61 => {
                 let some: Vec<u32> = (0..random.u32(0..50))
                     .map(|_| random.u32(0..keys))
                     .collect();
                 queue.add_low_all(some.iter().copied());
-                // Each a group of its own: their order is promised.
+                // Each key has its own group, because their order is promised.
                 for key in some {
                     twin.group += 1;
                     twin.enqueue(key, Lane::Low);
                 }
                 ((), ())
             }
-            62..77 => (twin.take(queue.try_get()), ()),
-            77..90 if !twin.runs.is_empty() => (twin.finish(random.usize(0..twin.runs.len())), ()),
+            62..76 => (twin.take(queue.try_get()), ()),
+            76..90 if !twin.runs.is_empty() => {
+                let at = random.usize(0..twin.runs.len());
+                (twin.finish(at, decision(&mut random, delay)), ())
+            }
             90..94 => (
                 assert_eq!(queue.stats(), twin.stats(), "seed {seed}, step {step}"),
                 (),
@@ -499,15 +545,15 @@ async fn check(seed: u64, steps: u32) {
             "seed {seed}, step {step}: keys remembered"
         );
     }
-    // Everything comes to an end.
+    // Drain the queue.
     queue.shut_down();
     while !twin.runs.is_empty() {
-        twin.finish(0);
+        twin.finish(0, Decision::Forget);
     }
     twin.delays.clear();
     while !twin.high.is_empty() || !twin.low.is_empty() {
         twin.take(queue.try_get());
-        twin.finish(0);
+        twin.finish(0, Decision::Forget);
     }
     assert!(queue.get().await.is_none());
 }

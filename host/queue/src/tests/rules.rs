@@ -22,12 +22,12 @@ async fn a_key_added_twice_is_handed_out_once_and_in_order() {
 async fn a_key_in_processing_is_not_handed_out_and_an_add_is_not_lost() {
     let queue = queue();
     queue.add("a");
-    let lease = queue.try_get();
+    let lease = queue.try_get().unwrap();
     queue.add("a");
     queue.add("a");
     assert_eq!((queue.len(), queue.stats().processing), (0, 1));
     assert!(queue.try_get().is_none());
-    drop(lease);
+    lease.finish(Decision::Forget);
     assert_eq!(take_all(&queue), ["a"]);
 }
 
@@ -61,13 +61,13 @@ async fn a_fresh_change_promotes_and_a_resync_never_demotes() {
     queue.add("b");
     assert_eq!((queue.stats().high, queue.stats().low), (2, 1));
     assert_eq!(take_all(&queue), ["c", "b", "a"]);
-    // While it runs: the higher of all adds.
+    // While the key runs, the highest lane of all adds counts.
     queue.add("a");
-    let lease = queue.try_get();
+    let lease = queue.try_get().unwrap();
     queue.add_low("a");
     queue.add("a");
     queue.add_low("a");
-    drop(lease);
+    lease.finish(Decision::Forget);
     assert_eq!(lane_of(&queue), Some(Lane::High));
 }
 
@@ -102,13 +102,9 @@ async fn failures_back_off_and_forget_resets() {
     let queue = queue();
     queue.add("a");
     for (attempt, wait) in [5, 10, 20, 40].into_iter().enumerate() {
-        let lease = queue.try_get();
-        assert_eq!(
-            lease.as_ref().map(|lease| lease.attempt()),
-            Some(attempt as u32)
-        );
-        queue.add_rate_limited("a");
-        drop(lease);
+        let lease = queue.try_get().unwrap();
+        assert_eq!(lease.attempt(), attempt as u32);
+        lease.finish(Decision::RATE_LIMITED);
         advance(ms(wait - 1)).await;
         assert_eq!((queue.len(), queue.stats().backing_off), (0, 1));
         advance(ms(1)).await;
@@ -119,10 +115,6 @@ async fn failures_back_off_and_forget_resets() {
     assert_eq!((queue.num_requeues(&"a"), queue.stats().failing), (0, 0));
     fail(&queue, "a");
     assert_eq!(after(&queue, 5).await, ["a"]);
-    // Without a run each call counts, as in client-go.
-    queue.add_rate_limited("b");
-    queue.add_rate_limited("b");
-    assert_eq!(queue.num_requeues(&"b"), 2);
 }
 
 /// kubernetes/kubernetes#132805
@@ -145,21 +137,22 @@ async fn failures_of_runs_that_cut_a_back_off_short_are_not_counted() {
     advance(ms(1)).await;
     fail(&queue, "a");
     assert_eq!(queue.num_requeues(&"a"), 3);
-    // A resync that cuts in is no different, and a slow run is retried as soon as it ends.
+    // A resync during the backoff behaves alike, and a slow run is retried as soon as it ends.
     queue.add_low("a");
-    let lease = queue.try_get();
+    let lease = queue.try_get().unwrap();
     advance(ms(100)).await;
-    queue.add_rate_limited("a");
+    lease.finish(Decision::RATE_LIMITED);
     assert_eq!(queue.num_requeues(&"a"), 3);
-    drop(lease);
     fail(&queue, "a");
     assert_eq!(queue.num_requeues(&"a"), 4);
-    // Once it succeeds, counting begins anew even within the run.
+    // The previous failures had another cause.
     queue.add("a");
-    let lease = queue.try_get();
-    queue.forget(&"a");
-    queue.add_rate_limited("a");
-    drop(lease);
+    let lease = queue.try_get().unwrap();
+    lease.finish(Decision::RateLimited {
+        at_least: Duration::ZERO,
+        not_before: Duration::ZERO,
+        anew: true,
+    });
     assert_eq!(
         (queue.num_requeues(&"a"), after(&queue, 5).await),
         (1, vec!["a"])
@@ -184,26 +177,23 @@ async fn an_own_write_does_not_shorten_a_back_off_but_other_delays() {
 async fn an_own_write_during_a_run_is_covered_by_its_retry_or_runs_again() {
     let queue = queue();
     queue.add("a");
-    let lease = queue.try_get();
+    let lease = queue.try_get().unwrap();
     queue.add_unless_backing_off("a");
-    queue.add_rate_limited("a");
+    lease.finish(Decision::RATE_LIMITED);
     queue.add_unless_backing_off("a");
-    drop(lease);
     assert!(after(&queue, 4).await.is_empty());
     assert_eq!(after(&queue, 1).await, ["a"]);
     queue.add("b");
-    let lease = queue.try_get();
+    let lease = queue.try_get().unwrap();
     queue.add_unless_backing_off("b");
-    queue.forget(&"b");
-    drop(lease);
+    lease.finish(Decision::Forget);
     assert_eq!(take_all(&queue), ["b"]);
     // A foreign change in the same run is not covered.
     queue.add("c");
-    let lease = queue.try_get();
+    let lease = queue.try_get().unwrap();
     queue.add_unless_backing_off("c");
     queue.add_low("c");
-    queue.add_rate_limited("c");
-    drop(lease);
+    lease.finish(Decision::RATE_LIMITED);
     assert_eq!(take_all(&queue), ["c"]);
 }
 
@@ -211,19 +201,13 @@ async fn an_own_write_during_a_run_is_covered_by_its_retry_or_runs_again() {
 async fn retry_after_is_respected() {
     let queue = queue();
     queue.add("a");
-    let lease = queue.try_get();
-    queue.add_rate_limited_at_least("a", ms(300));
-    drop(lease);
+    fail_for(&queue, "a", ms(300), Duration::ZERO);
     assert!(after(&queue, 200).await.is_empty());
     queue.add_low("a");
-    let lease = queue.try_get();
-    queue.add_rate_limited_at_least("a", ms(300));
-    drop(lease);
+    fail_for(&queue, "a", ms(300), Duration::ZERO);
     assert!(after(&queue, 299).await.is_empty());
-    assert_eq!(
-        (after(&queue, 1).await, queue.num_requeues(&"a")),
-        (vec!["a"], 1)
-    );
+    assert_eq!(queue.num_requeues(&"a"), 1);
+    assert_eq!(after(&queue, 1).await, ["a"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,35 +217,40 @@ async fn nothing_comes_up_before_its_floor() {
         ("a fresh change", |queue| queue.add("a")),
         ("a resync", |queue| queue.add_low("a")),
         ("a delay", |queue| queue.add_after("a", ms(1))),
-        ("another failure", |queue| queue.add_rate_limited("a")),
+        ("another failure", |queue| {
+            rate_limit(queue, "a", Duration::ZERO, Duration::ZERO);
+        }),
         ("a swap", |queue| queue.clear_back_offs()),
     ];
     for during in [false, true] {
         for (what, add) in adds {
             let queue = queue();
-            // Five failures before, so that the back-off alone is longer than the floor.
+            // Five failures first, so that the backoff alone is longer than the floor.
             for _ in 0..5 {
-                queue.add_rate_limited("a");
+                rate_limit(&queue, "a", Duration::ZERO, Duration::ZERO);
             }
             advance(ms(1000)).await;
-            let lease = queue.try_get();
-            queue.add_rate_limited_not_before("a", ms(100));
+            let lease = queue.try_get().unwrap();
             if during {
                 add(&queue);
             }
-            drop(lease);
+            lease.finish(Decision::RateLimited {
+                at_least: Duration::ZERO,
+                not_before: ms(100),
+                anew: false,
+            });
             assert!(after(&queue, 40).await.is_empty(), "{what}");
             add(&queue);
             assert!(after(&queue, 59).await.is_empty(), "{what}");
             let comes_up = after(&queue, 1).await;
             if what == "another failure" {
-                // Which is no change: the back-off goes on.
+                // A failure is not a change: the backoff continues.
                 assert!(comes_up.is_empty(), "{what}");
                 assert_eq!(after(&queue, 60).await, ["a"], "{what}");
             } else {
                 assert_eq!(comes_up, ["a"], "{what}");
             }
-            // Once: the floor is gone with the run.
+            // The run clears the floor.
             queue.add("a");
             assert_eq!(take_all(&queue), ["a"], "{what}");
         }
@@ -273,7 +262,7 @@ async fn a_floor_takes_a_queued_key_out_of_its_lane() {
     let queue = queue();
     queue.add_low("a");
     queue.add("b");
-    queue.add_rate_limited_not_before("a", ms(100));
+    rate_limit(&queue, "a", Duration::ZERO, ms(100));
     assert_eq!(take_all(&queue), ["b"]);
     assert!(after(&queue, 99).await.is_empty());
     assert_eq!(after(&queue, 1).await, ["a"]);
@@ -303,7 +292,7 @@ async fn the_bucket_is_shared_by_all_keys() {
         ..Config::default()
     });
     for key in ["a", "b", "c"] {
-        queue.add_rate_limited(key);
+        rate_limit(&queue, key, Duration::ZERO, Duration::ZERO);
     }
     assert_eq!(after(&queue, 5).await, ["a"]);
     assert_eq!(after(&queue, 95).await, ["b"]);
@@ -315,7 +304,7 @@ async fn after_a_swap_no_key_backs_off_but_plain_delays_stay() {
     let queue = queue();
     queue.add("a");
     fail(&queue, "a");
-    queue.add_rate_limited("both");
+    rate_limit(&queue, "both", Duration::ZERO, Duration::ZERO);
     queue.add_after("both", ms(1));
     queue.add_after("later", ms(50));
     queue.clear_back_offs();
@@ -347,10 +336,15 @@ async fn nothing_is_kept_of_keys_that_are_gone() {
     fail(&queue, "a");
     queue.add_after("b", ms(1));
     queue.forget(&"unknown");
-    assert_eq!((after(&queue, 5).await, live()), (vec!["b", "a"], 1));
+    assert_eq!(live(), 2);
+    assert_eq!((after(&queue, 5).await, live()), (vec!["b", "a"], 0));
+    queue.add("a");
+    fail(&queue, "a");
+    advance(ms(5)).await;
+    queue.try_get().unwrap().finish(Decision::Postpone(ms(1)));
     queue.forget(&"a");
-    assert_eq!(live(), 0);
-    queue.add_rate_limited("c");
+    assert_eq!((after(&queue, 1).await, live()), (vec!["a"], 0));
+    rate_limit(&queue, "c", Duration::ZERO, Duration::ZERO);
     queue.add("c");
     queue.clear_back_offs();
     assert_eq!((take_all(&queue), live()), (vec!["c"], 0));
@@ -372,10 +366,11 @@ async fn a_shutdown_drains_and_a_hard_one_does_not() {
         }
         for _ in 0..2 {
             queue.add("late");
-            queue.add_rate_limited("late");
+            rate_limit(&queue, "late", Duration::ZERO, Duration::ZERO);
             queue.add_after("late", ms(1));
         }
-        drop(lease);
+        // A delayed retry is dropped.
+        lease.unwrap().finish(Decision::RATE_LIMITED);
         let expected = if hard {
             vec![]
         } else {
@@ -437,7 +432,9 @@ async fn metrics_are_those_of_client_go() {
         (stats.longest_running, stats.unfinished, stats.processing),
         (ms(5), ms(6), 2)
     );
-    drop((lease, second));
+    for lease in [lease, second] {
+        lease.unwrap().finish(Decision::Forget);
+    }
     assert_eq!(all(&metrics), [4, 2]);
     assert_eq!(depths(&queue), (1, 1));
     let lease = queue.try_get();
@@ -447,7 +444,7 @@ async fn metrics_are_those_of_client_go() {
     );
 }
 
-/// Whoever takes a queue's place asks it for all that it has not seen the end of.
+/// A queue's successor takes over all keys that are not finished.
 #[tokio::test(start_paused = true)]
 async fn keys_are_all_that_it_knows() {
     let queue = Queue::new(Config::default());
@@ -458,16 +455,16 @@ async fn keys_are_all_that_it_knows() {
     }
     queue.add_low("low");
     queue.add_after("delayed", Duration::from_secs(5));
-    queue.add_rate_limited("failed");
+    rate_limit(&queue, "failed", Duration::ZERO, Duration::ZERO);
     let mut keys = queue.keys();
     keys.sort_unstable();
     assert_eq!(
         keys,
         ["delayed", "done", "failed", "low", "queued", "running"]
     );
-    drop(lease);
+    lease.unwrap().finish(Decision::Forget);
     for _ in 0..3 {
-        drop(queue.get().await);
+        queue.get().await.unwrap().finish(Decision::Forget);
     }
     let mut keys = queue.keys();
     keys.sort_unstable();
@@ -482,7 +479,7 @@ async fn keys_are_all_that_it_knows() {
 
 #[tokio::test(start_paused = true)]
 async fn keys_that_collide_in_one_queue_do_not_in_another() {
-    // An attacker that knows where one process puts keys fills one bucket.
+    // An attacker who knows the bucket of each key in one process fills one bucket.
     let (known, other) = (
         Queue::<u64>::new(Config::default()),
         Queue::new(Config::default()),
@@ -497,4 +494,71 @@ async fn keys_that_collide_in_one_queue_do_not_in_another() {
     assert_eq!(longest_chain(&known), 1000);
     let longest = longest_chain(&other);
     assert!(longest < 20, "{longest}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_decision_has_its_way_back() {
+    let failed = |queue: &Queue<&'static str>| queue.num_requeues(&"a");
+    let rate_limited = |at_least, not_before, anew| Decision::RateLimited {
+        at_least,
+        not_before,
+        anew,
+    };
+    let none = Duration::ZERO;
+    for (decision, comes_after, lane, failures) in [
+        (Decision::Forget, None, Lane::Low, 0),
+        (Decision::Now, Some(0), Lane::High, 2),
+        (Decision::After(none), Some(0), Lane::High, 0),
+        (Decision::After(ms(70)), Some(70), Lane::High, 0),
+        (Decision::Postpone(none), Some(0), Lane::Low, 2),
+        (Decision::Postpone(ms(70)), Some(70), Lane::Low, 2),
+        (Decision::RATE_LIMITED, Some(20), Lane::Low, 3),
+        (rate_limited(ms(70), none, false), Some(70), Lane::Low, 3),
+        (rate_limited(none, ms(70), false), Some(70), Lane::Low, 3),
+        (rate_limited(none, none, true), Some(5), Lane::Low, 1),
+    ] {
+        let queue = queue();
+        // A run in the low lane, after two failures.
+        queue.add_low("a");
+        for pause in [5, 10] {
+            fail(&queue, "a");
+            advance(ms(pause)).await;
+        }
+        assert_eq!(failed(&queue), 2, "{decision:?}");
+        let lease = queue.try_get().unwrap();
+        assert_eq!(lease.lane(), Lane::Low);
+        lease.finish(decision);
+        assert_eq!(failed(&queue), failures, "{decision:?}");
+        let mut waited = 0;
+        while queue.is_empty() && waited < 1000 {
+            advance(ms(1)).await;
+            waited += 1;
+        }
+        assert_eq!(
+            (waited < 1000).then_some(waited),
+            comes_after,
+            "{decision:?}"
+        );
+        assert_eq!(lane_of(&queue), comes_after.map(|_| lane), "{decision:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_nobody_ends_has_failed() {
+    let queue = queue();
+    queue.add("a");
+    drop(queue.try_get());
+    assert_eq!((queue.num_requeues(&"a"), queue.len()), (1, 0));
+    assert_eq!(after(&queue, 5).await, ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_wanted_at_once_says_anew_when_the_next_one_is() {
+    let queue = queue();
+    queue.add("a");
+    let lease = queue.try_get().unwrap();
+    queue.add_unless_backing_off("a");
+    lease.finish(Decision::After(ms(50)));
+    assert_eq!(take_all(&queue), ["a"]);
+    assert!(after(&queue, 50).await.is_empty());
 }

@@ -1,7 +1,7 @@
 //! Many threads, two runtimes, real time: single flight, and no add is lost.
 //!
-//! Each key has a version that an adder raises before it adds the key, and that a run copies when it begins. When all is
-//! drained, every key must have been run after its last add.
+//! Each key has a version that an adder increments before it adds the key, and that a run copies
+//! when it begins. When the queue is drained, every key must have run after its last add.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -27,26 +27,27 @@ async fn work(queue: Queue<usize>, keys: Arc<Vec<Key>>, seed: u64) {
         if random.u8(0..4) == 0 {
             tokio::task::yield_now().await;
         }
-        match random.u8(0..8) {
-            0 => queue.add_rate_limited(*lease.key()),
-            1 => queue.add_after(*lease.key(), Duration::from_micros(random.u64(0..300))),
-            2 => {
-                queue.add_rate_limited(*lease.key());
-                queue.clear_back_offs();
-            }
+        let decision = match random.u8(0..8) {
+            0 | 2 => Decision::RATE_LIMITED,
+            1 => Decision::After(Duration::from_micros(random.u64(0..300))),
             _ => {
-                queue.forget(lease.key());
                 key.seen.fetch_max(asked, SeqCst);
+                Decision::Forget
             }
-        }
+        };
         if random.u8(0..4) == 0 {
-            // A getter that is dropped early; if it gets a key after all, the key is owed a run.
+            // A getter that is dropped early; if it gets a key nevertheless, the key must run
+            // again.
             let other = tokio::time::timeout(Duration::ZERO, queue.get()).await;
             if let Ok(Some(other)) = other {
-                queue.add(*other.key());
+                other.finish(Decision::Now);
             }
         }
         key.running.store(false, SeqCst);
+        lease.finish(decision);
+        if random.u8(0..8) == 0 {
+            queue.clear_back_offs();
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Getters that sleep: who is woken, by what, and what happens if they are dropped.
+//! Sleeping getters: what wakes them, and what happens if they are dropped.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -13,9 +13,16 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
 
 fn key(lease: Poll<Option<Lease<&'static str>>>) -> Option<&'static str> {
     match lease {
-        Poll::Ready(lease) => lease.map(|lease| *lease.key()),
+        Poll::Ready(lease) => lease.map(ended),
         Poll::Pending => None,
     }
+}
+
+/// The key of a run that ends well.
+fn ended(lease: Lease<&'static str>) -> &'static str {
+    let key = *lease.key();
+    lease.finish(Decision::Forget);
+    key
 }
 
 #[tokio::test(start_paused = true)]
@@ -23,9 +30,7 @@ async fn a_sleeping_getter_is_woken_by_an_add_and_by_a_delay() {
     let queue = queue();
     let getter = tokio::spawn({
         let queue = queue.clone();
-        async move {
-            [queue.get().await, queue.get().await].map(|lease| lease.map(|lease| *lease.key()))
-        }
+        async move { [queue.get().await, queue.get().await].map(|lease| lease.map(ended)) }
     });
     tokio::task::yield_now().await;
     queue.add("a");
@@ -45,7 +50,7 @@ async fn an_earlier_delay_wakes_the_leader_and_only_one_getter_leads() {
                 queue
                     .get()
                     .await
-                    .map(|lease| (*lease.key(), start.elapsed()))
+                    .map(|lease| (ended(lease), start.elapsed()))
             })
         })
         .collect();
@@ -78,7 +83,7 @@ async fn a_getter_dropped_after_its_wake_up_passes_it_on() {
     let mut first = Box::pin(queue.get());
     let mut second = pin!(queue.get());
     assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
-    queue.add("a"); // Wakes the first, which never looks.
+    queue.add("a"); // Wakes the first, which is never polled.
     drop(first);
     assert_eq!(key(poll(second)), Some("a"));
     assert_eq!(
@@ -94,7 +99,7 @@ async fn a_dropped_leader_hands_the_timers_over() {
     let mut leader = Box::pin(queue.get());
     let other = tokio::spawn({
         let queue = queue.clone();
-        async move { queue.get().await.map(|lease| *lease.key()) }
+        async move { queue.get().await.map(ended) }
     });
     assert!(poll(leader.as_mut()).is_pending());
     tokio::task::yield_now().await;
@@ -109,7 +114,7 @@ async fn a_leader_that_leaves_with_a_key_hands_the_timers_over() {
     let getters: Vec<_> = (0..2)
         .map(|_| {
             let queue = queue.clone();
-            tokio::spawn(async move { queue.get().await.map(|lease| *lease.key()) })
+            tokio::spawn(async move { queue.get().await.map(ended) })
         })
         .collect();
     tokio::task::yield_now().await;
@@ -121,8 +126,8 @@ async fn a_leader_that_leaves_with_a_key_hands_the_timers_over() {
     assert_eq!(got, [Some("now"), Some("later")]);
 }
 
-/// Getters come, look when woken, and are dropped, all in random order: while a key is ready and a getter waits, some getter
-/// has a wake-up that it has not followed yet.
+/// Getters are created, polled when woken, and dropped in random order: while a key is ready and a
+/// getter waits, some getter has a wake-up that it has not handled yet.
 #[tokio::test(start_paused = true)]
 async fn random_drops_lose_no_wake_up() {
     for seed in 0..500 {
@@ -167,7 +172,7 @@ async fn random_drops_lose_no_wake_up() {
     }
 }
 
-/// A getter polled by hand, with a waker that remembers whether it was called.
+/// A getter polled by hand, with a waker that records whether it was called.
 struct Hand {
     future: Pin<Box<dyn Future<Output = ()>>>,
     flag: std::sync::Arc<Flag>,
@@ -185,7 +190,11 @@ impl std::task::Wake for Flag {
 impl Hand {
     fn new(queue: &Queue<u32>) -> Self {
         let queue = queue.clone();
-        let future = Box::pin(async move { drop(queue.get().await) });
+        let future = Box::pin(async move {
+            if let Some(lease) = queue.get().await {
+                lease.finish(Decision::Forget);
+            }
+        });
         Self {
             future,
             flag: std::sync::Arc::default(),
@@ -214,11 +223,11 @@ async fn drained_waits_for_the_last_run() {
     let mut drained = pin!(queue.drained());
     assert!(poll(drained.as_mut()).is_pending());
     queue.shut_down();
-    drop(first);
+    first.unwrap().finish(Decision::Forget);
     assert!(poll(drained.as_mut()).is_pending());
-    drop(queue.try_get());
+    queue.try_get().unwrap().finish(Decision::Forget);
     assert!(poll(drained).is_ready());
-    // A hard shutdown does not wait for what is queued.
+    // A hard shutdown does not wait for queued keys.
     let queue = super::queue();
     queue.add("a");
     queue.shut_down();

@@ -6,7 +6,8 @@ use std::time::SystemTime;
 
 use tokio::process::Command;
 
-use super::{Made, succeeded, zig};
+use super::made::{Made, succeeded};
+use super::zig;
 use crate::error::IoContext as _;
 use crate::tool::{Program, Tool, Way};
 use crate::version::Version;

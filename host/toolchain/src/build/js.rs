@@ -5,15 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::quickjs::{QUICKJS, QuickJs};
-use super::{Made, succeeded};
+use super::made::{Made, succeeded};
+use super::quickjs::{BIN, QUICKJS, QuickJs};
 use crate::tool::{Program, Tool, Way};
 use crate::version::Version;
 use crate::work::Work;
 use crate::{Error, Language, Result, place, process, wit};
-
-/// Where npm puts programs.
-pub(super) const BIN: Option<&str> = Some("node_modules/.bin");
 
 /// Bundles.
 pub(crate) const ESBUILD: Tool = Tool {

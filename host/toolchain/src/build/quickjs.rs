@@ -9,12 +9,15 @@ use vmhost_engine::{Base, Engine, EngineConfig};
 use wasm_encoder::{Component, ComponentSectionId, RawSection};
 use wasmparser::{Parser, Payload};
 
-use super::succeeded;
+use super::made::succeeded;
 use crate::error::{Cause, IoContext as _};
 use crate::tool::{Program, Tool, Way};
 use crate::version::Version;
 use crate::work::Work;
 use crate::{Error, Result, place, process, wit};
+
+/// Where npm puts programs.
+pub(super) const BIN: Option<&str> = Some("node_modules/.bin");
 
 /// Makes the base.
 pub(crate) const QUICKJS: Tool = Tool {
@@ -22,7 +25,7 @@ pub(crate) const QUICKJS: Tool = Tool {
     variable: None,
     ways: &[Way {
         command: &["componentize-qjs"],
-        local: super::js::BIN,
+        local: BIN,
         version: &[],
         probe: Some(&["--help"]),
     }],

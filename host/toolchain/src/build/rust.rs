@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use tokio::process::Command;
 
-use super::{Made, Network};
+use super::made::{Made, Network};
 use crate::tool::{Found, Program, Tool, Way, search_path};
 use crate::version::Version;
 use crate::{Error, Language, Result, place, process, work};
@@ -115,7 +115,7 @@ impl Tools {
             command.args(["--config", setting]);
         }
         let output = process::run(&mut command).await?;
-        super::succeeded(&output, folder, CARGO.name)?;
+        super::made::succeeded(&output, folder, CARGO.name)?;
         Artifact::of(&output.stdout, manifest).ok_or_else(|| Error::NothingBuilt {
             folder: folder.to_owned(),
             hint: "its Cargo.toml needs crate-type = [\"cdylib\"] under [lib]".to_owned(),
@@ -127,7 +127,7 @@ impl Tools {
         let mut command = self.command("clean", folder, manifest);
         command.args(["--package", &artifact.package]);
         let output = process::run(&mut command).await?;
-        super::succeeded(&output, folder, CARGO.name)
+        super::made::succeeded(&output, folder, CARGO.name)
     }
 
     fn command(&self, command: &str, folder: &Path, manifest: &Path) -> Command {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Made, succeeded};
+use super::made::{Made, succeeded};
 use crate::tool::{Program, Tool, Way};
 use crate::version::Version;
 use crate::work::Work;

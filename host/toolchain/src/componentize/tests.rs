@@ -1,5 +1,7 @@
 //! Core modules of a few lines, and what becomes of them.
 
+use vmhost_engine::Facts;
+
 use super::*;
 use crate::imports;
 
@@ -50,7 +52,7 @@ const CLOCK: &str =
 #[test]
 fn a_core_module_becomes_a_component_of_the_contract() {
     let component = made(LOG, "").unwrap();
-    let facts = imports::look(Path::new("x.wasm"), &component).unwrap();
+    let facts = Facts::of(&component).unwrap();
     assert_eq!(facts.contract.as_deref(), Some("vmhost:plugin@1.0.0"));
     assert!(facts.wasi.is_empty(), "{:?}", facts.wasi);
     imports::check(Path::new("x.wasm"), &component).unwrap();
@@ -64,7 +66,7 @@ fn a_core_module_becomes_a_component_of_the_contract() {
 #[test]
 fn a_module_of_wasi_preview_1_gets_the_adapter() {
     let component = made(CLOCK, "").unwrap();
-    let facts = imports::look(Path::new("x.wasm"), &component).unwrap();
+    let facts = Facts::of(&component).unwrap();
     assert!(
         facts.wasi.iter().any(|name| name == "clocks/wall-clock"),
         "{:?}",

@@ -119,7 +119,7 @@ async fn certificates_are_read_again(server: &TestServer) -> Result<()> {
     files.write_identity(&clients.client("two", LONG)?)?;
     proxy.refuse(1, Refusal::unauthorized(), |request| request.writes(PLURAL));
     completes(&vms, "second").await?;
-    host.wait_for_line("its certificates have changed").await?;
+    host.wait_for_line("certificates changed").await?;
     completes(&vms, "third").await?;
     ensure!(watches(&proxy) == before, "{:?}", proxy.requests());
 

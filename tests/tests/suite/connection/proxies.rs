@@ -103,7 +103,7 @@ async fn proxies_of_every_kind_reach_the_cluster(server: &TestServer) -> Result<
             !through.is_empty() && through.iter().all(|target| *target == asked),
             "{through:?}"
         );
-        host.wait_for_line(&format!("reached through the proxy {}", proxy.name()))
+        host.wait_for_line(&format!("connecting through proxy {}", proxy.name()))
             .await?;
         ensure!(
             !host.output().join("\n").contains("pass@word"),

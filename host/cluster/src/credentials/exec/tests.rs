@@ -18,11 +18,11 @@ fn plugin(config: serde_json::Value) -> Result<Plugin, PluginError> {
     Plugin::new(&config, &cluster)
 }
 
-/// What goes wrong with a plugin that is this line of shell.
+/// Returns the error of a plugin that runs this line of shell.
 async fn failure(line: &str) -> String {
     let plugin = plugin(json!({"args": ["-c", line]})).unwrap();
     let error = plugin.run().await.err().unwrap();
-    crate::api::chain(&error)
+    vmhost_core::chain_line(&error)
 }
 
 #[tokio::test]
@@ -33,19 +33,19 @@ async fn each_failure_names_the_program_and_shows_no_secret() {
         "exec plugin sh failed (exit status: 3): first log in again"
     );
     for (answer, expect) in [
-        ("secret", "it printed no ExecCredential"),
-        ("{}", "it printed  \"\", and not ExecCredential"),
+        ("secret", "its output is not an ExecCredential"),
+        ("{}", "it printed  \"\"; expected ExecCredential"),
         (
             "{kind: ExecCredential, apiVersion: client.authentication.k8s.io/v1}",
             "has no status",
         ),
         (
             "{kind: ExecCredential, apiVersion: client.authentication.k8s.io/v1, status: {}}",
-            "no token, and no certificate",
+            "neither a token nor a certificate",
         ),
         (
             "{kind: ExecCredential, apiVersion: client.authentication.k8s.io/v1, status: {token: '', clientKeyData: secret}}",
-            "not both",
+            "only one of certificate and key",
         ),
         (
             "{kind: ExecCredential, apiVersion: client.authentication.k8s.io/v1, status: {token: secret, expirationTimestamp: soon}}",
@@ -79,7 +79,7 @@ async fn each_failure_names_the_program_and_shows_no_secret() {
 
 #[tokio::test]
 async fn it_is_told_about_the_cluster_if_it_wants_to_know() {
-    // What it is told is what it gives back, as a token.
+    // The plugin returns its input as a token.
     let line = r#"printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"%s %s"}}' "$MINE" "$(printf %s "$KUBERNETES_EXEC_INFO" | base64 -w0)""#;
     let told = async |more: bool| {
         let config = json!({

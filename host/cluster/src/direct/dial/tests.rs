@@ -1,8 +1,8 @@
 use std::net::SocketAddr;
-use std::sync::Mutex;
 
 use http::Request;
 use http_body_util::BodyExt;
+use parking_lot::Mutex;
 use rcgen::{CertifiedIssuer, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::AsyncBufReadExt;
@@ -11,12 +11,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
-use crate::api::CallError;
 use crate::direct::{Direct, Links};
+use crate::error::Error;
 use crate::proxy::Environment;
 
-/// An API server with TLS for `api.test` and one answer a connection. Returns its address and its
-/// authority.
+/// Starts an API server with TLS for `api.test` that gives one answer per connection. Returns its
+/// address and its certificate authority.
 async fn api_server() -> (SocketAddr, Vec<u8>) {
     let mut params = rcgen::CertificateParams::default();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -55,7 +55,7 @@ fn acceptor(issuer: &CertifiedIssuer<'static, KeyPair>, name: &str) -> TlsAccept
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// Reads the head of a request, and no byte more.
+/// Reads the head of a request and nothing after it.
 async fn head(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -64,8 +64,8 @@ async fn head(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<String> 
     Ok(String::from_utf8_lossy(&head).into_owned())
 }
 
-/// A proxy that answers `answer`, and connects to `target` if that is a success. Returns its
-/// address and the requests that it gets.
+/// Starts a proxy that answers `answer`, and connects to `target` if that is a success. Returns its
+/// address and the requests that it receives.
 async fn proxy(answer: &'static str, target: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -75,7 +75,7 @@ async fn proxy(answer: &'static str, target: SocketAddr) -> (SocketAddr, Arc<Mut
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
             let request = head(&mut stream).await.unwrap();
-            seen.lock().unwrap().push(request);
+            seen.lock().push(request);
             stream.write_all(answer.as_bytes()).await.unwrap();
             if answer.starts_with("HTTP/1.1 2") {
                 let mut server = TcpStream::connect(target).await.unwrap();
@@ -110,7 +110,7 @@ async fn send(server: &str, proxy_url: &str, authority: &[u8]) -> Result<String,
             let body = answer.into_body().collect().await.unwrap().to_bytes();
             Ok(String::from_utf8(body.to_vec()).unwrap())
         }
-        Err(CallError::NotSent(error)) => Err(chain(error.as_ref())),
+        Err(Error::NotSent(error)) => Err(chain_line(error.as_ref())),
         Err(error) => panic!("{error:?}"),
     }
 }
@@ -122,10 +122,10 @@ async fn a_proxy_opens_a_tunnel_by_name() {
     let (server, authority) = api_server().await;
     let (address, asked) = proxy(TUNNEL, server).await;
     let url = format!("http://user:pa%40ss@{address}");
-    // Only the proxy knows that name. It is told the port, also the scheme's own.
+    // Only the proxy can resolve that name. The proxy receives the port, even the scheme's default.
     let answer = send("https://api.test", &url, &authority).await;
     assert_eq!(answer.as_deref(), Ok("ok"));
-    let asked = asked.lock().unwrap();
+    let asked = asked.lock();
     let expect = "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\nProxy-Authorization: Basic dXNlcjpwYUBzcw==\r\n\r\n";
     assert_eq!(*asked, [expect]);
 }
@@ -163,18 +163,18 @@ async fn a_failure_names_the_proxy_without_its_password() {
         ),
         (
             "HTTP/1.1 403 Forbidden\r\nX: y\r\n\r\n<html>",
-            "refuses to connect to api.test:6443: HTTP/1.1 403 Forbidden",
+            "refused to connect to api.test:6443: HTTP/1.1 403 Forbidden",
         ),
         (
             "nonsense\r\n\r\n",
-            "refuses to connect to api.test:6443: nonsense",
+            "refused to connect to api.test:6443: nonsense",
         ),
     ];
     for (answer, expect) in cases {
         let (address, _) = proxy(answer, closed).await;
         let url = format!("http://user:secret@{address}");
         let error = send("https://api.test:6443", &url, b"").await.unwrap_err();
-        let name = format!("through the proxy http://{address}, from proxy-url: ");
+        let name = format!("proxy http://{address}, from proxy-url: ");
         assert!(
             error.starts_with(&name) && error.contains(expect),
             "{error}"
@@ -198,7 +198,7 @@ async fn a_proxy_that_ends_without_an_answer_is_an_error() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
-        // The request is read first, so that the connection ends by FIN and not by RST.
+        // Read the request first, so that the connection ends by FIN and not by RST.
         let mut lines = BufReader::new(stream).lines();
         while lines
             .next_line()
@@ -209,7 +209,7 @@ async fn a_proxy_that_ends_without_an_answer_is_an_error() {
     });
     let error = send("https://api.test", &url, b"").await.unwrap_err();
     assert!(
-        error.ends_with("it does not answer as an HTTP proxy"),
+        error.ends_with("did not answer like an HTTP proxy"),
         "{error}"
     );
 }

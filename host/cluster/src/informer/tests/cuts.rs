@@ -1,9 +1,10 @@
-//! Watches that bring nothing, whose version the server has forgotten, or that are ahead of it.
+//! Watches that deliver nothing, whose version the server has compacted, or that are ahead of the
+//! server.
 
 use super::*;
 use tokio::time::Instant;
 
-/// What tells how far the server is.
+/// Builds the answer to a request for the server's newest version.
 fn newest(version: u64) -> Answer {
     page(version, "x/y", &[vm("a", "a", 1)])
 }
@@ -11,8 +12,8 @@ fn newest(version: u64) -> Answer {
 const BOTH: [Lists; 2] = [Lists::Streamed, Lists::Paged];
 
 impl Lists {
-    /// The answers to a list of these objects and to the watch from its version on, which brings
-    /// these lines and ends, unless its sender is kept.
+    /// Builds the answers to a list of these objects and to the watch from its version, which
+    /// delivers these lines and ends, unless its sender is kept.
     async fn answers(
         self,
         version: u64,
@@ -46,15 +47,19 @@ async fn a_silent_watch_goes_on_at_its_version_without_a_list() {
     for lists in BOTH {
         let objects = [vm("a", "a", 1)];
         let (_first, mut answers) = lists.answers(2, &objects, &[bookmark(3, false)]).await;
-        // Then one that brings nothing at all: the server is asked how far it is.
+        // The next watch delivers nothing at all, so the informer asks for the server's newest
+        // version.
         let (_second, silent) = streaming();
         let (third, last) = stream_of(&[event("MODIFIED", &vm("a", "a", 10))]).await;
         answers.extend([silent, newest(9), last]);
         let start = Instant::now();
         let mut world = lists.world(answers);
-        assert_eq!(world.told().await, told("n/a", Cause::Initial, 1));
+        assert_eq!(world.told().await, told("n/a", NoticeCause::Initial, 1));
         let told = timeout(3 * WATCH_SILENCE, world.told.recv()).await.unwrap();
-        assert_eq!(told.unwrap(), ("n/a".into(), Cause::Changed, 10, true));
+        assert_eq!(
+            told.unwrap(),
+            ("n/a".into(), NoticeCause::Changed, 10, true)
+        );
         assert_eq!(start.elapsed().as_secs(), 2 * WATCH_SILENCE.as_secs());
         let requests = world.requests();
         let [first, check, second] = &requests[requests.len() - 3..] else {
@@ -97,7 +102,7 @@ async fn a_version_that_is_always_forgotten_is_listed_less_and_less_often() {
         let mut answers = Vec::new();
         for version in [10, 20, 30, 40, 50, 60, 70] {
             let listed = [vm("a", "a", version)];
-            // The sixth watch lives.
+            // The sixth watch works.
             let change = event("MODIFIED", &vm("b", "b", version + 1));
             let lines = if version == 60 {
                 vec![change, expired()]
@@ -132,8 +137,8 @@ async fn a_version_that_is_always_forgotten_is_listed_less_and_less_often() {
     }
 }
 
-/// What is there after the server has gone back from version 120 to 50: `a` as it was before, `b`
-/// as it still was, another `c`, and `e`, which was deleted later.
+/// The objects after the server went back from version 120 to 50: `a` in an earlier version, `b`
+/// unchanged, another `c`, and `e`, which was deleted later.
 fn restored() -> [String; 4] {
     [
         vm("a", "a", 40),
@@ -155,17 +160,20 @@ async fn first_list(lists: Lists, lines: &[String]) -> (mpsc::Sender<String>, Ve
 
 async fn assert_restored(mut world: World, watch: mpsc::Sender<String>) {
     for (name, version) in [("n/a", 40), ("n/b", 30), ("n/c", 35), ("n/e", 45)] {
-        assert_eq!(world.told().await, told(name, Cause::Rewound, version));
+        assert_eq!(
+            world.told().await,
+            told(name, NoticeCause::Rewound, version)
+        );
     }
-    assert_eq!(world.told().await, told("n/d", Cause::Deleted, 50));
+    assert_eq!(world.told().await, told("n/d", NoticeCause::Deleted, 50));
     world.until(|store| store.position() == 50).await;
     assert_eq!(world.store().get("n/c").unwrap().uid(), "c1");
-    // From here on all is as ever.
+    // From here on, the watch works as usual.
     watch
         .send(event("MODIFIED", &vm("a", "a", 51)))
         .await
         .unwrap();
-    assert_eq!(world.told().await, told("n/a", Cause::Changed, 51));
+    assert_eq!(world.told().await, told("n/a", NoticeCause::Changed, 51));
     let logged = world.logged();
     let warned = logged.iter().filter(|line| line.contains("went back from"));
     assert_eq!(
@@ -178,7 +186,7 @@ async fn assert_restored(mut world: World, watch: mpsc::Sender<String>) {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_behind_the_watch_is_found_out_and_believed() {
     for lists in BOTH {
-        // Either it was away for a while, or it brings nothing.
+        // The server was either unavailable for a while, or delivers nothing.
         for away in [true, false] {
             let (first, mut answers) = first_list(lists, &[]).await;
             let (_silent, silent) = streaming();
@@ -194,7 +202,7 @@ async fn a_server_that_is_behind_the_watch_is_found_out_and_believed() {
                 world.told().await;
             }
             world.until(|store| store.is_synced()).await;
-            // Somebody waits for a write that was lost.
+            // A task waits for a write that was lost.
             let waits = tokio::spawn({
                 let store = world.store();
                 async move { store.caught_up(130).await }
@@ -214,7 +222,8 @@ async fn a_server_that_is_behind_the_watch_is_found_out_and_believed() {
 async fn a_list_that_is_older_than_the_store_is_read_again_and_believed() {
     for lists in BOTH {
         let (_first, mut answers) = first_list(lists, &[expired()]).await;
-        // What the first of them shows is not taken for what it is yet; the second may be cut.
+        // The first list is rejected because it is older than the store; the second list may be
+        // cut.
         let objects = restored();
         match lists {
             Lists::Streamed => {
@@ -233,8 +242,8 @@ async fn a_list_that_is_older_than_the_store_is_read_again_and_believed() {
             world.told().await;
         }
         if matches!(lists, Lists::Streamed) {
-            // Of the one that was cut.
-            assert_eq!(world.told().await, told("n/b", Cause::Rewound, 30));
+            // From the list that was cut.
+            assert_eq!(world.told().await, told("n/b", NoticeCause::Rewound, 30));
         }
         assert_restored(world, watch).await;
     }

@@ -1,39 +1,40 @@
-//! Who shares a watch, and what it is told while the watch is replaced by another one.
+//! Sharing of watches, and the notices while a watch is replaced by another one.
 
 use super::*;
 use crate::fake;
 use crate::informer::hold::Moved;
 use crate::informer::running::Running;
+use crate::informer::running::Shared;
 use crate::store::Query;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use tokio_util::sync::CancellationToken;
 use vmhost_core::FieldPath;
 
-/// An API server with objects: a watch without a version lists them first, and gets what changes.
+/// An API server with objects: a watch without a version lists them first, then gets the changes.
 #[derive(Clone)]
 struct Server(Arc<Mutex<Served>>);
 
 struct Served {
-    /// By name: version and whole text.
+    /// Objects by name: version and whole text.
     objects: BTreeMap<String, (u64, String)>,
     version: u64,
-    /// What each version brought.
+    /// The watch lines of each version.
     history: Vec<(u64, String)>,
     watches: Vec<Watch>,
-    /// Pages that are held.
+    /// Pages that are held back.
     pages: Vec<mpsc::Sender<String>>,
     /// Lists get no answer until they are released.
     held: bool,
     namespaced: bool,
-    /// Of each list.
+    /// The path of each list.
     paths: Vec<String>,
 }
 
 struct Watch {
     sender: mpsc::Sender<String>,
     listed: bool,
-    /// It gets no events.
+    /// Whether the watch gets no events.
     mute: bool,
 }
 
@@ -111,12 +112,12 @@ impl Server {
         });
         let streamed = lists == Lists::Streamed;
         let connection = fake.connection().with_streaming_lists(streamed);
-        let informers = Informers::new(connection, Arc::new(NoInformerObserver));
+        let informers = Informers::new(connection.reader(), Arc::new(NoInformerObserver));
         (server, informers)
     }
 
-    fn served(&self) -> std::sync::MutexGuard<'_, Served> {
-        self.0.lock().unwrap()
+    fn served(&self) -> parking_lot::MutexGuard<'_, Served> {
+        self.0.lock()
     }
 
     fn answer(&self, request: &http::Request<()>) -> Answer {
@@ -156,7 +157,7 @@ impl Server {
         answer
     }
 
-    /// Adds or changes an object, with a field each for who wants it.
+    /// Adds or changes an object that has a field for each subscriber.
     fn put(&self, name: &str) {
         let mut served = self.served();
         served.version += 1;
@@ -185,7 +186,7 @@ impl Server {
         }
     }
 
-    /// Waits until so many watches are open, and everything else has come to rest.
+    /// Waits until this many watches are open, and everything else is idle.
     async fn until_open(&self, count: usize) {
         until(|| self.served().open() == count).await;
     }
@@ -208,19 +209,19 @@ fn wants(fields: &[&str]) -> WatchSpec {
     }
 }
 
-/// Keeps what it is told as a store would, and checks that nothing is left out or told in another order.
+/// Applies notices as a store would, and checks that none is missing or out of order.
 #[derive(Default)]
 struct Mirror(Mutex<Mirrored>);
 
 #[derive(Default)]
 struct Mirrored {
     shown: BTreeMap<String, u64>,
-    told: Vec<(String, Cause)>,
+    told: Vec<(String, NoticeCause)>,
 }
 
 impl Subscriber for Mirror {
     fn notice(&self, notice: Notice<'_>) {
-        let mut mirrored = self.0.lock().unwrap();
+        let mut mirrored = self.0.lock();
         let name = notice.name.to_string();
         let known = mirrored.shown.get(&name).copied();
         assert_eq!(known, notice.old.map(|old| old.version), "{notice:?}");
@@ -230,7 +231,7 @@ impl Subscriber for Mirror {
                 mirrored.shown.insert(name.clone(), new.version);
             }
             None => {
-                assert_eq!(notice.cause, Cause::Deleted);
+                assert_eq!(notice.cause, NoticeCause::Deleted);
                 mirrored.shown.remove(&name);
             }
         }
@@ -241,7 +242,7 @@ impl Subscriber for Mirror {
 impl Mirror {
     fn shows(&self, server: &Server) -> bool {
         let served = server.served();
-        let shown = &self.0.lock().unwrap().shown;
+        let shown = &self.0.lock().shown;
         shown.len() == served.objects.len()
             && served
                 .objects
@@ -249,8 +250,8 @@ impl Mirror {
                 .all(|(name, (version, _))| shown.get(name) == Some(version))
     }
 
-    fn take(&self) -> Vec<(String, Cause)> {
-        std::mem::take(&mut self.0.lock().unwrap().told)
+    fn take(&self) -> Vec<(String, NoticeCause)> {
+        std::mem::take(&mut self.0.lock().told)
     }
 }
 
@@ -275,11 +276,11 @@ async fn who_wants_other_fields_shares_the_watch_in_the_end(lists: Lists) {
     let (second, late) = subscribe(&informers, wants(&["status"]));
     until(|| server.served().paths.len() == 2).await;
     assert!(!Arc::ptr_eq(&second.store(), &old) && !second.store().is_synced());
-    // As long as the new one lists, the old one goes on.
+    // While the new watch lists, the old one continues.
     server.put("a");
     first.caught_up(position + 1).await;
     assert!(Arc::ptr_eq(&first.store(), &old));
-    assert_eq!(told.take(), [("n/a".to_owned(), Cause::Changed)]);
+    assert_eq!(told.take(), [("n/a".to_owned(), NoticeCause::Changed)]);
     let states = informers.states();
     let shown: Vec<_> = states
         .iter()
@@ -315,7 +316,7 @@ async fn what_the_new_store_shows_differently_is_told(lists: Lists) {
     first.synced().await;
     told.take();
     server.until_open(1).await;
-    // The old watch has stopped to talk.
+    // The old watch delivers nothing any more.
     server.served().watches[0].mute = true;
     server.put("changed");
     server.put("new");
@@ -326,9 +327,9 @@ async fn what_the_new_store_shows_differently_is_told(lists: Lists) {
     let mut seen = told.take();
     seen.sort_by(|a, b| a.0.cmp(&b.0));
     let expect = [
-        ("n/changed", Cause::Relisted),
-        ("n/gone", Cause::Deleted),
-        ("n/new", Cause::Relisted),
+        ("n/changed", NoticeCause::Relisted),
+        ("n/gone", NoticeCause::Deleted),
+        ("n/new", NoticeCause::Relisted),
     ];
     assert_eq!(seen, expect.map(|(name, cause)| (name.to_owned(), cause)));
     assert!(told.shows(&server));
@@ -350,7 +351,10 @@ async fn nobody_is_moved_back_in_time(lists: Lists) {
         json(200, GROUP),
         second_answer,
     ]);
-    let informers = Informers::new(lists.of(fake).connection(), Arc::new(NoInformerObserver));
+    let informers = Informers::new(
+        lists.of(fake).connection().reader(),
+        Arc::new(NoInformerObserver),
+    );
     let (first, told) = subscribe(&informers, wants(&["spec.v"]));
     first.synced().await;
     let old = first.store();
@@ -359,10 +363,10 @@ async fn nobody_is_moved_back_in_time(lists: Lists) {
     told.take();
     let (second, _late) = subscribe(&informers, wants(&["status"]));
     second.synced().await;
-    // Enough for whatever might still move.
+    // Long enough for any pending move.
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(Arc::ptr_eq(&first.store(), &old));
-    // Somebody waits on the subscription for what only the new watch will bring.
+    // A task waits on the subscription for a change that only the new watch will deliver.
     let mut waits = Box::pin(first.caught_up(20));
     assert!(
         timeout(Duration::from_millis(1), waits.as_mut())
@@ -385,7 +389,7 @@ async fn nobody_is_moved_back_in_time(lists: Lists) {
     timeout(SOON, waits)
         .await
         .expect("it waits on the new store");
-    assert_eq!(told.take(), [("n/a".to_owned(), Cause::Changed)]);
+    assert_eq!(told.take(), [("n/a".to_owned(), NoticeCause::Changed)]);
 }
 
 both_lists!(memory_of_a_dropped_wish_comes_back);
@@ -430,7 +434,7 @@ async fn those_who_come_together_list_once(lists: Lists) {
     for (subscription, told) in &all {
         subscription.synced().await;
         assert!(Arc::ptr_eq(&subscription.store(), &all[0].0.store()));
-        assert_eq!(told.take(), [("n/a".to_owned(), Cause::Initial)]);
+        assert_eq!(told.take(), [("n/a".to_owned(), NoticeCause::Initial)]);
     }
     assert_eq!(server.served().paths.len(), 1);
     assert_eq!(informers.states().len(), 1);
@@ -459,7 +463,7 @@ async fn indexes_come_and_go_with_those_who_want_them(lists: Lists) {
     plain.synced().await;
     let bytes = plain.store().bytes();
     assert!(found(&plain).is_err());
-    // The store has the field already: no other watch is needed.
+    // The store already has the field, so no other watch is needed.
     let (one, _) = subscribe(&informers, with_index(Wanted::metadata()));
     let (two, _) = subscribe(&informers, with_index(Wanted::All));
     assert_eq!((found(&one), found(&two)), (Ok(2), Ok(2)));
@@ -472,7 +476,7 @@ async fn indexes_come_and_go_with_those_who_want_them(lists: Lists) {
     assert_eq!(server.served().paths.len(), 1);
     drop(plain);
 
-    // It has not: what the index needs is kept besides what is wanted.
+    // The store lacks the field: the index's field is kept besides the wanted ones.
     let (metadata, _) = subscribe(&informers, wants(&[]));
     metadata.synced().await;
     let (indexed, _) = subscribe(&informers, with_index(Wanted::metadata()));
@@ -503,7 +507,7 @@ async fn a_cluster_scoped_kind_has_one_watch_whatever_namespaces_are_asked_for(l
     server.until_open(1).await;
     assert_eq!(server.served().paths, ["/apis/x.io/v1/vms"]);
     for (_, told) in [&one, &two, &all] {
-        assert_eq!(told.take(), [("n/a".to_owned(), Cause::Initial)]);
+        assert_eq!(told.take(), [("n/a".to_owned(), NoticeCause::Initial)]);
     }
     drop(all);
     drop(two);
@@ -512,12 +516,12 @@ async fn a_cluster_scoped_kind_has_one_watch_whatever_namespaces_are_asked_for(l
     server.until_open(0).await;
 }
 
-/// Gives another subscription up as soon as it is told something.
+/// Drops another subscription at its first notice.
 struct GivesUp(Mutex<Option<Subscription>>);
 
 impl Subscriber for GivesUp {
     fn notice(&self, _: Notice<'_>) {
-        self.0.lock().unwrap().take();
+        self.0.lock().take();
     }
 }
 
@@ -528,9 +532,9 @@ async fn a_subscription_may_be_given_up_within_a_notice(lists: Lists) {
     wide.synced().await;
     let gives_up = Arc::new(GivesUp(Mutex::default()));
     let narrow = informers.subscribe(wants(&["status"]), Some(gives_up.clone()));
-    *gives_up.0.lock().unwrap() = Some(wide);
+    *gives_up.0.lock() = Some(wide);
     server.put("a");
-    until(|| gives_up.0.lock().unwrap().is_none()).await;
+    until(|| gives_up.0.lock().is_none()).await;
     until(|| !text(&narrow, "n/a").contains("spec")).await;
     server.until_open(1).await;
 }
@@ -547,14 +551,14 @@ fn only_the_newest_aim_counts() {
     let hold = Hold::new(1, spec(), None, first.clone());
     hold.aim_at(&second);
     hold.aim_at(&third);
-    // Whoever still works for the second one comes too late.
+    // An attempt to move to the second target is too late.
     assert_eq!(hold.move_to(&second), Moved::Done);
     assert!(hold.is_on(&first));
     assert_eq!(hold.move_to(&third), Moved::Done);
     assert!(hold.is_on(&third));
     let users = [&first, &second, &third].map(|running| running.shared.users.load(Relaxed));
     assert_eq!(users, [0, 0, 1]);
-    // A store that has its list waits for the next one's.
+    // A hold whose store is listed waits for the list of the next store.
     third.shared.store.begin_list();
     third.shared.store.end_list(5).unwrap();
     hold.aim_at(&first);
@@ -566,7 +570,8 @@ fn only_the_newest_aim_counts() {
     assert!(!hold.is_on(&first) && !hold.is_on(&third));
 }
 
-/// Subscriptions come and go while objects change; whoever is there at the end has been told everything, in order.
+/// Subscriptions come and go while objects change; each one that is left at the end has received
+/// every change, in order.
 async fn churn(lists: Lists, seed: u64, steps: usize) {
     let mut random = fastrand::Rng::with_seed(seed);
     let (server, informers) = Server::new(lists, &["a", "b"]);
@@ -590,7 +595,7 @@ async fn churn(lists: Lists, seed: u64, steps: usize) {
         for _ in 0..random.u8(0..20) {
             tokio::task::yield_now().await;
         }
-        // A watch holds 64 pieces: they are to be read before there are more.
+        // A watch buffers 64 pieces, which must be read before more are sent.
         until(|| {
             let served = server.served();
             let watches = served.watches.iter();
@@ -660,7 +665,7 @@ async fn a_subscription_is_moved_though_the_server_went_back_meanwhile(lists: Li
         );
         *version = 2;
     }
-    // Its list is older than what the first one's store shows, which does not know yet.
+    // The list is older than the first store's objects, and the first store does not know yet.
     let two = informers.subscribe(wants(&["b"]), None);
     two.synced().await;
     assert_eq!((two.store().position(), one.store().position()), (2, 12));
@@ -672,6 +677,6 @@ async fn a_subscription_is_moved_though_the_server_went_back_meanwhile(lists: Li
     timeout(3 * WATCH_SILENCE, moved)
         .await
         .expect("not for ever");
-    let mirrored = mirror.0.lock().unwrap();
+    let mirrored = mirror.0.lock();
     assert_eq!(mirrored.shown, BTreeMap::from([("n/x".to_owned(), 2)]));
 }

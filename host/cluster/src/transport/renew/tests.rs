@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// A configuration whose secrets lie in files.
+/// Builds a configuration whose secrets are in files.
 fn configuration(dir: &Path) -> Configuration {
     let file = |name: &str| Some(dir.join(name).display().to_string());
     Configuration {
@@ -28,7 +28,7 @@ fn configuration(dir: &Path) -> Configuration {
     }
 }
 
-/// A certificate and its key, PEM.
+/// Generates a certificate and its key, in PEM.
 fn certificate() -> (String, String) {
     let key = KeyPair::generate().unwrap();
     let params = rcgen::CertificateParams::new(["test".to_owned()]).unwrap();
@@ -98,7 +98,7 @@ async fn a_file_that_is_half_written_is_read_again() {
     fs::write(&bundle, &whole[..whole.len() / 2]).unwrap();
     let error = source.renew(false).await.err().unwrap();
     let expect = format!(
-        "certificate-authority {} holds no certificate",
+        "certificate-authority {} contains no certificate",
         bundle.display()
     );
     assert_eq!(error.to_string(), expect);

@@ -5,7 +5,7 @@ const OLD: &str = r#"{"metadata":{"name":"a","labels":{"app":"web"}},"spec":{"n"
 const NEW: &str = r#"{"metadata":{"name":"a","labels":{"app":"web","x.y/z":"1"}},"spec":{"n":2,"big":9007199254740993,"huge":18446744073709551615,"f":1.5,
     "on":true,"nil":null,"items":[{"v":1},{"v":2},{"v":3}],"password":"hunter3","esc":"a\n\u00e9"},"status":{"phase":"Running"}}"#;
 
-/// A machine that stalls must not fail a test.
+/// Long enough that a stalled machine does not fail a test.
 const UNHURRIED: Duration = Duration::from_secs(3600);
 
 fn holds(expression: &str, old: Option<&str>) -> Result<bool, String> {
@@ -87,12 +87,18 @@ fn what_cannot_be_decided_is_an_error_without_values() {
         ("object.spec.n", "type int, not bool"),
         ("object.spec.password", "type string, not bool"),
         ("object.spec.password > 1", "no matching overload"),
-        ("object.spec.password + 1 == ''", "add of these types"),
+        (
+            "object.spec.password + 1 == ''",
+            "add is not defined for these types",
+        ),
         ("!object.spec.password", "no matching overload"),
         ("object.spec.password ? true : false", "not of type bool"),
         ("object.spec.password.all(x, true)", "not of type iterable"),
         ("object.spec.password && true", "no matching overload"),
-        ("int(object.spec.password) == 1", "int of this value"),
+        (
+            "int(object.spec.password) == 1",
+            "int does not accept this value",
+        ),
         (
             "object.spec.items[object.spec.password].v == 1",
             "no matching overload",
@@ -124,32 +130,32 @@ fn a_bad_expression_is_named() {
         ("", "not a CEL expression"),
         ("object.spec.n ==", "line 1, column"),
         ("object.spec.\n  n = 1", "line 2, column"),
-        ("obj.spec.n == 1", "\"obj\" is not known"),
-        ("object.spec.items.all(i, j.v == 1)", "\"j\" is not known"),
+        ("obj.spec.n == 1", "unknown name \"obj\""),
+        ("object.spec.items.all(i, j.v == 1)", "unknown name \"j\""),
         (
             "object.spec.items.all(i, i.v == 1) && i.v == 1",
-            "\"i\" is not known",
+            "unknown name \"i\"",
         ),
         (
             "timestamp(object.metadata.creationTimestamp) == 1",
-            "\"timestamp\" is not a function",
+            "unknown function \"timestamp\"",
         ),
         (
             "object.spec.n.frobnicate()",
-            "\"frobnicate\" is not a function",
+            "unknown function \"frobnicate\"",
         ),
-        ("do_it(object.spec.n)", "\"do_it\" is not a function"),
-        ("optional.frob(1)", "\"frob\" is not a function"),
-        ("Pod{name: 'a'} == object", "\"Pod\": objects of a type"),
+        ("do_it(object.spec.n)", "unknown function \"do_it\""),
+        ("optional.frob(1)", "unknown function \"frob\""),
+        ("Pod{name: 'a'} == object", "cannot construct \"Pod\""),
         (
             "object.a.matches(object.b)",
             "must be a string in the expression",
         ),
         (
             "object.a.matches('(')",
-            "the pattern \"(\" is not usable: error: unclosed group",
+            "invalid pattern \"(\": error: unclosed group",
         ),
-        ("object.a.matches('(a{1000}){1000}')", "is not usable"),
+        ("object.a.matches('(a{1000}){1000}')", "invalid pattern"),
         (
             "object.a.all(x, x.b.all(y, y.c.all(z, z)))",
             "nest at most 2 deep",
@@ -302,10 +308,13 @@ fn arithmetic_and_conversions_do_not_panic() {
         let outcome = Expression::compile(&expression).and_then(|of| of.holds(Some(OLD), NEW));
         if let Err(error) = outcome {
             assert!(
-                !error.contains("inside the interpreter"),
+                !error.contains("the interpreter panicked"),
                 "{expression}: {error}"
             );
-            assert!(!error.contains("the parser fails"), "{expression}: {error}");
+            assert!(
+                !error.contains("the parser panicked"),
+                "{expression}: {error}"
+            );
         }
     }
 }
@@ -350,7 +359,7 @@ fn a_long_text_does_not_reach_a_pattern() {
         let error = compiled
             .holds(None, &object(MATCHED_BYTES + 1))
             .unwrap_err();
-        assert_eq!(error, "cel: matches takes texts of at most 16384 bytes");
+        assert_eq!(error, "cel: matches accepts strings of at most 16384 bytes");
     }
     let number = Expression::compile("object.a.matches('x')").unwrap();
     assert!(
@@ -417,7 +426,7 @@ proptest! {
     ]), 0..14)) {
         let outcome = Expression::compile(&words.concat()).and_then(|of| of.holds(Some(OLD), NEW));
         if let Err(error) = outcome {
-            prop_assert!(!error.contains("inside the interpreter") && !error.contains("the parser fails"), "{}", error);
+            prop_assert!(!error.contains("the interpreter panicked") && !error.contains("the parser panicked"), "{}", error);
         }
     }
 }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{COMPONENTIZE, ENTRY, Folders, NOTHING, Tools, source};
+use super::componentize::{COMPONENTIZE, Componentize, ENTRY, Folders, NOTHING};
+use super::source;
 use crate::error::IoContext as _;
 use crate::work::Work;
 use crate::{Result, place, wit};
@@ -40,8 +41,8 @@ struct Kept {
 }
 
 impl Recipe {
-    fn of(tools: &Tools, folders: &Folders) -> Result<Self> {
-        let componentize = &tools.componentize;
+    fn of(tools: &Componentize, folders: &Folders) -> Result<Self> {
+        let componentize = &tools.0;
         let version = componentize.version.map(|version| version.to_string());
         let contract = wit::FILES.map(|(_, text)| text).concat();
         let packages = folders.site.as_deref().map(source::state).transpose()?;
@@ -82,7 +83,7 @@ impl Recipe {
 /// Returns the base's file. It has these modules and those that the kept one has. Modules for which
 /// `own` holds are the policy's and are left out.
 pub(super) async fn base(
-    tools: &Tools,
+    tools: &Componentize,
     work: &Work,
     folders: &Folders,
     modules: BTreeSet<String>,
@@ -125,7 +126,7 @@ pub(super) async fn base(
 
 /// Returns the file of a new one.
 async fn make(
-    tools: &Tools,
+    tools: &Componentize,
     work: &Work,
     folders: &Folders,
     modules: &BTreeSet<String>,
@@ -146,9 +147,7 @@ async fn make(
     // when a policy is built.
     let paths = folders.paths(&entry, &folders.empty);
     let new = work.output("python.new.wasm")?;
-    tools
-        .componentize(folders, &contract, WORLD.1, &paths, &new)
-        .await?;
+    tools.run(folders, &contract, WORLD.1, &paths, &new).await?;
     work.take(&new, NOTHING)?;
     Ok(new)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::ENTRY;
+use super::componentize::ENTRY;
 use crate::{Error, Result, place};
 
 /// Returns the plugin's module: the project's name, as Python spells it.

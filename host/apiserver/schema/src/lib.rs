@@ -1,0 +1,109 @@
+//! Structural schemas of kinds: what an object may hold, what it gets by default, and how its lists
+//! and maps merge.
+//!
+//! Owns the form of OpenAPI v3 that CustomResourceDefinitions use, for custom and built-in kinds
+//! alike (behaviour and texts of k8s.io/apiextensions-apiserver `pkg/apiserver/schema` and
+//! k8s.io/kube-openapi `pkg/validation`). Must not know storage, HTTP, versions of kinds, or the
+//! writer of an object.
+//!
+//! ```
+//! use serde_json::json;
+//! use vmhost_schema::{NotStructural, Schema};
+//!
+//! let schema = Schema::parse(&json!({
+//!     "type": "object",
+//!     "properties": { "size": { "type": "integer", "default": 3, "maximum": 5 } },
+//! }))?;
+//! let mut object = json!({ "color": "red" });
+//! assert_eq!(schema.prune(&mut object), ["color"]);
+//! schema.apply_defaults(&mut object);
+//! assert_eq!(object, json!({ "size": 3 }));
+//! assert!(schema.validate(&object).is_empty());
+//! assert_eq!(schema.validate(&json!({ "size": 7 }))[0].field, "size");
+//! # Ok::<(), NotStructural>(())
+//! ```
+
+mod builtin;
+mod default;
+mod error;
+mod format;
+mod node;
+mod parse;
+mod prune;
+mod validate;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub use builtin::{OBJECT_META, builtin, object_meta};
+pub use error::{Fault, NotStructural, Reason};
+pub use node::{Additional, ListType, Node, Type};
+
+/// A parsed structural schema; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    root: Arc<Node>,
+}
+
+impl Schema {
+    /// Reads an `openAPIV3Schema`. An empty object is an open schema.
+    pub fn parse(openapi_v3_schema: &Value) -> Result<Schema, NotStructural> {
+        let empty = openapi_v3_schema
+            .as_object()
+            .is_some_and(serde_json::Map::is_empty);
+        if empty {
+            return Ok(Schema::open());
+        }
+        let root = parse::structural(openapi_v3_schema)?;
+        Ok(Schema {
+            root: Arc::new(root),
+        })
+    }
+
+    /// The schema of an object that may hold anything.
+    pub fn open() -> Schema {
+        let root = Node {
+            kind: Some(Type::Object),
+            preserve: true,
+            embedded: true,
+            ..Node::default()
+        };
+        Schema {
+            root: Arc::new(root),
+        }
+    }
+
+    /// Fills in the defaults of fields that `object` leaves out, or says are null where null is not
+    /// allowed.
+    pub fn apply_defaults(&self, object: &mut Value) {
+        default::fill(object, &self.root);
+    }
+
+    /// Removes the fields that the schema does not know, and returns their paths, sorted; and drops
+    /// nulls where null is not allowed and no default stands in for it. `apiVersion`, `kind` and
+    /// `metadata` at the root stay.
+    ///
+    /// This belongs to reading a body, not to writing: a real server does not prune what an apply
+    /// has merged, so that a list or map whose last item goes may stay behind as a null, and be
+    /// refused.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        let unknown = prune::prune(object, &self.root);
+        default::drop_nulls(object, &self.root);
+        unknown
+    }
+
+    /// Returns everything that is wrong with `object`, except for `metadata`, which every kind has
+    /// in common.
+    pub fn validate(&self, object: &Value) -> Vec<Fault> {
+        validate::validate(object, &self.root)
+    }
+
+    /// The schema's outermost place.
+    pub fn root(&self) -> &Node {
+        &self.root
+    }
+}

@@ -1,0 +1,88 @@
+//! One request that changes an object, and its outcome.
+//!
+//! Owns what every such request says, and how its author is noted. Must not know HTTP, or the order
+//! of the steps.
+
+use serde_json::Value;
+use vmhost_merge::{Manager, RESET_MAIN, RESET_STATUS, track_update};
+
+use crate::kinds::Target;
+use crate::object::{Key, Object};
+use crate::refuse;
+use crate::request::Options;
+use crate::state::Inner;
+use crate::status::ApiError;
+
+/// Through which door an object is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Door {
+    Main,
+    Status,
+    Scale,
+}
+
+/// One request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call<'a> {
+    pub target: &'a Target,
+    /// Empty for cluster-scoped kinds.
+    pub namespace: &'a str,
+    /// Empty when the body names the object.
+    pub name: &'a str,
+    pub door: Door,
+    pub options: &'a Options,
+    /// The field manager of the request, or the client's name.
+    pub manager: &'a str,
+    pub now: &'a str,
+    /// Patches word a strict refusal otherwise.
+    pub is_patch: bool,
+}
+
+/// The answer to a write: the object in the version of the request.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub code: u16,
+    pub object: Object,
+    pub warnings: Vec<String>,
+}
+
+impl Call<'_> {
+    pub fn key(&self) -> Key {
+        Key::new(self.namespace, self.name)
+    }
+
+    pub fn live<'s>(&self, inner: &'s Inner) -> Result<&'s Object, ApiError> {
+        let found = inner.store.get(&self.target.kind.storage, &self.key());
+        found.ok_or_else(|| refuse::not_found(self.target, self.name))
+    }
+
+    /// What this door leaves as it is.
+    pub fn reset(&self) -> &'static [&'static str] {
+        match self.door {
+            Door::Status => RESET_STATUS,
+            Door::Main | Door::Scale if self.target.version().status => RESET_MAIN,
+            Door::Main | Door::Scale => &[],
+        }
+    }
+
+    /// The name of the door, as ownership is noted under it.
+    pub fn subresource(&self) -> &'static str {
+        match self.door {
+            Door::Main => "",
+            Door::Status => "status",
+            Door::Scale => "scale",
+        }
+    }
+
+    /// Notes what the author of the request changed.
+    pub fn track(&self, live: Option<&Value>, new: &mut Value) {
+        let api_version = self.target.api_version();
+        let manager = Manager {
+            name: self.manager,
+            api_version: &api_version,
+            subresource: self.subresource(),
+            reset: self.reset(),
+        };
+        track_update(self.target.schema(), live, new, &manager, self.now);
+    }
+}

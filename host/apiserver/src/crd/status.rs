@@ -1,0 +1,187 @@
+//! The status of a definition: its conditions, the names that it got, the versions that it was
+//! stored in.
+//!
+//! Owns what kube-apiserver's controllers write there. Must not know how kinds are served.
+
+use serde_json::{Value, json};
+use vmhost_merge::{Manager, RESET_STATUS, track_update};
+
+use crate::builtin::DEFINITIONS;
+use crate::kinds::Target;
+use crate::meta;
+use crate::object::{Key, Object};
+use crate::state::Inner;
+
+/// Writes the status of now, as a controller of a real server would.
+pub(super) fn write(inner: &mut Inner, target: &Target, key: &Key, live: &Object) {
+    let status = status_of(inner, live);
+    if live.get("status") == Some(&status) {
+        return;
+    }
+    let mut new = Value::clone(live);
+    new["status"] = status;
+    let manager = Manager {
+        name: "kube-apiserver",
+        api_version: &target.api_version(),
+        subresource: "status",
+        reset: RESET_STATUS,
+    };
+    track_update(
+        target.schema(),
+        Some(live),
+        &mut new,
+        &manager,
+        &meta::now(),
+    );
+    inner.store.put(&target.kind.storage, key.clone(), new);
+}
+
+/// Says that a definition is being deleted.
+pub(super) fn terminating(definition: &mut Value) {
+    let condition = condition(
+        definition,
+        "Terminating",
+        true,
+        "InstanceDeletionInProgress",
+        "CustomResource deletion is in progress",
+    );
+    set_condition(&mut definition["status"], condition);
+}
+
+fn status_of(inner: &Inner, definition: &Value) -> Value {
+    let mut status = definition
+        .get("status")
+        .filter(|s| s.is_object())
+        .cloned()
+        .unwrap_or_else(|| json!({}));
+    match name_conflict(inner, definition) {
+        None => {
+            status["acceptedNames"] = definition["spec"]["names"].clone();
+            let accepted = condition(
+                definition,
+                "NamesAccepted",
+                true,
+                "NoConflicts",
+                "no conflicts found",
+            );
+            set_condition(&mut status, accepted);
+            let text = "the initial names have been accepted";
+            let established = condition(
+                definition,
+                "Established",
+                true,
+                "InitialNamesAccepted",
+                text,
+            );
+            set_condition(&mut status, established);
+        }
+        Some(why) => {
+            let refused = condition(definition, "NamesAccepted", false, "KindConflict", &why);
+            set_condition(&mut status, refused);
+            if !has_condition(definition, "Established") {
+                let text = "not all names are accepted";
+                set_condition(
+                    &mut status,
+                    condition(definition, "Established", false, "NotAccepted", text),
+                );
+            }
+        }
+    }
+    if let Some(version) = storage_version(definition) {
+        let stored = &mut status["storedVersions"];
+        match stored.as_array_mut() {
+            Some(list) if list.iter().any(|v| v == version) => {}
+            Some(list) => list.push(json!(version)),
+            None => *stored = json!([version]),
+        }
+    }
+    status
+}
+
+/// Another definition of the group that has one of the names already.
+fn name_conflict(inner: &Inner, definition: &Value) -> Option<String> {
+    let names = |d: &Value| {
+        let names = &d["spec"]["names"];
+        let short = names["shortNames"].as_array().into_iter().flatten();
+        let all = [&names["plural"], &names["singular"]]
+            .into_iter()
+            .chain(short);
+        all.filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let kinds = |d: &Value| {
+        [
+            d["spec"]["names"]["kind"].clone(),
+            d["spec"]["names"]["listKind"].clone(),
+        ]
+    };
+    let (mine, my_kinds) = (names(definition), kinds(definition));
+    for (_, other) in inner.store.list(DEFINITIONS, None) {
+        let same = meta::text(other, "uid") == meta::text(definition, "uid");
+        if same
+            || other["spec"]["group"] != definition["spec"]["group"]
+            || !has_condition(other, "Established")
+        {
+            continue;
+        }
+        if let Some(name) = names(other).into_iter().find(|name| mine.contains(name)) {
+            return Some(format!("{name:?} is already in use"));
+        }
+        if let Some(kind) = kinds(other)
+            .into_iter()
+            .find(|kind| my_kinds.contains(kind))
+        {
+            return Some(format!("{kind} is already in use"));
+        }
+    }
+    None
+}
+
+/// The version that a definition has its objects stored in.
+pub(super) fn storage_version(definition: &Value) -> Option<&str> {
+    let versions = definition.pointer("/spec/versions")?.as_array()?;
+    versions
+        .iter()
+        .find(|v| v["storage"] == json!(true))?
+        .get("name")?
+        .as_str()
+}
+
+pub(super) fn has_condition(definition: &Value, kind: &str) -> bool {
+    let conditions = definition
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|c| c["type"] == kind && c["status"] == "True")
+}
+
+fn condition(definition: &Value, kind: &str, status: bool, reason: &str, message: &str) -> Value {
+    let status = if status { "True" } else { "False" };
+    let conditions = definition
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    let before = conditions
+        .into_iter()
+        .flatten()
+        .find(|c| c["type"] == kind && c["status"] == status);
+    let since = before
+        .and_then(|c| c["lastTransitionTime"].as_str())
+        .map_or_else(meta::now, str::to_owned);
+    json!({ "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since })
+}
+
+fn set_condition(status: &mut Value, condition: Value) {
+    let conditions = &mut status["conditions"];
+    if !conditions.is_array() {
+        *conditions = json!([]);
+    }
+    if let Some(list) = conditions.as_array_mut() {
+        match list.iter_mut().find(|c| c["type"] == condition["type"]) {
+            Some(at) => *at = condition,
+            None => list.push(condition),
+        }
+    }
+}

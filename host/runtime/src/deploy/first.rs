@@ -1,0 +1,123 @@
+//! The first load of a host's plugins: a swap from nothing.
+//!
+//! It takes two steps, since what is wrong with a plugin is told before there is a cluster to tell
+//! about. Plugins are loaded one by one, each checked against those before it; then all of them, or
+//! none, are given what they need in the cluster, and their sources are followed.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use vmhost_engine::{Code, Plugin};
+
+use crate::deploy::loaded::Loaded;
+use crate::deploy::loader::Loader;
+use crate::deploy::optimise::optimise_later;
+use crate::deploy::plugins::Plugins;
+use crate::deploy::slot::Slot;
+use crate::deploy::source::Source;
+use crate::deploy::{idle, swap, unique};
+use crate::rights::wait::Rights;
+use crate::rights::{check, needs};
+
+/// Plugins that may run beside each other, and do not run yet.
+pub struct FirstLoad {
+    loader: Arc<Loader>,
+    plugins: Vec<First>,
+}
+
+struct First {
+    source: Source,
+    plugin: Plugin,
+    /// Only if it is still to be compiled well.
+    bytes: Option<Vec<u8>>,
+}
+
+impl FirstLoad {
+    /// None yet.
+    pub fn new(loader: Arc<Loader>) -> Self {
+        Self {
+            loader,
+            plugins: Vec::new(),
+        }
+    }
+
+    /// Loads a component's file.
+    pub async fn file(&mut self, path: &Path) -> Result<()> {
+        let loaded = self.loader.load_file(path).await?;
+        self.add(Source::File(path.to_owned()), loaded)
+    }
+
+    /// Takes a plugin that was loaded of this source.
+    pub fn add(&mut self, source: Source, loaded: Loaded) -> Result<()> {
+        let (plugin, path) = (loaded.plugin, source.path().display());
+        for other in &self.plugins {
+            unique::check(plugin.description(), other.plugin.description())
+                .with_context(|| format!("plugins {} and {path}", other.source.path().display()))?;
+        }
+        tracing::info!(plugin = plugin.description().name, "loaded {path}");
+        if self.plugins.len() >= idle::WARM && self.loader.config.idle_unload.is_some() {
+            plugin.rest(Instant::now());
+        }
+        self.plugins.push(First {
+            bytes: (plugin.code() == Code::Baseline).then_some(loaded.bytes),
+            source,
+            plugin,
+        });
+        Ok(())
+    }
+
+    /// Starts the controllers of all plugins, or of none, and swaps when a source changes. What
+    /// they are not granted is told beside that, and asked for again.
+    pub async fn start(
+        self,
+        plugins: &Arc<Plugins>,
+        rights: &Arc<Rights>,
+        options: &needs::Options,
+    ) -> Result<Vec<Arc<Slot>>> {
+        self.warn_of_settings();
+        idle::start(plugins);
+        let (mut all, mut rest) = (Vec::new(), Vec::new());
+        for First {
+            source,
+            plugin,
+            bytes,
+        } in self.plugins
+        {
+            let checked = tokio::spawn(check::at_start(
+                plugins.reader.clone(),
+                plugins.reviews.clone(),
+                plugin.description().clone(),
+                options.clone(),
+            ));
+            rest.push((source, bytes, checked));
+            all.push(plugin);
+        }
+        let slots = plugins.add_all(all).await?;
+        for (slot, (source, bytes, checked)) in slots.iter().zip(rest) {
+            let (rights, of, options) = (rights.clone(), slot.clone(), options.clone());
+            tokio::spawn(async move {
+                if let Ok(missing) = checked.await {
+                    check::follow(&rights, &of, &options, missing);
+                }
+            });
+            if let Some(bytes) = bytes {
+                optimise_later(plugins, slot, bytes);
+            }
+            if plugins.loader.config.reload {
+                plugins.follow(swap::follow(plugins.clone(), slot.clone(), source));
+            }
+        }
+        Ok(slots)
+    }
+
+    fn warn_of_settings(&self) {
+        for name in self.loader.config.settings.keys() {
+            let is_of = |first: &First| first.plugin.description().name == *name;
+            if !self.plugins.iter().any(is_of) {
+                tracing::warn!("--setting {name}.…: no plugin of that name is loaded");
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! From a component's bytes to a plugin that can be called. Needs no cluster.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::runtime::Handle;
+use vmhost_engine::{Engine, EngineConfig, LoadError, Plugin, Script};
+
+use crate::config::Config;
+use crate::deploy::files;
+use crate::deploy::files::hub::Hub;
+use crate::deploy::loaded::Loaded;
+
+/// Loads plugins. Needs no cluster.
+pub struct Loader {
+    /// The engine.
+    pub engine: Engine,
+    /// How plugins are run.
+    pub config: Config,
+    /// The runtime that guests run on.
+    pub guests: Handle,
+    /// Tells when a plugin's file changes.
+    pub(crate) files: Arc<Hub>,
+}
+
+impl Loader {
+    /// Sets the engine up.
+    pub fn new(config: Config, guests: Handle) -> anyhow::Result<Self> {
+        let (engine, problem) = Engine::new(&EngineConfig {
+            cache: config.cache.clone(),
+            compiler: config.compiler.clone(),
+        })?;
+        if let Some(problem) = problem {
+            tracing::warn!(
+                "{:#}; compiled components are not kept",
+                anyhow::Error::new(problem)
+            );
+        }
+        Ok(Self {
+            engine,
+            config,
+            guests,
+            files: Hub::new(),
+        })
+    }
+
+    /// Reads a component's file, and loads it. The error names the file.
+    pub async fn load_file(&self, path: &Path) -> anyhow::Result<Loaded> {
+        let plugin = || format!("plugin {}", path.display());
+        let limit = self.config.limits.component;
+        let bytes = files::read(path, limit).await.with_context(plugin)?;
+        let (loaded, compile) = self.load(&bytes).await.with_context(plugin)?;
+        Ok(Loaded {
+            plugin: loaded,
+            bytes,
+            build: None,
+            compile,
+        })
+    }
+
+    /// Compiles off the runtimes' threads, then runs `describe` where guests run. With how long the compilation took.
+    pub async fn load(&self, bytes: &[u8]) -> Result<(Plugin, Duration), LoadError> {
+        self.load_with(bytes, None).await
+    }
+
+    /// The same of an interpreter's component, whose instances are given this script.
+    pub async fn load_with(
+        &self,
+        bytes: &[u8],
+        script: Option<Script>,
+    ) -> Result<(Plugin, Duration), LoadError> {
+        let limits = self.config.limits.clone();
+        let started = std::time::Instant::now();
+        let image = self
+            .engine
+            .compile(bytes.to_vec(), limits.component)
+            .await?;
+        let compiled = started.elapsed();
+        let engine = self.engine.clone();
+        let settings = self.config.settings.clone();
+        let plugin = self.guests.spawn(async move {
+            match script {
+                None => Plugin::load(&engine, image, limits, &settings).await,
+                Some(script) => {
+                    Plugin::load_script(&engine, image, limits, &settings, script).await
+                }
+            }
+        });
+        let cut_off = |error| Err(LoadError::CutOff(format!("{error}")));
+        Ok((plugin.await.unwrap_or_else(cut_off)?, compiled))
+    }
+}

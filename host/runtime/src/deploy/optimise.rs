@@ -1,0 +1,71 @@
+//! Optimised code, behind a swap and behind a start: it belongs to its generation, changes no
+//! number and re-enqueues nothing.
+
+use std::sync::{Arc, Weak};
+
+use vmhost_engine::{Code, Engine};
+
+use crate::deploy::plugins::Plugins;
+use crate::deploy::slot::Slot;
+
+/// Compiles the generation's component well, in the background. One is compiled at a time in the
+/// process; of a plugin it is the newest.
+pub(crate) fn optimise_later(plugins: &Arc<Plugins>, slot: &Arc<Slot>, bytes: Vec<u8>) {
+    let generation = slot.current();
+    let component = generation.plugin.component();
+    slot.optimising(component, || {
+        if generation.plugin.code() == Code::Optimised {
+            return None;
+        }
+        let (engine, limit) = (
+            plugins.loader.engine.clone(),
+            plugins.loader.config.limits.component,
+        );
+        let made_for = (Arc::downgrade(slot), component.to_owned());
+        let task = tokio::spawn(optimise(made_for, engine, bytes, limit));
+        Some(task.abort_handle())
+    });
+}
+
+async fn optimise(
+    (slot, component): (Weak<Slot>, String),
+    engine: Engine,
+    bytes: Vec<u8>,
+    limit: u64,
+) {
+    static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    let _turn = ONE_AT_A_TIME.lock().await;
+    // Compared before the work, and again before it is installed. Generations that one interpreter
+    // runs have the same component.
+    let current = || {
+        let generation = slot.upgrade()?.current();
+        (generation.plugin.component() == component).then_some(generation)
+    };
+    if current().is_none() {
+        return;
+    }
+    let compiled = engine.optimise(bytes, limit).await;
+    match compiled {
+        // A generation of the same component may have come meanwhile.
+        Ok(image) => {
+            let mut last = 0;
+            while let Some(generation) = current().filter(|generation| generation.number != last) {
+                last = generation.number;
+                generation.plugin.install(image.clone());
+                tracing::debug!(
+                    plugin = generation.description().name,
+                    generation = generation.number,
+                    "optimised code installed"
+                );
+            }
+        }
+        Err(error) => {
+            if let Some(generation) = current() {
+                tracing::warn!(
+                    plugin = generation.description().name,
+                    "the plugin stays on baseline code: {error}"
+                );
+            }
+        }
+    }
+}

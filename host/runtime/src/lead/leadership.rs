@@ -1,0 +1,194 @@
+//! Whether this host may work and write, as its election says, or without one.
+//!
+//! It owns the answer to two questions: may a worker take a key, may a write be sent. It must not
+//! know how an election is held.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use vmhost_cluster::Error;
+
+use super::standing::{Ended, Standing};
+
+/// How long a lease may take to be given back.
+const GIVE_BACK: Duration = Duration::from_secs(5);
+
+/// Whether this host may work and write. One for the process.
+pub struct Leadership {
+    /// Without one, nobody else is expected, and this host always leads.
+    pub(super) election: Option<Election>,
+}
+
+/// What the task that stands for election and its readers share.
+pub(super) struct Election {
+    pub(super) standing: watch::Sender<Standing>,
+    /// Ends the task.
+    pub(super) stop: CancellationToken,
+    pub(super) task: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Why a write was not sent.
+#[derive(Debug, thiserror::Error)]
+#[error("this host does not hold the leader lease")]
+pub(crate) struct NotLeading;
+
+impl Leadership {
+    /// No election: this host always leads.
+    pub fn alone() -> Arc<Self> {
+        Arc::new(Self { election: None })
+    }
+
+    /// As the task of this election says.
+    pub(super) fn of(election: Election) -> Arc<Self> {
+        Arc::new(Self {
+            election: Some(election),
+        })
+    }
+
+    /// Returns whether there is an election at all.
+    pub(crate) fn is_elected(&self) -> bool {
+        self.election.is_some()
+    }
+
+    /// Returns whether this host leads at this moment.
+    pub(crate) fn is_leading(&self) -> bool {
+        self.election
+            .as_ref()
+            .is_none_or(|election| election.standing.borrow().leads())
+    }
+
+    /// Asked right before each write is sent: a process that was stopped past its lease finds the fence closed.
+    pub(crate) fn fence(&self) -> Result<(), Error> {
+        if self.is_leading() {
+            Ok(())
+        } else {
+            Err(Error::NotSent(Box::new(NotLeading)))
+        }
+    }
+
+    /// Resolves when this host leads; or when it is ending, so that whoever waits finds its queue closed.
+    pub(crate) async fn leads(&self) {
+        let Some(election) = &self.election else {
+            return;
+        };
+        let mut standing = election.standing.subscribe();
+        // The sender lives as long as this value.
+        let _ = standing
+            .wait_for(|standing| standing.leads() || standing.ending)
+            .await;
+    }
+
+    /// The host is ending. It goes on renewing for the writes that are under way.
+    pub(crate) fn ending(&self) {
+        if let Some(election) = &self.election {
+            election
+                .standing
+                .send_modify(|standing| standing.ending = true);
+        }
+    }
+
+    /// No more writes from here on. `give_back`: all that were sent are answered, so that another host may start at once; else the lease runs out.
+    pub(crate) async fn end(&self, give_back: bool) {
+        let Some(election) = &self.election else {
+            return;
+        };
+        election.standing.send_modify(|standing| {
+            standing.until = None;
+            standing.ending = true;
+            standing.ended = Some(if give_back {
+                Ended::GiveBack
+            } else {
+                Ended::RunOut
+            });
+        });
+        election.stop.cancel();
+        let task = election.task.lock().take();
+        if let Some(task) = task
+            && tokio::time::timeout(GIVE_BACK, task).await.is_err()
+        {
+            tracing::warn!(
+                "the election did not end within {GIVE_BACK:?}: a lease that this host holds runs out"
+            );
+        }
+    }
+}
+
+/// Returns whether this host refused the write, since another one may lead.
+pub(crate) fn is_fenced(error: &Error) -> bool {
+    matches!(error, Error::NotSent(source) if source.is::<NotLeading>())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::time::Instant;
+
+    use vmhost_cluster::WRITE_TIMEOUT;
+
+    use super::*;
+
+    /// That of a host that stands for election and does not lead.
+    pub(crate) fn election() -> Leadership {
+        Leadership {
+            election: Some(Election {
+                standing: watch::Sender::default(),
+                stop: CancellationToken::new(),
+                task: Mutex::default(),
+            }),
+        }
+    }
+
+    /// It leads until then.
+    pub(crate) fn set(leadership: &Leadership, until: Option<Instant>) {
+        let election = leadership.election.as_ref().unwrap();
+        election
+            .standing
+            .send_modify(|standing| standing.until = until);
+    }
+
+    #[test]
+    fn a_fence_closes_by_the_clock() {
+        assert!(Leadership::alone().fence().is_ok());
+        let leadership = election();
+        assert!(is_fenced(&leadership.fence().unwrap_err()));
+        set(
+            &leadership,
+            Some(Instant::now() + Duration::from_secs(3600)),
+        );
+        assert!(leadership.fence().is_ok() && leadership.is_leading());
+        // Nobody has said so, but its time is over.
+        set(&leadership, Some(Instant::now()));
+        assert!(is_fenced(&leadership.fence().unwrap_err()));
+        let other = Error::Timeout(WRITE_TIMEOUT);
+        assert!(!is_fenced(&other));
+    }
+
+    #[tokio::test]
+    async fn workers_wait_until_it_leads_or_ends() {
+        Leadership::alone().leads().await;
+        for end in [false, true] {
+            let leadership = Arc::new(election());
+            set(&leadership, Some(Instant::now()));
+            let waiting = tokio::spawn({
+                let leadership = leadership.clone();
+                async move { leadership.leads().await }
+            });
+            tokio::task::yield_now().await;
+            assert!(!waiting.is_finished());
+            if end {
+                leadership.ending();
+            } else {
+                set(
+                    &leadership,
+                    Some(Instant::now() + Duration::from_secs(3600)),
+                );
+            }
+            waiting.await.unwrap();
+            leadership.end(false).await;
+            assert!(!leadership.is_leading());
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Standing for election: the task that sends what the elector asks for, waits, and says how it stands.
+//!
+//! It owns pauses, time-outs, log lines and metrics. It must not decide who leads.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use vmhost_cluster::{Error, Lease, Leases};
+
+use super::elector::{Answer, Ask, Elector, Moment};
+use super::settings::{JITTER, Settings};
+use super::standing::{Ended, Standing};
+use crate::observe::metrics::Metrics;
+use vmhost_core::chain;
+
+/// Longest time-out of one request about the lease, whatever the flags say.
+const LONGEST_REQUEST: Duration = Duration::from_secs(5);
+
+pub(super) struct Stand {
+    leases: Leases,
+    settings: Settings,
+    namespace: String,
+    identity: String,
+    metrics: Arc<Metrics>,
+    standing: watch::Sender<Standing>,
+    stop: CancellationToken,
+    elector: Elector<Lease>,
+    /// As it was last said: in the log, in the metric.
+    leading: bool,
+    holder: Arc<str>,
+    failure: Option<String>,
+    slow: u64,
+}
+
+impl Stand {
+    pub(super) fn new(
+        leases: Leases,
+        settings: Settings,
+        metrics: Arc<Metrics>,
+        standing: watch::Sender<Standing>,
+        stop: CancellationToken,
+    ) -> Self {
+        let identity = format!("{}_{}", host_name(), uuid::Uuid::new_v4());
+        let namespace = settings
+            .namespace
+            .clone()
+            .unwrap_or_else(|| leases.default_namespace().to_owned());
+        Self {
+            elector: Elector::new(identity.clone(), settings.terms),
+            leases,
+            settings,
+            namespace,
+            identity,
+            metrics,
+            standing,
+            stop,
+            leading: false,
+            holder: Arc::default(),
+            failure: None,
+            slow: 0,
+        }
+    }
+
+    /// Until it is stopped. Then the lease is given back, if that is wanted.
+    pub(super) async fn run(mut self) {
+        tracing::info!(
+            identity = self.identity,
+            "standing for election: lease {}, {:?}, renewed within {:?}, tried every {:?}",
+            self.name(),
+            self.settings.terms.lease,
+            self.settings.terms.renew,
+            self.settings.terms.retry
+        );
+        self.gauge(false);
+        let stop = self.stop.clone();
+        while !stop.is_cancelled() {
+            let first = self.elector.begin(Moment::now());
+            self.converse(first).await;
+            let pause = self.pause();
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = self.looking(tokio::time::sleep(pause)) => {}
+            }
+        }
+        // Nothing is lost: it is ending.
+        self.leading = false;
+        self.gauge(false);
+        if self.standing.borrow().ended == Some(Ended::GiveBack)
+            && let Some(first) = self.elector.give_back(Moment::now())
+        {
+            self.converse(first).await;
+            if self.failure.is_none() {
+                tracing::info!("gave the leader lease {} back", self.name());
+            }
+        }
+    }
+
+    /// One try: a request, and those that follow from its answer.
+    async fn converse(&mut self, first: Ask<Lease>) {
+        let mut next = Some(first);
+        while let Some(ask) = next {
+            // Before it is sent: a term counts from here.
+            let sent = Instant::now();
+            let sending = send(
+                self.leases.clone(),
+                self.namespace.clone(),
+                self.settings.id.clone(),
+                ask,
+                self.request_timeout(),
+            );
+            let answer = self.looking(sending).await;
+            let answer = self.note(answer);
+            next = self.elector.answered(sent, Moment::now(), answer);
+            self.publish();
+        }
+    }
+
+    /// Waits for something, and says meanwhile when a term is over.
+    async fn looking<T>(&mut self, waited: impl Future<Output = T>) -> T {
+        tokio::pin!(waited);
+        loop {
+            let until = self.elector.leads_until().filter(|_| self.leading);
+            let over = async {
+                match until {
+                    Some(until) => tokio::time::sleep_until(until.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                done = &mut waited => return done,
+                () = over => self.publish(),
+            }
+        }
+    }
+
+    /// Tells those who wait, and people, how it stands. Whoever writes looks at the clock as well.
+    fn publish(&mut self) {
+        let until = self.elector.leads_until();
+        self.standing.send_if_modified(|standing| {
+            let changed = standing.until != until && standing.ended.is_none();
+            if changed {
+                standing.until = until;
+            }
+            changed
+        });
+        let leads = self.elector.leads(Instant::now());
+        if leads != self.leading {
+            self.leading = leads;
+            self.gauge(leads);
+            if leads {
+                tracing::info!(
+                    identity = self.identity,
+                    "took the leader lease {}: workers start",
+                    self.name()
+                );
+            } else {
+                tracing::error!(
+                    "lost the leader lease {}: {}; workers pause, writes of calls in flight are refused, standing for election again",
+                    self.name(),
+                    self.why_lost()
+                );
+            }
+        }
+        if self.elector.holder() != &*self.holder {
+            self.holder = self.elector.holder().into();
+            if *self.holder != *self.identity && !self.holder.is_empty() {
+                tracing::info!("{} leads: it holds {}", self.holder, self.name());
+            }
+        }
+        let slow = self.elector.slow();
+        self.metrics
+            .leader_slow
+            .with_label_values(&[self.settings.id.as_str()])
+            .inc_by(slow - std::mem::replace(&mut self.slow, slow));
+    }
+
+    fn why_lost(&self) -> String {
+        let holder = self.elector.holder();
+        if holder != self.identity {
+            return format!("{holder:?} holds it");
+        }
+        let renew = self.settings.terms.renew;
+        match &self.failure {
+            Some(failure) => format!("not renewed within {renew:?}: {failure}"),
+            None => format!("not renewed within {renew:?}"),
+        }
+    }
+
+    /// Says what went wrong, once for each kind of trouble.
+    fn note(&mut self, answer: Result<Answer<Lease>, Error>) -> Answer<Lease> {
+        match answer {
+            Ok(answer) => {
+                self.failure = None;
+                answer
+            }
+            Err(error) => {
+                let failure = chain(&error);
+                let expected = error.code() == Some(409);
+                if expected || self.failure.as_ref() == Some(&failure) {
+                    tracing::debug!("the leader lease {}: {failure}", self.name());
+                } else {
+                    let hint = match error.code() {
+                        Some(403) => {
+                            "; leader election needs get, create and update on leases of coordination.k8s.io there"
+                        }
+                        _ => "",
+                    };
+                    tracing::warn!("the leader lease {}: {failure}{hint}", self.name());
+                }
+                self.failure = Some(failure);
+                Answer::Failed
+            }
+        }
+    }
+
+    /// A renewal and the reading behind it fit into the deadline.
+    fn request_timeout(&self) -> Duration {
+        (self.settings.terms.renew / 2).min(LONGEST_REQUEST)
+    }
+
+    fn pause(&self) -> Duration {
+        let retry = self.settings.terms.retry;
+        if self.leading {
+            retry
+        } else {
+            retry.mul_f64(1.0 + fastrand::f64() * (JITTER - 1.0))
+        }
+    }
+
+    fn gauge(&self, leads: bool) {
+        self.metrics
+            .leader
+            .with_label_values(&[self.settings.id.as_str()])
+            .set(leads.into());
+    }
+
+    fn name(&self) -> String {
+        format!("{}/{}", self.namespace, self.settings.id)
+    }
+}
+
+async fn send(
+    leases: Leases,
+    namespace: String,
+    name: String,
+    ask: Ask<Lease>,
+    limit: Duration,
+) -> Result<Answer<Lease>, Error> {
+    match ask {
+        Ask::Read => {
+            let found = leases.get(&namespace, &name, limit).await?;
+            Ok(found.map_or(Answer::Absent, |lease| {
+                Answer::Found(lease.record.clone(), lease)
+            }))
+        }
+        Ask::Create(record) => leases
+            .create(&namespace, &name, &record, limit)
+            .await
+            .map(Answer::Written),
+        Ask::Replace(lease, record) => leases
+            .replace(&lease, &record, limit)
+            .await
+            .map(Answer::Written),
+    }
+}
+
+/// The node's or pod's name, for people: what makes the identity one of a kind is the uuid behind it.
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .ok()
+        .or_else(|| std::env::var("HOSTNAME").ok())
+        .map(|name| name.trim().to_owned())
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "vmhost".to_owned())
+}

@@ -1,0 +1,207 @@
+//! The wiring of a host, and the order in which it ends: no new keys, then calls and writes, then
+//! the lease, then Events.
+//!
+//! Workers begin when a controller's stores are ready, and one that ends by a panic begins again.
+//!
+//! Two runtimes: watches, probes and writes on one, guests on the other, so that guests that spin
+//! on every core cannot hold up a watch.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use futures_util::future::join_all;
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
+use vmhost_cluster::{Connection, Informers};
+use vmhost_engine::Plugin;
+
+use crate::controller::Controller;
+use crate::deploy::loader::Loader;
+use crate::deploy::plugins::Plugins;
+use crate::deploy::slot::{Slot, StartWorkers, Wired};
+use crate::lead::Leadership;
+use crate::observe::informers::Observer;
+use crate::observe::metrics::Metrics;
+use crate::observe::sample;
+use crate::rights::wait::Rights;
+use crate::turn::effects::Effects;
+use crate::turn::effects::writes::FencedWriter;
+use crate::turn::map;
+use crate::turn::worker::Worker;
+use crate::wake::live::Live;
+use crate::wake::resources::Resources;
+
+/// How often a task waiting for store sync checks that its generation is current.
+const STILL_WANTED: Duration = Duration::from_secs(5);
+
+/// How long the last Events may take at a shutdown.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// Runs plugins against one cluster.
+pub struct Manager {
+    /// What runs.
+    pub plugins: Arc<Plugins>,
+    /// Wakes the keys that wait for a right.
+    pub rights: Arc<Rights>,
+    /// Carries out what policies return.
+    pub effects: Arc<Effects>,
+    workers: Arc<Workers>,
+}
+
+impl Manager {
+    /// Nothing runs yet. Watches and writes will run on the runtime that this is called on.
+    pub fn new(loader: Arc<Loader>, connection: Connection, metrics: Arc<Metrics>) -> Arc<Self> {
+        Self::led(loader, connection, metrics, Leadership::alone())
+    }
+
+    /// [`Manager::new`] of a host that works and writes only while it leads.
+    pub fn led(
+        loader: Arc<Loader>,
+        connection: Connection,
+        metrics: Arc<Metrics>,
+        leadership: Arc<Leadership>,
+    ) -> Arc<Self> {
+        let connection = connection.with_observer(metrics.clone());
+        let resources = Arc::new(Resources::new(connection.reader()));
+        let rights = Rights::new(connection.access_reviews(), leadership.clone());
+        let writer = FencedWriter::new(resources.clone(), connection.writer(), leadership.clone());
+        let effects = Effects::new(writer);
+        let workers = Arc::new(Workers {
+            effects: effects.clone(),
+            rights: rights.clone(),
+            leadership: leadership.clone(),
+            guests: loader.guests.clone(),
+            tasks: TaskTracker::new(),
+        });
+        let observer = Arc::new(Observer(metrics.clone()));
+        let silence = loader.config.watch_silence;
+        let plugins = Arc::new(Plugins::new(
+            loader,
+            metrics.clone(),
+            Informers::with_silence(connection.reader(), observer, silence),
+            &connection,
+            Live::new(resources, metrics.live_reads.clone()),
+            leadership,
+            Arc::new(workers.clone()),
+        ));
+        sample::at_scrapes(&plugins);
+        Arc::new(Self {
+            plugins,
+            rights,
+            effects,
+            workers,
+        })
+    }
+
+    /// [`Plugins::add_all`] of one plugin.
+    pub async fn add(&self, plugin: Plugin) -> Result<Arc<Slot>> {
+        let mut slots = self.plugins.add_all(vec![plugin]).await?;
+        slots.pop().context("a plugin that was added has a slot")
+    }
+
+    /// Lets no turn begin any more. Those that are under way go on.
+    pub fn close(&self) {
+        self.workers.tasks.close();
+        self.plugins.close();
+    }
+
+    /// Hands out no new keys, and lets calls and writes in flight end. Then it gives the leader
+    /// lease back, writes the last Events and ends the informers. Returns whether all of it ended
+    /// in time.
+    pub async fn shut_down(&self) -> bool {
+        let leadership = &self.plugins.leadership;
+        self.close();
+        leadership.ending();
+        self.plugins.unfollowed().await;
+        let most = self.plugins.loader.config.shutdown_timeout;
+        let ended = tokio::time::timeout(most, self.workers.tasks.wait()).await;
+        let drained = ended.is_ok();
+        leadership.end(drained).await;
+        let recorders = self.plugins.slots().into_iter().map(|slot| {
+            let recorder = slot.current().share.recorder.clone();
+            async move { recorder.flush(FLUSH).await }
+        });
+        join_all(recorders).await;
+        // Nobody holds their stores any more.
+        self.plugins.clear();
+        drained
+    }
+}
+
+/// The workers of all controllers.
+struct Workers {
+    effects: Arc<Effects>,
+    rights: Arc<Rights>,
+    leadership: Arc<Leadership>,
+    /// Where they run.
+    guests: Handle,
+    /// Closed when no more start.
+    tasks: TaskTracker,
+}
+
+impl StartWorkers for Arc<Workers> {
+    fn start(&self, slot: &Arc<Slot>, wired: Wired) {
+        let (workers, slot) = (self.clone(), slot.clone());
+        tokio::spawn(async move {
+            while tokio::time::timeout(STILL_WANTED, wired.sources.synced())
+                .await
+                .is_err()
+            {
+                if !slot.current().has(&wired) {
+                    return;
+                }
+            }
+            // Single flight: what went before has to be done first.
+            slot.retired_have_ended(&wired.controller.name).await;
+            if workers.tasks.is_closed() || !slot.current().has(&wired) || !wired.controller.start()
+            {
+                return;
+            }
+            workers.spawn(&slot, &wired.controller);
+        });
+    }
+}
+
+impl Workers {
+    fn spawn(&self, slot: &Arc<Slot>, controller: &Arc<Controller>) {
+        tracing::info!(
+            controller = &*controller.label,
+            workers = controller.workers,
+            "starting workers"
+        );
+        let worker = Worker {
+            slot: slot.clone(),
+            controller: controller.clone(),
+            effects: self.effects.clone(),
+            rights: self.rights.clone(),
+            leadership: self.leadership.clone(),
+        };
+        for _ in 0..controller.workers {
+            let (worker, label) = (worker.clone(), controller.label.clone());
+            let work = move || worker.clone().run();
+            self.tasks.spawn_on(supervise(label, work), &self.guests);
+        }
+        let (slot, controller) = (slot.clone(), controller.clone());
+        let leadership = self.leadership.clone();
+        let label = controller.label.clone();
+        let map = move || map::run(slot.clone(), controller.clone(), leadership.clone());
+        self.tasks.spawn_on(supervise(label, map), &self.guests);
+    }
+}
+
+/// A worker that should panic is started again. Its key was put back.
+async fn supervise<F>(label: Arc<str>, work: impl Fn() -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    while let Err(error) = tokio::spawn(work()).await {
+        if error.is_cancelled() {
+            return;
+        }
+        tracing::error!(
+            controller = &*label,
+            "a worker ended unexpectedly and is started again: {error}"
+        );
+    }
+}

@@ -1,0 +1,276 @@
+//! `/healthz` and `/readyz`, as Kubernetes' `healthz` package answers them: `?verbose` names each check, `?exclude=<check>` leaves one out, `/readyz/<check>` is
+//! one check alone, and a failure is 500 with all lines.
+//!
+//! Unlike there the reason is told: it names a kind, a namespace or a missing right, which whoever may reach the probes may know.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Weak;
+
+use axum::Router;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use percent_encoding::percent_decode_str;
+
+use vmhost_cluster::InformerState;
+
+use crate::deploy::plugins::Plugins;
+use crate::deploy::slot::Wired;
+
+/// A check by its name, and why it failed.
+type Check = (String, Result<(), String>);
+
+/// Which checks a path stands for.
+#[derive(Clone, Copy)]
+enum Probe {
+    /// Is the process alive?
+    Healthz,
+    /// May it be counted as working?
+    Readyz,
+}
+
+/// All paths of the probes.
+pub(crate) fn router(plugins: Weak<Plugins>) -> Router {
+    let mut router = Router::new();
+    for (path, probe) in [("/healthz", Probe::Healthz), ("/readyz", Probe::Readyz)] {
+        let all = move |State(plugins): State<Weak<Plugins>>, RawQuery(query): RawQuery| async move {
+            let (checks, watches) = (probe.checks(&plugins), probe.watches(&plugins));
+            root(probe.name(), checks, &watches, query.as_deref())
+        };
+        let one = move |State(plugins): State<Weak<Plugins>>, Path(name): Path<String>| async move {
+            single(probe.checks(&plugins), &name)
+        };
+        router = router
+            .route(path, get(all))
+            .route(&format!("{path}/"), get(all))
+            .route(&format!("{path}/{{*check}}"), get(one));
+    }
+    router.with_state(plugins)
+}
+
+impl Probe {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Healthz => "healthz",
+            Self::Readyz => "readyz",
+        }
+    }
+
+    fn checks(self, plugins: &Weak<Plugins>) -> Vec<Check> {
+        let mut checks = vec![("ping".to_owned(), Ok(()))];
+        if matches!(self, Self::Readyz) {
+            checks.extend(ready(plugins));
+        }
+        checks
+    }
+
+    /// How each watch does, one line each. These are no checks: that a store does not follow the
+    /// cluster for a while is no reason to restart the host.
+    fn watches(self, plugins: &Weak<Plugins>) -> Vec<String> {
+        let plugins = plugins.upgrade().filter(|_| matches!(self, Self::Readyz));
+        let states = plugins.map(|plugins| plugins.informers.states());
+        let line = |state: &InformerState| match state.silence {
+            Some(silence) => format!("{state}; last sign of life {}s ago", silence.as_secs()),
+            None => format!("{state}; no sign of life yet"),
+        };
+        states.iter().flatten().map(line).collect()
+    }
+}
+
+/// What has to hold before the host counts as working: plugins are loaded, it does not shut down, and each controller's workers run on full stores.
+fn ready(plugins: &Weak<Plugins>) -> Vec<Check> {
+    let shutdown = "shutdown".to_owned();
+    let Some(plugins) = plugins.upgrade() else {
+        return vec![(shutdown, Err("shutting down".to_owned()))];
+    };
+    let slots = plugins.slots();
+    let stopping = plugins.is_stopping();
+    let mut checks = vec![
+        (
+            "plugins".to_owned(),
+            fail_if(slots.is_empty(), "no plugin is loaded yet"),
+        ),
+        (shutdown, fail_if(stopping, "shutting down")),
+    ];
+    let mut controllers: Vec<Check> = slots
+        .iter()
+        .flat_map(|slot| {
+            let generation = slot.current();
+            let check = |wired: &Wired| (wired.controller.label.to_string(), works(wired));
+            generation
+                .controllers
+                .values()
+                .map(check)
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    controllers.sort();
+    checks.extend(controllers);
+    checks
+}
+
+/// Do a controller's workers run? What it waits for, if not.
+fn works(wired: &Wired) -> Result<(), String> {
+    let waiting: BTreeSet<String> = wired.sources.waiting().collect();
+    if !waiting.is_empty() {
+        return Err(waiting.into_iter().collect::<Vec<_>>().join("; "));
+    }
+    fail_if(
+        !wired.controller.has_started(),
+        "the stores are full, the workers are about to start",
+    )
+}
+
+fn fail_if(failed: bool, why: &str) -> Result<(), String> {
+    if failed { Err(why.to_owned()) } else { Ok(()) }
+}
+
+/// `/readyz`: all checks but those that the query leaves out, and the watches if it is verbose.
+fn root(name: &str, checks: Vec<Check>, watches: &[String], query: Option<&str>) -> Response {
+    let (verbose, mut excluded) = asked(query);
+    let mut lines = String::new();
+    let mut failed = false;
+    for (check, result) in checks {
+        let _ = match result {
+            _ if excluded.remove(&check) => writeln!(lines, "[+]{check} excluded: ok"),
+            Ok(()) => writeln!(lines, "[+]{check} ok"),
+            Err(why) => {
+                failed = true;
+                writeln!(lines, "[-]{check} failed: {why}")
+            }
+        };
+    }
+    if !excluded.is_empty() {
+        let unknown: Vec<String> = excluded.iter().map(|name| format!("{name:?}")).collect();
+        let unknown = unknown.join(",");
+        let _ = writeln!(
+            lines,
+            "warn: some health checks cannot be excluded: no matches for {unknown}"
+        );
+    }
+    for watch in watches.iter().filter(|_| verbose) {
+        let _ = writeln!(lines, "{watch}");
+    }
+    if failed {
+        return failure(format!("{lines}{name} check failed\n"));
+    }
+    if verbose {
+        return success(format!("{lines}{name} check passed\n"));
+    }
+    success("ok".to_owned())
+}
+
+/// `/readyz/<check>`.
+fn single(checks: Vec<Check>, name: &str) -> Response {
+    match checks.into_iter().find(|(check, _)| check == name) {
+        Some((_, Ok(()))) => success("ok".to_owned()),
+        Some((_, Err(why))) => failure(format!("internal server error: {why}\n")),
+        None => (StatusCode::NOT_FOUND, PLAIN, "404 page not found\n").into_response(),
+    }
+}
+
+/// Is `verbose` in the query, and what `exclude` says, as often as it is there.
+fn asked(query: Option<&str>) -> (bool, BTreeSet<String>) {
+    let mut verbose = false;
+    let mut excluded = BTreeSet::new();
+    for pair in query.unwrap_or_default().split('&') {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        match name {
+            "verbose" => verbose = true,
+            "exclude" => {
+                excluded.insert(decoded(value));
+            }
+            _ => {}
+        }
+    }
+    (verbose, excluded)
+}
+
+/// A query's value without its percent signs; what is no valid escape stays as it is.
+fn decoded(text: &str) -> String {
+    let text = text.replace('+', " ");
+    percent_decode_str(&text).decode_utf8_lossy().into_owned()
+}
+
+const PLAIN: [(HeaderName, &str); 2] = [
+    (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+];
+
+fn success(text: String) -> Response {
+    (PLAIN, text).into_response()
+}
+
+fn failure(text: String) -> Response {
+    (StatusCode::INTERNAL_SERVER_ERROR, PLAIN, text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checks() -> Vec<Check> {
+        vec![
+            ("ping".into(), Ok(())),
+            ("vm/virtualmachines".into(), Err("waiting".into())),
+        ]
+    }
+
+    async fn read(response: Response) -> (u16, String) {
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), 1 << 16)
+            .await
+            .unwrap();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn the_root_answers_as_kubernetes_does() {
+        for (query, status, text) in [
+            (
+                None,
+                500,
+                "[+]ping ok\n[-]vm/virtualmachines failed: waiting\nreadyz check failed\n",
+            ),
+            (
+                Some("verbose"),
+                500,
+                "[+]ping ok\n[-]vm/virtualmachines failed: waiting\na watch\nreadyz check failed\n",
+            ),
+            (Some("exclude=vm%2Fvirtualmachines"), 200, "ok"),
+            (
+                Some("verbose&exclude=vm/virtualmachines"),
+                200,
+                "[+]ping ok\n[+]vm/virtualmachines excluded: ok\na watch\nreadyz check passed\n",
+            ),
+            (
+                Some("exclude=b&exclude=vm/virtualmachines&exclude=a%&verbose=true"),
+                200,
+                "[+]ping ok\n[+]vm/virtualmachines excluded: ok\nwarn: some health checks cannot be excluded: no matches for \"a%\",\"b\"\na watch\nreadyz check passed\n",
+            ),
+        ] {
+            let answer = read(root("readyz", checks(), &["a watch".into()], query)).await;
+            assert_eq!(answer, (status, text.to_owned()), "{query:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_check_answers_alone() {
+        for (name, status, text) in [
+            ("ping", 200, "ok"),
+            (
+                "vm/virtualmachines",
+                500,
+                "internal server error: waiting\n",
+            ),
+            ("vm", 404, "404 page not found\n"),
+        ] {
+            assert_eq!(
+                read(single(checks(), name)).await,
+                (status, text.to_owned())
+            );
+        }
+    }
+}

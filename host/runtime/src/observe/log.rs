@@ -1,0 +1,42 @@
+//! Where log lines go and how they look. Written to stderr: stdout belongs to the commands' results.
+
+use std::io::IsTerminal;
+
+use anyhow::{Context, Result};
+use tracing_subscriber::EnvFilter;
+
+mod line;
+mod pretty;
+pub(crate) mod reconcile;
+
+pub use pretty::said;
+
+/// How a line looks.
+#[derive(Clone, Copy, Debug)]
+pub enum Format {
+    /// For people: short and aligned on a terminal, else with all that is known.
+    Text,
+    /// One object a line.
+    Json,
+}
+
+/// Sets the log up, once for the process.
+pub fn start(format: Format, filter: &str) -> Result<()> {
+    let filter = EnvFilter::try_new(filter).with_context(|| {
+        format!("--log {filter:?} is not a log filter such as info or plugin=debug,info")
+    })?;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    match format {
+        Format::Text if std::io::stderr().is_terminal() => builder
+            .with_ansi(std::env::var_os("NO_COLOR").is_none())
+            .event_format(pretty::Pretty)
+            .try_init(),
+        Format::Text => builder.with_ansi(false).event_format(line::Text).try_init(),
+        Format::Json => builder.event_format(line::Json).try_init(),
+    }
+    // Another subscriber is there already only in tests, which keep theirs.
+    .ok();
+    Ok(())
+}

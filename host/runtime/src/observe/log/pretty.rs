@@ -1,0 +1,125 @@
+//! Lines for a person at a terminal: the time of day, what speaks or how bad it is, and the message.
+//! `10:00:00 swap         swapped vm: generation 2 (...)`.
+//!
+//! The column is that of the lines of `vmhost dev`, which [`said`] makes. Nothing is said twice: a
+//! field whose value the message names already is left out.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+use super::line::colour;
+use super::reconcile::Reconcile;
+
+/// The form of the log on a terminal.
+pub(super) struct Pretty;
+
+impl<S, N> FormatEvent<S, N> for Pretty
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let metadata = event.metadata();
+        let label = label(*metadata.level(), metadata.target());
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let mut text = String::new();
+        let turn = |turn: &Reconcile| text = format!("{} {}: ", turn.controller, turn.object);
+        Reconcile::with_current(turn);
+        text.push_str(&fields.message);
+        for (name, value) in &fields.others {
+            if !text.contains(value.trim_matches('"')) {
+                text.push_str(&format!(" {name}={value}"));
+            }
+        }
+        let colour = writer.has_ansi_escapes().then(|| colour(*metadata.level()));
+        writeln!(writer, "{}", line(label, &text, colour))
+    }
+}
+
+/// A line of `vmhost dev`. On a terminal it looks as the log does.
+pub fn said(label: &str, text: &str, on_terminal: bool) -> String {
+    if on_terminal {
+        line(label, text, Some(colour(Level::INFO)))
+    } else {
+        format!("{label:<12} {text}")
+    }
+}
+
+fn line(label: &str, text: &str, colour: Option<&str>) -> String {
+    let second = Timestamp::now().as_second().rem_euclid(24 * 60 * 60);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let (dim, colour, off) = match colour {
+        Some(colour) => ("\x1b[2m", colour, "\x1b[0m"),
+        None => ("", "", ""),
+    };
+    format!("{dim}{hour:02}:{minute:02}:{second:02}{off} {colour}{label:<12}{off} {text}")
+}
+
+/// The level, or for what is no trouble the part of the host that speaks.
+fn label(level: Level, target: &str) -> &str {
+    match level {
+        Level::ERROR => "error",
+        Level::WARN => "warning",
+        _ => target.rsplit("::").next().unwrap_or(target),
+    }
+}
+
+/// An event's message and its other fields, as they are written.
+#[derive(Default)]
+struct Fields {
+    message: String,
+    others: Vec<(&'static str, String)>,
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let value = format!("{value:?}");
+        match field.name() {
+            "message" => self.message = value,
+            name => self.others.push((name, value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vmhost_core::ObjectName;
+
+    use super::super::line::tests::Lines;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_says_nothing_twice() {
+        let lines = Lines::default();
+        let builder = tracing_subscriber::fmt().with_writer(lines.clone());
+        let subscriber = builder.with_ansi(false).event_format(Pretty).finish();
+        let _guard = tracing::subscriber::set_default(subscriber);
+        tracing::info!(target: "vmhost::deploy::swap", plugin = "vm", keys = 2, "swapped vm");
+        let turn = Reconcile::new("vm".into(), 3, ObjectName::new(Some("a"), "x"));
+        turn.scope(async { tracing::warn!(controller = "vm", "cannot patch it") })
+            .await;
+        let text = lines.text();
+        let seen: Vec<&str> = text.lines().map(|line| &line[9..]).collect();
+        assert_eq!(
+            seen,
+            [
+                "swap         swapped vm keys=2",
+                "warning      vm a/x: cannot patch it"
+            ]
+        );
+        assert_eq!(&text[2..3], ":");
+        assert_eq!(said("applied", "Pod a/x", false), "applied      Pod a/x");
+    }
+}

@@ -1,0 +1,334 @@
+//! Metrics: client-go's and controller-runtime's names and buckets, so that dashboards work, and `vmhost_` ones for what those do not have.
+//!
+//! Both labels `name` and `controller` carry `<plugin>/<controller>`, or the name alone when both are the same.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use prometheus::{Encoder, HistogramVec, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
+use vmhost_cluster::{EventObserver, RequestObserver};
+
+pub(crate) mod controller;
+pub(crate) mod gauges;
+mod vectors;
+pub(crate) mod wakes;
+pub(crate) mod worker;
+
+use controller::{ControllerMetrics, controller_label};
+use gauges::Gauges;
+use vectors::{counters, gauges, histograms};
+use wakes::WakeCounters;
+
+/// controller-runtime's buckets of `controller_runtime_reconcile_time_seconds`.
+const RECONCILE_BUCKETS: &[f64] = &[
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
+    1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0,
+    25.0, 30.0, 40.0, 50.0, 60.0,
+];
+
+/// A call takes microseconds, a deadline seconds.
+const CALL_BUCKETS: &[f64] = &[
+    2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.05, 0.1, 0.5, 1.0,
+    5.0, 10.0,
+];
+
+/// All metrics of the process.
+pub struct Metrics {
+    registry: Registry,
+    adds: IntCounterVec,
+    queue_duration: HistogramVec,
+    work_duration: HistogramVec,
+    retries: IntCounterVec,
+    reconcile_total: IntCounterVec,
+    reconcile_errors: IntCounterVec,
+    terminal_errors: IntCounterVec,
+    panics: IntCounterVec,
+    timeouts: IntCounterVec,
+    reconcile_time: HistogramVec,
+    requests: IntCounterVec,
+    /// `leader_election_master_status{name}`: 1 while this host leads.
+    pub(crate) leader: IntGaugeVec,
+    /// `leader_election_slowpath_total{name}`: renewals that had to read the lease first.
+    pub(crate) leader_slow: IntCounterVec,
+    /// `vmhost_plugin_generation{plugin}`.
+    pub(crate) generation: IntGaugeVec,
+    /// `vmhost_reloads_total{plugin,result}`: swapped, unchanged, failed.
+    pub(crate) reloads: IntCounterVec,
+    call_errors: IntCounterVec,
+    call_time: HistogramVec,
+    effects: IntCounterVec,
+    skipped_applies: IntCounterVec,
+    own_write_timeouts: IntCounterVec,
+    breaker: IntCounterVec,
+    wakes: WakeCounters,
+    /// `vmhost_live_reads_total{verb,kind}`: reads of policies past the stores.
+    pub live_reads: IntCounterVec,
+    /// `vmhost_informer_relists_total{kind}`.
+    pub(crate) relists: IntCounterVec,
+    /// `vmhost_informer_skipped_objects_total{kind}`: objects that could not be kept.
+    pub(crate) skipped_objects: IntCounterVec,
+    events: IntCounterVec,
+    gauges: Gauges,
+    samplers: Mutex<Vec<Sampler>>,
+}
+
+/// Sets gauges to what they show now.
+type Sampler = Box<dyn Fn(&Gauges) + Send>;
+
+impl Metrics {
+    /// A registry of its own: nothing is process-global.
+    pub fn new() -> prometheus::Result<Arc<Self>> {
+        let registry = Registry::new();
+        let r = &registry;
+        let by_controller = &["controller"];
+        let by_queue = &["name", "controller"];
+        // client-go: ExponentialBuckets(10e-9, 10, 12).
+        let queue_buckets = prometheus::exponential_buckets(1e-8, 10.0, 12)?;
+        Ok(Arc::new(Self {
+            adds: counters(
+                r,
+                "workqueue_adds_total",
+                "Total number of adds handled by workqueue",
+                by_queue,
+            )?,
+            queue_duration: histograms(
+                r,
+                "workqueue_queue_duration_seconds",
+                "How long in seconds an item stays in workqueue before being requested",
+                by_queue,
+                &queue_buckets,
+            )?,
+            work_duration: histograms(
+                r,
+                "workqueue_work_duration_seconds",
+                "How long in seconds processing an item from workqueue takes.",
+                by_queue,
+                &queue_buckets,
+            )?,
+            retries: counters(
+                r,
+                "workqueue_retries_total",
+                "Total number of retries handled by workqueue",
+                by_queue,
+            )?,
+            reconcile_total: counters(
+                r,
+                "controller_runtime_reconcile_total",
+                "Total number of reconciliations per controller",
+                &["controller", "result"],
+            )?,
+            reconcile_errors: counters(
+                r,
+                "controller_runtime_reconcile_errors_total",
+                "Total number of reconciliation errors per controller",
+                by_controller,
+            )?,
+            terminal_errors: counters(
+                r,
+                "controller_runtime_terminal_reconcile_errors_total",
+                "Total number of terminal reconciliation errors per controller",
+                by_controller,
+            )?,
+            panics: counters(
+                r,
+                "controller_runtime_reconcile_panics_total",
+                "Total number of reconciliations that trapped, per controller",
+                by_controller,
+            )?,
+            timeouts: counters(
+                r,
+                "controller_runtime_reconcile_timeouts_total",
+                "Total number of reconciliations past their deadline",
+                by_controller,
+            )?,
+            reconcile_time: histograms(
+                r,
+                "controller_runtime_reconcile_time_seconds",
+                "Length of time per reconciliation per controller",
+                by_controller,
+                RECONCILE_BUCKETS,
+            )?,
+            requests: counters(
+                r,
+                "rest_client_requests_total",
+                "Number of HTTP requests, partitioned by status code, method, and host.",
+                &["code", "method", "host"],
+            )?,
+            leader: gauges(
+                r,
+                "leader_election_master_status",
+                "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.",
+                &["name"],
+            )?,
+            leader_slow: counters(
+                r,
+                "leader_election_slowpath_total",
+                "Total number of slow path exercised in renewing leader leases. 'name' is the string used to identify the lease. Please make sure to group by name.",
+                &["name"],
+            )?,
+            generation: gauges(
+                r,
+                "vmhost_plugin_generation",
+                "Number of the plugin's present generation",
+                &["plugin"],
+            )?,
+            reloads: counters(
+                r,
+                "vmhost_reloads_total",
+                "Reloads by plugin and result",
+                &["plugin", "result"],
+            )?,
+            call_errors: counters(
+                r,
+                "vmhost_call_errors_total",
+                "Calls that returned no outcome, by plugin and kind",
+                &["plugin", "kind"],
+            )?,
+            call_time: histograms(
+                r,
+                "vmhost_call_duration_seconds",
+                "Length of a call of the policy",
+                by_controller,
+                CALL_BUCKETS,
+            )?,
+            effects: counters(
+                r,
+                "vmhost_effects_total",
+                "Effects by verb and result",
+                &["controller", "verb", "result"],
+            )?,
+            skipped_applies: counters(
+                r,
+                "vmhost_applies_skipped_total",
+                "Applies that would have changed nothing and were not sent",
+                by_controller,
+            )?,
+            own_write_timeouts: counters(
+                r,
+                "vmhost_own_write_timeouts_total",
+                "Turns whose own writes did not show up in the store in time",
+                by_controller,
+            )?,
+            breaker: counters(
+                r,
+                "vmhost_breaker_open_total",
+                "How often the plugin's circuit breaker opened",
+                &["plugin"],
+            )?,
+            wakes: WakeCounters::new(r)?,
+            live_reads: counters(
+                r,
+                "vmhost_live_reads_total",
+                "Reads of policies past the stores, by verb and kind",
+                &["verb", "kind"],
+            )?,
+            relists: counters(
+                r,
+                "vmhost_informer_relists_total",
+                "Lists after the first, by kind",
+                &["kind"],
+            )?,
+            skipped_objects: counters(
+                r,
+                "vmhost_informer_skipped_objects_total",
+                "Objects that could not be kept, by kind",
+                &["kind"],
+            )?,
+            events: counters(
+                r,
+                "vmhost_events_total",
+                "Kubernetes Events by result",
+                &["result"],
+            )?,
+            gauges: Gauges::new(r)?,
+            samplers: Mutex::default(),
+            registry,
+        }))
+    }
+
+    /// The metrics of one controller, all results set to 0.
+    pub(crate) fn controller(&self, plugin: &str, name: &str) -> ControllerMetrics {
+        let label = controller_label(plugin, name);
+        let by_controller = &[label.as_str()];
+        let by_queue = &[label.as_str(), label.as_str()];
+        let result = |result: &str| {
+            self.reconcile_total
+                .with_label_values(&[label.as_str(), result])
+        };
+        ControllerMetrics {
+            adds: self.adds.with_label_values(by_queue),
+            queue_duration: self.queue_duration.with_label_values(by_queue),
+            work_duration: self.work_duration.with_label_values(by_queue),
+            retries: self.retries.with_label_values(by_queue),
+            success: result("success"),
+            error: result("error"),
+            requeue: result("requeue"),
+            requeue_after: result("requeue_after"),
+            errors: self.reconcile_errors.with_label_values(by_controller),
+            terminal: self.terminal_errors.with_label_values(by_controller),
+            panics: self.panics.with_label_values(by_controller),
+            timeouts: self.timeouts.with_label_values(by_controller),
+            reconcile_time: self.reconcile_time.with_label_values(by_controller),
+            call_time: self.call_time.with_label_values(by_controller),
+            call_errors: self.call_errors.clone(),
+            breaker: self.breaker.with_label_values(&[plugin]),
+            plugin: plugin.to_owned(),
+            effects: self.effects.clone(),
+            skipped_applies: self.skipped_applies.with_label_values(by_controller),
+            own_write_timeouts: self.own_write_timeouts.with_label_values(by_controller),
+            wakes: self.wakes.of(&label),
+            label,
+        }
+    }
+
+    /// Calls `sample` at each scrape, to set the gauges of all that is there.
+    pub(crate) fn on_scrape(&self, sample: impl Fn(&Gauges) + Send + 'static) {
+        self.samplers.lock().push(Box::new(sample));
+    }
+
+    /// Prometheus' text format.
+    pub fn render(&self) -> Vec<u8> {
+        // Held to the end: another scrape must not find the gauges half set.
+        let samplers = self.samplers.lock();
+        self.gauges.reset();
+        for sample in samplers.iter() {
+            sample(&self.gauges);
+        }
+        let mut text = Vec::new();
+        // Writing to memory does not fail.
+        let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
+        text
+    }
+}
+
+impl RequestObserver for Metrics {
+    fn request(&self, code: u16, method: &str, host: &str) {
+        let code = if code == 0 {
+            "<error>".to_owned()
+        } else {
+            code.to_string()
+        };
+        self.requests
+            .with_label_values(&[code.as_str(), method, host])
+            .inc();
+    }
+}
+
+impl EventObserver for Metrics {
+    fn dropped(&self) {
+        self.events.with_label_values(&["dropped"]).inc();
+    }
+
+    fn limited(&self) {
+        self.events.with_label_values(&["limited"]).inc();
+    }
+
+    fn recorded(&self) {
+        self.events.with_label_values(&["recorded"]).inc();
+    }
+
+    fn failed(&self, reason: &str) {
+        self.events.with_label_values(&["failed"]).inc();
+        tracing::debug!("an Event was given up: {reason}");
+    }
+}

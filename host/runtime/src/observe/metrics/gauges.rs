@@ -1,0 +1,200 @@
+//! Gauges that each scrape sets anew from what is there, so that what is gone leaves no last value
+//! behind.
+//!
+//! It owns their names. It must not know where the values come from.
+
+use std::time::Duration;
+
+use prometheus::{GaugeVec, IntGaugeVec, Registry};
+use vmhost_cluster::WatchSpec;
+use vmhost_queue::Stats;
+
+use super::vectors::{float_gauges, gauges};
+
+/// The gauges of all plugins, controllers, stores and watches.
+pub(crate) struct Gauges {
+    depth: IntGaugeVec,
+    unfinished: GaugeVec,
+    longest_running: GaugeVec,
+    max_concurrent: IntGaugeVec,
+    active_workers: IntGaugeVec,
+    instances: IntGaugeVec,
+    instances_created: IntGaugeVec,
+    plugin_loaded: IntGaugeVec,
+    plugin_unloads: IntGaugeVec,
+    store_objects: IntGaugeVec,
+    store_bytes: IntGaugeVec,
+    watch_silence: GaugeVec,
+}
+
+impl Gauges {
+    pub(super) fn new(registry: &Registry) -> prometheus::Result<Self> {
+        let whole = |name, help, labels: &[&str]| gauges(registry, name, help, labels);
+        let float = |name, help, labels: &[&str]| float_gauges(registry, name, help, labels);
+        let (by_plugin, by_controller) = (&["plugin"], &["controller"]);
+        let by_queue = &["name", "controller"];
+        Ok(Self {
+            depth: whole(
+                "workqueue_depth",
+                "Current depth of workqueue by workqueue and priority",
+                &["name", "controller", "priority"],
+            )?,
+            unfinished: float(
+                "workqueue_unfinished_work_seconds",
+                "How many seconds of work is in progress and not yet observed",
+                by_queue,
+            )?,
+            longest_running: float(
+                "workqueue_longest_running_processor_seconds",
+                "How many seconds has the longest running processor been running",
+                by_queue,
+            )?,
+            max_concurrent: whole(
+                "controller_runtime_max_concurrent_reconciles",
+                "Maximum number of concurrent reconciles per controller",
+                by_controller,
+            )?,
+            active_workers: whole(
+                "controller_runtime_active_workers",
+                "Number of currently used workers per controller",
+                by_controller,
+            )?,
+            instances: whole(
+                "vmhost_instances",
+                "Instances of the plugin's present generation",
+                &["plugin", "state"],
+            )?,
+            instances_created: whole(
+                "vmhost_instances_created",
+                "Instances made by the plugin's present generation",
+                by_plugin,
+            )?,
+            plugin_loaded: whole(
+                "vmhost_plugin_loaded",
+                "Whether the plugin's code is in memory",
+                by_plugin,
+            )?,
+            plugin_unloads: whole(
+                "vmhost_plugin_unloads",
+                "How often the code of the plugin's present generation was taken out of memory",
+                by_plugin,
+            )?,
+            store_objects: whole(
+                "vmhost_store_objects",
+                "Objects in all stores of a kind, of whichever namespaces and selectors",
+                &["kind"],
+            )?,
+            store_bytes: whole(
+                "vmhost_store_bytes",
+                "About how many bytes all stores of a kind hold",
+                &["kind"],
+            )?,
+            watch_silence: float(
+                "vmhost_watch_silence_seconds",
+                "How long ago the watch's last sign of life came: an event, a bookmark, a part of a list, or the head of an answer",
+                &["kind", "namespace", "label_selector", "field_selector"],
+            )?,
+        })
+    }
+
+    pub(super) fn reset(&self) {
+        let Self {
+            depth,
+            unfinished,
+            longest_running,
+            max_concurrent,
+            active_workers,
+            instances,
+            instances_created,
+            plugin_loaded,
+            plugin_unloads,
+            store_objects,
+            store_bytes,
+            watch_silence,
+        } = self;
+        for gauge in [unfinished, longest_running, watch_silence] {
+            gauge.reset();
+        }
+        for gauge in [
+            depth,
+            max_concurrent,
+            active_workers,
+            instances,
+            instances_created,
+            plugin_loaded,
+            plugin_unloads,
+            store_objects,
+            store_bytes,
+        ] {
+            gauge.reset();
+        }
+    }
+
+    /// A plugin's present generation.
+    pub(crate) fn plugin(&self, name: &str, stats: &vmhost_engine::InstanceStats) {
+        for (state, count) in [("live", stats.live), ("idle", stats.idle)] {
+            self.instances
+                .with_label_values(&[name, state])
+                .set(count as i64);
+        }
+        let by_plugin = &[name];
+        self.instances_created
+            .with_label_values(by_plugin)
+            .set(stats.created as i64);
+        self.plugin_loaded
+            .with_label_values(by_plugin)
+            .set(stats.loaded.into());
+        self.plugin_unloads
+            .with_label_values(by_plugin)
+            .set(stats.unloads as i64);
+    }
+
+    /// A controller with so many workers, and its queue.
+    pub(crate) fn controller(&self, label: &str, workers: u32, queue: &Stats) {
+        let (by_controller, by_queue) = (&[label], &[label, label]);
+        // The low lane has the priority that controller-runtime gives to the initial list.
+        for (priority, depth) in [("-100", queue.low), ("0", queue.high)] {
+            self.depth
+                .with_label_values(&[label, label, priority])
+                .set(depth as i64);
+        }
+        self.unfinished
+            .with_label_values(by_queue)
+            .set(queue.unfinished.as_secs_f64());
+        self.longest_running
+            .with_label_values(by_queue)
+            .set(queue.longest_running.as_secs_f64());
+        self.max_concurrent
+            .with_label_values(by_controller)
+            .set(workers.into());
+        self.active_workers
+            .with_label_values(by_controller)
+            .set(queue.processing as i64);
+    }
+
+    /// One store of the several that a kind may have: they are added up.
+    pub(crate) fn store(&self, spec: &WatchSpec, objects: usize, bytes: usize) {
+        let kind = spec.kind.to_string();
+        let by_kind = &[kind.as_str()];
+        self.store_objects
+            .with_label_values(by_kind)
+            .add(objects as i64);
+        self.store_bytes
+            .with_label_values(by_kind)
+            .add(bytes as i64);
+    }
+
+    /// A watch whose last sign of life came so long ago.
+    pub(crate) fn watch(&self, spec: &WatchSpec, silence: Duration) {
+        let text = |part: &Option<String>| part.clone().unwrap_or_default();
+        let labels = [
+            spec.kind.to_string(),
+            text(&spec.namespace),
+            text(&spec.label_selector),
+            text(&spec.field_selector),
+        ];
+        let gauge = self.watch_silence.with_label_values(&labels);
+        // While a watch is being replaced there are two with these labels.
+        gauge.set(gauge.get().max(silence.as_secs_f64()));
+    }
+}

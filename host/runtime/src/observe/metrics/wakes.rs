@@ -1,0 +1,61 @@
+//! Counters of what wakes keys and what keeps them from it.
+
+use prometheus::{IntCounterVec, Registry};
+
+use super::controller::WakeMetrics;
+use super::vectors::counters;
+
+/// The counters of all controllers.
+pub(super) struct WakeCounters {
+    filtered: IntCounterVec,
+    predicate_errors: IntCounterVec,
+    mapped: IntCounterVec,
+    dropped: IntCounterVec,
+    hot: IntCounterVec,
+}
+
+impl WakeCounters {
+    pub(super) fn new(registry: &Registry) -> prometheus::Result<Self> {
+        let by_controller = &["controller"];
+        let counter = |name, help, labels: &[&str]| counters(registry, name, help, labels);
+        Ok(Self {
+            filtered: counter(
+                "vmhost_predicate_filtered_total",
+                "Changes that a predicate kept from waking anybody",
+                by_controller,
+            )?,
+            predicate_errors: counter(
+                "vmhost_predicate_errors_total",
+                "Predicates that could not be decided, so that the change woke",
+                by_controller,
+            )?,
+            mapped: counter(
+                "vmhost_map_calls_total",
+                "Calls of the policy's map-changes by result",
+                &["controller", "result"],
+            )?,
+            dropped: counter(
+                "vmhost_retries_exhausted_total",
+                "Keys that were given up after their last retry",
+                by_controller,
+            )?,
+            hot: counter(
+                "vmhost_hot_keys_total",
+                "How often a key was held since it kept itself busy",
+                by_controller,
+            )?,
+        })
+    }
+
+    pub(super) fn of(&self, label: &str) -> WakeMetrics {
+        let by_controller = &[label];
+        WakeMetrics {
+            filtered: self.filtered.with_label_values(by_controller),
+            predicate_errors: self.predicate_errors.with_label_values(by_controller),
+            dropped: self.dropped.with_label_values(by_controller),
+            hot: self.hot.with_label_values(by_controller),
+            mapped: ["success", "error"]
+                .map(|result| self.mapped.with_label_values(&[label, result])),
+        }
+    }
+}

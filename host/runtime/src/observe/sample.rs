@@ -1,0 +1,37 @@
+//! Gauges of all that runs, set at each scrape.
+
+use std::sync::Arc;
+
+use crate::deploy::plugins::Plugins;
+use crate::observe::metrics::gauges::Gauges;
+
+/// Sets the gauges whenever metrics are read, for as long as there are the plugins.
+pub(crate) fn at_scrapes(plugins: &Arc<Plugins>) {
+    let sampled = Arc::downgrade(plugins);
+    plugins.metrics.on_scrape(move |gauges| {
+        if let Some(plugins) = sampled.upgrade() {
+            sample(&plugins, gauges);
+        }
+    });
+}
+
+fn sample(plugins: &Plugins, gauges: &Gauges) {
+    for slot in plugins.slots() {
+        let generation = slot.current();
+        gauges.plugin(&slot.name, &generation.plugin.instances());
+        for wired in generation.controllers.values() {
+            let controller = &wired.controller;
+            gauges.controller(
+                &controller.label,
+                controller.workers,
+                &controller.queue.stats(),
+            );
+        }
+    }
+    for state in plugins.informers.states() {
+        gauges.store(&state.spec, state.objects, state.bytes);
+        if let Some(silence) = state.silence {
+            gauges.watch(&state.spec, silence);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! One access as RBAC and access reviews write it, and the right to it in one place. Plain data.
+
+use std::fmt;
+
+use vmhost_cluster::AccessQuestion;
+
+/// One access, as RBAC sees it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Access {
+    pub(crate) group: String,
+    /// Plural, with the subresource.
+    pub(crate) resource: String,
+    /// One object, or all.
+    pub(crate) name: Option<String>,
+    pub(crate) verb: String,
+}
+
+/// An access in one namespace, or in the whole cluster: what one access review asks about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Right {
+    pub(crate) access: Access,
+    /// The namespace; without one, all of them, or a cluster-scoped kind.
+    pub(crate) namespace: Option<String>,
+}
+
+/// What a request takes, in the order in which the API server looks at it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Required {
+    /// All of these; empty: it is not known.
+    pub(crate) rights: Vec<Right>,
+    /// The object that the request names; a right may be granted for this one alone.
+    pub(crate) name: Option<String>,
+}
+
+impl Access {
+    /// The resource as kubectl writes it: `apps.example.com/status`.
+    pub(crate) fn qualified(&self) -> String {
+        if self.group.is_empty() {
+            return self.resource.clone();
+        }
+        match self.resource.split_once('/') {
+            Some((plural, subresource)) => format!("{plural}.{}/{subresource}", self.group),
+            None => format!("{}.{}", self.resource, self.group),
+        }
+    }
+}
+
+impl Right {
+    /// The question of an access review. `name`: only about the object of this name.
+    pub(crate) fn question<'a>(&'a self, name: Option<&'a str>) -> AccessQuestion<'a> {
+        let access = &self.access;
+        let (resource, subresource) = match access.resource.split_once('/') {
+            Some((resource, subresource)) => (resource, Some(subresource)),
+            None => (access.resource.as_str(), None),
+        };
+        AccessQuestion {
+            verb: &access.verb,
+            group: &access.group,
+            resource,
+            subresource,
+            namespace: self.namespace.as_deref(),
+            name: access.name.as_deref().or(name),
+        }
+    }
+}
+
+/// `patch apps.example.com/status in namespace a`.
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.access.verb, self.access.qualified())?;
+        if let Some(name) = &self.access.name {
+            write!(f, " {name}")?;
+        }
+        match &self.namespace {
+            Some(namespace) => write!(f, " in namespace {namespace}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a new generation needs, as a sentence and a table with the rules that would grant it.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct MissingRights(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_right_is_asked_for_and_shown() {
+        let right = |resource: &str, group: &str, name: Option<&str>, namespace: Option<&str>| {
+            let access = Access {
+                group: group.into(),
+                resource: resource.into(),
+                name: name.map(Into::into),
+                verb: "patch".into(),
+            };
+            Right {
+                access,
+                namespace: namespace.map(Into::into),
+            }
+        };
+        let status = right("apps/status", "example.com", None, Some("a"));
+        assert_eq!(
+            status.to_string(),
+            "patch apps.example.com/status in namespace a"
+        );
+        let question = status.question(Some("x"));
+        assert_eq!(
+            (question.resource, question.subresource, question.name),
+            ("apps", Some("status"), Some("x"))
+        );
+        let one = right("leases", "", Some("vmhost"), None);
+        assert_eq!(one.to_string(), "patch leases vmhost");
+        assert_eq!(one.question(Some("x")).name, Some("vmhost"));
+    }
+}

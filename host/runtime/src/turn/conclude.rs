@@ -1,0 +1,89 @@
+//! The end of a turn: what was decided is remembered, counted and told, and the queue's decision is
+//! handed back to the worker, which alone ends the lease.
+
+use std::sync::Arc;
+
+use tracing::Level;
+use vmhost_core::{Next, ObjectName};
+use vmhost_queue::Decision;
+
+use crate::controller::Controller;
+use crate::controller::memory::hot::{HOLD, TURNS};
+use crate::observe::metrics::controller::TurnResult;
+use crate::rights::wait::Rights;
+use crate::turn::Turn;
+use crate::turn::decide::{Decided, Ended, Remember, decide};
+
+/// What a turn ended in: for the queue, and for the metrics.
+pub type Conclusion = (Decision, TurnResult);
+
+/// Ends a turn. `busy`: it wrote, or wants to come back at once.
+pub fn conclude(rights: &Arc<Rights>, turn: &Turn, ended: Ended, busy: bool) -> Conclusion {
+    let (controller, key) = (&turn.desk.controller, &turn.key);
+    let mut decided = record(controller, key, ended);
+    let done = matches!(
+        decided.result,
+        TurnResult::Success | TurnResult::RequeueAfter
+    );
+    let gone = turn.object.is_none();
+    if gone && (done || decided.is_given_up()) {
+        controller.memory.gone(key);
+    }
+    if done || (gone && decided.is_given_up()) {
+        if turn.desk.sources.description().previous {
+            controller.memory.saw(key, turn.object.as_ref());
+        }
+        if turn.replaced {
+            decided.decision = Decision::Now;
+        }
+    }
+    if let Some(required) = decided.ask {
+        rights.wait(controller, key, required);
+    }
+    if let Some(report) = decided.report {
+        turn.warn(report.reason, report.note);
+    }
+    if busy && !controller.is_timer() && controller.memory.was_busy(key) {
+        controller.metrics.wakes.hot.inc();
+        let note = format!(
+            "{TURNS} turns within a minute each wrote something or came back at once: the key rests for {HOLD:?}"
+        );
+        tracing::warn!("{note}");
+        turn.warn("HotLoop", note);
+    }
+    (decided.decision, decided.result)
+}
+
+/// Ends a turn in which nothing is to be done: the object is being deleted, and waits for others.
+/// Nothing of it is kept as seen.
+pub fn leave(turn: &Turn) -> Conclusion {
+    let ended = Ended::Done(Next::AwaitChange);
+    let decided = record(&turn.desk.controller, &turn.key, ended);
+    (decided.decision, decided.result)
+}
+
+/// Decides, remembers it, and logs it.
+fn record(controller: &Controller, key: &ObjectName, ended: Ended) -> Decided {
+    if let Ended::NoOutcome(error) = &ended {
+        controller.metrics.call_error(error);
+    }
+    let mut decided = decide(ended, controller.memory.failing(key), controller.limits);
+    if decided.is_given_up() {
+        controller.metrics.wakes.dropped.inc();
+    }
+    match &decided.remember {
+        Remember::AsBefore => {}
+        Remember::Nothing => controller.memory.recovered(key),
+        Remember::Failing(failing) => controller.memory.fails(key, failing.clone()),
+    }
+    match decided.log.take() {
+        None => {}
+        Some((Level::ERROR, text)) => tracing::error!("{text}"),
+        Some((Level::WARN, text)) => tracing::warn!("{text}"),
+        Some((_, text)) => tracing::debug!("{text}"),
+    }
+    decided
+}
+
+#[cfg(test)]
+mod tests;

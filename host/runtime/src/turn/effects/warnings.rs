@@ -1,0 +1,80 @@
+//! The API server's warnings, each of which a person wants to read now and then, and not with every
+//! write.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use lru::LruCache;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// How long a text is not logged again.
+const QUIET: Duration = Duration::from_secs(3600);
+
+/// Texts that are remembered, by their hashes: 64 KiB. Beyond that those are forgotten that came
+/// the longest ago, and may be logged again sooner.
+const TEXTS: usize = 1024;
+
+/// When each text was logged last.
+#[derive(Debug)]
+pub struct Warnings {
+    logged: Mutex<LruCache<u64, Instant>>,
+    hasher: RandomState,
+}
+
+impl Default for Warnings {
+    fn default() -> Self {
+        Self {
+            logged: Mutex::new(LruCache::unbounded()),
+            hasher: RandomState::new(),
+        }
+    }
+}
+
+impl Warnings {
+    /// Returns whether a text is to be logged: it was not within the last hour.
+    pub(super) fn is_news(&self, text: &str) -> bool {
+        let (now, text) = (Instant::now(), self.hasher.hash_one(text));
+        let mut logged = self.logged.lock();
+        if let Some(last) = logged.get(&text)
+            && now.duration_since(*last) < QUIET
+        {
+            return false;
+        }
+        logged.put(text, now);
+        if logged.len() > TEXTS {
+            logged.pop_lru();
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_text_is_news_once_an_hour() {
+        let warnings = Warnings::default();
+        for _ in 0..3 {
+            assert!(warnings.is_news("unknown field \"spec.x\""));
+            for _ in 0..59 {
+                assert!(!warnings.is_news("unknown field \"spec.x\""));
+                tokio::time::advance(Duration::from_secs(60)).await;
+            }
+            assert!(!warnings.is_news("unknown field \"spec.x\""));
+            tokio::time::advance(Duration::from_secs(60)).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn texts_without_end_take_a_bounded_room() {
+        let warnings = Warnings::default();
+        assert!(warnings.is_news("often"));
+        for number in 0..3 * TEXTS {
+            assert!(warnings.is_news(&number.to_string()));
+            assert!(!warnings.is_news("often"), "{number}");
+        }
+        assert_eq!(warnings.logged.lock().len(), TEXTS);
+    }
+}

@@ -1,0 +1,300 @@
+//! The stores that one controller reads in one generation: of its primary kind and of all others that it names, one for each watched namespace.
+//!
+//! They belong to the generation: a swap that wants other fields or kinds brings its own, and the old ones go when its last call has settled. Whom their changes wake
+//! is [`crate::wake::triggers`]' business, what is read past them [`crate::wake::live`]'s.
+
+use std::sync::Arc;
+
+use vmhost_cluster::{Informers, Store, Subscriber, Subscription, WatchSpec};
+use vmhost_core::{
+    ControllerDescription, Gvk, MapBy, Mapping, ObjectName, Predicate, Role, Snapshot, Watched,
+};
+
+use crate::wake::live::LiveReads;
+use crate::wake::triggers::{Enqueue, Gate, Subscriptions, Trigger, Wake};
+
+mod read;
+pub(crate) mod selection;
+pub mod shelf;
+
+use selection::Selection;
+use shelf::Shelf;
+
+/// A controller's stores.
+pub struct Sources {
+    gate: Arc<Gate>,
+    watches: Vec<Watch>,
+    /// Kinds of which nothing is kept.
+    live_only: Vec<Gvk>,
+    /// The one key of a controller without a primary kind.
+    timer: Option<ObjectName>,
+    namespaces: Vec<String>,
+    live: Arc<LiveReads>,
+    description: ControllerDescription,
+}
+
+/// One watched kind.
+struct Watch {
+    shelf: Shelf,
+    predicate: Option<Arc<Predicate>>,
+    subscriptions: Subscriptions,
+}
+
+impl Watch {
+    fn subscription_of(&self, namespace: Option<&str>) -> Option<&Subscription> {
+        self.subscriptions.iter().find(|subscription| {
+            let spec = subscription.spec();
+            spec.namespace.is_none()
+                || namespace.is_none()
+                || spec.namespace.as_deref() == namespace
+        })
+    }
+}
+
+impl AsRef<Shelf> for Watch {
+    fn as_ref(&self) -> &Shelf {
+        &self.shelf
+    }
+}
+
+impl Sources {
+    /// Subscribes to what the description names, in these namespaces (none: all). Nobody is woken before the sources are opened.
+    pub(crate) fn subscribe(
+        informers: &Informers,
+        live: Arc<LiveReads>,
+        description: &ControllerDescription,
+        namespaces: &[String],
+        controller: Arc<dyn Wake>,
+    ) -> Self {
+        let mut sources = Self {
+            gate: Arc::default(),
+            watches: Vec::new(),
+            live_only: Vec::new(),
+            timer: description
+                .timer
+                .map(|_| ObjectName::new(None, &description.name)),
+            namespaces: namespaces.to_vec(),
+            live,
+            description: description.clone(),
+        };
+        for (role, watched) in description.kinds() {
+            if watched.live {
+                sources.live_only.push(watched.gvk());
+            } else {
+                sources.watch(informers, role, watched, &controller);
+            }
+        }
+        sources
+    }
+
+    fn watch(
+        &mut self,
+        informers: &Informers,
+        role: Role,
+        watched: &Watched,
+        controller: &Arc<dyn Wake>,
+    ) {
+        // What does not compile was refused with the description.
+        let predicate = watched
+            .predicates
+            .as_ref()
+            .and_then(|predicates| Predicate::compile(predicates).ok())
+            .map(Arc::new);
+        let primary = self.watches.first();
+        let enqueue = enqueue(role, watched, primary);
+        let mapping = match &enqueue {
+            Some(Enqueue::Named(mapping, _)) => Some(mapping),
+            _ => None,
+        };
+        let shelf = Shelf::of(role, watched);
+        let spec = shelf.spec(watched, predicate.as_deref(), mapping);
+        let subscriber = enqueue.map(|enqueue| -> Arc<dyn Subscriber> {
+            Arc::new(Trigger {
+                gate: self.gate.clone(),
+                source: self.watches.len() as u16,
+                predicate: predicate.clone(),
+                slow: Default::default(),
+                enqueue,
+                controller: controller.clone(),
+            })
+        });
+        let each: Vec<Option<String>> = if self.namespaces.is_empty() {
+            vec![None]
+        } else {
+            self.namespaces.iter().cloned().map(Some).collect()
+        };
+        let subscribe = |namespace| {
+            let spec = WatchSpec {
+                namespace,
+                ..spec.clone()
+            };
+            informers.subscribe(spec, subscriber.clone())
+        };
+        self.watches.push(Watch {
+            shelf,
+            predicate,
+            subscriptions: each.into_iter().map(subscribe).collect(),
+        });
+    }
+
+    /// What the generation says of the controller.
+    pub(crate) fn description(&self) -> &ControllerDescription {
+        &self.description
+    }
+
+    /// From now on changes wake keys.
+    pub(crate) fn open(&self) {
+        self.gate.open();
+    }
+
+    /// From now on they do not.
+    pub(crate) fn close(&self) {
+        self.gate.close();
+    }
+
+    /// Resolves when every store has its first list.
+    pub async fn synced(&self) {
+        for subscription in self.subscriptions() {
+            subscription.synced().await;
+        }
+    }
+
+    /// What each store without its first list waits for.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = String> {
+        self.subscriptions()
+            .map(Subscription::state)
+            .filter(|state| !state.synced)
+            .map(|state| state.to_string())
+    }
+
+    fn primary(&self) -> Option<&Watch> {
+        self.watches
+            .first()
+            .filter(|watch| watch.shelf.role == Role::Primary)
+    }
+
+    /// The snapshot of one of the controller's keys; none: gone, or a timer's.
+    pub(crate) fn snapshot(&self, name: &ObjectName) -> Option<Snapshot> {
+        self.primary()?
+            .subscriptions
+            .iter()
+            .find_map(|subscription| subscription.store().get(name.as_str()))
+    }
+
+    /// All keys of the controller.
+    pub fn names(&self) -> Vec<ObjectName> {
+        let mut names: Vec<ObjectName> = self.timer.iter().cloned().collect();
+        for subscription in self.primaries() {
+            names.extend(subscription.store().names());
+        }
+        // The namespaces of a cluster-scoped kind share one store.
+        if self.primaries().len() > 1 {
+            names.sort_unstable();
+            names.dedup();
+        }
+        names
+    }
+
+    /// The keys to begin with: those that a new object's predicates let through. All of them if other kinds wake keys too, since what these told before the
+    /// primary's list was there found nobody.
+    pub(crate) fn first_names(&self) -> Vec<ObjectName> {
+        let predicate = self.primary().and_then(|watch| watch.predicate.as_ref());
+        let alone = self
+            .watches
+            .iter()
+            .all(|watch| matches!(watch.shelf.role, Role::Primary | Role::Read));
+        match predicate {
+            Some(predicate) if alone => {
+                let mut names = Vec::new();
+                for subscription in self.primaries() {
+                    // Outside of the store's lock: an expression takes its time.
+                    let mut objects = Vec::new();
+                    subscription
+                        .store()
+                        .for_each(|object| objects.push(object.clone()));
+                    objects.retain(|object| predicate.wakes(None, Some(&object.text)).wakes());
+                    names.extend(objects.into_iter().map(|object| object.name.clone()));
+                }
+                names
+            }
+            _ => self.names(),
+        }
+    }
+
+    fn primaries(&self) -> &[Subscription] {
+        self.primary().map_or(&[], |watch| &watch.subscriptions)
+    }
+
+    /// The numbers of the watches that would see a write of this kind, and so wake keys by it.
+    pub(crate) fn sources_of(&self, kind: &Gvk) -> impl Iterator<Item = u16> {
+        let of = self.watches.iter().enumerate();
+        of.filter(move |(_, watch)| {
+            // Another version of the same kind names the same object.
+            watch.shelf.role != Role::Read
+                && watch.shelf.kind.group == kind.group
+                && watch.shelf.kind.kind == kind.kind
+        })
+        .map(|(number, _)| number as u16)
+    }
+
+    /// The watches of a kind that look at this namespace, and which objects each of them shows. To
+    /// be waited on, since a store may be replaced meanwhile.
+    pub(crate) fn watching<'a>(
+        &'a self,
+        kind: &'a Gvk,
+        namespace: Option<&'a str>,
+    ) -> impl Iterator<Item = (&'a Subscription, &'a Selection)> {
+        let of = self
+            .watches
+            .iter()
+            .filter(move |watch| watch.shelf.kind == *kind);
+        of.filter_map(move |watch| {
+            let subscription = watch.subscription_of(namespace)?;
+            Some((subscription, &watch.shelf.selection))
+        })
+    }
+
+    /// An object as any of the stores shows it.
+    pub(crate) fn shown(&self, kind: &Gvk, name: &ObjectName) -> Option<Snapshot> {
+        self.watching(kind, name.namespace())
+            .find_map(|(subscription, _)| subscription.store().get(name.as_str()))
+    }
+
+    /// The store in which reads look an object of this kind and namespace up.
+    fn store_of(&self, kind: &Gvk, namespace: Option<&str>) -> Option<Arc<Store>> {
+        let watch = self.watch_of(kind)?;
+        Some(watch.subscription_of(namespace)?.store())
+    }
+
+    fn watch_of(&self, kind: &Gvk) -> Option<&Watch> {
+        shelf::find(&self.watches, kind, None)
+    }
+
+    /// Every subscription, the primary's first.
+    pub(crate) fn subscriptions(&self) -> impl Iterator<Item = &Subscription> {
+        self.watches.iter().flat_map(|watch| &*watch.subscriptions)
+    }
+}
+
+/// Which keys a watched kind's changes enqueue; none: no keys.
+fn enqueue(role: Role, watched: &Watched, primary: Option<&Watch>) -> Option<Enqueue> {
+    let map = match role {
+        Role::Primary => return Some(Enqueue::Itself),
+        Role::Read => return None,
+        Role::Owned => &MapBy::Controller,
+        Role::Watched => watched.map.as_ref()?,
+    };
+    let primary = primary?;
+    let primaries = primary.subscriptions.clone();
+    match map {
+        MapBy::Guest => Some(Enqueue::Guest),
+        MapBy::Index(name) => {
+            let index = primary.shelf.indexes.get(name)?.clone();
+            Some(Enqueue::Indexed(index, primaries))
+        }
+        map => {
+            let mapping = Mapping::compile(map, &primary.shelf.kind).ok().flatten()?;
+            Some(Enqueue::Named(mapping, primaries))
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What the flags mean: checked and derived, before any socket is opened. Each error names its flag.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use vmhost_cluster::EventLimit;
+use vmhost_core::Limits;
+use vmhost_engine::{Compiler, Settings};
+use vmhost_runtime::config::Config;
+
+use crate::cli::common::CommonArgs;
+
+/// Longest call. A policy computes; what takes longer belongs into `requeue-after-ms`.
+const LONGEST_CALL: Duration = Duration::from_secs(3600);
+
+/// The least that a watch is granted: each one that is cut costs the server two requests.
+const SHORTEST_SILENCE: Duration = Duration::from_secs(1);
+
+/// Makes sense of the flags.
+pub(crate) fn config(args: &CommonArgs, reload: bool, allow_wider: bool) -> Result<Config> {
+    let limits = Limits {
+        call_timeout: call_limit(&args.call_timeout)?,
+        memory: size("--memory-limit", &args.memory_limit)?,
+        reuse: args.instance_reuse,
+        ..Limits::default()
+    };
+    check_namespaces(&args.namespaces)?;
+    Ok(Config {
+        namespaces: args.namespaces.clone(),
+        watch_silence: watch_silence(&args.watch_silence)?,
+        workers: args.workers,
+        limits,
+        events: event_limit(args.event_qps, args.event_burst),
+        map_buffer: size("--map-buffer", &args.map_buffer)?,
+        settings: settings(&args.settings)?,
+        cache: cache_folder(args.cache.as_deref()),
+        compiler: Compiler::Here,
+        idle_unload: Some(duration("--idle-unload", &args.idle_unload)?)
+            .filter(|after| !after.is_zero()),
+        cache_sync_timeout: duration("--cache-sync-timeout", &args.cache_sync_timeout)?,
+        shutdown_timeout: duration("--shutdown-timeout", &args.shutdown_timeout)?,
+        reload,
+        allow_wider,
+        install_crds: false,
+    })
+}
+
+/// Parses `--call-timeout`.
+pub(crate) fn call_limit(text: &str) -> Result<Duration> {
+    let limit = duration("--call-timeout", text)?;
+    if limit > LONGEST_CALL {
+        bail!("--call-timeout {text}: at most {LONGEST_CALL:?}");
+    }
+    if limit.is_zero() {
+        bail!("--call-timeout {text}: a call needs some time");
+    }
+    Ok(limit)
+}
+
+/// Parses `--watch-silence`.
+fn watch_silence(text: &str) -> Result<Duration> {
+    let limit = duration("--watch-silence", text)?;
+    if limit < SHORTEST_SILENCE {
+        bail!("--watch-silence {text}: at least {SHORTEST_SILENCE:?}");
+    }
+    Ok(limit)
+}
+
+/// 0 of either: no limit.
+fn event_limit(per_second: u32, burst: u32) -> Option<EventLimit> {
+    (per_second > 0 && burst > 0).then_some(EventLimit { per_second, burst })
+}
+
+/// Parses `500ms`, `10s`, `1m30s`.
+pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration> {
+    let parsed: jiff::SignedDuration = text
+        .parse()
+        .ok()
+        .with_context(|| format!("{flag} {text:?} is not a duration such as 500ms, 10s or 1m"))?;
+    Duration::try_from(parsed).with_context(|| format!("{flag} {text:?} is negative"))
+}
+
+/// Parses `64Mi`, `64MiB`, `1G`, `1000000`, as Kubernetes' quantities.
+pub(crate) fn size(flag: &str, text: &str) -> Result<usize> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: usize = match text[digits.len()..].trim_end_matches('B') {
+        "" => 1,
+        "k" | "K" => 1000,
+        "M" => 1000 * 1000,
+        "G" => 1000 * 1000 * 1000,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        _ => bail!("{flag} {text:?} is not a size such as 64Mi or 1Gi"),
+    };
+    let count: usize = digits
+        .parse()
+        .ok()
+        .with_context(|| format!("{flag} {text:?} is not a size such as 64Mi or 1Gi"))?;
+    count
+        .checked_mul(unit)
+        .filter(|&bytes| bytes > 0)
+        .with_context(|| format!("{flag} {text:?} is out of range"))
+}
+
+/// Parses an address to listen on as controller-runtime does: `:8080` is all interfaces, `0` is off.
+pub(crate) fn listen_address(flag: &str, text: &str) -> Result<Option<Vec<SocketAddr>>> {
+    if text == "0" {
+        return Ok(None);
+    }
+    if let Some(port) = text.strip_prefix(':') {
+        let port: u16 = port
+            .parse()
+            .ok()
+            .with_context(|| format!("{flag} {text:?}: {port:?} is not a port"))?;
+        // IPv6's wildcard takes IPv4 too; a machine without IPv6 gets the second.
+        return Ok(Some(vec![
+            (Ipv6Addr::UNSPECIFIED, port).into(),
+            (Ipv4Addr::UNSPECIFIED, port).into(),
+        ]));
+    }
+    let text = text.replace("localhost:", "127.0.0.1:");
+    let address = text.parse().ok().with_context(|| {
+        format!("{flag} {text:?} is not an address such as :8080, 127.0.0.1:8080 or 0")
+    })?;
+    Ok(Some(vec![address]))
+}
+
+fn settings(given: &[String]) -> Result<HashMap<String, Settings>> {
+    let mut settings: HashMap<String, Settings> = HashMap::new();
+    for setting in given {
+        let parsed = setting
+            .split_once('=')
+            .and_then(|(left, value)| Some((left.split_once('.')?, value)));
+        let Some(((plugin, name), value)) =
+            parsed.filter(|((plugin, name), _)| !plugin.is_empty() && !name.is_empty())
+        else {
+            bail!("--setting {setting:?} is not of the form PLUGIN.NAME=VALUE");
+        };
+        settings
+            .entry(plugin.to_owned())
+            .or_default()
+            .insert(name.to_owned(), value.to_owned());
+    }
+    Ok(settings)
+}
+
+/// Checks the values of `--namespace`.
+pub(crate) fn check_namespaces(names: &[String]) -> Result<()> {
+    match names.iter().find(|name| !is_namespace(name)) {
+        Some(bad) => bail!("--namespace {bad:?} is not the name of a namespace"),
+        None => Ok(()),
+    }
+}
+
+/// Is it an RFC 1123 label?
+pub(crate) fn is_namespace(name: &str) -> bool {
+    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    (1..=63).contains(&name.len())
+        && name.chars().all(|c| edge(c) || c == '-')
+        && name.starts_with(edge)
+        && name.ends_with(edge)
+}
+
+/// `$XDG_CACHE_HOME/vmhost/components`, or `~/.cache/vmhost/components`; none without a home, as in many containers.
+pub(crate) fn cache_folder(given: Option<&std::path::Path>) -> Option<PathBuf> {
+    match given {
+        Some(folder) if folder.as_os_str() == "0" => None,
+        Some(folder) => Some(folder.to_owned()),
+        None => {
+            let set = |name| {
+                std::env::var_os(name)
+                    .filter(|value| !value.is_empty())
+                    .map(PathBuf::from)
+            };
+            let base =
+                set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
+            Some(base.join("vmhost").join("components"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_and_sizes_are_read_as_kubernetes_users_write_them() {
+        assert_eq!(
+            duration("--x", "500ms").unwrap(),
+            Duration::from_millis(500)
+        );
+        assert_eq!(duration("--x", "1m30s").unwrap(), Duration::from_secs(90));
+        assert_eq!(size("--x", "64Mi").unwrap(), 64 << 20);
+        assert_eq!(size("--x", "64MiB").unwrap(), 64 << 20);
+        assert_eq!(size("--x", "1000").unwrap(), 1000);
+        for bad in ["", "Mi", "64Q", "-1", "0"] {
+            assert!(
+                size("--memory-limit", bad)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("--memory-limit"),
+                "{bad}"
+            );
+        }
+        for bad in ["", "10", "-1s", "soon"] {
+            assert!(
+                duration("--call-timeout", bad)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("--call-timeout"),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_watch_is_granted_a_second_at_least() {
+        assert_eq!(watch_silence("1s").unwrap(), Duration::from_secs(1));
+        for bad in ["0s", "999ms", "never"] {
+            let error = watch_silence(bad).unwrap_err().to_string();
+            assert!(error.contains("--watch-silence"), "{error}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_read_as_controller_runtime_does() {
+        assert_eq!(listen_address("--x", "0").unwrap(), None);
+        assert_eq!(
+            listen_address("--x", ":8080").unwrap().unwrap()[1].to_string(),
+            "0.0.0.0:8080"
+        );
+        assert_eq!(
+            listen_address("--x", "localhost:1").unwrap().unwrap()[0].to_string(),
+            "127.0.0.1:1"
+        );
+        for bad in [":", ":http", "8080", "::1"] {
+            assert!(listen_address("--x", bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn settings_belong_to_a_plugin() {
+        let settings = settings(&["vm.image=a=b".into()]).unwrap();
+        assert_eq!(settings["vm"]["image"], "a=b");
+        assert!(super::settings(&["image=a".into()]).is_err());
+    }
+}

@@ -1,0 +1,73 @@
+//! The process: from the command line to a command, and its exit code.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use tokio::runtime::Runtime;
+use vmhost_runtime::config::Config;
+use vmhost_runtime::deploy::idle;
+use vmhost_runtime::deploy::loader::Loader;
+use vmhost_runtime::observe::log;
+use vmhost_runtime::runtimes;
+
+use crate::cli::common::{LogFormat, QUIET};
+use crate::cli::{Cli, Command};
+use crate::{finalizers, inspect, rbac, run, status, workshop};
+
+/// The `vmhost` command.
+pub fn main() -> ExitCode {
+    if let Some(exit) = vmhost_engine::as_child(std::env::args_os()) {
+        return exit;
+    }
+    match start(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[allow(
+                clippy::print_stderr,
+                reason = "the last word of a command goes to stderr, whether the log was set up or not"
+            )]
+            {
+                eprintln!("error: {error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(cli: Cli) -> Result<()> {
+    let (format, filter) = match &cli.command {
+        None => cli.run.common.logging(),
+        Some(Command::Workshop(workshop)) => workshop.logging(),
+        Some(_) => QUIET,
+    };
+    let format = match format {
+        LogFormat::Text => log::Format::Text,
+        LogFormat::Json => log::Format::Json,
+    };
+    log::start(format, filter)?;
+    idle::allow_open_files();
+    let io = runtimes::io()?;
+    let guests = runtimes::guests(std::thread::available_parallelism().map_or(2, usize::from))?;
+    let result = io.block_on(async {
+        match cli.command {
+            None => run::command(cli.run, &guests).await,
+            Some(Command::Workshop(what)) => workshop::command(what, &guests).await,
+            Some(Command::Inspect(args)) => {
+                inspect::command(&looking(&guests)?, &args.file, args.output).await
+            }
+            Some(Command::Rbac(args)) => rbac::command(&looking(&guests)?, &args).await,
+            Some(Command::Finalizers(args)) => finalizers::command(&looking(&guests)?, &args).await,
+            Some(Command::Status(args)) => status::command(&args).await,
+        }
+    });
+    // A guest that spins does not hold up the exit.
+    guests.shutdown_background();
+    io.shutdown_background();
+    result
+}
+
+/// For commands that load a component and run none of its controllers.
+fn looking(guests: &Runtime) -> Result<Loader> {
+    Loader::new(Config::inspecting(), guests.handle().clone())
+}

@@ -1,0 +1,212 @@
+//! `vmhost test`: a plugin's cases, which are files, run without a cluster and compared with what is expected of them.
+//!
+//! ```text
+//!  files --read--> case --prepare--> request and cluster --run--> outcome --compare--> difference --report--> text, JSON, JUnit
+//! ```
+//! A case is a folder: `object.json` (none: the object is gone), `cache/*.json` (what else is in the cluster), `request.json` (what differs from the defaults),
+//! `expect.json`. Time stands still, chance is fixed, and each case has an instance of its own, so that it comes out the same each time.
+//!
+//! What is absent: a connection; a write, but of expectations that the user asks for; a rule of the host's that is written a second time.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use tracing::instrument::WithSubscriber as _;
+use tracing_subscriber::layer::SubscriberExt as _;
+use vmhost_core::{Grants, Limits};
+use vmhost_engine::Plugin;
+
+use super::args::TestArgs;
+use super::build;
+use super::source::component_of;
+use crate::cli::common::OutputFormat;
+use crate::flags::{call_limit, size};
+use crate::output::print;
+use vmhost_runtime::config::Config;
+use vmhost_runtime::deploy::loader::Loader;
+
+mod cluster;
+mod compare;
+mod form;
+mod lines;
+mod prepare;
+mod read;
+mod report;
+mod run;
+
+use lines::Lines;
+use read::{Case, EXPECT, name_of};
+use report::{Report, Tested};
+use run::Ran;
+
+/// `vmhost test`.
+pub(crate) async fn command(loader: &Loader, args: &TestArgs) -> Result<()> {
+    let folder = args.cases.clone();
+    let folder = folder.unwrap_or_else(|| cases_of(&args.plugin));
+    let folders = chosen(read::folders(&folder)?, &args.case)?;
+    let component = component_of(&args.plugin, args.source).await?;
+    let plugin = loader.load_file(&component).await?.plugin;
+    let in_dev = build::in_dev(&args.plugin, loader, args.source).await?;
+    let name = plugin.description().name.clone();
+    let suite = Suite {
+        grants: Grants::of(plugin.description()),
+        plugin,
+        in_dev,
+        lines: Lines::default(),
+        update: args.update,
+    };
+    let log = tracing_subscriber::registry().with(suite.lines.clone());
+    let tests = async move { suite.run(&folders).await }.with_subscriber(log);
+    let report = Report::new(&name, loader.guests.spawn(tests).await?);
+    if let Some(file) = &args.junit {
+        std::fs::write(file, report.junit())
+            .with_context(|| format!("--junit {}", file.display()))?;
+    }
+    match args.output {
+        OutputFormat::Json => print(&serde_json::to_string_pretty(&report)?),
+        OutputFormat::Text => print(&report.text()),
+    }
+    match report.failed {
+        0 => Ok(()),
+        failed => bail!("{failed} of {} cases failed", report.cases.len()),
+    }
+}
+
+/// How cases are run: calls have limits, and there is no cluster.
+pub(crate) fn config(args: &TestArgs) -> Result<Config> {
+    Ok(Config {
+        limits: Limits {
+            call_timeout: call_limit(&args.call_timeout)?,
+            memory: size("--memory-limit", &args.memory_limit)?,
+            ..Limits::default()
+        },
+        ..Config::inspecting()
+    })
+}
+
+/// `plugins/vm` and `plugins/vm.wasm` have their cases in `plugins/vm/cases`.
+fn cases_of(plugin: &Path) -> PathBuf {
+    match plugin.is_dir() {
+        true => plugin.join("cases"),
+        false => plugin.with_extension("").join("cases"),
+    }
+}
+
+/// Those that are asked for by name; all, if none is.
+fn chosen(folders: Vec<PathBuf>, names: &[String]) -> Result<Vec<PathBuf>> {
+    if names.is_empty() {
+        return Ok(folders);
+    }
+    let known: Vec<String> = folders.iter().map(|folder| name_of(folder)).collect();
+    if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
+        let known = known.join(", ");
+        bail!("--case {unknown}: there is no such case, but {known}");
+    }
+    let is_chosen = |folder: &PathBuf| names.contains(&name_of(folder));
+    Ok(folders.into_iter().filter(is_chosen).collect())
+}
+
+/// A plugin and how its cases are run.
+struct Suite {
+    plugin: Plugin,
+    /// The same policy as `vmhost dev` runs it, if that is not the component.
+    in_dev: Option<Plugin>,
+    grants: Grants,
+    lines: Lines,
+    /// Write what came out as what is expected.
+    update: bool,
+}
+
+impl Suite {
+    async fn run(&self, folders: &[PathBuf]) -> Vec<Tested> {
+        let mut tested = Vec::new();
+        for folder in folders {
+            let started = Instant::now();
+            let (problem, wrote) = match self.test(folder).await {
+                Ok(tested) => tested,
+                Err(error) => (Some(format!("{error:#}")), None),
+            };
+            tested.push(Tested {
+                name: name_of(folder),
+                took: started.elapsed(),
+                problem,
+                wrote,
+            });
+        }
+        tested
+    }
+
+    async fn ran(&self, plugin: &Plugin, case: &Case) -> Result<Ran> {
+        let prepared = prepare::prepare(case, plugin.description())?;
+        Ok(run::run(plugin, &self.grants, prepared, &self.lines).await)
+    }
+
+    /// What is wrong with a case, and the expectation that was written for it.
+    async fn test(&self, folder: &Path) -> Result<(Option<String>, Option<PathBuf>)> {
+        let case = Case::read(folder)?;
+        let ran = self.ran(&self.plugin, &case).await?;
+        let in_dev = match &self.in_dev {
+            Some(plugin) => {
+                compare::difference(&ran.actual, &self.ran(plugin, &case).await?.actual)
+            }
+            None => None,
+        };
+        let in_dev = in_dev.map(|difference| format!("{IN_DEV}\n{difference}"));
+        let expected = case.expect.as_ref();
+        let difference = match expected {
+            Some(expected) => compare::difference(expected, &ran.actual),
+            None => Some(missing(folder)),
+        };
+        let (difference, wrote) = match (difference, self.update) {
+            (Some(_), true) => {
+                let file = folder.join(EXPECT);
+                let text = compare::text(&compare::updated(expected, &ran.actual));
+                std::fs::write(&file, text).with_context(|| file.display().to_string())?;
+                (None, Some(file))
+            }
+            (difference, _) => (difference, None),
+        };
+        let problems = [ran.refused, difference, in_dev];
+        let problems: Vec<String> = problems.into_iter().flatten().collect();
+        let problem = (!problems.is_empty()).then(|| problems.join("\n"));
+        Ok((problem, wrote))
+    }
+}
+
+/// Stands before the difference between the component and what `vmhost dev` runs.
+const IN_DEV: &str = "in vmhost dev (+) the policy does something else than its component (-):";
+
+fn missing(folder: &Path) -> String {
+    let file = folder.join(EXPECT);
+    format!(
+        "{} does not exist: vmhost test --update writes it, to be read before it is kept",
+        file.display()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_lie_in_the_plugins_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vm");
+        std::fs::create_dir(&path).unwrap();
+        assert_eq!(cases_of(&path), path.join("cases"));
+        assert_eq!(cases_of(&folder.path().join("vm.wasm")), path.join("cases"));
+    }
+
+    #[test]
+    fn a_case_is_chosen_by_its_name() {
+        let folders = || vec![PathBuf::from("c/a"), PathBuf::from("c/b")];
+        assert_eq!(chosen(folders(), &[]).unwrap().len(), 2);
+        assert_eq!(
+            chosen(folders(), &["b".into()]).unwrap(),
+            [PathBuf::from("c/b")]
+        );
+        let error = chosen(folders(), &["x".into()]).unwrap_err().to_string();
+        assert_eq!(error, "--case x: there is no such case, but a, b");
+    }
+}

@@ -1,0 +1,104 @@
+//! What was expected beside what came: equal, or a difference that a person can read.
+
+use similar::TextDiff;
+
+use super::form::Expectation;
+
+/// Lines around a difference.
+const CONTEXT: usize = 3;
+
+/// How what came differs from what was expected; none: it does not.
+pub(crate) fn difference(expected: &Expectation, actual: &Expectation) -> Option<String> {
+    let mut actual = actual.clone();
+    if expected.logs.is_none() {
+        actual.logs = None;
+    }
+    if let (Some(wanted), Some(error)) = (&expected.error, &actual.error)
+        && error.contains(wanted)
+    {
+        actual.error = expected.error.clone();
+    }
+    if *expected == actual {
+        return None;
+    }
+    let (expected, actual) = (text(expected), text(&actual));
+    let diff = TextDiff::from_lines(&expected, &actual);
+    let mut shown = diff.unified_diff();
+    let shown = shown.context_radius(CONTEXT).header("expected", "actual");
+    Some(shown.to_string())
+}
+
+/// What came, as an expectation of it: with the logs, unless the one before left them out.
+pub(crate) fn updated(expected: Option<&Expectation>, actual: &Expectation) -> Expectation {
+    let mut updated = actual.clone();
+    if expected.is_some_and(|expected| expected.logs.is_none()) {
+        updated.logs = None;
+    }
+    updated
+}
+
+/// As `expect.json` is written: pretty, the fields in the order of the form, the members of bodies in that of their names.
+pub(crate) fn text(expectation: &Expectation) -> String {
+    // It is strings and JSON all the way down.
+    let mut text = serde_json::to_string_pretty(expectation).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Expectation {
+        let read: Expectation = serde_json::from_str(text).unwrap();
+        read.settle().unwrap()
+    }
+
+    #[test]
+    fn logs_are_compared_where_they_are_expected() {
+        let actual = read(r#"{"next":"awaitChange","logs":[{"level":"info","message":"hello"}]}"#);
+        assert_eq!(
+            difference(&read(r#"{"next":"awaitChange"}"#), &actual),
+            None
+        );
+        let silent = read(r#"{"next":"awaitChange","logs":[]}"#);
+        let told = difference(&silent, &actual).unwrap();
+        assert!(told.contains("+      \"message\": \"hello\""), "{told}");
+    }
+
+    #[test]
+    fn an_error_holds_what_is_expected_of_it() {
+        let actual = read(r#"{"error":"the plugin trapped: panic: at src/lib.rs:7"}"#);
+        assert_eq!(
+            difference(&read(r#"{"error":"trapped: panic"}"#), &actual),
+            None
+        );
+        let told = difference(&read(r#"{"error":"deadline"}"#), &actual).unwrap();
+        assert!(told.contains("-  \"error\": \"deadline\""), "{told}");
+        let told = difference(&read(r#"{"next":"requeue"}"#), &actual).unwrap();
+        assert!(
+            told.contains("+  \"error\": \"the plugin trapped"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn a_difference_shows_the_lines_around_it_and_no_others() {
+        let of = |ms: u32| read(&format!(r#"{{"next":{{"requeueAfterMs":{ms}}}}}"#));
+        assert_eq!(
+            difference(&of(5), &of(6)).unwrap(),
+            "--- expected\n+++ actual\n@@ -1,6 +1,6 @@\n {\n   \"effects\": [],\n   \"next\": {\n-    \"requeueAfterMs\": 5\n+    \"requeueAfterMs\": 6\n   }\n }\n"
+        );
+    }
+
+    #[test]
+    fn an_update_keeps_what_is_not_looked_at() {
+        let actual = read(r#"{"next":"requeue","logs":[]}"#);
+        assert_eq!(updated(None, &actual), actual);
+        let kept = updated(Some(&read(r#"{"next":"finalized"}"#)), &actual);
+        assert_eq!(
+            text(&kept),
+            "{\n  \"effects\": [],\n  \"next\": \"requeue\"\n}\n"
+        );
+    }
+}

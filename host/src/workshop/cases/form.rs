@@ -1,0 +1,220 @@
+//! How an outcome is written down in a case: JSON with the names of `wit/v1`, bodies as JSON and not as text.
+//!
+//! It owns the form and its equality. It must not know files, nor what an outcome is compared for.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use vmhost_core::{EventType, Next, PatchType, Propagation};
+
+mod convert;
+
+/// `expect.json`. One of: `effects` and `next`; `keys`, for a case of `mapChanges`; `error`. `logs` may stand beside each.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct Expectation {
+    /// What is to be done, in this order. Left out: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) effects: Option<Vec<EffectForm>>,
+    /// What comes then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<Next>,
+    /// The keys that changes are mapped to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) keys: Option<Vec<NameForm>>,
+    /// The call fails, and its error holds this text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+    /// What is logged. Left out: that is not looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) logs: Option<Vec<Line>>,
+}
+
+/// A log line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Line {
+    pub(crate) level: Level,
+    /// Its text, in one line.
+    pub(crate) message: String,
+}
+
+/// How much a log line matters. What a policy prints is `debug`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Level {
+    /// `trace`.
+    Trace,
+    /// `debug`.
+    Debug,
+    /// `info`.
+    Info,
+    /// `warn`.
+    Warn,
+    /// `error`.
+    Error,
+}
+
+/// An effect: `{"patch": {...}}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a case has a handful of effects, and boxes would only stand in the way of the derives"
+)]
+pub(crate) enum EffectForm {
+    /// Server-side apply.
+    Apply(ApplyForm),
+    /// JSON merge patch or JSON patch.
+    Patch(PatchForm),
+    /// Create.
+    Create(CreateForm),
+    /// Delete.
+    Delete(DeleteForm),
+    /// An Event.
+    Event(EventForm),
+    /// One that this host does not know.
+    Other(OtherForm),
+}
+
+/// `apply` of `wit/v1`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ApplyForm {
+    object: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    subresource: Option<String>,
+    #[serde(default)]
+    force: bool,
+    #[serde(default)]
+    create_if_absent: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    if_version: Option<String>,
+}
+
+/// `patch` of `wit/v1`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct PatchForm {
+    key: KeyForm,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    subresource: Option<String>,
+    #[serde(rename = "type")]
+    kind: PatchType,
+    body: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    if_version: Option<String>,
+}
+
+/// `create` of `wit/v1`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct CreateForm {
+    object: Value,
+}
+
+/// `delete` of `wit/v1`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct DeleteForm {
+    key: KeyForm,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    uid: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    if_version: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    propagation: Option<Propagation>,
+}
+
+/// `event` of `wit/v1`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct EventForm {
+    #[serde(rename = "type")]
+    kind: EventType,
+    reason: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    action: String,
+    note: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    related: Option<KeyForm>,
+}
+
+/// `other` of `wit/v1`, by its name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OtherForm {
+    name: String,
+}
+
+/// Names an object of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct KeyForm {
+    api_version: String,
+    kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    namespace: Option<String>,
+    name: String,
+}
+
+/// Names an object of a kind that is known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NameForm {
+    /// None for a cluster-scoped kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+}
+
+impl Expectation {
+    /// Does it say one thing, and all of it? Puts it into the one form in which it is compared. The error names the field.
+    pub(crate) fn settle(mut self) -> Result<Self, &'static str> {
+        match (&self.next, &self.keys, &self.error) {
+            (Some(_), None, None) => {
+                for effect in self.effects.get_or_insert_default() {
+                    effect.settle();
+                }
+                Ok(self)
+            }
+            (None, Some(_), None) | (None, None, Some(_)) if self.effects.is_none() => Ok(self),
+            (None, None, None) if self.effects.is_some() => Err("next is missing"),
+            (None, None, None) => {
+                Err("next is missing (or error, or keys for a case of mapChanges)")
+            }
+            _ => Err("of effects with next, keys and error it may have one only"),
+        }
+    }
+}
+
+impl EffectForm {
+    fn settle(&mut self) {
+        match self {
+            Self::Apply(ApplyForm { object, .. }) | Self::Create(CreateForm { object }) => {
+                settle(object);
+            }
+            Self::Patch(PatchForm { body, .. }) => settle(body),
+            Self::Delete(_) | Self::Event(_) | Self::Other(_) => {}
+        }
+    }
+}
+
+/// JSON has one kind of number: 1.0 is 1.
+fn settle(value: &mut Value) {
+    /// Up to here every integer has a floating-point number of its own.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(settle),
+        Value::Object(members) => members.values_mut().for_each(settle),
+        Value::Number(number) if number.is_f64() => {
+            let float = number.as_f64().unwrap_or_default();
+            if float.fract() == 0.0 && float.abs() < EXACT {
+                *value = Value::from(float as i64);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! From what the engine returns to the form. Field by field, so that a new field of the contract is not forgotten.
+
+use serde_json::Value;
+use vmhost_core::{Apply, Create, Delete, Effect, Event, ObjectKey, ObjectName, Patch};
+
+use super::{
+    ApplyForm, CreateForm, DeleteForm, EffectForm, EventForm, KeyForm, NameForm, OtherForm,
+    PatchForm, settle,
+};
+
+/// A text of the policy's as JSON; one that is none, as a string.
+fn body(text: &str) -> Value {
+    let mut value = serde_json::from_str(text).unwrap_or_else(|_| text.into());
+    settle(&mut value);
+    value
+}
+
+impl From<&Effect> for EffectForm {
+    fn from(effect: &Effect) -> Self {
+        match effect {
+            Effect::Apply(apply) => Self::Apply(apply.into()),
+            Effect::Patch(patch) => Self::Patch(patch.into()),
+            Effect::Create(Create { object }) => Self::Create(CreateForm {
+                object: body(object),
+            }),
+            Effect::Delete(delete) => Self::Delete(delete.into()),
+            Effect::Event(event) => Self::Event(event.into()),
+            Effect::Other(name) => Self::Other(OtherForm { name: name.clone() }),
+        }
+    }
+}
+
+impl From<&Apply> for ApplyForm {
+    fn from(apply: &Apply) -> Self {
+        Self {
+            object: body(&apply.object),
+            subresource: apply.subresource.clone(),
+            force: apply.force,
+            create_if_absent: apply.create_if_absent,
+            if_version: apply.if_version.clone(),
+        }
+    }
+}
+
+impl From<&Patch> for PatchForm {
+    fn from(patch: &Patch) -> Self {
+        Self {
+            key: (&patch.key).into(),
+            subresource: patch.subresource.clone(),
+            kind: patch.kind,
+            body: body(&patch.body),
+            if_version: patch.if_version.clone(),
+        }
+    }
+}
+
+impl From<&Delete> for DeleteForm {
+    fn from(delete: &Delete) -> Self {
+        Self {
+            key: (&delete.key).into(),
+            uid: delete.uid.clone(),
+            if_version: delete.if_version.clone(),
+            propagation: delete.propagation,
+        }
+    }
+}
+
+impl From<&Event> for EventForm {
+    fn from(event: &Event) -> Self {
+        Self {
+            kind: event.kind,
+            reason: event.reason.clone(),
+            action: event.action.clone(),
+            note: event.note.clone(),
+            related: event.related.as_ref().map(Into::into),
+        }
+    }
+}
+
+impl From<&ObjectKey> for KeyForm {
+    fn from(key: &ObjectKey) -> Self {
+        Self {
+            api_version: key.kind.api_version(),
+            kind: key.kind.kind.clone(),
+            namespace: key.name.namespace().map(str::to_owned),
+            name: key.name.name().to_owned(),
+        }
+    }
+}
+
+impl From<&ObjectName> for NameForm {
+    fn from(name: &ObjectName) -> Self {
+        Self {
+            namespace: name.namespace().map(str::to_owned),
+            name: name.name().to_owned(),
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! From a case's files to what the plugin is called with: which controller, which object, and all that the host would have decided before the call.
+//!
+//! A case that no host could bring about is refused here. It must not know how a call is made, nor what is expected of it.
+
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+use vmhost_core::{Change, ControllerDescription, Description, Gvk, ObjectName, Refusal, Snapshot};
+use vmhost_engine::Settings;
+
+use super::cluster::Cluster;
+use super::read::{Case, ChangeFile, Given, KeyFile, RefusalFile};
+use vmhost_runtime::turn::finalizer::{Phase, phase};
+
+/// What an object says that is being deleted, if its file does not.
+const DELETED: &str = "2000-01-01T00:00:00Z";
+
+/// What one call is given.
+pub(crate) struct Prepared {
+    pub(crate) controller: String,
+    pub(crate) call: Call,
+    /// What it may read.
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) settings: Settings,
+}
+
+pub(crate) enum Call {
+    /// `reconcile`.
+    Turn(Turn),
+    /// `map-changes`.
+    Map(Vec<Change>),
+}
+
+pub(crate) struct Turn {
+    /// The primary kind.
+    pub(crate) kind: Gvk,
+    pub(crate) name: ObjectName,
+    /// The object; none: gone.
+    pub(crate) object: Option<Snapshot>,
+    /// As of the last turn that succeeded.
+    pub(crate) previous: Option<Snapshot>,
+    /// It waits for the policy's clean-up.
+    pub(crate) deleting: bool,
+    /// Failures since the last success.
+    pub(crate) attempt: u32,
+    /// What was refused in the last turn.
+    pub(crate) last: Option<Refusal>,
+}
+
+/// Makes sense of a case for this plugin.
+pub(crate) fn prepare(case: &Case, description: &Description) -> Result<Prepared> {
+    let of = Preparing {
+        case,
+        controller: controller(case, description)?,
+        request: case.folder.join("request.json").display().to_string(),
+    };
+    let cluster = Cluster::new(of.controller);
+    for given in &case.cache {
+        cluster.add(given)?;
+    }
+    let call = match &case.request.map_changes {
+        Some(changes) => Call::Map(of.changes(&cluster, changes)?),
+        None => Call::Turn(of.turn(&cluster)?),
+    };
+    let settings = case.request.settings.clone();
+    Ok(Prepared {
+        controller: of.controller.name.clone(),
+        call,
+        cluster: Arc::new(cluster),
+        settings: settings.into_iter().collect(),
+    })
+}
+
+/// The controller that the case is for.
+fn controller<'d>(case: &Case, description: &'d Description) -> Result<&'d ControllerDescription> {
+    let request = case.folder.join("request.json");
+    let names: Vec<&str> = description
+        .controllers
+        .iter()
+        .map(|controller| controller.name.as_str())
+        .collect();
+    let names = names.join(", ");
+    if let Some(name) = &case.request.controller {
+        return match description.controller(name) {
+            Some(controller) => Ok(controller),
+            None => bail!(
+                "{}: controller: the plugin has no {name:?}, it has {names}",
+                request.display()
+            ),
+        };
+    }
+    let kind = case.object.as_ref().map(|given| &given.key.kind);
+    let fits = |of: &&ControllerDescription| kind.is_none_or(|kind| of.kind() == *kind);
+    let mut fitting = description.controllers.iter().filter(fits);
+    match (fitting.next(), fitting.next(), &case.object) {
+        (Some(controller), None, _) => Ok(controller),
+        (None, _, Some(given)) => bail!(
+            "{}: the plugin has no controller for {}, it has {names}",
+            given.place,
+            given.key.kind
+        ),
+        _ => bail!(
+            "{}: controller is missing: the plugin has {names}",
+            request.display()
+        ),
+    }
+}
+
+/// A case and the controller that it is for.
+struct Preparing<'a> {
+    case: &'a Case,
+    controller: &'a ControllerDescription,
+    /// The file that errors are about.
+    request: String,
+}
+
+impl Preparing<'_> {
+    fn turn(&self, cluster: &Cluster) -> Result<Turn> {
+        let (case, kind, request) = (self.case, self.controller.kind(), &self.case.request);
+        let name = self.name()?;
+        let (object, deleting) = match &case.object {
+            Some(given) => self.object(cluster, given)?,
+            None if request.deleting == Some(true) => {
+                bail!(
+                    "{}: deleting is true, and there is no object.json",
+                    self.request
+                )
+            }
+            None => (None, false),
+        };
+        Ok(Turn {
+            object,
+            previous: self.previous(cluster, &name)?,
+            kind,
+            name,
+            deleting,
+            attempt: request.attempt,
+            last: request.last.as_ref().map(refusal),
+        })
+    }
+
+    fn name(&self) -> Result<ObjectName> {
+        let given = self.case.object.as_ref().map(|given| &given.key);
+        if let Some(key) = given.filter(|key| key.kind != self.controller.kind()) {
+            let (object, of) = (&key.kind, self.controller.kind());
+            bail!(
+                "{}: controller: it works on {of}, and object.json is a {object}",
+                self.request
+            );
+        }
+        let key = self.case.request.key.as_ref().map(key_name);
+        match (given.map(|key| key.name.clone()), key) {
+            (Some(object), Some(key)) if object != key => {
+                bail!(
+                    "{}: key is {key}, and that of object.json is {object}",
+                    self.request
+                )
+            }
+            (Some(name), _) | (None, Some(name)) => Ok(name),
+            (None, None) if self.controller.timer.is_some() => {
+                Ok(ObjectName::new(None, &self.controller.name))
+            }
+            (None, None) => bail!(
+                "{}: key is missing: without object.json, it has to say which object is gone",
+                self.request
+            ),
+        }
+    }
+
+    /// The object as its store has it, and whether it waits for its clean-up: what the host decides before it calls the policy.
+    fn object(&self, cluster: &Cluster, given: &Given) -> Result<(Option<Snapshot>, bool)> {
+        let finalizer = self.controller.finalizer.as_deref();
+        let wanted = self.case.request.deleting;
+        if wanted == Some(true) && finalizer.is_none() {
+            bail!(
+                "{}: deleting: the controller has no finalizer",
+                self.request
+            );
+        }
+        let mut given = given.clone();
+        hand_out(&mut given.value, finalizer, wanted == Some(true));
+        cluster.add(&given)?;
+        let Some(object) = cluster.primary(&given.key.name) else {
+            bail!(
+                "{}: the description's labelSelector or fieldSelector leaves it out",
+                given.place
+            );
+        };
+        match phase(finalizer, &given.key.kind, Some(&object)) {
+            Phase::Call { deleting } if wanted.is_none_or(|wanted| wanted == deleting) => {
+                Ok((Some(object), deleting))
+            }
+            Phase::Call { .. } => bail!(
+                "{}: deleting is false, and {} is being deleted",
+                self.request,
+                given.place
+            ),
+            Phase::Add(_) | Phase::Leave => bail!(
+                "{}: it is being deleted without the controller's finalizer {:?}: the policy is not called",
+                given.place,
+                finalizer.unwrap_or_default()
+            ),
+        }
+    }
+
+    fn previous(&self, cluster: &Cluster, name: &ObjectName) -> Result<Option<Snapshot>> {
+        let Some(value) = &self.case.request.previous else {
+            return Ok(None);
+        };
+        let place = format!("{}: previous", self.request);
+        if !self.controller.previous {
+            bail!("{place}: the description does not ask for it");
+        }
+        let given = Given::new(place, value.clone())?;
+        if given.key.name != *name {
+            bail!("{}: it is {}, and not {name}", given.place, given.key.name);
+        }
+        cluster.as_primary(&given).map(Some)
+    }
+
+    fn changes(&self, cluster: &Cluster, changes: &[ChangeFile]) -> Result<Vec<Change>> {
+        let request = &self.case.request;
+        let others = [
+            ("object.json", self.case.object.is_some()),
+            ("key", request.key.is_some()),
+            ("previous", request.previous.is_some()),
+            ("deleting", request.deleting.is_some()),
+            ("attempt", request.attempt > 0),
+            ("last", request.last.is_some()),
+        ];
+        if let Some((field, _)) = others.iter().find(|(_, there)| *there) {
+            bail!("{}: mapChanges and {field}: one of them", self.request);
+        }
+        let side = |at: usize, side: &str, value: &Option<Value>| {
+            let place = || format!("{}: mapChanges[{at}].{side}", self.request);
+            let value = value.clone();
+            value
+                .map(|value| cluster.as_changed(&Given::new(place(), value)?))
+                .transpose()
+        };
+        let change = |(at, change): (usize, &ChangeFile)| {
+            Ok(Change {
+                old: side(at, "old", &change.old)?,
+                new: side(at, "new", &change.new)?,
+            })
+        };
+        changes.iter().enumerate().map(change).collect()
+    }
+}
+
+/// An object as the host hands it out: with the finalizer on, unless somebody has asked for its deletion without.
+fn hand_out(object: &mut Value, finalizer: Option<&str>, deleting: bool) {
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    let (Some(metadata), Some(finalizer)) = (metadata, finalizer) else {
+        return;
+    };
+    let is_deleted = metadata.contains_key("deletionTimestamp");
+    if deleting {
+        metadata
+            .entry("deletionTimestamp")
+            .or_insert(json!(DELETED));
+    }
+    if is_deleted && !deleting {
+        return;
+    }
+    let finalizers = metadata.entry("finalizers").or_insert(json!([]));
+    if let Value::Array(finalizers) = finalizers
+        && !finalizers.iter().any(|of| of == finalizer)
+    {
+        finalizers.push(json!(finalizer));
+    }
+}
+
+fn key_name(key: &KeyFile) -> ObjectName {
+    ObjectName::new(key.namespace.as_deref(), &key.name)
+}
+
+fn refusal(file: &RefusalFile) -> Refusal {
+    Refusal {
+        effect: file.effect,
+        code: file.code,
+        reason: file.reason.clone(),
+        message: file.message.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

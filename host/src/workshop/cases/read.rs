@@ -1,0 +1,295 @@
+//! The files of a case: `object.json`, `cache/*.json`, `request.json`, `expect.json`. Each error names the file, and the field or the place in it.
+//!
+//! It must not know plugins: what a case means to one is decided in [`super::prepare`].
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use vmhost_core::ObjectKey;
+
+use super::form::Expectation;
+
+/// The file with what is expected.
+pub(crate) const EXPECT: &str = "expect.json";
+
+/// A case as it was written.
+#[derive(Debug)]
+pub(crate) struct Case {
+    pub(crate) folder: PathBuf,
+    /// `object.json`; none: the object is gone.
+    pub(crate) object: Option<Given>,
+    /// The objects of `cache/*.json`, in the order of the files.
+    pub(crate) cache: Vec<Given>,
+    /// `request.json`.
+    pub(crate) request: RequestFile,
+    /// `expect.json`; none: there is none yet.
+    pub(crate) expect: Option<Expectation>,
+}
+
+/// An object of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Given {
+    /// The file, and the position in it.
+    pub(crate) place: String,
+    pub(crate) key: ObjectKey,
+    pub(crate) value: Value,
+}
+
+/// `request.json`: what differs from the defaults.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct RequestFile {
+    /// Which of the plugin's controllers. Default: the only one, or the one of the object's kind.
+    pub(crate) controller: Option<String>,
+    /// The object's key. Default: that of `object.json`.
+    pub(crate) key: Option<KeyFile>,
+    /// The object as of the last turn that succeeded.
+    pub(crate) previous: Option<Value>,
+    /// Is it handed out for clean-up? Default: as the host would decide.
+    pub(crate) deleting: Option<bool>,
+    /// Failures since the last success.
+    pub(crate) attempt: u32,
+    /// What was refused in the last turn.
+    pub(crate) last: Option<RefusalFile>,
+    pub(crate) settings: BTreeMap<String, String>,
+    /// The call is `map-changes`, with these.
+    pub(crate) map_changes: Option<Vec<ChangeFile>>,
+}
+
+/// The key of an object of the controller's kind.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyFile {
+    /// None for a cluster-scoped kind.
+    #[serde(default)]
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+}
+
+/// `refusal` of `wit/v1`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RefusalFile {
+    /// Position in the last turn's effects.
+    #[serde(default)]
+    pub(crate) effect: u32,
+    /// HTTP status code.
+    pub(crate) code: u16,
+    /// `AlreadyExists`, `Conflict`, ...
+    pub(crate) reason: String,
+    /// For people.
+    #[serde(default)]
+    pub(crate) message: String,
+}
+
+/// `change` of `wit/v1`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangeFile {
+    /// Before; none: it is new.
+    #[serde(default)]
+    pub(crate) old: Option<Value>,
+    /// Now; none: it is gone.
+    #[serde(default)]
+    pub(crate) new: Option<Value>,
+}
+
+/// The folders of the cases, by name: each folder in `folder` is one.
+pub(crate) fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!(
+            "{} does not exist: a case is a folder in it, with object.json and {EXPECT}",
+            folder.display()
+        ),
+        entries => entries.with_context(|| folder.display().to_string())?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.with_context(|| folder.display().to_string())?.path();
+        if path.is_dir() && !is_hidden(&path) {
+            found.push(path);
+        }
+    }
+    if found.is_empty() {
+        bail!(
+            "{} has no case: a case is a folder in it, with object.json and {EXPECT}",
+            folder.display()
+        );
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The name of a case's folder.
+pub(crate) fn name_of(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or(OsStr::new("."));
+    name.to_string_lossy().into_owned()
+}
+
+impl Case {
+    pub(crate) fn read(folder: &Path) -> Result<Self> {
+        known_files(folder)?;
+        let expect = folder.join(EXPECT);
+        let expectation = match read::<Expectation>(&expect)? {
+            Some(found) => {
+                let settled = found.settle().map_err(anyhow::Error::msg);
+                Some(settled.with_context(|| expect.display().to_string())?)
+            }
+            None => None,
+        };
+        let object = folder.join("object.json");
+        let object = match read::<Value>(&object)? {
+            Some(value) => Some(Given::new(object.display().to_string(), value)?),
+            None => None,
+        };
+        let case = Self {
+            folder: folder.to_owned(),
+            cache: cache(&folder.join("cache"))?,
+            request: read(&folder.join("request.json"))?.unwrap_or_default(),
+            object,
+            expect: expectation,
+        };
+        case.check_keys()?;
+        Ok(case)
+    }
+
+    /// Two objects of one key: which of them would be read?
+    fn check_keys(&self) -> Result<()> {
+        let mut seen: Vec<&Given> = Vec::new();
+        for given in self.object.iter().chain(&self.cache) {
+            if let Some(other) = seen.iter().find(|other| other.key == given.key) {
+                bail!("{}: {} is in {}, too", given.place, given.key, other.place);
+            }
+            seen.push(given);
+        }
+        Ok(())
+    }
+}
+
+impl Given {
+    /// An object of a file. The error says which field is missing.
+    pub(crate) fn new(place: String, value: Value) -> Result<Self> {
+        let text = |pointer: &str| {
+            let found = value.pointer(pointer)?.as_str()?;
+            (!found.is_empty()).then_some(found)
+        };
+        for field in ["/apiVersion", "/kind", "/metadata/name"] {
+            if text(field).is_none() {
+                let field = field[1..].replace('/', ".");
+                bail!("{place}: {field} is missing, or no string");
+            }
+        }
+        let head = vmhost_core::ObjectHead::parse(&value.to_string());
+        let head = head.map_err(|reason| anyhow::anyhow!("{place}: {reason}"))?;
+        let key = head.key().with_context(|| place.clone())?;
+        Ok(Self { place, key, value })
+    }
+}
+
+/// What is not part of a case is most often a wrong name.
+fn known_files(folder: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        let name = name_of(&path);
+        let known = match path.is_dir() {
+            true => name == "cache",
+            false => {
+                let files = ["object.json", "request.json", EXPECT];
+                files.contains(&name.as_str()) || !name.ends_with("json")
+            }
+        };
+        if !known && !is_hidden(&path) {
+            bail!(
+                "{} is no part of a case: object.json, cache/*.json, request.json and {EXPECT} are",
+                path.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The objects of all files in the folder, in the order of their names.
+fn cache(folder: &Path) -> Result<Vec<Given>> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(|| folder.display().to_string())?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.with_context(|| folder.display().to_string())?.path();
+        if is_hidden(&path) {
+            continue;
+        }
+        if path.extension() != Some(OsStr::new("json")) {
+            bail!("{} is not read: write it as .json", path.display());
+        }
+        files.push(path);
+    }
+    files.sort();
+    let mut objects = Vec::new();
+    for file in files {
+        let place = file.display().to_string();
+        let value = read::<Value>(&file)?.with_context(|| place.clone())?;
+        match list(value) {
+            Ok(items) => {
+                for (at, item) in items.into_iter().enumerate() {
+                    objects.push(Given::new(format!("{place}: item {at}"), item)?);
+                }
+            }
+            Err(value) => objects.push(Given::new(place, value)?),
+        }
+    }
+    Ok(objects)
+}
+
+/// The items of an array, or of a list as `kubectl get -o json` prints it. The error: it is none.
+fn list(mut value: Value) -> Result<Vec<Value>, Value> {
+    if let Value::Array(items) = value {
+        return Ok(items);
+    }
+    let kind = value.get("kind").and_then(Value::as_str);
+    let is_list = kind.is_some_and(|kind| kind.ends_with("List"));
+    match value.get_mut("items") {
+        Some(Value::Array(items)) if is_list => Ok(std::mem::take(items)),
+        _ => Err(value),
+    }
+}
+
+/// Reads a file of JSON; none: it is not there.
+fn read<T: DeserializeOwned>(file: &Path) -> Result<Option<T>> {
+    let text = match std::fs::read_to_string(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        text => text.with_context(|| file.display().to_string())?,
+    };
+    parse(&text)
+        .map(Some)
+        .with_context(|| file.display().to_string())
+}
+
+/// Parses JSON. The error names the field, the line and the column.
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        let reason = anyhow::Error::new(error.into_inner());
+        match path.as_str() {
+            "." | "?" => reason,
+            _ => reason.context(path),
+        }
+    })?;
+    json.end()?;
+    Ok(value)
+}
+
+fn is_hidden(path: &Path) -> bool {
+    name_of(path).starts_with('.')
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! What is told of a run: lines for people, JSON for scripts, JUnit's XML for CI.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// All cases of a plugin.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Report {
+    pub(crate) plugin: String,
+    /// How many came out as expected.
+    pub(crate) passed: usize,
+    /// How many did not.
+    pub(crate) failed: usize,
+    /// Each case, by name.
+    pub(crate) cases: Vec<Tested>,
+}
+
+/// How one case came out.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Tested {
+    pub(crate) name: String,
+    /// How long it took, reading its files included.
+    #[serde(serialize_with = "as_millis", rename = "milliseconds")]
+    pub(crate) took: Duration,
+    /// What is wrong; none: it passed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) problem: Option<String>,
+    /// The expectation that was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) wrote: Option<PathBuf>,
+}
+
+fn as_millis<S: serde::Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((took.as_secs_f64() * 1e6).round() / 1e3)
+}
+
+impl Report {
+    /// Counts the cases.
+    pub(crate) fn new(plugin: &str, cases: Vec<Tested>) -> Self {
+        let failed = cases.iter().filter(|case| case.problem.is_some()).count();
+        Self {
+            plugin: plugin.to_owned(),
+            passed: cases.len() - failed,
+            failed,
+            cases,
+        }
+    }
+
+    /// A line a case, with what is wrong below it, and a summary.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for case in &self.cases {
+            match &case.problem {
+                None => _ = writeln!(text, "ok {}", case.name),
+                Some(problem) => {
+                    _ = writeln!(text, "FAILED {}", case.name);
+                    for line in problem.lines() {
+                        _ = writeln!(text, "  {line}");
+                    }
+                }
+            }
+            if let Some(path) = &case.wrote {
+                _ = writeln!(text, "  wrote {}", path.display());
+            }
+        }
+        _ = write!(text, "{} passed, {} failed", self.passed, self.failed);
+        text
+    }
+
+    /// As JUnit writes it, and CI reads it.
+    pub(crate) fn junit(&self) -> String {
+        let seconds = |took: Duration| format!("{:.6}", took.as_secs_f64());
+        let all = seconds(self.cases.iter().map(|case| case.took).sum());
+        let (tests, failures) = (self.cases.len(), self.failed);
+        let counts = format!(r#"tests="{tests}" failures="{failures}" errors="0" time="{all}""#);
+        let name = escaped(&self.plugin);
+        let mut xml = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>\n  <testsuite name=\"{name}\" {counts}>\n"
+        );
+        for case in &self.cases {
+            let (of, took) = (escaped(&case.name), seconds(case.took));
+            _ = write!(
+                xml,
+                "    <testcase classname=\"{name}\" name=\"{of}\" time=\"{took}\""
+            );
+            match &case.problem {
+                None => xml.push_str("/>\n"),
+                Some(problem) => {
+                    let first = escaped(problem.lines().next().unwrap_or_default());
+                    let problem = escaped(problem);
+                    _ = writeln!(
+                        xml,
+                        ">\n      <failure message=\"{first}\">{problem}</failure>\n    </testcase>"
+                    );
+                }
+            }
+        }
+        xml.push_str("  </testsuite>\n</testsuites>\n");
+        xml
+    }
+}
+
+/// For an attribute or a text. What XML has no way to say is left out.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\n' | '\t' => escaped.push(character),
+            '\u{fffe}' | '\u{ffff}' => {}
+            character if character.is_control() => {}
+            character => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let tested = |name: &str, problem: Option<&str>, wrote: Option<&str>| Tested {
+            name: name.into(),
+            took: Duration::from_micros(1500),
+            problem: problem.map(Into::into),
+            wrote: wrote.map(Into::into),
+        };
+        Report::new(
+            "vm",
+            vec![
+                tested("greets", None, None),
+                tested(
+                    "quiet",
+                    Some("--- expected\n+++ \"a\" <b> & \u{1b}c\n"),
+                    None,
+                ),
+                tested("new", None, Some("cases/new/expect.json")),
+            ],
+        )
+    }
+
+    #[test]
+    fn a_case_is_a_line_and_its_problem_stands_below() {
+        assert_eq!(
+            report().text(),
+            "ok greets\nFAILED quiet\n  --- expected\n  +++ \"a\" <b> & \u{1b}c\nok new\n  wrote cases/new/expect.json\n2 passed, 1 failed"
+        );
+    }
+
+    #[test]
+    fn json_says_the_same() {
+        let json = serde_json::to_value(report()).unwrap();
+        assert_eq!((&json["passed"], &json["failed"]), (&2.into(), &1.into()));
+        assert_eq!(
+            json["cases"][0],
+            serde_json::json!({ "name": "greets", "milliseconds": 1.5 })
+        );
+        assert_eq!(json["cases"][2]["wrote"], "cases/new/expect.json");
+    }
+
+    #[test]
+    fn junit_is_xml_whatever_a_policy_says() {
+        let xml = report().junit();
+        assert!(xml.contains(
+            r#"<testsuite name="vm" tests="3" failures="1" errors="0" time="0.004500">"#
+        ));
+        assert!(xml.contains(r#"<testcase classname="vm" name="greets" time="0.001500"/>"#));
+        assert!(
+            xml.contains("+++ &quot;a&quot; &lt;b&gt; &amp; c\n</failure>"),
+            "{xml}"
+        );
+    }
+}

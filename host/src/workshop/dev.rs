@@ -1,0 +1,393 @@
+//! `vmhost dev plugins/vm`: an embedded API server, the plugin, its manifests, and a swap at each save. The same manager as in production runs the plugin.
+
+use std::io::IsTerminal;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use vmhost_apiserver::{Options, Server, State};
+use vmhost_cluster::{ConnectOptions, Manifests, connect};
+use vmhost_core::Gvk;
+use vmhost_engine::Compiler;
+use vmhost_runtime::config::Config;
+use vmhost_runtime::deploy::files::folder::FolderWatch;
+use vmhost_runtime::deploy::first::FirstLoad;
+use vmhost_runtime::deploy::loader::Loader;
+use vmhost_runtime::deploy::source::{Build, Building, Source};
+use vmhost_runtime::manager::Manager;
+use vmhost_runtime::observe::admin::Admin;
+use vmhost_runtime::observe::log;
+use vmhost_runtime::observe::metrics::Metrics;
+use vmhost_runtime::rights::needs;
+use vmhost_toolchain::build::component_path;
+use vmhost_toolchain::{Builder, Error, Network};
+
+use super::args::DevArgs;
+use super::build::{self, Run, RunError};
+use super::narrate::{Narration, narrate};
+use super::source::told;
+use crate::address::address_file;
+use crate::flags;
+use crate::flags::listen_address;
+use crate::output::print;
+use crate::run::{admin, shut_down};
+use crate::signals::StopSignals;
+
+/// Kinds that others need: applied first, in this order.
+const FIRST: [&str; 2] = ["CustomResourceDefinition", "Namespace"];
+
+/// What builds the folder at each save.
+struct Workbench {
+    folder: PathBuf,
+    loader: Arc<Loader>,
+    network: Network,
+    /// The tools, once they were looked for.
+    known: Mutex<Option<Arc<Builder>>>,
+}
+
+/// A plugin in development.
+struct Session {
+    manager: Arc<Manager>,
+    _address: Option<AddressFile>,
+    _server: Server,
+    _narrations: Vec<Narration>,
+}
+
+/// Tells `vmhost status` where this process serves its state, while it runs.
+struct AddressFile {
+    path: PathBuf,
+    text: String,
+}
+
+impl AddressFile {
+    fn write(kubeconfig: &Path, address: SocketAddr) -> Result<Self> {
+        let path = address_file(kubeconfig);
+        let text = format!("{address}\n");
+        write_private(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { path, text })
+    }
+}
+
+impl Drop for AddressFile {
+    fn drop(&mut self) {
+        // Another dev may have written its own since.
+        if std::fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
+            // Left behind, it names a port at which nothing answers, and the next dev replaces it.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Session {
+    /// Builds and loads the plugin, starts the API server, applies the manifests, starts the
+    /// controllers.
+    async fn start(args: &DevArgs, loader: Arc<Loader>, admin: Admin) -> Result<Self> {
+        let manifests = manifests(args)?;
+        let mut plugin = FirstLoad::new(loader.clone());
+        let from = match args.plugin.is_dir() {
+            true => {
+                let network = args.common.source.network();
+                let bench = Workbench::new(&args.plugin, loader.clone(), network);
+                bench.load(&mut plugin).await?
+            }
+            false => {
+                plugin.file(&args.plugin).await?;
+                args.plugin.clone()
+            }
+        };
+
+        let addr = args.api_bind_address.parse().with_context(|| {
+            format!(
+                "--api-bind-address {:?} is not an address such as 127.0.0.1:6443",
+                args.api_bind_address
+            )
+        })?;
+        let server = Server::start(State::new(), Options::at(addr))
+            .await
+            .context("the embedded API server (--api-bind-address)")?;
+        let kubeconfig =
+            write_private(&args.write_kubeconfig, &server.kubeconfig()).with_context(|| {
+                format!(
+                    "cannot write {} (--write-kubeconfig)",
+                    args.write_kubeconfig.display()
+                )
+            })?;
+        let url = format!("https://{}", server.addr());
+        say(
+            "API server",
+            &format!("{url} (embedded, in memory, for development)"),
+        );
+        say("", &format!("export KUBECONFIG={}", kubeconfig.display()));
+
+        let address = match admin.metrics_address() {
+            Some(address) => {
+                say("metrics", &format!("http://{address}/metrics"));
+                Some(AddressFile::write(&kubeconfig, address)?)
+            }
+            None => None,
+        };
+
+        let connection = connect(&ConnectOptions {
+            kubeconfig: Some(kubeconfig),
+            context: None,
+        })
+        .await?;
+        let metrics = Metrics::new()?;
+        let cluster = connection.manifests();
+        let manager = Manager::new(loader, connection, metrics.clone());
+        admin.serve(metrics, Arc::downgrade(&manager.plugins))?;
+
+        let (first, rest): (Vec<_>, Vec<_>) = manifests
+            .into_iter()
+            .partition(|manifest| FIRST.contains(&manifest.kind()));
+        apply(&cluster, &first).await?;
+        let mut kinds: Vec<Gvk> = rest.iter().map(Manifest::gvk).collect();
+        kinds.sort();
+        kinds.dedup();
+        let narrations = kinds
+            .iter()
+            .map(|kind| {
+                narrate(&manager.plugins.informers, kind, |line| {
+                    say("object", &line)
+                })
+            })
+            .collect();
+        let options = needs::Options::of(&manager.plugins.loader.config);
+        let slots = plugin.start(&manager.plugins, &manager.rights, &options);
+        for slot in slots.await? {
+            let (name, from) = (&slot.name, from.display());
+            say("plugin", &format!("{name}, generation 1, from {from}"));
+        }
+        apply(&cluster, &rest).await?;
+        if args.plugin.is_dir() {
+            let folder = args.plugin.display();
+            say(
+                "watching",
+                &format!("{folder} (save a file to swap the policy)"),
+            );
+        }
+        Ok(Self {
+            manager,
+            _address: address,
+            _server: server,
+            _narrations: narrations,
+        })
+    }
+}
+
+impl Workbench {
+    fn new(folder: &Path, loader: Arc<Loader>, network: Network) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            loader,
+            network,
+            known: Mutex::default(),
+        }
+    }
+
+    /// Builds the folder for the first time, which is watched before, so that no save is missed.
+    /// Returns where the plugin is.
+    async fn load(self, plugin: &mut FirstLoad) -> Result<PathBuf> {
+        let watch = FolderWatch::new(&self.folder)?;
+        let run = self.run().await?;
+        tracing::info!("{}", told(&run.built));
+        let from = run.path(&self.folder).to_owned();
+        plugin.add(Source::Folder(watch, Box::new(self)), run.into())?;
+        Ok(from)
+    }
+
+    /// Builds the folder and loads what it is run as. The tools are looked for once, and again when
+    /// the project names others, or a build failed for another reason than its source: what was
+    /// missing may be there by then.
+    async fn run(&self) -> Result<Run, RunError> {
+        let known = self
+            .known
+            .lock()
+            .clone()
+            .filter(|builder| builder.is_current());
+        let builder = match known {
+            Some(known) => known,
+            None => Arc::new(Builder::new(&self.folder, self.network).await?),
+        };
+        let run = build::run(&builder, &self.loader, &component_path(&self.folder)).await;
+        let is_fine = match &run {
+            Err(RunError::Build(error)) => matches!(error, Error::Failed { .. }),
+            _ => true,
+        };
+        *self.known.lock() = is_fine.then_some(builder);
+        run
+    }
+}
+
+impl Build for Workbench {
+    fn build(&self) -> Building<'_> {
+        Box::pin(async { Ok(self.run().await?.into()) })
+    }
+}
+
+/// `vmhost dev`: runs until a signal ends it.
+pub(crate) async fn command(args: Box<DevArgs>, guests: &Runtime) -> Result<()> {
+    let config = Config {
+        install_crds: true,
+        compiler: Compiler::child(),
+        ..flags::config(&args.common, true, true)?
+    };
+    let metrics = metrics_address(args.metrics_bind_address.as_deref())?;
+    let admin = admin(metrics, &args.health_probe_bind_address)?;
+    let mut stop = StopSignals::new()?;
+    let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
+    let session = tokio::select! {
+        session = Session::start(&args, loader, admin) => session?,
+        () = stop.first() => return Ok(()),
+    };
+    stop.first().await;
+    shut_down(&session.manager, &mut stop).await
+}
+
+/// Where metrics and state are served: as `--metrics-bind-address` says, else on loopback, at the
+/// port that `vmhost` itself uses if it is free.
+fn metrics_address(given: Option<&str>) -> Result<Option<Vec<SocketAddr>>> {
+    let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    match given {
+        Some(text) => listen_address("--metrics-bind-address", text),
+        None => Ok(Some(vec![loopback(8080), loopback(0)])),
+    }
+}
+
+/// One Kubernetes object of a file.
+struct Manifest {
+    file: PathBuf,
+    object: Value,
+}
+
+impl Manifest {
+    fn kind(&self) -> &str {
+        self.object
+            .get("kind")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    fn gvk(&self) -> Gvk {
+        Gvk::from_api_version(
+            self.object
+                .get("apiVersion")
+                .and_then(Value::as_str)
+                .unwrap_or_default(),
+            self.kind(),
+        )
+    }
+}
+
+/// All objects of the manifests, those that others need first.
+fn manifests(args: &DevArgs) -> Result<Vec<Manifest>> {
+    let mut paths = args.manifests.clone();
+    if paths.is_empty() {
+        let beside = if args.plugin.is_dir() {
+            args.plugin.clone()
+        } else {
+            args.plugin.with_extension("")
+        };
+        paths.extend(Some(beside.join("manifests")).filter(|folder| folder.is_dir()));
+    }
+    let mut found = Vec::new();
+    for path in paths {
+        let mut files = vec![path.clone()];
+        if path.is_dir() {
+            files = std::fs::read_dir(&path)?
+                .flatten()
+                .map(|entry| entry.path())
+                .filter(|file| is_manifest(file))
+                .collect();
+            files.sort();
+        }
+        for file in files {
+            found.extend(read(&file)?);
+        }
+    }
+    let rank = |manifest: &Manifest| {
+        FIRST
+            .iter()
+            .position(|kind| *kind == manifest.kind())
+            .unwrap_or(FIRST.len())
+    };
+    found.sort_by_key(rank);
+    Ok(found)
+}
+
+fn is_manifest(file: &Path) -> bool {
+    file.extension()
+        .and_then(|extension| extension.to_str())
+        .is_some_and(|extension| matches!(extension, "yaml" | "yml" | "json"))
+}
+
+/// The documents of a YAML (or JSON) file.
+fn read(file: &Path) -> Result<Vec<Manifest>> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("manifest {}", file.display()))?;
+    let mut found = Vec::new();
+    for document in serde_yaml_ng::Deserializer::from_str(&text) {
+        let object = Value::deserialize(document)
+            .with_context(|| format!("manifest {} is not valid YAML", file.display()))?;
+        if object.is_null() {
+            continue;
+        }
+        if !object.is_object() {
+            bail!(
+                "manifest {} holds something that is no Kubernetes object",
+                file.display()
+            );
+        }
+        found.push(Manifest {
+            file: file.to_owned(),
+            object,
+        });
+    }
+    Ok(found)
+}
+
+async fn apply(cluster: &Manifests, manifests: &[Manifest]) -> Result<()> {
+    for manifest in manifests {
+        let applied = cluster
+            .apply(&manifest.object)
+            .await
+            .with_context(|| format!("manifest {}", manifest.file.display()))?;
+        let namespace = applied
+            .namespace
+            .map(|namespace| format!("{namespace}/"))
+            .unwrap_or_default();
+        let (kind, name) = (&applied.kind.kind, &applied.name);
+        say("applied", &format!("{kind} {namespace}{name}"));
+    }
+    Ok(())
+}
+
+/// Prints a line that looks as the host's log lines do, if stdout is a terminal as well.
+fn say(label: &str, text: &str) {
+    print(&log::said(label, text, std::io::stdout().is_terminal()));
+}
+
+/// Writes a file that only this user can read, and returns its absolute path.
+fn write_private(path: &Path, content: &str) -> std::io::Result<PathBuf> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    if let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(content.as_bytes())?;
+    path.canonicalize()
+}

@@ -1,0 +1,41 @@
+//! What the program without the feature `dev` says about the commands that it lacks. With the
+//! feature there is nothing to ask: the suite in `tests` runs that program.
+#![cfg(not(feature = "dev"))]
+
+use std::process::Command;
+
+const AUTHORS: [&str; 6] = ["dev", "new", "build", "test", "types", "doctor"];
+
+fn vmhost(args: &[&str]) -> (bool, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_vmhost"))
+        .args(args)
+        .output()
+        .unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn what_is_left_out_is_not_offered_and_refused() {
+    let (_, help) = vmhost(&["--help"]);
+    let is_offered = |command: &str| {
+        let first = |line: &str| line.split_whitespace().next() == Some(command);
+        help.lines().any(first)
+    };
+    assert!(is_offered("status") && is_offered("rbac"), "{help}");
+    for command in AUTHORS {
+        assert!(!is_offered(command), "{command} is offered: {help}");
+        let (succeeded, text) = vmhost(&[command, "x", "--lang", "go"]);
+        assert!(!succeeded, "{command}: {text}");
+        for word in ["without the feature `dev`", command] {
+            assert!(text.contains(word), "{command}: {text}");
+        }
+    }
+    let folder = env!("CARGO_MANIFEST_DIR");
+    let (succeeded, text) = vmhost(&["--plugin", folder]);
+    assert!(
+        !succeeded && text.contains("without the feature `dev`"),
+        "{text}"
+    );
+    assert!(text.contains(folder), "{text}");
+}
