@@ -1,8 +1,9 @@
-//! Builds the guests and the examples for wasm32-wasip2 and writes `guests.rs`, a constant with the path of each.
+//! Builds the guests and the examples for wasm32-wasip2 and writes `guests.rs` with a constant for
+//! the path of each.
 //!
-//! The lists are read from the guests' workspace and from the folder of the examples, so a new
-//! folder there needs no line here; that every guest is used by a test is checked by
-//! `tests/suite/tidy.rs`, and every example by `tests/suite/examples_all.rs`.
+//! Reads the lists from the guests' workspace and from the examples' folder, so a new folder needs
+//! no line here. `tests/suite/tidy.rs` checks that a test uses every guest, and
+//! `tests/suite/examples_all.rs` does so for examples.
 
 #![allow(clippy::print_stdout, reason = "how a build script speaks to cargo")]
 
@@ -13,19 +14,19 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What guests and examples are built for.
+/// The target of guests and examples.
 const TARGET: &str = "wasm32-wasip2";
 
-/// As which they are built: guests have options of their own, examples are as they are shipped.
+/// The build profiles: guests have their own options, examples are built as they are shipped.
 const GUESTS_PROFILE: &str = "release";
 const EXAMPLES_PROFILE: &str = "dist";
 
-/// Not a guest: what the guests share.
+/// The library that the guests share, which is not a guest.
 const KIT: &str = "kit";
 
 fn main() {
     if let Err(error) = build() {
-        // Cargo shows this text and not the Debug form of an error.
+        // Cargo shows this text instead of the Debug form of an error.
         println!("cargo::error={}", error.replace('\n', " "));
         std::process::exit(1);
     }
@@ -36,7 +37,8 @@ fn build() -> Result<(), String> {
     let root = here.join("..");
     let guests = here.join("guests");
     let examples = examples(&root)?;
-    // Folder by folder: components that `vmhost dev` has built lie beside them. A new one comes with a new member in the manifest.
+    // Folder by folder, because components of `vmhost dev` are beside them. A new folder comes with
+    // a new member in the manifest.
     let folders = [
         "tests/guests",
         "wit",
@@ -88,7 +90,7 @@ fn constant(text: &mut String, prefix: &str, name: &str, built: &Path) -> Result
     .map_err(|error| error.to_string())
 }
 
-/// The examples' packages and folders, which have the same names; `plugins/vm` is one of them.
+/// Returns the examples' packages and folders, which have the same names, and `plugins/vm`.
 fn examples(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
     let folder = root.join("examples");
     let entries =
@@ -107,8 +109,9 @@ fn examples(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
     Ok(found)
 }
 
-/// Folder `guests` of the outer target folder: another one than cargo's own, whose lock the outer build holds,
-/// and not below OUT_DIR, whose name changes with features and profiles.
+/// Returns the folder `guests` in the outer target folder. It cannot be cargo's own folder, whose
+/// lock the outer build holds, and not a folder below OUT_DIR, whose name changes with features and
+/// profiles.
 fn target_dir(out: &Path) -> Result<PathBuf, String> {
     // <target>/<profile>/build/<package>/out
     out.ancestors()
@@ -117,10 +120,10 @@ fn target_dir(out: &Path) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("OUT_DIR is not where cargo puts it: {}", out.display()))
 }
 
-/// Sees that the compiler has the target, and has rustup add it where it is missing, as `vmhost
-/// build` does.
+/// Ensures that the compiler has the target, and lets rustup add it if it is missing, as
+/// `vmhost build` does.
 fn need_target() -> Result<(), String> {
-    // Nothing is compiled of the empty source, but the target's standard library is looked for.
+    // The source is empty, but rustc still looks for the target's standard library.
     let mut probe = Command::new(var("RUSTC")?);
     probe.args([
         "--target",
@@ -144,7 +147,8 @@ fn need_target() -> Result<(), String> {
     ))
 }
 
-/// Runs a command without input. An error: it could not be started.
+/// Runs a command without input, and returns whether it succeeded; an error if it cannot be
+/// started.
 fn succeeds(mut command: Command) -> Result<bool, String> {
     let output = command
         .stdin(Stdio::null())
@@ -169,7 +173,8 @@ fn compile(
     for package in packages {
         cargo.args(["--package", package]);
     }
-    // What is meant for the outer build must not reach the inner: clippy wraps rustc, coverage sets flags.
+    // Settings of the outer build must not reach the inner one: clippy wraps rustc, coverage sets
+    // flags.
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
         let foreign = text.starts_with("CARGO_FEATURE_")
@@ -193,7 +198,7 @@ fn compile(
     Ok(())
 }
 
-/// The members that the guests' manifest lists, one a line.
+/// Returns the members that the guests' manifest lists, one per line.
 fn members(guests: &Path) -> Result<Vec<String>, String> {
     let manifest =
         fs::read_to_string(guests.join("Cargo.toml")).map_err(|error| error.to_string())?;

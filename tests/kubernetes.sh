@@ -1,14 +1,17 @@
 #!/bin/sh
-# Prints the path of one of Kubernetes' programs. It lies in a cache folder; where it does not, it is built there from
-# Go modules, once for each machine and version: kube-apiserver takes six minutes on two cores, the old kubectl one.
+# Prints the path of a Kubernetes program in a cache folder. Builds the program from Go modules if
+# it is not there, once for each machine and version: kube-apiserver takes six minutes on two cores,
+# the old kubectl one.
 #
-#   tests/kubernetes.sh MODULE NAME    MODULE: kube-apiserver or kubectl-old; NAME: a folder in its cmd/
+#   tests/kubernetes.sh MODULE NAME
 #
-# The go.mod of the module is the one place that names the version. Exit code 3: there is no Go.
+# MODULE is kube-apiserver or kubectl-old; NAME is a folder in its cmd/.
+#
+# Only the module's go.mod names the version. Exit code 3: Go is not installed.
 set -eu
 cd "$(dirname "$0")/$1"
 name=$2
-# k8s.io/kubectl v0.36.3 is that of Kubernetes v1.36.3.
+# k8s.io/kubectl v0.36.3 belongs to Kubernetes v1.36.3.
 version=$(sed -n 's|^	k8s.io/kubectl v0\.\([0-9.]*\)$|v1.\1|p' go.mod)
 folder="${XDG_CACHE_HOME:-$HOME/.cache}/vmhost/k8s/$version"
 file="$folder/$name"
@@ -16,17 +19,17 @@ file="$folder/$name"
 if [ ! -x "$file" ]; then
   command -v go >/dev/null || exit 3
   mkdir -p "$folder"
-  # One builds, the others wait and then find it.
+  # One process builds; the others wait and then find the program.
   exec 9>"$folder/.lock"
   flock 9
 fi
 if [ ! -x "$file" ]; then
   echo "building $name ($version) into $folder: minutes, once" >&2
   minor=${version#v1.}
-  # Without its version an API server refuses feature gates, and kubectl says that it has none.
+  # Without its version, an API server refuses feature gates, and kubectl reports none.
   package=k8s.io/component-base/version
   flags="-s -w -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=${minor%%.*}"
-  # Only a whole program gets the name that others look for.
+  # Only a complete program gets the name that other processes look for.
   go build -trimpath -buildvcs=false -ldflags "$flags" -o "$file.unfinished" "./cmd/$name" >&2
   mv "$file.unfinished" "$file"
 fi

@@ -1,4 +1,5 @@
-// Gives the exports of the core module the names that a component wants, which are no identifiers of AssemblyScript.
+// Gives the exports of the core module the names that a component requires, which are not
+// AssemblyScript identifiers.
 const controller = "vmhost:plugin/controller@1.0.0#";
 const names = {
   describe: [controller + "describe"],
@@ -7,7 +8,9 @@ const names = {
   post_return: ["describe", "reconcile", "map-changes"].map((name) => "cabi_post_" + controller + name),
 };
 
-/** A transform of the compiler: `asc --transform ./names.mjs`. The compiler puts its `binaryen` into it. */
+/**
+ * A transform for the compiler: `asc --transform ./names.mjs`. The compiler adds its `binaryen`.
+ */
 export default class {
   afterCompile(module) {
     for (const [name, wanted] of Object.entries(names)) {

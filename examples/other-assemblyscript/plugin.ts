@@ -1,4 +1,5 @@
-// A vmhost plugin in AssemblyScript, from the text of wit/v1 alone: a ConfigMap that is labelled `greet=please` gets `data.greeting`.
+// A vmhost plugin in AssemblyScript, based only on the text of wit/v1: a ConfigMap with the label
+// `greet=please` gets `data.greeting`.
 
 import { cabi_realloc, getString, post_return, record, setString } from "./abi";
 
@@ -13,7 +14,7 @@ function info(text: string): void {
   hostLog(2, load<usize>(at), load<usize>(at, 4)); // `enum level { trace, debug, info, ... }`
 }
 
-/** `result<json, string>`: a byte, 0 for ok, and the string behind it. */
+/** Returns `result<json, string>`: a byte, 0 for ok, and then the string. */
 export function describe(): usize {
   const result = record(12);
   setString(
@@ -25,19 +26,22 @@ export function describe(): usize {
   return result;
 }
 
-// Where the fields of `request` are: each string takes 8 bytes, each option<string> 12.
+// The offsets of the fields of `request`: a string takes 8 bytes, an option<string> 12.
 const KEY: usize = 8; // behind `controller`: group, version, kind, namespace, name
 const KEY_SIZE: usize = 44;
 const NAME: usize = 44;
 const OBJECT: usize = 52;
 
-// A `patch` within an `effect`, which begins with the number of its case.
+// The layout of a `patch` in an `effect`, which begins with the number of its case.
 const EFFECT_SIZE: usize = 84;
 const PATCH: usize = 1;
 const PATCH_TYPE: usize = 60; // 0: merge
 const PATCH_BODY: usize = 64;
 
-/** `request` has more than 16 flat values, so that it comes as one address. Returns the address of an `outcome`: effects, count, next. */
+/**
+ * Runs one turn. `request` has more than 16 flat values, so it is passed by address. Returns the
+ * address of an `outcome`: effects, count, next.
+ */
 export function reconcile(request: usize): usize {
   const outcome = record(20); // `next` is 0: await-change
   const name = getString(request + NAME);
@@ -46,7 +50,7 @@ export function reconcile(request: usize): usize {
     return outcome;
   }
   const greeting = '"greeting":"hello, ' + name + '"';
-  // Enough for an example: a policy that looks further brings a JSON parser.
+  // Enough for an example; a policy that needs more includes a JSON parser.
   if (getString(request + OBJECT + 4).includes(greeting)) return outcome;
   const effect = record(EFFECT_SIZE);
   store<u8>(effect, PATCH);
@@ -58,7 +62,10 @@ export function reconcile(request: usize): usize {
   return outcome;
 }
 
-/** `result<list<object-name>, string>`: all zero is an empty list. There is no watch that needs it. */
+/**
+ * Returns `result<list<object-name>, string>`: all zero is an empty list, because no watch needs
+ * this function.
+ */
 export function map_changes(controller: usize, length: usize, changes: usize, count: usize): usize {
   return record(12);
 }

@@ -1,11 +1,11 @@
-//! Where a running `vmhost dev` tells `vmhost status` its address.
+//! The file through which a running `vmhost dev` gives its address to `vmhost status`.
 
 use std::path::{Path, PathBuf};
 
-/// Where `vmhost dev` writes its kubeconfig unless it is told another place.
+/// The default path of the kubeconfig that `vmhost dev` writes.
 pub(crate) const DEV_KUBECONFIG: &str = ".vmhost/kubeconfig";
 
-/// The file beside a kubeconfig in which `vmhost dev` writes where it serves its state.
+/// Returns the file beside a kubeconfig in which `vmhost dev` writes the address of its state.
 pub(crate) fn address_file(kubeconfig: &Path) -> PathBuf {
     let mut name = kubeconfig.file_name().unwrap_or_default().to_owned();
     name.push(".address");

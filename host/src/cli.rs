@@ -1,4 +1,5 @@
-//! The flags as the user typed them. No I/O, no decisions: [`vmhost_runtime::config`] makes sense of them.
+//! The flags as the user typed them. This module does no I/O and makes no decisions;
+//! [`crate::flags`] interprets the values.
 
 use std::path::PathBuf;
 
@@ -18,15 +19,15 @@ use common::{CommonArgs, OutputFormat};
     name = "vmhost",
     version,
     about,
-    after_help = "Environment: HTTPS_PROXY, HTTP_PROXY and NO_PROXY mean what they mean to kubectl; a server on loopback is reached without a proxy.",
+    after_help = "Environment: HTTPS_PROXY, HTTP_PROXY and NO_PROXY work as in kubectl; servers on loopback are reached without a proxy.",
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true
 )]
 pub(crate) struct Cli {
-    /// What to do; none: run plugins against a cluster.
+    /// The command. `None` runs plugins against a cluster.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    /// Flags of the run.
+    /// The flags without a command.
     #[command(flatten)]
     pub(crate) run: RunArgs,
 }
@@ -34,23 +35,24 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Those of a plugin's author.
+    /// The commands of a plugin's author.
     #[command(flatten)]
     Workshop(Workshop),
     /// Show a component's size, digest, contract, imports, controllers, kinds and permissions.
     Inspect(InspectArgs),
-    /// Show what a running vmhost is doing: plugins, controllers, stores, failing keys.
+    /// Show the state of a running vmhost: plugins, controllers, stores, failing keys.
     Status(StatusArgs),
-    /// Print the RBAC that a plugin needs, and no more, as YAML for `kubectl apply -f -`.
+    /// Print exactly the RBAC that a plugin needs, as YAML for `kubectl apply -f -`.
     Rbac(RbacArgs),
-    /// List the objects that carry a plugin's finalizers; with --remove take these off, so that nothing is stranded when the plugin goes.
+    /// List the objects that carry a plugin's finalizers; with --remove, remove these finalizers so
+    /// that the objects can be deleted without the plugin.
     Finalizers(FinalizersArgs),
 }
 
 /// `vmhost --plugin plugins/vm.wasm`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// What runs.
+    /// The plugins to run.
     #[arg(
         long = "plugin",
         value_name = "PATH",
@@ -63,16 +65,17 @@ pub(crate) struct RunArgs {
     /// A kubeconfig.
     #[arg(long, value_name = "FILE", env = "VMHOST_KUBECONFIG", help = kubeconfig_help())]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// A context of the kubeconfig; none: its current one.
+    /// The context of the kubeconfig. Default: its current context.
     #[arg(long, env = "VMHOST_CONTEXT")]
     pub(crate) context: Option<String>,
-    /// Fill the caches from a watch (client-go's WatchListClient) and not from lists in pages: spares etcd where the API server is older than 1.34.
+    /// Fill the stores from a streaming list (client-go's WatchListClient) instead of paged lists.
+    /// This spares etcd if the API server is older than 1.34.
     #[arg(long, env = "VMHOST_STREAMING_LISTS", value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) streaming_lists: bool,
-    /// What both ways of running have.
+    /// Flags that are shared with `vmhost dev`.
     #[command(flatten)]
     pub(crate) common: CommonArgs,
-    /// Where /metrics and /debug/state are served; 0: nowhere.
+    /// The address that serves /metrics and /debug/state. 0 disables it.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -80,7 +83,7 @@ pub(crate) struct RunArgs {
         default_value = ":8080"
     )]
     pub(crate) metrics_bind_address: String,
-    /// Where /healthz and /readyz are served; 0: nowhere.
+    /// The address that serves /healthz and /readyz. 0 disables it.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -88,16 +91,17 @@ pub(crate) struct RunArgs {
         default_value = ":8081"
     )]
     pub(crate) health_probe_bind_address: String,
-    /// Do not watch the plugins' files.
+    /// Do not watch plugin files for changes.
     #[arg(long, env = "VMHOST_NO_RELOAD", value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) no_reload: bool,
-    /// Let a swap ask for kinds and permissions that the plugin did not declare when it was first loaded.
+    /// Allow a new version of a plugin to use kinds and permissions that the version at the start
+    /// did not declare.
     #[arg(long, env = "VMHOST_ALLOW_WIDER", value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) allow_wider: bool,
-    /// Let plugins install the CustomResourceDefinitions that they carry.
+    /// Allow plugins to install the CustomResourceDefinitions that they carry.
     #[arg(long, env = "VMHOST_INSTALL_CRDS", value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) install_crds: bool,
-    /// Which of several hosts works.
+    /// Leader election.
     #[command(flatten)]
     pub(crate) leader: LeaderArgs,
 }
@@ -105,7 +109,8 @@ pub(crate) struct RunArgs {
 /// Leader election, with the flags of controller-runtime's managers.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LeaderArgs {
-    /// Work only while this host holds a Lease: of several hosts one works, the others stand by.
+    /// Elect a leader among several hosts: only the host that holds the Lease works, the others
+    /// stand by.
     #[arg(
         long,
         value_name = "BOOL",
@@ -118,7 +123,8 @@ pub(crate) struct LeaderArgs {
         value_parser = clap::builder::FalseyValueParser::new()
     )]
     pub(crate) leader_elect: bool,
-    /// The Lease's name. Hosts with the same one in the same namespace are one group: give hosts with other plugins another.
+    /// The name of the Lease. Hosts with the same name in the same namespace form one group; hosts
+    /// with other plugins need another name.
     #[arg(
         long,
         value_name = "NAME",
@@ -126,10 +132,11 @@ pub(crate) struct LeaderArgs {
         default_value = "vmhost"
     )]
     pub(crate) leader_election_id: String,
-    /// The Lease's namespace; none: the pod's, else the kubeconfig context's, else `default`.
+    /// The namespace of the Lease. Default: the pod's, else that of the kubeconfig's context, else
+    /// `default`.
     #[arg(long, value_name = "NAME", env = "VMHOST_LEADER_ELECTION_NAMESPACE")]
     pub(crate) leader_election_namespace: Option<String>,
-    /// How long a standby waits after the leader's last sign of life.
+    /// How long a standby waits after the leader's last renewal before it takes over.
     #[arg(
         long,
         value_name = "DURATION",
@@ -137,7 +144,7 @@ pub(crate) struct LeaderArgs {
         default_value = "15s"
     )]
     pub(crate) leader_election_lease_duration: String,
-    /// How long the leader goes on without a renewal.
+    /// How long the leader keeps leading without a renewal.
     #[arg(
         long,
         value_name = "DURATION",
@@ -145,7 +152,7 @@ pub(crate) struct LeaderArgs {
         default_value = "10s"
     )]
     pub(crate) leader_election_renew_deadline: String,
-    /// The pause between two tries to take or renew the Lease.
+    /// The pause between two attempts to take or renew the Lease.
     #[arg(
         long,
         value_name = "DURATION",
@@ -158,10 +165,10 @@ pub(crate) struct LeaderArgs {
 /// `vmhost inspect plugins/vm.wasm`.
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// A component.
+    /// The component.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// How the result is printed.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
 }
@@ -169,11 +176,11 @@ pub(crate) struct InspectArgs {
 /// `vmhost status`.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
-    /// Where the host serves its metrics (--metrics-bind-address). Without it: where a `vmhost dev`
-    /// that wrote $KUBECONFIG or ./.vmhost/kubeconfig serves them, then 127.0.0.1:8080.
+    /// The metrics address of the host (its --metrics-bind-address). Default: the address of a
+    /// `vmhost dev` that wrote $KUBECONFIG or ./.vmhost/kubeconfig, else 127.0.0.1:8080.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) address: Option<String>,
-    /// How the result is printed.
+    /// The output format.
     #[arg(long, short = 'o', value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
 }
@@ -181,19 +188,20 @@ pub(crate) struct StatusArgs {
 /// `vmhost rbac plugins/vm.wasm`.
 #[derive(Debug, Args)]
 pub(crate) struct RbacArgs {
-    /// A component.
+    /// The component.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Roles only: what none can grant is an error that names the field.
+    /// Print Roles only. A right that no Role can grant is an error that names the field.
     #[arg(long, conflicts_with = "cluster_role")]
     pub(crate) role: bool,
-    /// A ClusterRole for all that is not limited to namespaces. This is the default.
+    /// Print a ClusterRole for all rights that are not limited to namespaces. This is the default.
     #[arg(id = "cluster_role", long = "cluster-role")]
     pub(crate) _cluster_role: bool,
-    /// Whom it is granted to: the service account that vmhost runs as.
+    /// The service account that vmhost runs as, which gets the rights.
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = "default/vmhost")]
     pub(crate) service_account: String,
-    /// The namespaces that vmhost will be run with (--namespace): Roles in these. May be repeated; none: all.
+    /// A namespace that vmhost will watch (its --namespace): print Roles for it. May be repeated.
+    /// Default: all namespaces.
     #[arg(
         long = "namespace",
         short = 'n',
@@ -201,22 +209,23 @@ pub(crate) struct RbacArgs {
         value_delimiter = ','
     )]
     pub(crate) namespaces: Vec<String>,
-    /// vmhost will be run with --leader-elect.
+    /// Include the rights for --leader-elect.
     #[arg(long)]
     pub(crate) leader_elect: bool,
-    /// The Lease's name, as it will be run with.
+    /// The name of the Lease that vmhost will use.
     #[arg(long, value_name = "NAME", default_value = "vmhost")]
     pub(crate) leader_election_id: String,
-    /// The Lease's namespace, as it will be run with; none: the service account's.
+    /// The namespace of the Lease that vmhost will use. Default: that of the service account.
     #[arg(long, value_name = "NAME")]
     pub(crate) leader_election_namespace: Option<String>,
-    /// vmhost will be run with --install-crds.
+    /// Include the rights for --install-crds.
     #[arg(long)]
     pub(crate) install_crds: bool,
-    /// A kubeconfig of a cluster that knows the kinds' plurals; none: they are those of the plugin's own definitions, of Kubernetes, or guessed as Kubernetes does.
+    /// A kubeconfig of a cluster from which the plurals of kinds are read. Default: the plurals of
+    /// the plugin's own definitions and of Kubernetes, else guessed as Kubernetes does.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// A context of the kubeconfig, likewise.
+    /// The context of that kubeconfig.
     #[arg(long)]
     pub(crate) context: Option<String>,
 }
@@ -224,13 +233,14 @@ pub(crate) struct RbacArgs {
 /// `vmhost finalizers plugins/vm.wasm`.
 #[derive(Debug, Args)]
 pub(crate) struct FinalizersArgs {
-    /// A component.
+    /// The component.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Take them off. Stop vmhost first, or it puts them on again. What they stand for is not cleaned up.
+    /// Remove the finalizers. Stop vmhost first, or it adds them again. The clean-up that they
+    /// stand for is skipped.
     #[arg(long)]
     pub(crate) remove: bool,
-    /// Only in this namespace. May be repeated; none: all.
+    /// Only objects in this namespace. May be repeated. Default: all namespaces.
     #[arg(
         long = "namespace",
         short = 'n',
@@ -241,7 +251,7 @@ pub(crate) struct FinalizersArgs {
     /// A kubeconfig.
     #[arg(long, value_name = "FILE", env = "VMHOST_KUBECONFIG", help = kubeconfig_help())]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// A context of the kubeconfig; none: its current one.
+    /// The context of the kubeconfig. Default: its current context.
     #[arg(long, env = "VMHOST_CONTEXT")]
     pub(crate) context: Option<String>,
 }

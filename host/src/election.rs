@@ -1,4 +1,4 @@
-//! What the flags of the election mean. Each error names its flag.
+//! Interprets the flags of the leader election. Each error names its flag.
 
 use std::time::Duration;
 
@@ -10,16 +10,17 @@ use vmhost_runtime::lead::{JITTER, Settings};
 use crate::cli::LeaderArgs;
 use crate::flags::{duration, is_namespace};
 
-/// Longest lease: `leaseDurationSeconds` is an `int32`, and nobody waits for an hour.
+/// The longest lease. `leaseDurationSeconds` is an `int32`, and no useful takeover takes longer
+/// than an hour.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Makes sense of the flags. Returns nothing if there is no election. Flags are checked without
-/// `--leader-elect` too: a mistake is told now and not on the day when it is turned on.
+/// Checks the flags. Returns `None` without `--leader-elect`. The values are checked in that case
+/// too, so that a mistake shows before the election is turned on.
 pub(crate) fn settings(args: &LeaderArgs) -> Result<Option<Settings>> {
     let id = &args.leader_election_id;
     if !is_subdomain(id) {
         bail!(
-            "--leader-election-id {id:?} cannot be the name of a Lease: lower case letters, digits, '-' and '.'"
+            "--leader-election-id {id:?} is not a valid name of a Lease (lower case letters, digits, '-' and '.')"
         );
     }
     if let Some(namespace) = &args.leader_election_namespace
@@ -49,7 +50,7 @@ fn terms(args: &LeaderArgs) -> Result<Terms> {
     };
     if terms.retry.is_zero() {
         bail!(
-            "{retry} {:?}: tries need a pause",
+            "{retry} {:?} must not be zero",
             args.leader_election_retry_period
         );
     }
@@ -73,7 +74,7 @@ fn terms(args: &LeaderArgs) -> Result<Terms> {
     Ok(terms)
 }
 
-/// RFC 1123.
+/// Returns whether this is an RFC 1123 subdomain.
 fn is_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_namespace)
 }

@@ -1,5 +1,5 @@
-//! `vmhost finalizers`: which objects a plugin still holds, and letting them go when the plugin is no more. Without it, whoever removes a plugin leaves objects
-//! behind that nobody can delete.
+//! `vmhost finalizers`: lists the objects that carry a plugin's finalizers, and removes these when
+//! the plugin is gone. Otherwise objects of a removed plugin could never be deleted.
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
@@ -12,26 +12,27 @@ use crate::output::print;
 use vmhost_runtime::deploy::loader::Loader;
 use vmhost_runtime::table::table;
 
-/// Objects in a page of a list.
+/// Objects per page of a list.
 const PAGE: u32 = 500;
 
-/// Tries of one object that somebody else keeps changing, and of a list whose position gets too old.
+/// Attempts for one object that another writer keeps changing, and for a list whose position
+/// expires.
 const TRIES: usize = 5;
 
-/// A finalizer that a controller of the plugin puts on objects.
+/// A finalizer of one of the plugin's controllers.
 struct Ours<'a> {
     finalizer: &'a str,
     resource: Resource,
     manager: String,
 }
 
-/// An object that carries it.
+/// An object that carries the finalizer.
 struct Held {
     name: ObjectName,
     deleting: bool,
 }
 
-/// Lists the objects that carry the plugin's finalizers, and with `--remove` takes these off.
+/// Lists the objects that carry the plugin's finalizers, and removes these with `--remove`.
 pub(crate) async fn command(loader: &Loader, args: &FinalizersArgs) -> Result<()> {
     check_namespaces(&args.namespaces)?;
     let plugin = loader.load_file(&args.file).await?.plugin;
@@ -103,7 +104,8 @@ fn show(plugin: &str, removed: bool, rows: &[[String; 5]]) {
     });
 }
 
-/// The plugin's finalizers whose kinds the cluster serves; a kind that is not served has no objects.
+/// Returns the plugin's finalizers whose kinds the cluster serves. A kind that is not served has no
+/// objects.
 async fn ours<'a>(reader: &Reader, description: &'a Description) -> Result<Vec<Ours<'a>>> {
     let mut ours = Vec::new();
     for controller in &description.controllers {
@@ -122,14 +124,15 @@ async fn ours<'a>(reader: &Reader, description: &'a Description) -> Result<Vec<O
                 manager: description.field_manager(&controller.name),
             }),
             None => print(&format!(
-                "the cluster does not serve {kind}: it has no objects"
+                "the cluster does not serve {kind}, so there are no objects"
             )),
         }
     }
     Ok(ours)
 }
 
-/// All objects that carry it, in these namespaces (none: all), with and without the plugin's selectors: a label may have changed since.
+/// Returns all objects that carry the finalizer, in these namespaces (empty for all). The plugin's
+/// selectors are ignored, since labels may have changed.
 async fn held(reader: &Reader, ours: &Ours<'_>, namespaces: &[String]) -> Result<Vec<Held>> {
     let mut found = Vec::new();
     if namespaces.is_empty() || !ours.resource.namespaced {
@@ -164,7 +167,7 @@ async fn held_in(reader: &Reader, ours: &Ours<'_>, namespace: Option<&str>) -> R
                     return Ok(found);
                 }
             }
-            // The list took longer than the server keeps its position: from the start.
+            // The list took longer than the server keeps its position: start again.
             Err(error) if error.code() == Some(410) && tries < TRIES => {
                 tries += 1;
                 next = None;
@@ -186,10 +189,11 @@ fn carries(object: &Object, finalizer: &str) -> Result<Option<Held>> {
 
 fn metadata(object: &Object) -> Result<Metadata<'_>> {
     Metadata::parse(&object.text)
-        .with_context(|| format!("{}: its metadata is not valid", object.name))
+        .with_context(|| format!("{}: the metadata is not valid", object.name))
 }
 
-/// Takes one entry off one object, whatever else changes meanwhile: each try is of the version that it has read.
+/// Removes one entry from one object while other writers may change it: each attempt patches only
+/// the version that it has read.
 async fn remove(
     reader: &Reader,
     writer: &Writer,
@@ -204,7 +208,7 @@ async fn remove(
     };
     let mut last = None;
     for _ in 0..TRIES {
-        // Gone: somebody else removed the last one.
+        // The object is gone: another writer removed its last finalizer.
         let Some(object) = reader.get(&path).await? else {
             return Ok(());
         };
@@ -216,16 +220,18 @@ async fn remove(
             .await
         {
             Ok(_) => return Ok(()),
-            // Gone, or not the version that was read any more; a 422 may also be the object's own fault, and comes again.
+            // The object is gone, or changed since it was read. A 422 may also be a permanent error
+            // of the object, and then repeats.
             Err(error) if matches!(error.code(), Some(404 | 409 | 422)) => last = Some(error),
             Err(error) => return Err(error.into()),
         }
     }
     let last = last.map_or_else(String::new, |error| format!(": {error}"));
-    Err(anyhow!("tried {TRIES} times{last}"))
+    Err(anyhow!("failed {TRIES} times{last}"))
 }
 
-/// The JSON patch that takes the entry off this version and no other; none: it is not there.
+/// Returns the JSON patch that removes the entry from exactly this version. `None` if the entry is
+/// absent.
 fn removal(metadata: &Metadata<'_>, finalizer: &str) -> Option<String> {
     let [is_there, remove] = metadata.finalizer_removal(finalizer)?;
     let version = &metadata.resource_version;

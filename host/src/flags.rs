@@ -1,4 +1,5 @@
-//! What the flags mean: checked and derived, before any socket is opened. Each error names its flag.
+//! Interprets the flags: checks them and derives settings, before any socket is opened. Each error
+//! names its flag.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,13 +14,13 @@ use vmhost_runtime::config::Config;
 
 use crate::cli::common::CommonArgs;
 
-/// Longest call. A policy computes; what takes longer belongs into `requeue-after-ms`.
+/// The longest call. A plugin only computes; longer waits belong into `requeue-after-ms`.
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
 
-/// The least that a watch is granted: each one that is cut costs the server two requests.
+/// The shortest watch silence, since each restarted watch costs the server two requests.
 const SHORTEST_SILENCE: Duration = Duration::from_secs(1);
 
-/// Makes sense of the flags.
+/// Checks the flags and returns the settings.
 pub(crate) fn config(args: &CommonArgs, reload: bool, allow_wider: bool) -> Result<Config> {
     let limits = Limits {
         call_timeout: call_limit(&args.call_timeout)?,
@@ -55,7 +56,7 @@ pub(crate) fn call_limit(text: &str) -> Result<Duration> {
         bail!("--call-timeout {text}: at most {LONGEST_CALL:?}");
     }
     if limit.is_zero() {
-        bail!("--call-timeout {text}: a call needs some time");
+        bail!("--call-timeout {text} must not be zero");
     }
     Ok(limit)
 }
@@ -69,7 +70,7 @@ fn watch_silence(text: &str) -> Result<Duration> {
     Ok(limit)
 }
 
-/// 0 of either: no limit.
+/// Returns the limit, or `None` if either value is 0.
 fn event_limit(per_second: u32, burst: u32) -> Option<EventLimit> {
     (per_second > 0 && burst > 0).then_some(EventLimit { per_second, burst })
 }
@@ -106,7 +107,8 @@ pub(crate) fn size(flag: &str, text: &str) -> Result<usize> {
         .with_context(|| format!("{flag} {text:?} is out of range"))
 }
 
-/// Parses an address to listen on as controller-runtime does: `:8080` is all interfaces, `0` is off.
+/// Parses an address to listen on as controller-runtime does: `:8080` is all interfaces, `0` is
+/// off.
 pub(crate) fn listen_address(flag: &str, text: &str) -> Result<Option<Vec<SocketAddr>>> {
     if text == "0" {
         return Ok(None);
@@ -116,7 +118,7 @@ pub(crate) fn listen_address(flag: &str, text: &str) -> Result<Option<Vec<Socket
             .parse()
             .ok()
             .with_context(|| format!("{flag} {text:?}: {port:?} is not a port"))?;
-        // IPv6's wildcard takes IPv4 too; a machine without IPv6 gets the second.
+        // IPv6's wildcard accepts IPv4 too. A machine without IPv6 uses the second address.
         return Ok(Some(vec![
             (Ipv6Addr::UNSPECIFIED, port).into(),
             (Ipv4Addr::UNSPECIFIED, port).into(),
@@ -156,7 +158,7 @@ pub(crate) fn check_namespaces(names: &[String]) -> Result<()> {
     }
 }
 
-/// Is it an RFC 1123 label?
+/// Returns whether this is an RFC 1123 label.
 pub(crate) fn is_namespace(name: &str) -> bool {
     let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     (1..=63).contains(&name.len())
@@ -165,7 +167,9 @@ pub(crate) fn is_namespace(name: &str) -> bool {
         && name.ends_with(edge)
 }
 
-/// `$XDG_CACHE_HOME/vmhost/components`, or `~/.cache/vmhost/components`; none without a home, as in many containers.
+/// Returns the cache folder: the given one, else `$XDG_CACHE_HOME/vmhost/components` or
+/// `~/.cache/vmhost/components`. `None` if the cache is disabled, or without a home folder, as in
+/// many containers.
 pub(crate) fn cache_folder(given: Option<&std::path::Path>) -> Option<PathBuf> {
     match given {
         Some(folder) if folder.as_os_str() == "0" => None,

@@ -1,4 +1,4 @@
-//! `vmhost inspect`: what a component is and what it asks for, without a cluster.
+//! `vmhost inspect`: shows what a component is and what it asks for, without a cluster.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,7 +15,7 @@ use vmhost_engine::{Facts, Inspection};
 use crate::cli::common::OutputFormat;
 use vmhost_runtime::deploy::loader::Loader;
 
-/// Loads a component and prints what it says.
+/// Loads a component and prints its facts.
 pub(crate) async fn command(loader: &Loader, file: &Path, output: OutputFormat) -> Result<()> {
     let loaded = loader.load_file(file).await?;
     let facts = Facts::of(&loaded.bytes)?;
@@ -33,7 +33,7 @@ pub(crate) async fn command(loader: &Loader, file: &Path, output: OutputFormat) 
     Ok(())
 }
 
-/// What the engine says of it, and under `made` what it says of its making.
+/// The engine's inspection, and under `made` how the component was built.
 #[derive(Serialize)]
 struct Inspected<'a> {
     #[serde(flatten)]
@@ -83,7 +83,7 @@ fn text(file: &Path, inspection: &Inspection, facts: &Facts) -> String {
     text
 }
 
-/// The controller's trigger, then one line for each thing that differs from the default.
+/// Returns the controller's trigger, then one line for each setting that differs from the default.
 fn controller_lines(controller: &ControllerDescription) -> Vec<String> {
     let name = &controller.name;
     let mut lines = Vec::new();
@@ -105,7 +105,7 @@ fn controller_lines(controller: &ControllerDescription) -> Vec<String> {
         lines.push(format!("finalizer {finalizer}"));
     }
     if controller.previous {
-        lines.push("is told the previous object".to_owned());
+        lines.push("gets the previous object".to_owned());
     }
     if let Some(source) = &controller.event_source {
         lines.push(format!("events from {source}"));
@@ -239,7 +239,7 @@ mod tests {
                 "watches Secret.v1, keeps metadata only, mapped by index secrets",
                 "reads Node.v1, live, without a cache",
                 "finalizer example.com/app",
-                "is told the previous object",
+                "gets the previous object",
                 "10 keys at once",
                 "retry after 5 ms to 1000000 ms, dropped after 5 retries, 10 a second for all keys (burst 100)",
             ]

@@ -1,14 +1,14 @@
-//! The `vmhost` command. What runs plugins is `vmhost-runtime`; here is a room for each command,
-//! and the command line that chooses one.
+//! The `vmhost` command: the command line and one module per command. The crate `vmhost-runtime`
+//! runs the plugins.
 //!
-//! | Room | Owns |
+//! | Module | Owns |
 //! |---|---|
-//! | `cli`, `flags`, `election` | what the user typed; what it means |
-//! | `start` | the process: which command, which exit code |
+//! | `cli`, `flags`, `election` | the flags as typed, and their interpretation |
+//! | `start` | the process: chooses the command and the exit code |
 //! | `run` | `vmhost --plugin` |
 //! | `inspect`, `rbac`, `finalizers`, `status` | the commands of their names |
 //! | `workshop` | the commands of a plugin's author, with the feature `dev` |
-//! | `output`, `signals`, `address` | what commands share |
+//! | `output`, `signals`, `address` | parts that commands share |
 
 mod address;
 mod cli;

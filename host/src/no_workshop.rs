@@ -1,19 +1,19 @@
-//! The place of the workshop, in a `vmhost` without the feature `dev`: it builds nothing, and refuses
-//! the commands of a plugin's author.
+//! Replaces the workshop in a `vmhost` without the feature `dev`, which cannot build or develop
+//! plugins.
 
 use anyhow::{Result, bail};
 use tokio::runtime::Runtime;
 
 use args::Workshop;
 
-/// Refuses.
+/// Refuses the command.
 pub(crate) async fn command(_: Workshop, _: &Runtime) -> Result<()> {
     bail!(
         "this vmhost is built without the feature `dev`: it has no command dev, new, build, test, types or doctor"
     )
 }
 
-/// The author's flags.
+/// The flags of a plugin's author.
 pub(crate) mod args {
     use std::ffi::OsString;
 
@@ -21,49 +21,49 @@ pub(crate) mod args {
 
     use crate::cli::common::{LogFormat, QUIET};
 
-    /// The author's commands, which are parsed only to be refused by name.
+    /// The author's commands, parsed so that they can be refused with a clear error.
     #[derive(Debug, Subcommand)]
     pub(crate) enum Workshop {
-        /// All of them.
+        /// All of these commands.
         #[command(
             hide = true,
             aliases = ["new", "build", "test", "types", "doctor"],
             disable_help_flag = true
         )]
         Dev {
-            /// Whatever follows.
+            /// All further arguments.
             #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
             _rest: Vec<OsString>,
         },
     }
 
     impl Workshop {
-        /// How log lines look, and which there are.
+        /// The log format and the log filter.
         pub(crate) fn logging(&self) -> (LogFormat, &str) {
             QUIET
         }
     }
 }
 
-/// A plugin that the user names, which must be a component.
+/// A plugin that the user named, which must be a component.
 pub(crate) mod source {
     use std::path::{Path, PathBuf};
 
     use anyhow::{Result, bail};
     use clap::Args;
 
-    /// What `--plugin` takes.
+    /// The help text of `--plugin`.
     pub(crate) const PLUGIN: &str = "A component. May be repeated.";
 
-    /// No flags: a folder of source is not built.
+    /// No flags, since a folder of source cannot be built.
     #[derive(Clone, Copy, Debug, Args)]
     pub(crate) struct SourceArgs;
 
-    /// The file of a plugin that the user named.
+    /// Returns the component file of a plugin. A folder of source is refused.
     pub(crate) async fn component_of(path: &Path, _: SourceArgs) -> Result<PathBuf> {
         if path.is_dir() {
             bail!(
-                "plugin {} is a folder of source, and this vmhost is built without the feature `dev`: give it the component that `vmhost build` makes",
+                "plugin {} is a folder of source, and this vmhost is built without the feature `dev`: use the component that `vmhost build` creates",
                 path.display()
             );
         }

@@ -1,4 +1,5 @@
-//! `vmhost rbac`: the least-privilege RBAC of a plugin, as YAML that `kubectl apply` and `kubectl auth reconcile` take.
+//! `vmhost rbac`: prints the least-privilege RBAC of a plugin, as YAML for `kubectl apply` and
+//! `kubectl auth reconcile`.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +39,7 @@ pub(crate) async fn command(loader: &Loader, args: &RbacArgs) -> Result<()> {
     let scopes = by_scope(&needs, &names, args.role)?;
     let documents = documents(&description.name, &account, &scopes);
     let mut text = format!(
-        "# What the plugin {} needs, bound to the service account {}/{}, which has to exist.\n",
+        "# RBAC for the plugin {}, bound to the service account {}/{}, which must exist.\n",
         description.name, account.namespace, account.name
     );
     for document in documents {
@@ -60,7 +61,7 @@ fn account(text: &str) -> Result<Subject> {
     }
 }
 
-/// The name of each kind: by discovery if a cluster was named, which knows best.
+/// Returns the resource name of each kind. If a cluster was given, its discovery decides.
 async fn names(
     args: &RbacArgs,
     description: &Description,

@@ -1,4 +1,4 @@
-//! `vmhost --plugin`: loads plugins, connects, starts their controllers, and ends in order.
+//! `vmhost --plugin`: loads plugins, connects, runs their controllers, and shuts down in order.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::signals::StopSignals;
 use crate::workshop::source::component_of;
 use crate::{election, flags};
 
-/// `vmhost --plugin`: runs until a signal ends it.
+/// `vmhost --plugin`: runs plugins until a signal ends the process.
 pub(crate) async fn command(args: RunArgs, guests: &Runtime) -> Result<()> {
     let config = Config {
         install_crds: args.install_crds,
@@ -44,7 +44,7 @@ pub(crate) async fn command(args: RunArgs, guests: &Runtime) -> Result<()> {
         () = stop.first() => return shut_down(&manager, &mut stop).await,
     };
     if let Err(error) = started {
-        // Another host may take the lease at once.
+        // Gives the lease back, so that another host can take over at once.
         let _ = shut_down(&manager, &mut stop).await;
         return Err(error);
     }
@@ -52,7 +52,7 @@ pub(crate) async fn command(args: RunArgs, guests: &Runtime) -> Result<()> {
     shut_down(&manager, &mut stop).await
 }
 
-/// Listens for requests for metrics and state, and for probes.
+/// Binds the addresses for metrics, state and probes.
 pub(crate) fn admin(metrics: Option<Vec<SocketAddr>>, probes: &str) -> Result<Admin> {
     Admin::bind(
         metrics,
@@ -60,8 +60,8 @@ pub(crate) fn admin(metrics: Option<Vec<SocketAddr>>, probes: &str) -> Result<Ad
     )
 }
 
-/// Loads the plugins and connects. What is wrong with a plugin is told before there is a cluster to
-/// tell about.
+/// Loads the plugins, then connects, so that a broken plugin is reported before the cluster is
+/// needed.
 async fn load_and_connect(
     args: RunArgs,
     election: Option<lead::Settings>,
@@ -97,7 +97,7 @@ async fn load_and_connect(
             .unwrap_or_else(|| connection.default_namespace().to_owned()),
         name: settings.id.clone(),
     });
-    // From here on nothing waits: a caller that stops the host has a manager to shut down.
+    // From here on there is no `await`: a caller that cancels always has a manager to shut down.
     let leadership = match election {
         Some(settings) => lead::stand(connection.leases(), settings, metrics.clone()),
         None => Leadership::alone(),
@@ -107,11 +107,11 @@ async fn load_and_connect(
     Ok((manager, plugins, options))
 }
 
-/// Drains, unless a second signal says that there is no time for it.
+/// Shuts down in order, unless a second signal demands an immediate stop.
 pub(crate) async fn shut_down(manager: &Manager, stop: &mut StopSignals) -> Result<()> {
     manager.close();
     tracing::info!(
-        "shutting down: no new keys, calls in flight settle; a second signal stops at once"
+        "shutting down: taking no new keys, waiting for calls in flight; a second signal stops at once"
     );
     tokio::select! {
         drained = manager.shut_down() => {

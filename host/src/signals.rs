@@ -1,16 +1,16 @@
-//! SIGTERM and SIGINT, which end a command.
+//! Handles SIGTERM and SIGINT, which end a command.
 
 use anyhow::{Context, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGTERM and SIGINT.
+/// A handler of SIGTERM and SIGINT.
 pub(crate) struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl StopSignals {
-    /// From now on they do not end the process by themselves.
+    /// Installs the handler. The signals do not end the process by themselves any more.
     pub(crate) fn new() -> Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate()).context("cannot handle SIGTERM")?,
@@ -18,7 +18,7 @@ impl StopSignals {
         })
     }
 
-    /// The next signal.
+    /// Waits for the next signal.
     pub(crate) async fn first(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

@@ -1,4 +1,4 @@
-//! The process: from the command line to a command, and its exit code.
+//! Starts the process: chooses the command, runs it, and returns the exit code.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ use crate::cli::common::{LogFormat, QUIET};
 use crate::cli::{Cli, Command};
 use crate::{finalizers, inspect, rbac, run, status, workshop};
 
-/// The `vmhost` command.
+/// Runs the `vmhost` command.
 pub fn main() -> ExitCode {
     if let Some(exit) = vmhost_engine::as_child(std::env::args_os()) {
         return exit;
@@ -61,13 +61,13 @@ fn start(cli: Cli) -> Result<()> {
             Some(Command::Status(args)) => status::command(&args).await,
         }
     });
-    // A guest that spins does not hold up the exit.
+    // A busy guest must not delay the exit.
     guests.shutdown_background();
     io.shutdown_background();
     result
 }
 
-/// For commands that load a component and run none of its controllers.
+/// Returns the loader of commands that load a component and run none of its controllers.
 fn looking(guests: &Runtime) -> Result<Loader> {
     Loader::new(Config::inspecting(), guests.handle().clone())
 }

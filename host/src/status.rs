@@ -1,4 +1,5 @@
-//! `vmhost status`: asks a running host for its state, and prints it. It knows the document and nothing of what makes it.
+//! `vmhost status`: reads the state of a running host and prints it. It knows only the state
+//! document.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,16 +20,17 @@ use vmhost_runtime::observe::admin::state::{
 };
 use vmhost_runtime::table::{bytes, table};
 
-/// Where a host serves its state unless it was told another address.
+/// The default address of a host's state.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
 
-/// How long the host may take to answer.
+/// The time limit for the host's answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest document that is read. 64 plugins of 64 controllers with 100 failing keys of 512 bytes would be 200 MiB; none comes near.
+/// The maximum size of the document. 64 plugins of 64 controllers with 100 failing keys of 512
+/// bytes would give 200 MiB, far more than any real host.
 const LONGEST: usize = 256 << 20;
 
-/// Reads the state of the host at an address and prints it.
+/// Reads the state of the host at an address, and prints it.
 pub(crate) async fn command(args: &StatusArgs) -> Result<()> {
     let (address, state) = match &args.address {
         Some(given) => ask(address(given)).await?,
@@ -41,8 +43,8 @@ pub(crate) async fn command(args: &StatusArgs) -> Result<()> {
     Ok(())
 }
 
-/// The host that answers first: a `vmhost dev` of this folder or of `$KUBECONFIG`, then one at the
-/// default address.
+/// Returns the state of the first host that answers: a `vmhost dev` of this folder or of
+/// `$KUBECONFIG`, then a host at the default address.
 async fn find() -> Result<(String, HostState)> {
     let named = std::env::var_os("KUBECONFIG").unwrap_or_default();
     let kubeconfigs = std::env::split_paths(&named).chain([PathBuf::from(DEV_KUBECONFIG)]);
@@ -53,14 +55,14 @@ async fn find() -> Result<(String, HostState)> {
         };
         match ask(address.trim().to_owned()).await {
             Ok(found) => return Ok(found),
-            // A dev that was killed leaves its file behind.
+            // A `vmhost dev` that was killed leaves its address file behind.
             Err(error) => tracing::debug!("{}: {error:#}", file.display()),
         }
     }
     ask(DEFAULT_ADDRESS.to_owned()).await
 }
 
-/// The state of the host at an address.
+/// Reads the state of the host at an address.
 async fn ask(address: String) -> Result<(String, HostState)> {
     let text = tokio::time::timeout(TIMEOUT, fetch(&address))
         .await
@@ -75,7 +77,7 @@ async fn ask(address: String) -> Result<(String, HostState)> {
     Ok((address, state))
 }
 
-/// `:8080` is this machine, as the flag that it is copied from has it.
+/// Completes an address: `:8080` means this machine, as in the host's own flag.
 fn address(given: &str) -> String {
     match given.strip_prefix(':') {
         Some(port) => format!("127.0.0.1:{port}"),
@@ -85,7 +87,7 @@ fn address(given: &str) -> String {
 
 async fn fetch(address: &str) -> Result<Vec<u8>> {
     let stream = TcpStream::connect(address).await.with_context(|| {
-        format!("nothing answers at {address} (--address); is vmhost running, with its metrics there (--metrics-bind-address)?")
+        format!("cannot connect to {address} (--address); check that vmhost runs and serves its metrics there (--metrics-bind-address)")
     })?;
     let other = |error: hyper::Error| not_vmhost(address, &error.to_string());
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
@@ -110,7 +112,7 @@ async fn fetch(address: &str) -> Result<Vec<u8>> {
 }
 
 fn not_vmhost(address: &str, why: &str) -> anyhow::Error {
-    anyhow!("what listens at {address} (--address) does not answer as vmhost does: {why}")
+    anyhow!("the server at {address} (--address) is not a vmhost: {why}")
 }
 
 fn shown(state: &HostState, address: &str) -> String {
@@ -151,7 +153,7 @@ fn plugins(plugins: &[PluginState]) -> String {
             plugin.name.clone(),
             plugin.version.clone(),
             plugin.generation.to_string(),
-            // As `docker images` cuts it: enough to tell two builds apart.
+            // Cut like in `docker images`: enough to tell two builds apart.
             plugin.digest.chars().take("sha256:".len() + 12).collect(),
             plugin.code.clone(),
             format!("{} ({} idle)", instances.live, instances.idle),
@@ -172,8 +174,8 @@ fn plugins(plugins: &[PluginState]) -> String {
     table(heads, &plugins.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Which plugins' files are not what runs, and why: what is tried again by itself, and when, and
-/// what waits for another file.
+/// Lists the plugins whose file could not be loaded, with the reason and when it is retried: at a
+/// time, or when the file changes.
 fn not_loaded(plugins: &[PluginState]) -> String {
     let failed = |last: &&LastReload| last.result == "failed";
     let rows: Vec<_> = plugins
@@ -184,7 +186,7 @@ fn not_loaded(plugins: &[PluginState]) -> String {
             [
                 plugin.name.clone(),
                 next_try.unwrap_or_else(|| "when the file changes".to_owned()),
-                // The first line says it all; a table of rights may follow.
+                // Only the first line: a table of rights may follow.
                 last.about.lines().next().unwrap_or_default().to_owned(),
             ]
         })
@@ -192,7 +194,7 @@ fn not_loaded(plugins: &[PluginState]) -> String {
     table(["NOT LOADED", "NEXT TRY", "REASON"], &rows)
 }
 
-/// Each controller with the name that it has in logs and metrics.
+/// Returns each controller with its label in logs and metrics.
 fn labelled(plugins: &[PluginState]) -> impl Iterator<Item = (String, &ControllerState)> {
     plugins.iter().flat_map(|plugin| {
         let label = |name: &str| format!("{}/{name}", plugin.name);

@@ -1,15 +1,16 @@
-//! What a plugin's author works with: an embedded API server, compilers, SDKs and templates, and
-//! the cases of a plugin.
+//! The tools of a plugin's author: an embedded API server, compilers, SDKs, templates, and test
+//! cases.
 //!
-//! It is the feature `dev`, and stays at home: a process that holds a cluster's credentials does
-//! not carry it. Without it `no_workshop.rs` stands here.
+//! It belongs to the feature `dev`, which a process with a cluster's credentials should not
+//! contain. Without the feature, `no_workshop.rs` takes its place.
 //!
-//! | Room | Owns |
+//! | Module | Owns |
 //! |---|---|
 //! | [`args`] | the author's flags |
-//! | [`source`] | a plugin that may be a folder of source |
-//! | [`dev`], [`narrate`] | `vmhost dev`, and what it tells of objects |
-//! | [`build`] | `vmhost build`, `new`, `types`, `doctor` |
+//! | [`source`] | plugins that may be folders of source |
+//! | [`dev`], [`narrate`] | `vmhost dev`, and its lines about changed objects |
+//! | [`new`], [`build`], [`types`], [`doctor`] | the commands of their names |
+//! | [`folder`] | a folder's plugin as `vmhost dev` runs it |
 //! | [`cases`] | `vmhost test` |
 
 use anyhow::{Result, bail};
@@ -22,8 +23,12 @@ pub(crate) mod args;
 mod build;
 mod cases;
 mod dev;
+mod doctor;
+mod folder;
 mod narrate;
+mod new;
 pub(crate) mod source;
+mod types;
 
 use args::Workshop;
 
@@ -31,19 +36,19 @@ use args::Workshop;
 pub(crate) async fn command(workshop: Workshop, guests: &Runtime) -> Result<()> {
     match workshop {
         Workshop::Dev(args) => dev::command(args, guests).await,
-        Workshop::New(args) => build::new(&args),
+        Workshop::New(args) => new::command(&args),
         Workshop::Build(args) => or_stopped(build::command(&args), ": nothing was written").await,
         Workshop::Test(args) => {
             let loader = Loader::new(cases::config(&args)?, guests.handle().clone())?;
             or_stopped(cases::command(&loader, &args), "").await
         }
-        Workshop::Types(args) => or_stopped(build::types(&args), ": nothing was written").await,
-        Workshop::Doctor(args) => build::doctor(&args).await,
+        Workshop::Types(args) => or_stopped(types::command(&args), ": nothing was written").await,
+        Workshop::Doctor(args) => doctor::command(&args).await,
     }
 }
 
-/// Works until a signal ends it: a compiler that is stopped with the command leaves nothing behind
-/// that still runs.
+/// Runs until a signal arrives. A compiler is stopped together with the command and leaves no
+/// process behind.
 async fn or_stopped(work: impl Future<Output = Result<()>>, left: &str) -> Result<()> {
     let mut stop = StopSignals::new()?;
     tokio::select! {

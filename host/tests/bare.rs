@@ -1,5 +1,5 @@
-//! What the program without the feature `dev` says about the commands that it lacks. With the
-//! feature there is nothing to ask: the suite in `tests` runs that program.
+//! Tests what a `vmhost` without the feature `dev` says about the missing commands. With the
+//! feature this test is empty, since the suite in `tests` runs that program.
 #![cfg(not(feature = "dev"))]
 
 use std::process::Command;

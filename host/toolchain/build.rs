@@ -1,4 +1,5 @@
-//! Makes cargo look when an SDK or a template has a new file: what is embedded is listed when the crate is compiled.
+//! Tells cargo to rebuild this crate when an SDK or a template gets a new file: the list of
+//! embedded files is made at compile time.
 
 #![allow(clippy::print_stdout, reason = "how a build script speaks to cargo")]
 

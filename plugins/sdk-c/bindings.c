@@ -1,6 +1,8 @@
-/* What `wit-bindgen c` made of wit/v1, with two changes that need no edit of it:
- * - `free` does nothing: all that crosses the border lies in the arena of vmhost.c, which defines `cabi_realloc` and the post-return functions.
- * - The world is embedded by `vmhost build` (or `wasm-tools component embed`), not by an object file that would have to be linked in. */
+/* The output of `wit-bindgen c` for wit/v1, changed in two ways without editing it:
+ * - `free` does nothing: all data that crosses the boundary is in the arena of vmhost.c, which
+ *   defines `cabi_realloc` and the post-return functions.
+ * - `vmhost build` (or `wasm-tools component embed`) embeds the world, instead of an object file
+ *   that would have to be linked. */
 #ifdef __wasm__
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,12 @@
-/* describe.c: the description as the JSON of wit/v1/description.schema.json. What is left out of the structures is left out of the text. */
+/* describe.c: writes the description as the JSON of wit/v1/description.schema.json. Omits the
+ * fields that the structures leave at zero. */
 #include "internal.h"
 
 #include <string.h>
 
 static bool given(const char *value) { return value && *value; }
 
-/* Begins a member (or, without a name, an element), with the comma that it needs. */
+/* Begins a member (or, without a name, an element), with a comma if needed. */
 static void begin(text *to, const char *name) {
     char last = to->length ? to->start[to->length - 1] : '{';
     if (last != '{' && last != '[') text_puts(to, ",");
@@ -44,7 +45,7 @@ static void strings(text *to, const char *name, const char *const *values) {
     text_puts(to, "]");
 }
 
-/* The names of the bits that are set. */
+/* Writes the names of the set bits. */
 static void bits(text *to, const char *name, unsigned set, const char *const *names) {
     open(to, name, "[");
     for (; *names; names++, set >>= 1)

@@ -1,4 +1,4 @@
-/* effects.c: what a turn decides, put into the records of the contract. */
+/* effects.c: converts the outcome of a turn to the records of the contract. */
 #include "internal.h"
 
 static void next(vmhost_outcome *outcome, uint8_t tag) { outcome->next = (vmhost_plugin_types_next_t){.tag = tag}; }
@@ -35,7 +35,7 @@ static void add(vmhost_outcome *outcome, vmhost_plugin_types_effect_t effect) {
     outcome->effects[outcome->count++] = effect;
 }
 
-/* What must be there; an effect without it is the turn's error. */
+/* Checks a required value; an effect without it is the turn's error. */
 static bool given(const char *effect, const char *field, const char *value) {
     if (!value) vmhost_set_error("the effect %s needs .%s", effect, field);
     return value != NULL;

@@ -1,4 +1,4 @@
-/* internal.h: what the files of the SDK share. Not for plugins. */
+/* internal.h: shared by the files of the SDK. Not for plugins. */
 #ifndef VMHOST_INTERNAL_H
 #define VMHOST_INTERNAL_H
 
@@ -7,7 +7,7 @@
 #include "bindings/plugin.h"
 #include "vmhost.h"
 
-/* Their names for the linker, which a plugin's own functions must not meet. */
+/* Their linker names, which must not collide with a plugin's functions. */
 #define text_put vmhost_internal_text_put
 #define text_puts vmhost_internal_text_puts
 #define text_vformat vmhost_internal_text_vformat
@@ -34,14 +34,15 @@ typedef struct {
 void text_put(text *to, const char *from, size_t length);
 void text_puts(text *to, const char *from);
 void text_vformat(text *to, const char *format, va_list arguments);
-/* Its characters, with a NUL behind; it goes on from here. */
+/* Returns the characters, with a NUL at the end; the text can grow further. */
 const char *text_end(text *to);
 
-/* A list in the arena whose `count` elements fill it is moved to one of twice the room. */
+/* Returns room for one more element. A full list in the arena moves to one of twice the size. */
 void *list_room(void *items, size_t count, size_t size);
 
 const char *copy(const char *from, size_t length);
-/* The contract's strings: out (bytes that are no UTF-8 replaced, for those would trap), and in. */
+/* Convert strings to the contract's (replacing bytes that are not UTF-8, which would trap) and from
+ * them. */
 plugin_string_t out(const char *from);
 plugin_option_string_t out_option(const char *from);
 vmhost_plugin_types_object_key_t out_key(vmhost_key key);
@@ -49,10 +50,10 @@ vmhost_plugin_types_gvk_t out_kind(vmhost_kind kind);
 const char *in(plugin_string_t from);
 const char *in_option(plugin_option_string_t from);
 
-/* As vmhost_format, with arguments. */
+/* Like vmhost_format, with a va_list. */
 const char *vformat(const char *format, va_list arguments);
 void quote(text *to, const char *from);
-/* Behind this JSON value; NULL if the text ends before. */
+/* Returns the position after this JSON value; NULL if the text ends before. */
 const char *skip_value(const char *at);
 
 struct vmhost_outcome {

@@ -1,11 +1,12 @@
-/* json.c: reading JSON where it stands. No tree is made: a value is a pointer into the text, and what is not asked for is skipped, without recursion. */
+/* json.c: reads JSON in place. It builds no tree: a value is a pointer into the text, and other
+ * values are skipped, without recursion. */
 #include "internal.h"
 
 #include <string.h>
 
 static const char *skip_space(const char *at) { return at + strspn(at, " \t\r\n"); }
 
-/* Behind the closing quote. */
+/* Returns the position after the closing quote. */
 static const char *skip_string(const char *at) {
     for (at++; *at && *at != '"'; at++)
         if (*at == '\\' && !*++at) return NULL;
@@ -34,7 +35,7 @@ const char *skip_value(const char *at) {
 
 static void bad(void) { vmhost_set_error("json: the text is not well formed"); }
 
-/* The four digits of \uXXXX; 0x110000 if they are none. */
+/* Parses the four digits of \uXXXX; returns 0x110000 if they are invalid. */
 static uint32_t hex(const char *at) {
     uint32_t code = 0;
     for (int i = 0; i < 4; i++) {
@@ -54,7 +55,8 @@ static size_t put_code(char *to, uint32_t code) {
     return length;
 }
 
-/* The string at the quote `at`, unescaped; NULL and an error if it is none. A lone surrogate is U+FFFD. */
+/* Returns the string at the quote `at`, unescaped; NULL and an error if it is invalid. A lone
+ * surrogate becomes U+FFFD. */
 static const char *unescape(const char *at) {
     const char *end = skip_string(at);
     if (!end) return bad(), NULL;
@@ -87,7 +89,7 @@ static const char *unescape(const char *at) {
     return start;
 }
 
-/* Is this word at `at`, and nothing behind it? */
+/* Returns whether this word is at `at`, and ends there. */
 static bool is_word(const char *at, const char *word) {
     size_t length = strlen(word);
     return !strncmp(at, word, length) && (!at[length] || strchr(",]} \t\r\n", at[length]));
@@ -124,10 +126,10 @@ vmhost_iterator vmhost_each(vmhost_value container) {
     return (vmhost_iterator){.rest = skip_space(container.text)};
 }
 
-/* As vmhost_next; the name stays as it is written, with its quotes. */
+/* Like vmhost_next, but keeps the name as written, with its quotes. */
 static bool next_raw(vmhost_iterator *i) {
     if (!i->rest) return false;
-    /* At the opening bracket, at a comma, or behind the last element. */
+    /* At the opening bracket, at a comma, or after the last element. */
     bool first = *i->rest == '{' || *i->rest == '[';
     bool object = first ? *i->rest == '{' : i->name != NULL;
     const char *at = skip_space(i->rest);
@@ -146,7 +148,7 @@ static bool next_raw(vmhost_iterator *i) {
         }
         i->value.text = at;
         i->rest = at ? skip_value(at) : NULL;
-        /* A bracket that begins the rest would be taken for the container's. */
+        /* Otherwise the next call would take a value's bracket for the container's. */
         if (i->rest) i->rest = skip_space(i->rest);
         if (i->rest && (*i->rest == ',' || *i->rest == *end)) return true;
     } else if (*at == *end) {
@@ -163,7 +165,8 @@ bool vmhost_next(vmhost_iterator *i) {
     return i->name != NULL;
 }
 
-/* Does the member's name, with its quotes, equal this token of a pointer (~1 is /, ~0 is ~)? */
+/* Returns whether the member's name, with its quotes, equals this token of a pointer (~1 is /, ~0
+ * is ~). */
 static bool is_named(const char *name, const char *token, size_t length) {
     const char *end = skip_string(name) - 1, *plain = name + 1;
     if (memchr(plain, '\\', (size_t)(end - plain))) {

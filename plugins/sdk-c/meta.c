@@ -1,4 +1,5 @@
-/* meta.c: what all objects have: owner references, finalizers and status conditions, as k8s.io/apimachinery treats them. */
+/* meta.c: the common fields of objects: owner references, finalizers and status conditions, with
+ * the semantics of k8s.io/apimachinery. */
 #include "internal.h"
 
 #include <string.h>
@@ -61,7 +62,8 @@ bool vmhost_condition_is(vmhost_value conditions, const char *type, vmhost_statu
     return is(vmhost_find_condition(conditions, type), "/status", statuses[status]);
 }
 
-/* The list with `with` in place of the condition of this type, or at its end; NULL takes it out. */
+/* Returns the list with `with` in place of the condition of this type, or at its end; NULL removes
+ * the condition. */
 static const char *replace(vmhost_value conditions, const char *type, const char *with) {
     text result = {0};
     const char *comma = "[";
@@ -117,7 +119,8 @@ static const char *digits(int64_t number, unsigned width) {
     return start;
 }
 
-/* Years begin in March here, so that the leap day is the last one (Howard Hinnant, "chrono-compatible low-level date algorithms"). */
+/* Years begin in March here, so that the leap day is the last day (Howard Hinnant,
+ * "chrono-compatible low-level date algorithms"). */
 const char *vmhost_rfc3339(int64_t seconds) {
     if (seconds < 0) seconds = 0;
     int64_t days = seconds / 86400 + 719468, era = days / 146097, of_era = days % 146097;

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Hands the refusal out; where nobody wants it, it is the turn's error and names what was read. */
+/* Returns the refusal to the caller. If `error` is NULL, the refusal becomes the turn's error and
+ * names what was read. */
 static void refused(vmhost_plugin_cluster_read_error_t from, const char *what, vmhost_read_error *error) {
     vmhost_read_error result = {.code = (vmhost_read_code)(from.tag + VMHOST_NOT_WATCHED)};
     if (result.code == VMHOST_TOO_LARGE) result.limit = from.val.too_large;

@@ -1,4 +1,4 @@
-/* text.c: texts that grow, a printf without stdio, and writing JSON. */
+/* text.c: growing texts, a printf without stdio, and writing JSON. */
 #include "internal.h"
 
 #include <string.h>
@@ -73,7 +73,7 @@ void text_vformat(text *to, const char *format, va_list from) {
         } else if (*at == '%') {
             text_put(to, "%", 1);
         } else {
-            /* The rest stays as it is: what its arguments are cannot be known. */
+            /* The rest is copied unchanged, because the types of its arguments are unknown. */
             text_puts(to, percent);
             break;
         }

@@ -1,4 +1,5 @@
-/* vmhost.c: the calls of the host, and the memory of a call: one arena that is emptied when the host has read the outcome. */
+/* vmhost.c: the calls of the host, and the memory of a call: one arena that is freed when the host
+ * has read the outcome. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -6,7 +7,8 @@
 
 /* ---- the arena ---- */
 
-/* Natively each allocation is one of its own, so that a sanitizer sees what goes past its end, or is used after the call. */
+/* In native builds each allocation is separate, so that a sanitizer detects overruns and use after
+ * the call. */
 #ifdef __wasm__
 enum { CHUNK = 64 * 1024 };
 #else
@@ -22,7 +24,7 @@ typedef struct chunk {
 
 static chunk *arena;
 
-/* With a NUL behind the last byte: the host's strings become those of C. */
+/* Adds a NUL after the last byte, so that the host's strings become C strings. */
 static void *take(size_t size) {
     if (size > SIZE_MAX / 2) __builtin_trap();
     size_t needed = size + 1;
@@ -65,7 +67,7 @@ void *list_room(void *items, size_t count, size_t size) {
 #define EXPORT(name)
 #endif
 
-/* Where the host puts arguments and answers. The generated one is weak. */
+/* Allocates memory for the host's arguments and answers. The generated function is weak. */
 EXPORT("cabi_realloc") void *cabi_realloc(void *before, size_t old_size, size_t align, size_t new_size) {
     (void)align;
     void *start = take(new_size);
@@ -74,7 +76,7 @@ EXPORT("cabi_realloc") void *cabi_realloc(void *before, size_t old_size, size_t 
 }
 
 #ifdef __wasm__
-/* Where the preview1 adapter, if stdio is linked, puts what it keeps from call to call. */
+/* Allocates what the preview1 adapter (present if stdio is linked) keeps between calls. */
 EXPORT("cabi_realloc_adapter") void *cabi_realloc_adapter(void *before, size_t old_size, size_t align, size_t new_size) {
     (void)old_size;
     if (before) return realloc(before, new_size);
@@ -94,7 +96,7 @@ const char *in(plugin_string_t from) { return from.len ? (const char *)from.ptr 
 
 const char *in_option(plugin_option_string_t from) { return from.is_some ? in(from.val) : NULL; }
 
-/* How many bytes the character of UTF-8 at `at` has; 0 if it is none. */
+/* Returns the length of the UTF-8 character at `at`; 0 if it is invalid. */
 static size_t character(const unsigned char *at) {
     static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t length = at[0] < 0x80 ? 1 : at[0] >> 5 == 6 ? 2 : at[0] >> 4 == 14 ? 3 : at[0] >> 3 == 30 ? 4 : 0;
@@ -209,7 +211,8 @@ bool exports_vmhost_plugin_controller_map_changes(exports_vmhost_plugin_controll
     return !error;
 }
 
-/* The host has read what the call returned. These, too, are weak in the generated code. */
+/* The host has read the result of the call. These functions, too, are weak in the generated code.
+ */
 EXPORT("cabi_post_vmhost:plugin/controller@1.0.0#describe") void __wasm_export_exports_vmhost_plugin_controller_describe_post_return(uint8_t *result) {
     (void)result;
     arena_empty();

@@ -1,14 +1,19 @@
-/* vmhost.h: write a vmhost policy in C. One header; link all `*.c` files of this folder (not those of its subfolders).
+/* vmhost.h: write a vmhost policy in C. One header; link all `*.c` files of this folder (not those
+ * of its subfolders).
  *
- * A plugin is one constant, `vmhost_plugin`: its description and its function `reconcile`. See README.md for a whole one.
+ * A plugin is one constant, `vmhost_plugin`: its description and its function `reconcile`. See
+ * README.md for a complete plugin.
  *
- * Who frees what: nobody frees anything. All that a function here returns, all that a request holds and all that is handed to an effect lies in one arena,
- * which the SDK empties when the host has read the outcome. Do not keep any of it in a global variable. Strings end with a NUL; NULL means "none".
+ * Memory: a plugin frees nothing. All that these functions return, all that a request contains and
+ * all that is passed to an effect is in one arena, which the SDK frees when the host has read the
+ * outcome. Do not keep any of it in a global variable. Strings end with a NUL; NULL means "absent".
  *
- * Errors: what cannot be read (a status that is a number, a read that is refused) is noted as the turn's error, and the function returns NULL, false or a
- * missing value. A turn that has an error ends in `retry` with its text and without its effects, whatever `reconcile` has put into the outcome. So a check
- * after each call is not needed; `vmhost_has_error` asks. `vmhost_set_error` notes one of your own. The first one counts.
- */
+ * Errors: when a value cannot be read (a status that is a number, a read that is refused), the SDK
+ * records the turn's error, and the function returns NULL, false or a missing value. A turn with an
+ * error ends in `retry` with the error's text and without effects, whatever `reconcile` has added
+ * to the outcome. So a check after each call is not necessary; `vmhost_has_error` returns whether
+ * there is an error. `vmhost_set_error` records an error of the plugin's own. The first error
+ * counts. */
 #ifndef VMHOST_H
 #define VMHOST_H
 
@@ -22,7 +27,8 @@
 #define VMHOST_PRINTF(text, first)
 #endif
 
-/* A list in a description: in C a pointer to elements of which the last is zero (see VMHOST_STRINGS and its like), in C++ a braced list. */
+/* A list in a description: in C a pointer to elements of which the last is zero (see VMHOST_STRINGS
+ * and the macros below it), in C++ a braced list. */
 #ifdef __cplusplus
 #include <initializer_list>
 #include <new>
@@ -30,7 +36,8 @@
 template <typename T> struct vmhost_list_of {
     const T *items = nullptr;
     vmhost_list_of() = default;
-    /* A description lives as long as the plugin, and so do its lists. Not by `new`, which can bring all of stdio. */
+    /* A description lives as long as the plugin, and so do its lists. Not with `new`, which can
+     * link all of stdio. */
     vmhost_list_of(std::initializer_list<T> from) {
         T *copy = static_cast<T *>(calloc(from.size() + 1, sizeof(T)));
         items = copy;
@@ -55,14 +62,14 @@ typedef struct vmhost_kind {
     const char *group, *version, *kind;
 } vmhost_kind;
 
-/* Names one object. `ns` is its namespace; NULL exactly when the kind is cluster-scoped. */
+/* The key of one object. `ns` is its namespace; NULL if and only if the kind is cluster-scoped. */
 typedef struct vmhost_key {
     vmhost_kind kind;
     const char *ns, *name;
 } vmhost_key;
 
-/* A JSON value: it points at its first character within a larger text. `text` is NULL where there is none. Of a whole object it is the text as the API server
- * wrote it. */
+/* A JSON value: a pointer to its first character within a larger text. `text` is NULL if the value
+ * is absent. For a whole object it is the text that the API server wrote. */
 typedef struct vmhost_value {
     const char *text;
 } vmhost_value;
@@ -71,27 +78,29 @@ typedef struct vmhost_value {
 
 /* Which effect of this key's last turn was refused, and why. */
 typedef struct vmhost_refusal {
-    uint32_t effect;     /* its position, from 0 */
+    uint32_t effect;     /* its index, from 0 */
     uint16_t code;       /* HTTP status: 409, 422, 403 */
     const char *reason;  /* `Conflict`, `Invalid`, `Forbidden` */
     const char *message; /* for people */
 } vmhost_refusal;
 
-/* What a turn is about: a key and the newest snapshot of its object. */
+/* The input of a turn: a key and the newest snapshot of its object. */
 typedef struct vmhost_request {
-    const char *controller;     /* the name of the description */
-    vmhost_key key;             /* the object that is to be looked at */
-    vmhost_value object;        /* its text; none: it is gone */
+    const char *controller;     /* its name in the description */
+    vmhost_key key;             /* the object to reconcile */
+    vmhost_value object;        /* its text; absent if it was deleted */
     vmhost_value previous;      /* only with `.previous`: as of the last turn that succeeded */
     bool deleting;              /* only with `.finalizer`: clean up, then `vmhost_finalized` */
     uint32_t attempt;           /* failures since the last success */
-    const vmhost_refusal *last; /* NULL: nothing was refused */
+    const vmhost_refusal *last; /* NULL if no effect was refused */
 } vmhost_request;
 
-/* What a turn decides: effects, carried out in order, and what comes then. It begins as: none, and await the next change. */
+/* The result of a turn: effects, which are carried out in order, and the next step. Initially
+ * without effects, and awaiting the next change. */
 typedef struct vmhost_outcome vmhost_outcome;
 
-/* A change of an object that a watch with VMHOST_MAP_GUEST saw. No `before`: it is new. No `now`: it is gone. */
+/* A change of an object that a watch with VMHOST_MAP_GUEST saw. `before` is absent for a new
+ * object, `now` for a deleted one. */
 typedef struct vmhost_change {
     vmhost_value before, now;
 } vmhost_change;
@@ -102,12 +111,13 @@ typedef struct vmhost_map_request {
     size_t count;
 } vmhost_map_request;
 
-/* The objects of the primary kind that are to be looked at; see vmhost_wake. */
+/* The objects of the primary kind to reconcile; see vmhost_wake. */
 typedef struct vmhost_names vmhost_names;
 
 /* ---- the description: all that is left out has the default of the contract ---- */
 
-/* Whom a change wakes. VMHOST_MAP_LABEL, _FIELD and _INDEX want a `value`: the label, the path, the name of the index. */
+/* Which keys a change wakes. VMHOST_MAP_LABEL, _FIELD and _INDEX require a `value`: the label, the
+ * path, the name of the index. */
 typedef enum {
     VMHOST_MAP_NONE,
     VMHOST_MAP_NAME,
@@ -124,10 +134,10 @@ typedef struct vmhost_map {
     const char *value;
 } vmhost_map;
 
-/* What of an update must differ; join them with |. */
+/* What must differ in an update; combine them with |. */
 enum { VMHOST_GENERATION_CHANGED = 1, VMHOST_LABELS_CHANGED = 2, VMHOST_ANNOTATIONS_CHANGED = 4, VMHOST_RESOURCE_VERSION_CHANGED = 8 };
 
-/* Which changes wake anybody; all conditions hold together. A deletion always does. */
+/* Which changes wake keys; all conditions must hold. A deletion always wakes keys. */
 typedef struct vmhost_predicates {
     unsigned changed;
     const char *label_selector, *field_selector, *cel;
@@ -141,8 +151,8 @@ typedef struct vmhost_index {
 /* A kind that a controller watches or reads. */
 typedef struct vmhost_watch {
     const vmhost_kind *kind;
-    const char *label_selector, *field_selector; /* the others are not in the cache */
-    VMHOST_LIST(char const *) wanted_fields;     /* keep only these dotted paths besides the metadata */
+    const char *label_selector, *field_selector; /* other objects are not cached */
+    VMHOST_LIST(char const *) wanted_fields;     /* cache only these dotted paths and the metadata */
     bool metadata_only;
     VMHOST_LIST(vmhost_index) indexes;
     vmhost_predicates predicates;
@@ -151,15 +161,16 @@ typedef struct vmhost_watch {
 } vmhost_watch;
 
 typedef struct vmhost_retries {
-    bool limited; /* false: tried for ever */
+    bool limited; /* false: retried forever */
     uint32_t most;
 } vmhost_retries;
 
-/* Back-off of a failing key; 0: the default. `max_retries = {true, 7}`: dropped and reported after seven. */
+/* The back-off of a failing key; 0 selects the default. `max_retries = {true, 7}`: dropped and
+ * reported after seven retries. */
 typedef struct vmhost_back_off {
     uint32_t base_ms, cap_ms;
     vmhost_retries max_retries;
-    uint32_t per_second, burst; /* a bucket over the retries of all keys */
+    uint32_t per_second, burst; /* a rate limit for the retries of all keys */
 } vmhost_back_off;
 
 /* One controller: `primary`, or `every_ms`, or `once`. */
@@ -178,14 +189,14 @@ typedef struct vmhost_controller {
     vmhost_back_off retry;
 } vmhost_controller;
 
-/* Join them with |. VMHOST_PATCH covers apply and patch. */
+/* Combine them with |. VMHOST_PATCH covers apply and patch. */
 enum { VMHOST_CREATE = 1, VMHOST_PATCH = 2, VMHOST_DELETE = 4 };
 
-/* What effects may write: outside of the permissions they are refused before anything is written. */
+/* What effects may write. The host refuses other effects before anything is written. */
 typedef struct vmhost_permission {
     const vmhost_kind *kind;
     unsigned verbs;
-    VMHOST_LIST(char const *) subresources; /* only these; left out: the object itself */
+    VMHOST_LIST(char const *) subresources; /* only these; if empty, the object itself */
     VMHOST_LIST(char const *) namespaces;   /* only these */
 } vmhost_permission;
 
@@ -195,13 +206,13 @@ typedef struct vmhost_description {
     VMHOST_LIST(vmhost_controller) controllers;
     VMHOST_LIST(vmhost_permission) permissions;
     VMHOST_LIST(char const *) custom_resource_definitions; /* JSON texts, installed before the start if the operator allows it */
-    /* One turn. It must not count on memory of earlier calls. */
+    /* Runs one turn. It must not rely on memory of earlier calls. */
     void (*reconcile)(const vmhost_request *request, vmhost_outcome *outcome);
-    /* For watches with VMHOST_MAP_GUEST. */
+    /* Maps changes, for watches with VMHOST_MAP_GUEST. */
     void (*map_changes)(const vmhost_map_request *request, vmhost_names *names);
 } vmhost_description;
 
-/* The one thing that a plugin defines. */
+/* The only symbol that a plugin defines. */
 extern const vmhost_description vmhost_plugin;
 
 /* ---- what comes after the effects; the last call counts ---- */
@@ -209,20 +220,20 @@ extern const vmhost_description vmhost_plugin;
 void vmhost_await_change(vmhost_outcome *outcome);
 void vmhost_requeue_after_ms(vmhost_outcome *outcome, uint32_t ms);
 void vmhost_requeue(vmhost_outcome *outcome);
-/* Something failed that may pass: counted, logged, tried again. Unlike vmhost_set_error it keeps the effects. */
+/* A temporary failure: counted, logged, retried. Unlike vmhost_set_error it keeps the effects. */
 void vmhost_retry(vmhost_outcome *outcome, const char *format, ...) VMHOST_PRINTF(2, 3);
-/* Something failed that repeating cannot mend. */
+/* A permanent failure, which a retry cannot fix. */
 void vmhost_fail(vmhost_outcome *outcome, const char *format, ...) VMHOST_PRINTF(2, 3);
-/* The clean-up of an object that is being deleted is done. */
+/* The clean-up of an object that is being deleted is complete. */
 void vmhost_finalized(vmhost_outcome *outcome);
 
 /* ---- effects: `vmhost_patch(outcome, .key = request->key, .merge = body)` ---- */
 
-/* Server-side apply of a JSON object with apiVersion, kind and metadata.name. It takes over fields that others own and creates the object if it is absent
- * (never with a subresource). */
+/* Server-side apply of a JSON object with apiVersion, kind and metadata.name. It takes over fields
+ * of other managers and creates the object if it is absent (never with a subresource). */
 struct vmhost_apply {
     const char *object, *subresource;
-    bool polite;   /* fail where another manager owns a field */
+    bool polite;   /* fail if another manager owns a field */
     bool existing; /* do not create it */
     const char *if_version;
 };
@@ -245,7 +256,7 @@ struct vmhost_delete {
     vmhost_propagation propagation;
 };
 
-/* An Event about the request's object. `related` without a name: none. */
+/* An Event about the request's object. `related` is absent if it has no name. */
 struct vmhost_event {
     bool warning;
     const char *reason, *action, *note;
@@ -273,27 +284,31 @@ void vmhost_add_other(vmhost_outcome *outcome, struct vmhost_other other);
 #define vmhost_other(outcome, ...) vmhost_add_other((outcome), (struct vmhost_other){__VA_ARGS__})
 #endif
 
-/* In map_changes: look at this object of the primary kind. `ns` is NULL for a cluster-scoped kind. */
+/* In map_changes: reconcile this object of the primary kind. `ns` is NULL for a cluster-scoped
+ * kind. */
 void vmhost_wake(vmhost_names *names, const char *ns, const char *name);
 
 /* ---- reading JSON ---- */
 
 typedef enum { VMHOST_MISSING, VMHOST_NULL, VMHOST_BOOLEAN, VMHOST_NUMBER, VMHOST_STRING, VMHOST_ARRAY, VMHOST_OBJECT } vmhost_type;
 
-/* The value at a JSON pointer (RFC 6901: "/spec/ports/0", "/metadata/labels/app.kubernetes.io~1name"; "": itself). A way through what has no such part, such as
- * a number, is an error; through null not. */
+/* Returns the value at a JSON pointer (RFC 6901: "/spec/ports/0",
+ * "/metadata/labels/app.kubernetes.io~1name"; "" is the value itself). A path through a value
+ * without parts, such as a number, is an error; a path through null is not. */
 vmhost_value vmhost_at(vmhost_value from, const char *pointer);
 vmhost_type vmhost_type_of(vmhost_value value);
-/* A string, unescaped; NULL if it is missing or null. (U+0000, which no C string holds, is the two bytes C0 80, and vmhost_quote puts it back.) */
+/* Returns a string, unescaped; NULL if it is missing or null. (U+0000, which a C string cannot
+ * contain, becomes the two bytes C0 80, and vmhost_quote converts it back.) */
 const char *vmhost_string(vmhost_value from, const char *pointer);
-/* True if a 64-bit integer is there. For all other numbers: vmhost_raw. */
+/* Returns whether the value is a 64-bit integer. For all other numbers: vmhost_raw. */
 bool vmhost_integer(vmhost_value from, const char *pointer, int64_t *result);
-/* True if `true` is there. */
+/* Returns whether the value is `true`. */
 bool vmhost_boolean(vmhost_value from, const char *pointer);
-/* The value's own text, exactly as written; "null" if it is missing. */
+/* Returns the value's text, exactly as written; "null" if it is missing. */
 const char *vmhost_raw(vmhost_value value);
 
-/* `for (vmhost_iterator i = vmhost_each(value); vmhost_next(&i);)` walks a list, or an object with `i.name`. */
+/* `for (vmhost_iterator i = vmhost_each(value); vmhost_next(&i);)` iterates over a list, or over an
+ * object with `i.name`. */
 typedef struct vmhost_iterator {
     const char *name;
     vmhost_value value;
@@ -305,15 +320,17 @@ bool vmhost_next(vmhost_iterator *iterator);
 
 /* ---- writing JSON: texts that are put together ---- */
 
-/* A JSON string; of NULL: `null`. */
+/* Returns a JSON string; `null` for NULL. */
 const char *vmhost_quote(const char *text);
-/* Formats as printf does: %s %c %d %i %u %x with h, l, ll, j, z. No floating point: that would link the C library's stdio. `vmhost_format("%d", n)` is a JSON
- * number. */
+/* Formats like printf: %s %c %d %i %u %x with h, l, ll, j, z. No floating point, which would link
+ * the C library's stdio. `vmhost_format("%d", n)` is a JSON number. */
 const char *vmhost_format(const char *format, ...) VMHOST_PRINTF(1, 2);
-/* An object of names and JSON texts in turn; a list of JSON texts. NULL is `null`. */
+/* Return an object of alternating names and JSON texts, and a list of JSON texts. NULL becomes
+ * `null`. */
 const char *vmhost_object_of(const char *const *names_and_values, size_t count);
 const char *vmhost_array_of(const char *const *values, size_t count);
-/* Operations of a JSON patch, for VMHOST_OPERATIONS. A test that fails changes nothing, and the key is tried again. */
+/* The operations of a JSON patch, for VMHOST_OPERATIONS. If a test fails, nothing changes, and the
+ * host retries the key. */
 const char *vmhost_test(const char *path, const char *value);
 const char *vmhost_add(const char *path, const char *value);
 const char *vmhost_replace(const char *path, const char *value);
@@ -333,37 +350,38 @@ const char *vmhost_remove(const char *path);
 
 typedef enum { VMHOST_READ_OK, VMHOST_NOT_WATCHED, VMHOST_TOO_LARGE, VMHOST_INVALID, VMHOST_UNAVAILABLE } vmhost_read_code;
 
-/* Why a read was refused. Every read takes a pointer to one; with NULL a refusal is the turn's error. An object that does not exist is no error. */
+/* Why a read was refused. Every read takes a pointer to one; with NULL a refusal is the turn's
+ * error. A missing object is not an error. */
 typedef struct vmhost_read_error {
     vmhost_read_code code;
     const char *text; /* the kind that is not watched, or the reason */
     uint32_t limit;   /* of VMHOST_TOO_LARGE, in bytes */
 } vmhost_read_error;
 
-/* Which objects to list; all conditions hold together. */
+/* Which objects to list; all conditions must hold. */
 typedef struct vmhost_query {
     vmhost_kind kind;
     const char *ns, *label_selector, *index, *index_value, *owner;
     bool metadata_only;
-    uint32_t limit;   /* of one page; 0: 500 */
+    uint32_t limit;   /* objects per page; 0: 500 */
     const char *next; /* the `next` of the page before */
 } vmhost_query;
 
 typedef struct vmhost_page {
     const vmhost_value *objects;
     size_t count;
-    const char *next; /* NULL: this was the last */
+    const char *next; /* NULL after the last page */
 } vmhost_page;
 
 vmhost_value vmhost_get(vmhost_key key, vmhost_read_error *error);
 vmhost_value vmhost_get_live(vmhost_key key, vmhost_read_error *error);
-/* As many values as keys, in their order; NULL if it was refused. */
+/* Returns as many values as keys, in their order; NULL if the read was refused. */
 const vmhost_value *vmhost_get_many(const vmhost_key *keys, size_t count, vmhost_read_error *error);
 vmhost_page vmhost_list(vmhost_query query, vmhost_read_error *error);
 vmhost_page vmhost_list_live(vmhost_query query, vmhost_read_error *error);
-/* All pages of the cache as one. */
+/* Returns all pages of the cache as one. */
 vmhost_page vmhost_list_all(vmhost_query query, vmhost_read_error *error);
-/* A setting of the operator's; NULL if there is none. */
+/* Returns a setting of the operator; NULL if it is not set. */
 const char *vmhost_setting(const char *name);
 
 /* ---- log, errors, memory ---- */
@@ -380,15 +398,16 @@ void vmhost_log(vmhost_level level, const char *format, ...) VMHOST_PRINTF(2, 3)
 
 void vmhost_set_error(const char *format, ...) VMHOST_PRINTF(1, 2);
 bool vmhost_has_error(void);
-/* Zeroed memory for the rest of the call. It traps when there is none. */
+/* Returns zeroed memory for the rest of the call. Traps when there is none left. */
 void *vmhost_alloc(size_t size);
 
-/* ---- what all objects have ---- */
+/* ---- metadata of all objects ---- */
 
-/* An element of metadata.ownerReferences that names `owner`, an object; as its controller, or plainly. */
+/* Return an element of metadata.ownerReferences that names `owner`, as controller or as plain
+ * owner. */
 const char *vmhost_controller_reference(vmhost_value owner);
 const char *vmhost_owner_reference(vmhost_value owner);
-/* The owner reference of the object's controller. */
+/* Returns the owner reference of the object's controller. */
 vmhost_value vmhost_controller_of(vmhost_value object);
 bool vmhost_is_controlled_by(vmhost_value object, const char *uid);
 bool vmhost_has_finalizer(vmhost_value object, const char *finalizer);
@@ -399,17 +418,17 @@ struct vmhost_condition {
     const char *type;
     vmhost_status status;
     const char *reason, *message;
-    int64_t observed_generation;      /* 0: not said */
+    int64_t observed_generation;      /* 0: unset */
     const char *last_transition_time; /* NULL: now */
 };
 
-/* The list with this condition in place of the one of its type, as JSON. The transition time moves with the status only. `changed` may be NULL. It reads the
- * clock. */
+/* Returns the list as JSON, with this condition in place of the one of its type. The transition
+ * time changes only if the status does. `changed` may be NULL. Reads the clock. */
 const char *vmhost_set_condition(vmhost_value conditions, struct vmhost_condition condition, bool *changed);
 const char *vmhost_remove_condition(vmhost_value conditions, const char *type, bool *changed);
 vmhost_value vmhost_find_condition(vmhost_value conditions, const char *type);
 bool vmhost_condition_is(vmhost_value conditions, const char *type, vmhost_status status);
-/* Seconds since 1970 as Kubernetes writes them. What lies before is 1970. */
+/* Formats seconds since 1970 as Kubernetes does. Earlier times become 1970. */
 const char *vmhost_rfc3339(int64_t seconds);
 
 #ifdef __cplusplus

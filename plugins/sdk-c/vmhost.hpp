@@ -1,5 +1,6 @@
-// vmhost.hpp: vmhost.h for C++20. A thin layer: values that know what they are, JSON from C++ values, effects as methods. No exceptions, no RTTI, no ownership:
-// see vmhost.h for who frees what (nobody) and how errors are noted. The description is written with the structures of vmhost.h; its lists are braced lists.
+// vmhost.hpp: vmhost.h for C++20. A thin layer: typed values, JSON from C++ values, effects as
+// methods. No exceptions, no RTTI, no ownership: vmhost.h describes memory (a plugin frees nothing)
+// and errors. The description uses the structures of vmhost.h; its lists are braced lists.
 #ifndef VMHOST_HPP
 #define VMHOST_HPP
 
@@ -21,10 +22,10 @@ using Query = vmhost_query;
 using ReadError = vmhost_read_error;
 using Condition = vmhost_condition;
 
-// One member of an object, or element of a list.
+// A member of an object, or an element of a list.
 struct Member;
 
-// A JSON value where it stands in its text; false if it is missing. Pointers are JSON pointers: "/spec/ports/0".
+// A JSON value in place; false if it is missing. Pointers are JSON pointers: "/spec/ports/0".
 class Value : public vmhost_value {
   public:
     constexpr Value() : vmhost_value{nullptr} {}
@@ -32,7 +33,7 @@ class Value : public vmhost_value {
     explicit operator bool() const { return text != nullptr; }
     Value operator[](const char *pointer) const { return vmhost_at(*this, pointer); }
     vmhost_type type() const { return vmhost_type_of(*this); }
-    // Nothing if it is missing or null; anything else is the turn's error.
+    // Returns nothing if the value is missing or null; any other type is the turn's error.
     std::optional<std::string_view> string(const char *pointer = "") const {
         const char *found = vmhost_string(*this, pointer);
         return found ? std::optional<std::string_view>(found) : std::nullopt;
@@ -42,7 +43,7 @@ class Value : public vmhost_value {
         return vmhost_integer(*this, pointer, &found) ? std::optional<int64_t>(found) : std::nullopt;
     }
     bool boolean(const char *pointer = "") const { return vmhost_boolean(*this, pointer); }
-    // Its own text, exactly as written.
+    // Returns the value's text, exactly as written.
     const char *raw() const { return vmhost_raw(*this); }
 
     class Iterator;
@@ -72,7 +73,8 @@ class Value::Iterator {
 inline Value::Iterator Value::begin() const { return ++Iterator(vmhost_each(*this)); }
 inline Value::Iterator Value::end() const { return Iterator({}); }
 
-// JSON text, made of C++ values: Json{"text"}, Json{1}, Json::object({{"a", 1}, {"b", nullptr}}), Json::array({1, "x"}).
+// JSON text, built from C++ values: Json{"text"}, Json{1}, Json::object({{"a", 1}, {"b",
+// nullptr}}), Json::array({1, "x"}).
 class Json {
   public:
     Json(const char *string) : text(vmhost_quote(string)) {}
@@ -84,7 +86,7 @@ class Json {
         requires(!std::same_as<decltype(value), bool>)
         : text(vmhost_format("%llu", static_cast<unsigned long long>(value))) {}
     Json(Value value) : text(value.raw()) {}
-    // Text that is JSON already.
+    // Returns text that is already JSON.
     static Json raw(const char *json) { return Json(json, 0); }
 
     static Json array(std::initializer_list<Json> values) {
@@ -114,7 +116,8 @@ class Json {
     const char *text;
 };
 
-// A JSON patch, operation by operation. A test that fails changes nothing, and the key is tried again.
+// A JSON patch, operation by operation. If a test fails, nothing changes, and the host retries the
+// key.
 class Operations {
   public:
     Operations test(const char *path, Json value) const { return with(vmhost_test(path, value)); }
@@ -138,10 +141,10 @@ struct Request {
     Value object, previous;
     bool deleting;
     uint32_t attempt;
-    const vmhost_refusal *last; // nullptr: nothing was refused
+    const vmhost_refusal *last; // nullptr if no effect was refused
 };
 
-// What a turn decides: outcome.patch({.key = request.key, .merge = Json::object(...)}).
+// The result of a turn: outcome.patch({.key = request.key, .merge = Json::object(...)}).
 class Outcome {
   public:
     explicit Outcome(vmhost_outcome *to) : to(to) {}
@@ -163,7 +166,8 @@ class Outcome {
     vmhost_outcome *to;
 };
 
-// For the description: `.reconcile = vmhost::turn<reconcile>` of a `void reconcile(const Request &, Outcome &)`.
+// For the description: `.reconcile = vmhost::turn<reconcile>` of a
+// `void reconcile(const Request &, Outcome &)`.
 template <void (*policy)(const Request &, Outcome &)> void turn(const vmhost_request *from, vmhost_outcome *to) {
     Outcome outcome(to);
     policy({from->controller, from->key, from->object, from->previous, from->deleting, from->attempt, from->last}, outcome);
@@ -172,12 +176,12 @@ template <void (*policy)(const Request &, Outcome &)> void turn(const vmhost_req
 struct Page {
     const vmhost_value *objects;
     size_t count;
-    const char *next; // nullptr: this was the last
+    const char *next; // nullptr after the last page
     const vmhost_value *begin() const { return objects; }
     const vmhost_value *end() const { return objects + count; }
 };
 
-// Reads: a refusal is the turn's error, unless a place for it is given.
+// Reads: a refusal is the turn's error, unless the caller passes `error`.
 inline Value get(Key key, ReadError *error = nullptr) { return vmhost_get(key, error); }
 inline Value get_live(Key key, ReadError *error = nullptr) { return vmhost_get_live(key, error); }
 inline Page page(vmhost_page from) { return {from.objects, from.count, from.next}; }

@@ -1,6 +1,7 @@
 package vmhost
 
-// The three calls of the host. Errors and panics become answers of the contract: an instance that traps is thrown away, and its text is lost.
+// The three calls of the host. Errors and panics become answers of the contract: the host drops an
+// instance that traps, and its text is lost.
 
 import (
 	"encoding/json"
@@ -13,10 +14,11 @@ import (
 	wit "github.com/vmhost/vmhost/plugins/sdk-go/internal/wit/types"
 )
 
-// exported is what the host calls.
+// exported is the policy that the host calls.
 var exported Policy
 
-// Export makes policy what the component exports. Call it once, in an init function: a component has no main.
+// Export makes policy the component's export. Call it once, in an init function: a component's main
+// never runs.
 func Export(policy Policy) {
 	exported = policy
 }
@@ -67,7 +69,8 @@ func (p Policy) mapChanges(request wire.MapRequest) wit.Result[[]wire.ObjectName
 	return wit.Ok[[]wire.ObjectName, string](namesToWire(names))
 }
 
-// guard makes a panic an error, and puts its stack into the host's log. Only a panic of the goroutine that was called can be caught.
+// guard converts a panic into an error, and logs its stack. Only a panic of the called goroutine
+// can be recovered.
 func guard[T any](call func() (T, error)) (result T, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

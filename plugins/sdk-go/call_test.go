@@ -13,7 +13,7 @@ import (
 	wit "github.com/vmhost/vmhost/plugins/sdk-go/internal/wit/types"
 )
 
-// lines keeps what is logged.
+// lines records what is logged.
 type lines struct {
 	noHost
 	all []string
@@ -21,7 +21,7 @@ type lines struct {
 
 func (l *lines) Log(level slog.Level, line string) { l.all = append(l.all, level.String()+": "+line) }
 
-// call is one turn as the host makes it, and what it logged.
+// call makes one turn as the host does, and returns what it logged.
 func call(reconcile func(*Request) (Outcome, error), request wire.Request) (wire.Outcome, []string) {
 	var log lines
 	var outcome wire.Outcome

@@ -1,6 +1,7 @@
 package vmhost
 
-// The description: the document of wit/v1/description.schema.json as plain data. The host checks it, and names what is wrong.
+// The description: the document of wit/v1/description.schema.json as plain data. The host validates
+// it, and its errors name the invalid field.
 
 import (
 	"encoding/json"
@@ -11,10 +12,11 @@ import (
 type Description struct {
 	// Name is the plugin's name. It owns fields: do not change it.
 	Name string `json:"name"`
-	// Version is the plugin's own version, for people.
+	// Version is the plugin's own version, for display.
 	Version     string       `json:"version,omitempty"`
 	Controllers []Controller `json:"controllers"`
-	// Permissions are what the effects may write: effects outside of them are refused before anything is written.
+	// Permissions are what the effects may write. The host refuses other effects before anything is
+	// written.
 	Permissions []Permission `json:"permissions,omitempty"`
 	Setup       Setup        `json:"setup,omitzero"`
 }
@@ -28,60 +30,66 @@ func (d Description) MarshalJSON() ([]byte, error) {
 	}{"vmhost/v1", plain(d)})
 }
 
-// Setup is what is there before the controllers start.
+// Setup is what the host installs before the controllers start.
 type Setup struct {
-	// CustomResourceDefinitions are installed, if the operator allows it (--install-crds). Anything that encoding/json writes as a definition.
+	// CustomResourceDefinitions are installed if the operator allows it (--install-crds). Each is
+	// any value that encoding/json writes as a definition.
 	CustomResourceDefinitions []any `json:"customResourceDefinitions,omitempty"`
 }
 
-// Controller says what its keys are, what wakes them, and how they are worked on.
+// Controller defines its keys, what wakes them, and how they are processed.
 type Controller struct {
 	// Name is unique in the plugin; metrics and logs carry it.
 	Name string `json:"name"`
-	// Primary is the kind whose objects are the controller's keys (controller-runtime's For). A controller has this, or a Timer.
+	// Primary is the kind whose objects are the controller's keys (controller-runtime's For). A
+	// controller has either this or a Timer.
 	Primary *Watch `json:"primary,omitempty"`
-	// Timer is for a controller without a kind of its own: see [Every] and [Once].
+	// Timer is for a controller without a primary kind: see [Every] and [Once].
 	Timer *Timer `json:"timer,omitempty"`
-	// Owns are kinds whose objects it makes, with a controller reference to the primary.
+	// Owns are kinds of objects that it creates, with a controller reference to the primary.
 	Owns []Watch `json:"owns,omitempty"`
 	// Watches are other kinds that wake keys, each with a Map.
 	Watches []Watch `json:"watches,omitempty"`
-	// Reads are other kinds that it reads. They wake nobody.
+	// Reads are other kinds that it reads. They wake no keys.
 	Reads []Watch `json:"reads,omitempty"`
-	// Finalizer (domain/name) is put on each object before the policy first sees it; the policy is called with Deleting, and it is taken off on [Finalized].
+	// Finalizer (domain/name) is added to each object before the policy first sees it. When the
+	// object is being deleted, the policy is called with Deleting; the host removes the finalizer
+	// after [Finalized].
 	Finalizer string `json:"finalizer,omitempty"`
-	// Previous asks for Request.Previous: the object as of the last turn that succeeded.
+	// Previous enables Request.Previous: the object as of the last turn that succeeded.
 	Previous bool `json:"previous,omitempty"`
-	// EventSource is who the Events are from (reportingController). Empty: made of the names of plugin and controller.
+	// EventSource is the reporter of Events (reportingController). If empty, the names of plugin
+	// and controller.
 	EventSource string `json:"eventSource,omitempty"`
-	// Concurrency is how many keys are worked on at once. 0: the host's default.
+	// Concurrency is how many keys are processed at once. 0 selects the host's default.
 	Concurrency uint32  `json:"concurrency,omitempty"`
 	Retry       Backoff `json:"retry,omitzero"`
 }
 
-// Timer is when a controller without a kind gets its turns.
+// Timer defines when a controller without a primary kind gets its turns.
 type Timer struct {
 	EveryMs uint32 `json:"everyMs,omitempty"`
 	Once    bool   `json:"once,omitempty"`
 }
 
-// Every is one turn at the start, and then one every so often.
+// Every makes one turn at the start, and then one per period.
 func Every(period time.Duration) *Timer {
 	return &Timer{EveryMs: max(milliseconds(period), 1)}
 }
 
-// Once is one turn at the start, and one after each swap.
+// Once makes one turn at the start, and one after each swap.
 func Once() *Timer {
 	return &Timer{Once: true}
 }
 
-// Backoff is that of a failing key: BaseMs * 2^failures, at most CapMs. What is 0 is the host's default.
+// Backoff delays a failing key by BaseMs * 2^failures, at most CapMs. 0 selects the host's default.
 type Backoff struct {
 	BaseMs uint32 `json:"baseMs,omitempty"`
 	CapMs  uint32 `json:"capMs,omitempty"`
-	// MaxRetries: after so many retries of a failure the key is dropped and reported, until the object or the plugin changes. Nil: never. See [Ptr].
+	// MaxRetries is the number of retries after which a failing key is dropped and reported, until
+	// the object or the plugin changes. If nil, it is retried forever. See [Ptr].
 	MaxRetries *uint32 `json:"maxRetries,omitempty"`
-	// Bucket is a rate limit over the retries of all keys together.
+	// Bucket is a rate limit for the retries of all keys together.
 	Bucket Bucket `json:"bucket,omitzero"`
 }
 
@@ -91,18 +99,20 @@ type Bucket struct {
 	Burst     uint32 `json:"burst"`
 }
 
-// Ptr is a pointer to a value, for fields that may be left out.
+// Ptr returns a pointer to a value, for optional fields.
 func Ptr[T any](value T) *T {
 	return &value
 }
 
-// Permission is something that the plugin's effects may do.
+// Permission is what the plugin's effects may do.
 type Permission struct {
 	Kind
 	Verbs []Verb `json:"verbs"`
-	// Subresources: only these subresources. Left out: the object itself and no subresource.
+	// Subresources limits the permission to these subresources. If empty, it covers the object
+	// itself and no subresource.
 	Subresources []string `json:"subresources,omitempty"`
-	// Namespaces: only in these. Left out: all, and cluster-scoped objects.
+	// Namespaces limits the permission to these namespaces. If empty, it covers all namespaces and
+	// cluster-scoped objects.
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 

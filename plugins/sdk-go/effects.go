@@ -1,6 +1,6 @@
 package vmhost
 
-// What the host is to do. The policy itself never writes: it returns these.
+// What the host must do. The policy itself never writes: it returns effects.
 
 import "fmt"
 
@@ -9,39 +9,45 @@ type Effect interface {
 	isEffect()
 }
 
-// Apply is server-side apply: these fields shall have these values, and they are mine. It takes over fields that others own, and creates the object if it is
-// absent. Needs [VerbPatch], and [VerbCreate] if it may create.
+// Apply is a server-side apply: these fields shall have these values, and the plugin owns them. It
+// takes over fields of other managers, and creates the object if it is absent. Needs [VerbPatch],
+// and [VerbCreate] if it may create.
 type Apply struct {
-	// Object holds the fields to own, with apiVersion, kind, metadata.name and, for a namespaced kind, metadata.namespace: anything that encoding/json writes so.
+	// Object holds the fields to own, with apiVersion, kind, metadata.name and, for a namespaced
+	// kind, metadata.namespace: any value that encoding/json writes in this form.
 	Object any
-	// Subresource such as status; empty: the object itself.
+	// Subresource such as status; if empty, the object itself.
 	Subresource string
-	// Polite does not take over fields that another manager owns with another value; such a turn ends with a terminal failure that names manager and field.
+	// Polite does not take over fields that another manager owns with another value. The turn then
+	// ends with a terminal failure that names manager and field.
 	Polite bool
 	// Existing does not create the object.
 	Existing bool
-	// IfVersion asks that the object still has this resourceVersion; empty: any.
+	// IfVersion requires that the object still has this resourceVersion; if empty, any.
 	IfVersion string
 }
 
-// MergePatch is a JSON merge patch (RFC 7386): nil removes a field, a list is replaced whole. Needs [VerbPatch].
+// MergePatch is a JSON merge patch (RFC 7386): nil removes a field, and a list is replaced as a
+// whole. Needs [VerbPatch].
 type MergePatch struct {
 	Key ObjectKey
-	// Subresource such as status; empty: the object itself.
+	// Subresource such as status; if empty, the object itself.
 	Subresource string
-	// Body is anything that encoding/json writes as an object: map[string]any, a struct, [json.RawMessage].
+	// Body is any value that encoding/json writes as an object: map[string]any, a struct,
+	// [json.RawMessage].
 	Body any
-	// IfVersion asks that the object still has this resourceVersion; empty: any.
+	// IfVersion requires that the object still has this resourceVersion; if empty, any.
 	IfVersion string
 }
 
-// JSONPatch is a JSON patch (RFC 6902). A [Test] that fails changes nothing, and the key is tried again with a fresh snapshot. Needs [VerbPatch].
+// JSONPatch is a JSON patch (RFC 6902). If a [Test] fails, nothing changes, and the host retries
+// the key with a fresh snapshot. Needs [VerbPatch].
 type JSONPatch struct {
 	Key ObjectKey
-	// Subresource such as status; empty: the object itself.
+	// Subresource such as status; if empty, the object itself.
 	Subresource string
 	Operations  []Operation
-	// IfVersion asks that the object still has this resourceVersion; empty: any.
+	// IfVersion requires that the object still has this resourceVersion; if empty, any.
 	IfVersion string
 }
 
@@ -51,30 +57,32 @@ type Operation struct {
 	Value    any
 }
 
-// Test goes on only if path has this value.
+// Test requires that path has this value.
 func Test(path string, value any) Operation { return Operation{"test", path, value} }
 
-// Add sets path, whether it is there or not.
+// Add sets path, whether or not it exists.
 func Add(path string, value any) Operation { return Operation{"add", path, value} }
 
-// Replace sets path, which must be there.
+// Replace sets path, which must exist.
 func Replace(path string, value any) Operation { return Operation{"replace", path, value} }
 
-// Remove removes path, which must be there.
+// Remove removes path, which must exist.
 func Remove(path string) Operation { return Operation{"remove", path, nil} }
 
-// Create creates an object; one of that name that exists already is a refusal with AlreadyExists. Needs [VerbCreate].
+// Create creates an object. If one of that name exists, it is refused with AlreadyExists. Needs
+// [VerbCreate].
 type Create struct {
-	// Object is the whole object, with apiVersion, kind and metadata.name: anything that encoding/json writes so.
+	// Object is the whole object, with apiVersion, kind and metadata.name: any value that
+	// encoding/json writes in this form.
 	Object any
 }
 
-// Delete deletes an object; one that is gone already is done. Needs [VerbDelete].
+// Delete deletes an object; it succeeds if the object is already gone. Needs [VerbDelete].
 type Delete struct {
 	Key ObjectKey
-	// UID asks for the object with this uid, not another of the same name; empty: whichever has the name.
+	// UID requires the object with this uid, not another one of the same name; if empty, any.
 	UID string
-	// IfVersion asks that the object still has this resourceVersion; empty: any.
+	// IfVersion requires that the object still has this resourceVersion; if empty, any.
 	IfVersion string
 	// Propagation is what happens to the objects that it owns.
 	Propagation Propagation
@@ -84,26 +92,27 @@ type Delete struct {
 type Propagation uint8
 
 const (
-	// DefaultPropagation is what the API server does for the kind.
+	// DefaultPropagation leaves the choice to the API server's default for the kind.
 	DefaultPropagation Propagation = iota
-	// Background deletes them after it.
+	// Background deletes them after their owner.
 	Background
-	// Foreground deletes them before it.
+	// Foreground deletes them before their owner.
 	Foreground
-	// Orphan leaves them.
+	// Orphan leaves them in place.
 	Orphan
 )
 
-// Event is a Kubernetes Event about the request's object. It never fails or delays a turn, and needs no permission.
+// Event is a Kubernetes Event about the request's object. It never fails or delays a turn, and
+// needs no permission.
 type Event struct {
 	Type EventType
-	// Reason is why, in CamelCase, for machines: Completed.
+	// Reason is the machine-readable reason, in CamelCase: Completed.
 	Reason string
-	// Action is what was done or tried, in CamelCase. Empty: the reason is taken.
+	// Action is what was done or tried, in CamelCase. If empty, the reason.
 	Action string
-	// Note is for people.
+	// Note is the human-readable text.
 	Note string
-	// Related is another object that has to do with it.
+	// Related is another object that is involved.
 	Related *ObjectKey
 }
 
@@ -111,23 +120,24 @@ type Event struct {
 type EventType uint8
 
 const (
-	// Normal is for something that should happen happened.
+	// Normal is for an expected event.
 	Normal EventType = iota
-	// Warning is for something that a person should look at.
+	// Warning is for a problem that a person should look at.
 	Warning
 )
 
-// NormalEvent is an [Event] of type [Normal], with a note in the form of [fmt.Sprintf].
+// NormalEvent returns an [Event] of type [Normal], with a note in the form of [fmt.Sprintf].
 func NormalEvent(reason, format string, values ...any) Event {
 	return Event{Type: Normal, Reason: reason, Note: fmt.Sprintf(format, values...)}
 }
 
-// WarningEvent is an [Event] of type [Warning], with a note in the form of [fmt.Sprintf].
+// WarningEvent returns an [Event] of type [Warning], with a note in the form of [fmt.Sprintf].
 func WarningEvent(reason, format string, values ...any) Event {
 	return Event{Type: Warning, Reason: reason, Note: fmt.Sprintf(format, values...)}
 }
 
-// Other is an effect that this version of the contract has no case for. A host that does not know the name refuses the turn by that name.
+// Other is an effect that this version of the contract has no case for. A host that does not know
+// the name refuses the turn and names it.
 type Other struct {
 	Name string
 	Body any

@@ -2,5 +2,5 @@
 
 package vmhost
 
-// Natively there is no host, but for what a test puts here by WithHost.
+// Native builds have no host, except for a test's own, set by WithHost.
 var host Host = noHost{}

@@ -1,6 +1,7 @@
 package vmhost
 
-// log/slog to the host's log. In a plugin it is the default logger, and that of the package log.
+// Connects log/slog to the host's log. A plugin's default logger, and that of the package log,
+// write there.
 
 import (
 	"bytes"
@@ -14,8 +15,9 @@ import (
 // LevelTrace is the host's level below debug: slog.Log(ctx, vmhost.LevelTrace, "...").
 const LevelTrace = slog.Level(-8)
 
-// NewLogHandler returns a handler that writes to the host's log: the message as it is, and behind it the attributes as key=value. The host adds time, level,
-// plugin, controller and object, and drops levels that nobody wants to see.
+// NewLogHandler returns a handler that writes to the host's log: the message, followed by the
+// attributes as key=value. The host adds time, level, plugin, controller and object, and drops
+// disabled levels.
 func NewLogHandler() slog.Handler {
 	buffer := new(lockedBuffer)
 	options := slog.HandlerOptions{Level: LevelTrace, ReplaceAttr: withoutLevelAndMessage}
@@ -62,7 +64,7 @@ func (h logHandler) WithGroup(name string) slog.Handler {
 	return logHandler{h.buffer, h.attributes.WithGroup(name)}
 }
 
-// withoutLevelAndMessage takes out what slog itself puts before the attributes.
+// withoutLevelAndMessage removes what slog itself puts before the attributes.
 func withoutLevelAndMessage(groups []string, attribute slog.Attr) slog.Attr {
 	_, isLevel := attribute.Value.Any().(slog.Level)
 	isMessage := attribute.Key == slog.MessageKey && attribute.Value.Equal(slog.StringValue(""))

@@ -1,6 +1,6 @@
 package vmhost
 
-// What a turn decides: effects, and what comes then.
+// The result of a turn: effects, and the next step.
 
 import (
 	"errors"
@@ -8,14 +8,16 @@ import (
 	"time"
 )
 
-// Outcome is what a turn decided. The zero value is [AwaitChange] without effects.
+// Outcome is the result of a turn. The zero value is [AwaitChange] without effects.
 type Outcome struct {
-	// Effects are carried out in this order; the first that is refused ends the turn, and the policy finds it in Request.Last. At most 1,000.
+	// Effects are carried out in this order. The first that is refused ends the turn, and the next
+	// turn finds it in Request.Last. At most 1,000.
 	Effects []Effect
 	Next    Next
 }
 
-// Next is what comes after the effects, which are carried out first, whatever this says. The functions of this package that return an [Outcome] make it.
+// Next is the step after the effects, which are carried out whatever it is. The functions of this
+// package that return an [Outcome] create it.
 type Next struct {
 	Step    Step
 	After   time.Duration
@@ -25,7 +27,7 @@ type Next struct {
 // Step is the kind of a [Next].
 type Step uint8
 
-// The steps; the function of the same name says what each means.
+// The steps; the function of the same name documents each.
 const (
 	StepAwaitChange Step = iota
 	StepRequeueAfter
@@ -35,37 +37,40 @@ const (
 	StepFinalized
 )
 
-// AwaitChange says that all is done: come back when the object changes.
+// AwaitChange is complete: the next turn is after the object changes.
 func AwaitChange(effects ...Effect) Outcome {
 	return Outcome{Effects: effects}
 }
 
-// RequeueAfter says that all is done: come back after this time, or when the object changes. To the millisecond, at most 49 days.
+// RequeueAfter is complete: the next turn is after this time, or after the object changes. In
+// milliseconds, at most 49 days.
 func RequeueAfter(after time.Duration, effects ...Effect) Outcome {
 	return Outcome{effects, Next{Step: StepRequeueAfter, After: after}}
 }
 
-// Requeue asks to come back soon, rate limited; no error.
+// Requeue asks for another turn soon, rate limited, without an error.
 func Requeue(effects ...Effect) Outcome {
 	return Outcome{effects, Next{Step: StepRequeue}}
 }
 
-// Retry says that something failed that may pass. As an error from Reconcile, which is shorter.
+// Retry is a temporary failure. An error returned from Reconcile means the same, without effects.
 func Retry(message string, effects ...Effect) Outcome {
 	return Outcome{effects, Next{Step: StepRetry, Message: message}}
 }
 
-// Fail says that something failed that repeating cannot mend: nothing happens until the object or the plugin changes. As a [TerminalError] from Reconcile.
+// Fail is a permanent failure: the next turn is after the object or the plugin changes. A
+// [TerminalError] returned from Reconcile means the same.
 func Fail(message string, effects ...Effect) Outcome {
 	return Outcome{effects, Next{Step: StepFail, Message: message}}
 }
 
-// Finalized says that the clean-up of an object that is being deleted is done: the host takes the finalizer off when all effects have been carried out.
+// Finalized completes the clean-up of an object that is being deleted: the host removes the
+// finalizer after all effects.
 func Finalized(effects ...Effect) Outcome {
 	return Outcome{effects, Next{Step: StepFinalized}}
 }
 
-// TerminalError makes err one that repeating cannot mend: returned from Reconcile, or wrapped by what is, it is [Fail].
+// TerminalError marks err as permanent: an error from Reconcile that is or wraps it means [Fail].
 func TerminalError(err error) error {
 	return terminal{err}
 }
@@ -74,7 +79,7 @@ type terminal struct{ error }
 
 func (t terminal) Unwrap() error { return t.error }
 
-// or is the outcome of a turn that returned err.
+// or returns the outcome of a turn that returned err.
 func (o Outcome) or(err error) Outcome {
 	switch {
 	case err == nil:
@@ -86,7 +91,7 @@ func (o Outcome) or(err error) Outcome {
 	return o
 }
 
-// milliseconds is rounded up, and kept within what the contract can say.
+// milliseconds rounds up, and limits the value to the contract's range.
 func milliseconds(d time.Duration) uint32 {
 	ms := d / time.Millisecond
 	if d%time.Millisecond > 0 {

@@ -1,32 +1,33 @@
 package vmhost
 
-// Typed reads of other objects, from the host's cache and live. All kinds that are read must be named in the description.
+// Typed reads of other objects, from the host's cache and live. The description must name all kinds
+// that are read.
 
 import (
 	"encoding/json"
 	"fmt"
 )
 
-// Query says which objects to list. All conditions hold together.
+// Query selects the objects to list. All conditions must hold.
 type Query struct {
 	Kind Kind
-	// Namespace is empty for all that the host watches.
+	// Namespace is empty for all namespaces that the host watches.
 	Namespace string
-	// LabelSelector is as kubectl writes it: app=web,tier in (a,b),!legacy. Empty: all.
+	// LabelSelector is in kubectl's form: app=web,tier in (a,b),!legacy. If empty, all objects.
 	LabelSelector string
-	// Index asks for a value in an index of the description. Not for live reads.
+	// Index requires a value in an index of the description. Not for live reads.
 	Index *IndexMatch
-	// Owner asks for an owner reference with this uid. Not for live reads.
+	// Owner requires an owner reference with this uid. Not for live reads.
 	Owner string
-	// MetadataOnly asks for apiVersion, kind and metadata of each object only.
+	// MetadataOnly returns only apiVersion, kind and metadata of each object.
 	MetadataOnly bool
-	// Limit is how many objects one page holds at most; 0: 500.
+	// Limit is the maximum number of objects in one page; 0: 500.
 	Limit uint32
-	// Continue is that of the page before. Only [ListPage] and [ListPageLive] need it.
+	// Continue is the value from the previous page. Only [ListPage] and [ListPageLive] need it.
 	Continue string
 }
 
-// IndexMatch is a value in an index: a string, or a number or boolean as JSON writes it.
+// IndexMatch is a value in an index: a string, or a number or boolean in JSON form.
 type IndexMatch struct {
 	Name, Value string
 }
@@ -35,24 +36,27 @@ type IndexMatch struct {
 type Page[T any] struct {
 	// Objects are ordered by namespace and name.
 	Objects []T
-	// Continue is for the next page; empty: this was the last.
+	// Continue is for the next page; empty after the last page.
 	Continue string
 }
 
-// Get is one object of the cache; nil if it does not exist. T names only the fields that the policy needs; [json.RawMessage] is the text as it is. An error is,
-// or wraps, one of [NotWatchedError], [TooLargeError], [InvalidError] and [UnavailableError], or tells why the text is no T.
+// Get returns one object of the cache; nil if it does not exist. T has only the fields that the
+// policy needs; [json.RawMessage] is the unchanged text. An error is, or wraps, one of
+// [NotWatchedError], [TooLargeError], [InvalidError] and [UnavailableError], or says why the text
+// does not fit T.
 func Get[T any](key ObjectKey) (*T, error) {
 	text, err := host.Get(key)
 	return read[T](key, text, err)
 }
 
-// GetLive is as [Get], from the API server itself.
+// GetLive is like [Get], but asks the API server.
 func GetLive[T any](key ObjectKey) (*T, error) {
 	text, err := host.GetLive(key)
 	return read[T](key, text, err)
 }
 
-// GetMany is many objects of the cache in one crossing, in the order of keys; nil for one that does not exist.
+// GetMany returns many objects of the cache with one call of the host, in the order of keys; nil
+// for an object that does not exist.
 func GetMany[T any](keys []ObjectKey) ([]*T, error) {
 	texts, err := host.GetMany(keys)
 	if err != nil {
@@ -67,27 +71,27 @@ func GetMany[T any](keys []ObjectKey) ([]*T, error) {
 	return objects, nil
 }
 
-// List is all objects of the cache that answer the query, page by page.
+// List returns all matching objects of the cache, page by page.
 func List[T any](query Query) ([]T, error) {
 	return all[T](query, host.List)
 }
 
-// ListLive is as [List], from the API server itself.
+// ListLive is like [List], but asks the API server.
 func ListLive[T any](query Query) ([]T, error) {
 	return all[T](query, host.ListLive)
 }
 
-// ListPage is one page of objects of the cache.
+// ListPage returns one page of objects of the cache.
 func ListPage[T any](query Query) (Page[T], error) {
 	return onePage[T](query, host.List)
 }
 
-// ListPageLive is as [ListPage], from the API server itself.
+// ListPageLive is like [ListPage], but asks the API server.
 func ListPageLive[T any](query Query) (Page[T], error) {
 	return onePage[T](query, host.ListLive)
 }
 
-// Count is how many objects of the cache answer the query. Only metadata crosses into the policy.
+// Count returns the number of matching objects in the cache. Only metadata is passed to the policy.
 func Count(query Query) (int, error) {
 	query.MetadataOnly = true
 	objects, err := List[json.RawMessage](query)
@@ -135,7 +139,7 @@ func onePage[T any](query Query, list func(Query) (Page[json.RawMessage], error)
 			return Page[T]{}, fmt.Errorf("a %s cannot be read: %w", query.Kind.Kind, err)
 		}
 		objects[i] = *object
-		texts.Objects[i] = nil // so that text and object of a whole page need not fit into memory at once
+		texts.Objects[i] = nil // frees the text, so that texts and objects of a page need not fit into memory together
 	}
 	return Page[T]{Objects: objects, Continue: texts.Continue}, nil
 }

@@ -1,6 +1,6 @@
 package vmhost
 
-// What a policy is given, and how it reads JSON.
+// The input of a policy, and how it reads JSON.
 
 import (
 	"bytes"
@@ -10,66 +10,73 @@ import (
 	"io"
 )
 
-// Request is one turn's input: a key and the newest snapshot of its object. It never says which event woke the policy.
+// Request is the input of one turn: a key and the newest snapshot of its object. It never says
+// which event woke the policy.
 type Request struct {
-	// Controller is which of the plugin's controllers this turn is for: a name from its description.
+	// Controller is the name of the controller in the description that this turn is for.
 	Controller string
-	// Key is the object that is to be looked at. A controller with a Timer has one key: of kind Timer.v1.vmhost, with the controller's name and no namespace.
+	// Key is the object to reconcile. A controller with a Timer has one key: of kind
+	// Timer.v1.vmhost, with the controller's name and no namespace.
 	Key ObjectKey
-	// Object is the text as the API server wrote it, less metadata.managedFields. Nil: the object is gone. See [Object].
+	// Object is the text that the API server wrote, without metadata.managedFields. Nil if the
+	// object is gone. See [Object].
 	Object json.RawMessage
-	// Previous is the text as of this key's last turn that succeeded, for a controller with Previous. Nil: there was none. See [Previous].
+	// Previous is the text as of this key's last turn that succeeded, for a controller with
+	// Previous. Nil if there was none. See [Previous].
 	Previous json.RawMessage
-	// Deleting: only for a controller with a Finalizer. Clean up, and return [Finalized] when nothing is left to do.
+	// Deleting is only for a controller with a Finalizer: clean up, and return [Finalized] when
+	// nothing is left to do.
 	Deleting bool
-	// Attempt is how often this key has failed since its last success.
+	// Attempt is the number of failures of this key since its last success.
 	Attempt uint32
-	// Last is the effect of this key's last turn that was refused. Nil: none was.
+	// Last is the refused effect of this key's last turn. Nil if no effect was refused.
 	Last *Refusal
 }
 
 // Refusal is why the API server (or the host, before it asked the API server) refused an effect.
 type Refusal struct {
-	// Effect is its position in the effects of that turn, from 0. Those behind it were not tried.
+	// Effect is its index in the effects of that turn, from 0. Later effects were not tried.
 	Effect uint32
 	// Code is the HTTP status code.
 	Code uint16
 	// Reason is the API server's: AlreadyExists, Conflict, Invalid, Forbidden and so on.
 	Reason string
-	// Message is the API server's, for people.
+	// Message is the API server's, for display.
 	Message string
 }
 
-// MapRequest holds changes that are to be mapped to keys.
+// MapRequest holds the changes to map to keys.
 type MapRequest struct {
-	// Controller is which of the plugin's controllers the keys are for.
+	// Controller is the name of the controller that the keys are for.
 	Controller string
-	// Changes are at most 500. Several may be of one object, in their order.
+	// Changes are at most 500. Several may be of one object, in order.
 	Changes []Change
 }
 
 // Change is a change of an object that a watch with [MapGuest] saw.
 type Change struct {
-	// Old is the object before. Nil: it is new.
+	// Old is the previous object. Nil for a new object.
 	Old json.RawMessage
-	// New is the object now. Nil: it is gone.
+	// New is the current object. Nil for a deleted object.
 	New json.RawMessage
 }
 
-// Object is the request's object as a type of the policy's own, which names only the fields that it needs; nil: the object is gone.
+// Object returns the request's object as a type of the policy's own, with only the fields that it
+// needs; nil if the object is gone.
 //
-// Numbers keep all digits: in fields of type int64, float64 or [json.Number] as these say, as [json.Number] where the type is any (T may be map[string]any).
-// A field of type [json.RawMessage] tells null (the text null) from missing (nil).
+// Numbers keep all digits: in fields of type int64, float64 or [json.Number] by their type, and as
+// [json.Number] in fields of type any (T may be map[string]any). A field of type [json.RawMessage]
+// distinguishes null (the text null) from missing (nil).
 func Object[T any](request *Request) (*T, error) {
 	return Decode[T](request.Object)
 }
 
-// Previous is as [Object], for the object as of this key's last turn that succeeded.
+// Previous is like [Object], for the object as of this key's last turn that succeeded.
 func Previous[T any](request *Request) (*T, error) {
 	return Decode[T](request.Previous)
 }
 
-// Decode is as [Object], for any text of the host's, such as those of a [Change]; nil for nil.
+// Decode is like [Object], for any text of the host, such as those of a [Change]; nil for nil.
 func Decode[T any](text json.RawMessage) (*T, error) {
 	if text == nil {
 		return nil, nil

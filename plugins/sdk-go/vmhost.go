@@ -23,34 +23,43 @@
 //
 //	func init() { vmhost.Export(vmhost.Policy{Describe: describe, Reconcile: reconcile}) }
 //
-//	func main() {} // is never called: the host calls the policy
+//	func main() {} // never called: the host calls the policy
 //
-// A policy is a plain function: its own `go test` calls it natively with a [Request] and looks at the [Outcome]. What reads the cluster or the settings is
-// called within a run of [github.com/vmhost/vmhost/plugins/sdk-go/vmhosttest.Host].
+// A policy is a plain function: its own `go test` calls it natively with a [Request] and checks the
+// [Outcome]. A test of a policy that reads the cluster or settings calls it within a run of
+// [github.com/vmhost/vmhost/plugins/sdk-go/vmhosttest.Host].
 //
-// For those who know controller-runtime:
-//   - Reconcile(ctx, req) (Result, error) is [Policy].Reconcile; its results are [RequeueAfter], [Requeue], an error, a [TerminalError].
-//   - client.Get and List, which read the cache, are [Get] and [List]; mgr.GetAPIReader() is [GetLive] and [ListLive].
+// The equivalents of controller-runtime:
+//   - Reconcile(ctx, req) (Result, error) is [Policy].Reconcile; its results are [RequeueAfter],
+//     [Requeue], an error, a [TerminalError].
+//   - client.Get and List, which read the cache, are [Get] and [List]; mgr.GetAPIReader() is
+//     [GetLive] and [ListLive].
 //   - client.Create, Patch, Delete and the event recorder are the effects of an [Outcome].
 //   - log.FromContext(ctx) is log/slog, whose default logger is the host's log.
-//   - What apimachinery and controllerutil have for metadata, owner references and conditions is in the package meta.
+//   - The helpers of apimachinery and controllerutil for metadata, owner references and conditions
+//     are in the package meta.
 package vmhost
 
-// Policy is what a plugin is.
+// Policy defines a plugin.
 type Policy struct {
-	// Describe says which kinds wake the policy, and what it may do. It must always answer the same.
+	// Describe returns the kinds that wake the policy, and what it may do. It must always return
+	// the same.
 	Describe func() Description
-	// Reconcile is one turn: look at the snapshot, return what is to be done. An error is a transient failure: the key is tried again, rate limited, after the
-	// effects that came along with it. See [TerminalError] for the other kind. It must not count on memory of earlier calls.
+	// Reconcile runs one turn: it reads the snapshot and returns what the host must do. An error is
+	// a transient failure: the host carries out the returned effects and retries the key, rate
+	// limited. See [TerminalError] for permanent failures. It must not rely on memory of earlier
+	// calls.
 	Reconcile func(*Request) (Outcome, error)
-	// MapChanges is for watches with [MapGuest]: which objects of the controller's primary kind have to be looked at because of these changes. An error is a
-	// transient failure: the same changes come again, rate limited. May be nil.
+	// MapChanges is for watches with [MapGuest]: it returns the objects of the controller's primary
+	// kind to reconcile because of these changes. After an error the same changes come again, rate
+	// limited. May be nil.
 	MapChanges func(*MapRequest) ([]ObjectName, error)
 }
 
 // Kind is a group, version and kind.
 type Kind struct {
-	// Group is the API group without the version: apps, cloud.waibizi.com. Empty: the core group.
+	// Group is the API group without the version: apps, cloud.waibizi.com. Empty for the core
+	// group.
 	Group string `json:"group,omitempty"`
 	// Version is the version within the group: v1.
 	Version string `json:"version"`
@@ -58,7 +67,8 @@ type Kind struct {
 	Kind string `json:"kind"`
 }
 
-// APIVersion is the group and version as objects say them: apps/v1, and v1 for the core group.
+// APIVersion returns the group and version in the form of objects: apps/v1, and v1 for the core
+// group.
 func (k Kind) APIVersion() string {
 	if k.Group == "" {
 		return k.Version
@@ -66,7 +76,8 @@ func (k Kind) APIVersion() string {
 	return k.Group + "/" + k.Version
 }
 
-// Key names an object of this kind. The namespace is empty exactly when the kind is cluster-scoped.
+// Key names an object of this kind. The namespace is empty if and only if the kind is
+// cluster-scoped.
 func (k Kind) Key(namespace, name string) ObjectKey {
 	return ObjectKey{Kind: k, Namespace: namespace, Name: name}
 }
@@ -74,24 +85,24 @@ func (k Kind) Key(namespace, name string) ObjectKey {
 // ObjectKey names one object of the cluster.
 type ObjectKey struct {
 	Kind Kind
-	// Namespace is empty exactly when the kind is cluster-scoped.
+	// Namespace is empty if and only if the kind is cluster-scoped.
 	Namespace string
 	Name      string
 }
 
-// String is the key for people: ConfigMap default/a.
+// String returns the key for display: ConfigMap default/a.
 func (k ObjectKey) String() string {
 	return k.Kind.Kind + " " + ObjectName{k.Namespace, k.Name}.String()
 }
 
-// ObjectName names one object of a kind that is known from where it stands.
+// ObjectName names one object whose kind is known from the context.
 type ObjectName struct {
-	// Namespace is empty exactly when the kind is cluster-scoped.
+	// Namespace is empty if and only if the kind is cluster-scoped.
 	Namespace string
 	Name      string
 }
 
-// String is the name for people: default/a.
+// String returns the name for display: default/a.
 func (n ObjectName) String() string {
 	if n.Namespace == "" {
 		return n.Name

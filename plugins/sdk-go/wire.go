@@ -1,6 +1,7 @@
 package vmhost
 
-// Between the SDK's types and the records of the contract. What crosses is valid UTF-8, and JSON where JSON belongs: anything else would be a trap.
+// Converts between the SDK's types and the records of the contract. All strings are valid UTF-8,
+// and JSON where the contract requires JSON: anything else would trap.
 
 import (
 	"encoding/json"
@@ -32,7 +33,8 @@ func keyFromWire(k wire.ObjectKey) ObjectKey {
 	return ObjectKey{Kind(k.Kind), k.Namespace.SomeOr(""), k.Name}
 }
 
-// textFromWire takes the string's memory as it is: the host wrote it for this call, and nobody else knows it.
+// textFromWire takes over the string's memory: the host wrote it for this call, and no other code
+// refers to it.
 func textFromWire(text wit.Option[string]) json.RawMessage {
 	if text.IsNone() {
 		return nil
@@ -121,7 +123,7 @@ func effectToWire(effect Effect) (wire.Effect, error) {
 	return wire.Effect{}, fmt.Errorf("%T is no effect; effects are values, not pointers", effect)
 }
 
-// MarshalJSON leaves the value out where RFC 6902 has none.
+// MarshalJSON omits the value from operations that have none in RFC 6902.
 func (o Operation) MarshalJSON() ([]byte, error) {
 	if o.Op == "remove" {
 		return json.Marshal(struct {
@@ -160,7 +162,8 @@ func namesToWire(names []ObjectName) []wire.ObjectName {
 	return list
 }
 
-// some is none for the empty string: of what is optional in the contract, nothing has an empty string that would mean something else.
+// some returns none for the empty string: no optional field of the contract gives the empty string
+// a meaning of its own.
 func some(text string) wit.Option[string] {
 	if text == "" {
 		return wit.None[string]()

@@ -1,4 +1,4 @@
-/** Write a vmhost policy in JavaScript or TypeScript. The README has a whole plugin. */
+/** Write a vmhost policy in JavaScript or TypeScript. The README has a complete plugin. */
 export * from "./src/cluster.js";
 export * from "./src/description.js";
 export * from "./src/effects.js";

@@ -1,4 +1,5 @@
-// Write a vmhost policy in JavaScript or TypeScript: one function, `plugin`, and helpers for the records of the contract (`wit/v1`).
+// Write a vmhost policy in JavaScript or TypeScript: one function, `plugin`, and helpers for the
+// records of the contract (`wit/v1`).
 
 export { cluster, ReadError, setting } from "./src/cluster.js";
 export { core, kind, objectKey } from "./src/kind.js";

@@ -5,13 +5,13 @@ import type { Outcome } from "./src/outcome.js";
 import type { Controller } from "./src/plugin.js";
 import type { Refusal } from "./src/request.js";
 
-/** A request as the host would make it. Objects are given as they are, or as JSON text. */
+/** A request for a test. Objects are given as values or as JSON text. */
 export interface TestRequest {
-  /** Left out: it is gone, and `key` says which it was. */
+  /** If absent, the object is gone, and `key` names it. */
   object?: object | string | null;
-  /** Left out: that of the object. */
+  /** Default: the key of the object. */
   key?: ObjectKey;
-  /** Left out: the description's first. */
+  /** Default: the first controller of the description. */
   controller?: string;
   previous?: object | string | null;
   deleting?: boolean;
@@ -19,20 +19,23 @@ export interface TestRequest {
   last?: Refusal | null;
 }
 
-/** Calls a policy with an empty cluster. What it throws is thrown. */
+/** Calls a policy with an empty cluster. Errors of the policy are thrown. */
 export function reconcile(controller: Controller<any>, request: TestRequest): Promise<Outcome>;
 
-/** What the policy finds when a test calls it: objects to read, settings, and a place for what it logs. */
+/** The host of a policy in a test: objects to read, settings, and the logged lines. */
 export class TestHost {
   constructor(cluster?: { objects?: (object | string)[]; settings?: Record<string, string> });
-  /** What was logged, as `info: text`. In native tests `console` is the engine's own and is not kept. */
+  /**
+   * The logged lines, as `info: text`. In native tests `console` is the engine's own and is not
+   * recorded.
+   */
   lines: string[];
   reconcile(controller: Controller<any>, request: TestRequest): Promise<Outcome>;
   mapChanges(
     controller: Controller<any>,
     request: { controller?: string; changes: { old?: object | string | null; new?: object | string | null }[] },
   ): Promise<ObjectName[]>;
-  /** Calls a function of yours that reads or logs. */
+  /** Calls a function that reads or logs. */
   run<R>(call: () => R): R;
 }
 

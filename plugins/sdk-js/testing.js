@@ -1,4 +1,5 @@
-// A stand-in for the host in a policy's native tests: objects to read, settings, and what was logged. It writes nothing: a test looks at the effects.
+// A stand-in for the host in a policy's native tests: objects to read, settings, and the logged
+// lines. It carries out no effects: a test checks the effects of the outcome.
 
 import { current } from "./src/host.node.js";
 import { parse, stringify } from "./src/json.js";
@@ -13,7 +14,7 @@ export function reconcile(controller, request) {
   return new TestHost().reconcile(controller, request);
 }
 
-/** What the policy finds when a test calls it. */
+/** The host of a policy in a test. */
 export class TestHost {
   #objects;
   #settings;
@@ -54,7 +55,7 @@ export class TestHost {
     return current.run(this, call);
   }
 
-  // The rest is called by host.node.js.
+  // host.node.js calls the remaining methods.
 
   log(level, message) {
     this.lines.push(`${level}: ${message}`);
@@ -91,7 +92,7 @@ export class TestHost {
   }
 }
 
-/** `a=b,c`: enough for tests. */
+/** Supports `a=b,c`, which is enough for tests. */
 function hasLabels(object, selector) {
   return (selector ?? "").split(",").every((term) => {
     if (term === "") return true;

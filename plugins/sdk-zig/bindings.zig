@@ -1,5 +1,6 @@
-//! wit/v1 in memory: the records as the canonical ABI lays them out, and the functions that cross the border. Written by hand (wit-bindgen has no Zig), and
-//! checked by bindings_test.zig against what `wit-bindgen c` makes.
+//! wit/v1 in memory: the records in the layout of the canonical ABI, and the functions that cross
+//! the boundary. Hand-written (wit-bindgen does not support Zig); bindings_test.zig compares them
+//! with the output of `wit-bindgen c`.
 
 const builtin = @import("builtin");
 
@@ -8,12 +9,13 @@ pub fn List(comptime T: type) type {
         ptr: [*]const T,
         len: usize,
 
-        /// The address of an empty slice may be anything; the host wants one that is in memory, and aligned.
+        /// Zig allows any address for an empty slice, but the host requires an aligned one inside
+        /// the memory.
         pub fn from(slice: []const T) @This() {
             return .{ .ptr = if (slice.len == 0) @ptrCast(@alignCast(&nothing)) else slice.ptr, .len = slice.len };
         }
 
-        /// What the host says of an empty list's address means nothing.
+        /// The host's address of an empty list is meaningless.
         pub fn to(self: @This()) []const T {
             return if (self.len == 0) &.{} else self.ptr[0..self.len];
         }
@@ -81,7 +83,7 @@ pub const GetResult = Result(Option(String), ReadError);
 pub const GetManyResult = Result(List(Option(String)), ReadError);
 pub const ListResult = Result(Page, ReadError);
 
-/// What the host offers; in native tests testing.zig does.
+/// The host's functions; in native tests testing.zig provides them.
 pub const host = if (builtin.target.cpu.arch.isWasm()) imports else @import("testing.zig").imports;
 
 const imports = struct {

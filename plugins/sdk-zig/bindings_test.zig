@@ -1,4 +1,5 @@
-//! The records of bindings.zig against those of `wit-bindgen c`, which have the same layout on every machine's own terms.
+//! Compares the records of bindings.zig with those of `wit-bindgen c`, whose layout must be the
+//! same on every machine.
 
 const std = @import("std");
 const bindings = @import("bindings.zig");

@@ -1,4 +1,5 @@
-//! Between the records of the contract and the SDK's own types. For root.zig and testing.zig.
+//! Converts between the records of the contract and the SDK's own types. For root.zig and
+//! testing.zig.
 
 const std = @import("std");
 const bindings = @import("bindings.zig");

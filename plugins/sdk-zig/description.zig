@@ -1,4 +1,5 @@
-//! What a plugin says about itself, and its JSON (wit/v1/description.schema.json). What is left out has the default of the contract.
+//! The description of a plugin, and its JSON (wit/v1/description.schema.json). An absent field has
+//! the default of the contract.
 
 const std = @import("std");
 const Text = @import("text.zig").Text;
@@ -24,7 +25,8 @@ pub const Controller = struct {
     owns: []const Watch = &.{},
     watches: []const Watch = &.{},
     reads: []const Watch = &.{},
-    /// Put on each object before the policy first sees it; the policy is called with `deleting`, and says `.finalized`.
+    /// Added to each object before the policy first sees it. For a deletion the policy is called
+    /// with `deleting`, and returns `.finalized`.
     finalizer: ?[]const u8 = null,
     /// `turn.previous` holds the object as of the last turn that succeeded.
     previous: bool = false,
@@ -35,7 +37,7 @@ pub const Controller = struct {
 
 pub const Timer = union(enum) { every_ms: u32, once: bool };
 
-/// Back-off of a failing key.
+/// The back-off of a failing key.
 pub const Retry = struct { base_ms: ?u32 = null, cap_ms: ?u32 = null, max_retries: ?u32 = null, bucket: ?Bucket = null };
 
 pub const Bucket = struct { per_second: u32, burst: u32 };
@@ -45,20 +47,20 @@ pub const Watch = struct {
     kind: Kind,
     label_selector: ?[]const u8 = null,
     field_selector: ?[]const u8 = null,
-    /// Keep only these dotted paths besides the metadata.
+    /// Cache only these dotted paths and the metadata.
     wanted_fields: ?[]const []const u8 = null,
     metadata_only: bool = false,
     indexes: []const Index = &.{},
     predicates: ?Predicates = null,
-    /// Whom a change wakes; only in `watches`.
+    /// Which keys a change wakes; only in `watches`.
     map: ?Map = null,
-    /// Only in `reads`: no cache, live reads only.
+    /// Only in `reads`: nothing is cached, and only live reads work.
     live: bool = false,
 };
 
 pub const Index = struct { name: []const u8, path: []const u8 };
 
-/// Which changes wake anybody; all conditions hold together. A deletion always does.
+/// Which changes wake keys; all conditions must hold. A deletion always wakes keys.
 pub const Predicates = struct {
     changed: []const Changed = &.{},
     label_selector: ?[]const u8 = null,
@@ -68,7 +70,8 @@ pub const Predicates = struct {
 
 pub const Changed = enum { generation, labels, annotations, resource_version };
 
-/// The primary of the same name, in its owner references, in its controller reference; what `mapChanges` says; or by a label's value, a field's, or an index.
+/// The primary of the same name, in its owner references, or in its controller reference; the keys
+/// that `mapChanges` returns; or those by the value of a label, a field, or an index.
 pub const Map = union(enum) { name, owner, controller, guest, label: []const u8, field: []const u8, index: []const u8 };
 
 /// What effects may write. `.patch` covers apply and patch.
@@ -76,7 +79,7 @@ pub const Permission = struct { kind: Kind, verbs: []const Verb, subresources: [
 
 pub const Verb = enum { create, patch, delete };
 
-/// The document that `describe` returns.
+/// Returns the document that `describe` returns.
 pub fn toJson(arena: std.mem.Allocator, description: Description) ![]const u8 {
     var out: Text = .{ .allocator = arena };
     var json: std.json.Stringify = .{ .writer = &out.writer };
@@ -96,7 +99,7 @@ pub fn toJson(arena: std.mem.Allocator, description: Description) ![]const u8 {
     return out.written.items;
 }
 
-/// Writes a member, unless it has been left out.
+/// Writes a member, unless it is absent.
 fn member(json: *std.json.Stringify, comptime name: []const u8, field: anytype) !void {
     switch (@typeInfo(@TypeOf(field))) {
         .optional => return if (field) |given| member(json, name, given),
@@ -104,7 +107,7 @@ fn member(json: *std.json.Stringify, comptime name: []const u8, field: anytype) 
         .pointer => if (field.len == 0 and comptime !std.mem.eql(u8, name, "wanted_fields")) return,
         else => {},
     }
-    // A kind stands among its watch's own fields.
+    // A kind is among the fields of its watch.
     if (@TypeOf(field) == Kind) return members(json, field);
     try json.objectField(comptime &camel(name));
     try value(json, field);
@@ -153,7 +156,7 @@ fn value(json: *std.json.Stringify, from: anytype) std.Io.Writer.Error!void {
     }
 }
 
-/// every_ms: everyMs.
+/// Returns the camelCase form: every_ms becomes everyMs.
 fn camel(comptime snake: []const u8) [snake.len - std.mem.count(u8, snake, "_")]u8 {
     var name: [snake.len - std.mem.count(u8, snake, "_")]u8 = undefined;
     var at: usize = 0;

@@ -1,20 +1,20 @@
-//! What a turn decides, and how it is put into the records of the contract.
+//! The result of a turn, and its conversion to the records of the contract.
 
 const std = @import("std");
 const bindings = @import("bindings.zig");
 const vmhost = @import("vmhost.zig");
 
-/// Server-side apply of a JSON object with apiVersion, kind and metadata.name. It takes over fields that others own, and creates the object if it is absent
-/// (never with a subresource).
+/// Server-side apply of a JSON object with apiVersion, kind and metadata.name. It takes over fields
+/// of other managers, and creates the object if it is absent (never with a subresource).
 pub const Apply = struct {
     object: []const u8,
     options: Options = .{},
 
     pub const Options = struct {
         subresource: ?[]const u8 = null,
-        /// False: fail where another manager owns a field with another value.
+        /// If false, fail if another manager owns a field with another value.
         force: bool = true,
-        /// Null: create it, unless a subresource is applied.
+        /// If null, create the object, unless a subresource is applied.
         create_if_absent: ?bool = null,
         if_version: ?[]const u8 = null,
     };
@@ -37,11 +37,11 @@ pub const Delete = struct { key: vmhost.ObjectKey, uid: ?[]const u8 = null, if_v
 
 pub const Event = struct {
     type: enum(u8) { normal, warning } = .normal,
-    /// Why, in CamelCase.
+    /// The machine-readable reason, in CamelCase.
     reason: []const u8,
-    /// What was done, in CamelCase; empty: the reason.
+    /// What was done, in CamelCase. If empty, the reason.
     action: []const u8 = "",
-    /// For people.
+    /// The human-readable text.
     note: []const u8 = "",
     related: ?vmhost.ObjectKey = null,
 };
@@ -51,22 +51,22 @@ pub const Other = struct { name: []const u8, body: []const u8 };
 
 pub const Effect = union(enum) { apply: Apply, patch: Patch, create: Create, delete: Delete, event: Event, other: Other };
 
-/// What comes after the effects.
+/// The step after the effects.
 pub const Next = union(enum) {
-    /// All is done; come back when the object changes.
+    /// Complete: the next turn is after the object changes.
     await_change,
     requeue_after_ms: u32,
-    /// Come back soon, rate limited; no error.
+    /// Another turn soon, rate limited, without an error.
     requeue,
-    /// Something failed that may pass. As an error of `reconcile`, but with effects.
+    /// A temporary failure. Like an error from `reconcile`, but with effects.
     retry: []const u8,
-    /// Something failed that repeating cannot mend.
+    /// A permanent failure, which a retry cannot fix.
     fail: []const u8,
-    /// The clean-up of an object that is being deleted is done.
+    /// The clean-up of an object that is being deleted is complete.
     finalized,
 };
 
-/// Bytes that are no UTF-8 would trap on the border: they are replaced.
+/// Replaces bytes that are not UTF-8, because they would trap at the boundary.
 pub fn string(text: []const u8) bindings.String {
     if (std.unicode.utf8ValidateSlice(text)) return .from(text);
     return .from(vmhost.print("{f}", .{std.unicode.fmtUtf8(text)}) catch "(out of memory)");

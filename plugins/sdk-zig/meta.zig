@@ -1,9 +1,11 @@
-//! What all objects have: metadata, owner references and status conditions, as k8s.io/apimachinery has them. Plain data, in and out of JSON.
+//! The common fields of objects: metadata, owner references and status conditions, like in
+//! k8s.io/apimachinery. They are plain data with a JSON form.
 
 const std = @import("std");
 const vmhost = @import("vmhost.zig");
 
-/// The part of an object's `metadata` that policies look at. As a field of a policy's own type: `metadata: vmhost.meta.ObjectMeta`.
+/// The part of an object's `metadata` that policies use. As a field of a policy's own type:
+/// `metadata: vmhost.meta.ObjectMeta`.
 pub const ObjectMeta = struct {
     name: []const u8 = "",
     namespace: ?[]const u8 = null,
@@ -16,7 +18,7 @@ pub const ObjectMeta = struct {
     finalizers: []const []const u8 = &.{},
     ownerReferences: []const OwnerReference = &.{},
 
-    /// The owner reference of the object's controller.
+    /// Returns the owner reference of the object's controller.
     pub fn controller(self: ObjectMeta) ?OwnerReference {
         for (self.ownerReferences) |owner| if (owner.controller == true) return owner;
         return null;
@@ -32,7 +34,7 @@ pub const ObjectMeta = struct {
     }
 };
 
-/// An element of metadata.ownerReferences, under the names of JSON.
+/// An element of metadata.ownerReferences, with JSON's names.
 pub const OwnerReference = struct {
     apiVersion: []const u8 = "",
     kind: []const u8 = "",
@@ -41,7 +43,8 @@ pub const OwnerReference = struct {
     controller: ?bool = null,
     blockOwnerDeletion: ?bool = null,
 
-    /// The owner as the object's controller (controllerutil.SetControllerReference).
+    /// Returns a reference to the owner as the object's controller
+    /// (controllerutil.SetControllerReference).
     pub fn controllerOf(owner: ObjectMeta, kind: vmhost.Kind) !OwnerReference {
         var reference = try plain(owner, kind);
         reference.controller = true;
@@ -49,7 +52,7 @@ pub const OwnerReference = struct {
         return reference;
     }
 
-    /// A plain owner.
+    /// Returns a reference to a plain owner.
     pub fn plain(owner: ObjectMeta, kind: vmhost.Kind) !OwnerReference {
         return .{ .apiVersion = try apiVersion(kind), .kind = kind.kind, .name = owner.name, .uid = owner.uid };
     }
@@ -67,24 +70,24 @@ pub const OwnerReference = struct {
     }
 };
 
-/// apps/v1, and v1 for the core group.
+/// Returns apps/v1, and v1 for the core group.
 pub fn apiVersion(kind: vmhost.Kind) ![]const u8 {
     return if (kind.group.len == 0) kind.version else vmhost.print("{s}/{s}", .{ kind.group, kind.version });
 }
 
-/// One aspect of an object's state, under the names of JSON.
+/// One aspect of an object's state, with JSON's names.
 pub const Condition = struct {
     type: []const u8 = "",
     status: Status = .Unknown,
     observedGeneration: i64 = 0,
-    /// Empty: now.
+    /// If empty, now.
     lastTransitionTime: []const u8 = "",
     reason: []const u8 = "",
     message: []const u8 = "",
 
     pub const Status = enum { True, False, Unknown };
 
-    /// An observedGeneration of 0 is not said.
+    /// Omits an observedGeneration of 0.
     pub fn jsonStringify(self: Condition, writer: anytype) !void {
         try writer.beginObject();
         inline for (@typeInfo(Condition).@"struct".fields) |field| {
@@ -98,7 +101,8 @@ pub const Condition = struct {
     }
 };
 
-/// The list with `new` in place of the condition of its type. The transition time moves with the status only. Null: nothing changed.
+/// Returns the list with `new` in place of the condition of its type. The transition time changes
+/// only if the status does. Null if nothing changed.
 pub fn setCondition(conditions: []const Condition, new: Condition) !?[]const Condition {
     var next = new;
     if (next.lastTransitionTime.len == 0) next.lastTransitionTime = try rfc3339(std.time.timestamp());
@@ -121,7 +125,7 @@ fn equal(a: Condition, b: Condition) bool {
         std.mem.eql(u8, a.reason, b.reason) and std.mem.eql(u8, a.message, b.message);
 }
 
-/// The list without the condition of this type.
+/// Returns the list without the condition of this type.
 pub fn removeCondition(conditions: []const Condition, name: []const u8) ![]const Condition {
     var all: std.ArrayList(Condition) = .empty;
     for (conditions) |each| if (!std.mem.eql(u8, each.type, name)) try all.append(vmhost.arena(), each);
@@ -137,7 +141,7 @@ pub fn isCondition(conditions: []const Condition, name: []const u8, status: Cond
     return if (findCondition(conditions, name)) |found| found.status == status else false;
 }
 
-/// Seconds since 1970 as Kubernetes writes them. What lies before is 1970.
+/// Formats seconds since 1970 as Kubernetes does. Earlier times become 1970.
 pub fn rfc3339(seconds: i64) ![]const u8 {
     const since: std.time.epoch.EpochSeconds = .{ .secs = @intCast(@max(seconds, 0)) };
     const year = since.getEpochDay().calculateYearDay();

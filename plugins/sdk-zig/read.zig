@@ -5,21 +5,21 @@ const bindings = @import("bindings.zig");
 const effects = @import("effects.zig");
 const vmhost = @import("vmhost.zig");
 
-/// Why a read was refused. An object that does not exist is no error. `lastReadError` has what belongs to it.
+/// Why a read was refused. A missing object is not an error. `lastReadError` returns the details.
 pub const ReadFailure = error{ NotWatched, TooLarge, Invalid, Unavailable };
 
 pub const ReadError = union(enum) {
     /// The description does not name this kind.
     not_watched: []const u8,
-    /// The answer is larger than so many bytes.
+    /// The answer is larger than this many bytes.
     too_large: u32,
-    /// The question makes no sense.
+    /// The query is invalid.
     invalid: []const u8,
-    /// A live read was not answered, or refused.
+    /// A live read was not answered, or was refused.
     unavailable: []const u8,
 };
 
-/// Which objects to list; all conditions hold together.
+/// Selects the objects to list; all conditions must hold.
 pub const Query = struct {
     kind: vmhost.Kind,
     namespace: ?[]const u8 = null,
@@ -27,17 +27,17 @@ pub const Query = struct {
     index: ?struct { name: []const u8, value: []const u8 } = null,
     owner: ?[]const u8 = null,
     metadata_only: bool = false,
-    /// Of one page; 0: 500.
+    /// The maximum number of objects in one page; 0: 500.
     limit: u32 = 0,
     @"continue": ?[]const u8 = null,
 };
 
-/// Objects as text, in order. No `continue`: this was the last page.
+/// Objects as text, in order. `continue` is null after the last page.
 pub const Page = struct { objects: []const []const u8, @"continue": ?[]const u8 };
 
 var last: ReadError = .{ .invalid = "" };
 
-/// What belongs to the ReadFailure that was returned last.
+/// Returns the details of the last ReadFailure.
 pub fn lastReadError() ReadError {
     return last;
 }
@@ -49,12 +49,12 @@ pub fn isReadFailure(err: anyerror) bool {
     };
 }
 
-/// One object of the cache, as a type that names the fields that are needed; null if it does not exist.
+/// Returns one object of the cache, as a type with the needed fields; null if it does not exist.
 pub fn get(comptime T: type, key: vmhost.ObjectKey) !?T {
     return if (try getText(key)) |text| try vmhost.parse(T, text, key.kind.kind) else null;
 }
 
-/// As `get`, from the API server itself.
+/// Like `get`, but asks the API server.
 pub fn getLive(comptime T: type, key: vmhost.ObjectKey) !?T {
     return if (try getLiveText(key)) |text| try vmhost.parse(T, text, key.kind.kind) else null;
 }
@@ -67,7 +67,7 @@ pub fn getLiveText(key: vmhost.ObjectKey) ReadFailure!?[]const u8 {
     return one(key, true);
 }
 
-/// Many objects of the cache in one crossing, as text, in the order of `keys`.
+/// Returns many objects of the cache with one call of the host, as text, in the order of `keys`.
 pub fn getMany(keys: []const vmhost.ObjectKey) (ReadFailure || std.mem.Allocator.Error)![]const ?[]const u8 {
     const asked = try vmhost.arena().alloc(bindings.ObjectKey, keys.len);
     for (keys, asked) |key, *to| to.* = effects.objectKey(key);
@@ -79,17 +79,17 @@ pub fn getMany(keys: []const vmhost.ObjectKey) (ReadFailure || std.mem.Allocator
     return found;
 }
 
-/// One page of the cache.
+/// Returns one page of the cache.
 pub fn list(query: Query) (ReadFailure || std.mem.Allocator.Error)!Page {
     return page(query, false);
 }
 
-/// One page from the API server itself.
+/// Like `list`, but asks the API server.
 pub fn listLive(query: Query) (ReadFailure || std.mem.Allocator.Error)!Page {
     return page(query, true);
 }
 
-/// All objects of the cache that answer the query, page by page.
+/// Returns all matching objects of the cache, page by page.
 pub fn listAll(comptime T: type, query: Query) ![]const T {
     var all: std.ArrayList(T) = .empty;
     var next = query;
@@ -100,7 +100,7 @@ pub fn listAll(comptime T: type, query: Query) ![]const T {
     }
 }
 
-/// A setting of the operator's (`--setting PLUGIN.NAME=VALUE`).
+/// Returns a setting of the operator (`--setting PLUGIN.NAME=VALUE`).
 pub fn setting(name: []const u8) ?[]const u8 {
     var answer: bindings.Option(bindings.String) = undefined;
     bindings.host.setting(effects.string(name), &answer);
@@ -141,7 +141,7 @@ fn page(query: Query, live: bool) (ReadFailure || std.mem.Allocator.Error)!Page 
     return .{ .objects = objects, .@"continue" = some(answer.val.ok.@"continue") };
 }
 
-/// Notes the text that the turn's `retry` has if the policy passes the error on.
+/// Records the text of the turn's `retry` in case the policy returns the error.
 fn refused(from: bindings.ReadError, what: []const u8, name: []const u8, namespace: ?[]const u8) ReadFailure {
     last = switch (from.tag) {
         0 => .{ .not_watched = from.val.text.to() },

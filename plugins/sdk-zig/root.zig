@@ -1,4 +1,5 @@
-//! The root of a plugin's build: what the host calls. The policy is the module `plugin`, the SDK the module `vmhost`.
+//! The root of a plugin's build: the functions that the host calls. The policy is the module
+//! `plugin`, the SDK the module `vmhost`.
 
 const std = @import("std");
 const policy = @import("plugin");
@@ -18,7 +19,7 @@ fn log(comptime level: std.log.Level, comptime scope: @Type(.enum_literal), comp
     }, prefix ++ format, arguments);
 }
 
-/// A panic is a trap, and says why in the host's log.
+/// A panic traps, and writes its reason to the host's log.
 pub const panic = std.debug.FullPanic(onPanic);
 
 fn onPanic(message: []const u8, _: ?usize) noreturn {
@@ -55,17 +56,17 @@ fn mapChanges(controller: [*]const u8, length: usize, changes: [*]const bridge.C
     return &mapped;
 }
 
-/// The host has read what a call returned.
+/// The host has read the result of a call.
 fn end(_: usize) callconv(.c) void {
     vmhost.call.end();
 }
 
-/// Where the host puts arguments and answers.
+/// Allocates memory for the host's arguments and answers.
 fn realloc(before: ?[*]u8, old_size: usize, alignment: usize, new_size: usize) callconv(.c) ?[*]u8 {
     return allocate(vmhost.arena(), before, old_size, alignment, new_size);
 }
 
-/// Where the preview1 adapter, if stdio is used, puts what it keeps from call to call.
+/// Allocates what the preview1 adapter (present if stdio is used) keeps between calls.
 fn reallocAdapter(before: ?[*]u8, old_size: usize, alignment: usize, new_size: usize) callconv(.c) ?[*]u8 {
     return allocate(std.heap.wasm_allocator, before, old_size, alignment, new_size);
 }

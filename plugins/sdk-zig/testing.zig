@@ -1,9 +1,10 @@
-//! A stand-in for the host in native tests: objects to read, settings, and what was logged. It writes nothing: a test looks at the effects and the `next` of
-//! the outcome.
+//! A stand-in for the host in native tests: objects to read, settings, and the logged lines. It
+//! carries out no effects: a test checks the effects and the `next` of the outcome.
 //!
 //!     const host: *vmhost.testing.Host = .init();
 //!     defer host.deinit();
-//!     const outcome = host.reconcile(@import("plugin.zig"), .{ .controller = "foos", .key = key, .object_text = "{}" });
+//!     const turn: vmhost.Turn = .{ .controller = "foos", .key = key, .object_text = "{}" };
+//!     const outcome = host.reconcile(@import("plugin.zig"), turn);
 
 const std = @import("std");
 const bindings = @import("bindings.zig");
@@ -17,31 +18,32 @@ pub const Host = struct {
     /// Objects that cached and live reads find, as JSON.
     objects: []const []const u8 = &.{},
     settings: []const struct { []const u8, []const u8 } = &.{},
-    /// If it is set, all reads are refused with it.
+    /// If set, all reads are refused with this error.
     refuse: ?vmhost.ReadError = null,
-    /// What was logged: `info: text`.
+    /// The logged lines: `info: text`.
     lines: std.ArrayList([]const u8) = .empty,
 
-    /// There is one at a time, in one thread.
+    /// Starts a host. Only one at a time, in one thread.
     pub fn init() *Host {
         current = .{};
         return &current.?;
     }
 
-    /// Frees what the turns have taken.
+    /// Frees the memory of the turns.
     pub fn deinit(_: *Host) void {
         current = null;
         vmhost.call.end();
     }
 
-    /// One turn. An error of the policy is `.retry`, as in the host. What is returned lives until `deinit`.
+    /// Runs one turn. An error of the policy becomes `.retry`, as in the host. The outcome lives
+    /// until `deinit`.
     pub fn reconcile(_: *Host, comptime policy: type, turn: vmhost.Turn) Outcome {
         var copy = turn;
         const next: vmhost.Next = policy.reconcile(&copy) catch |err| return .{ .effects = &.{}, .next = .{ .retry = vmhost.call.textOf(err) } };
         return .{ .effects = copy.effects.items, .next = next };
     }
 
-    /// The document that `describe` returns.
+    /// Returns the document that `describe` returns.
     pub fn describe(_: *Host, comptime policy: type) ![]const u8 {
         return bridge.toJson(vmhost.arena(), policy.plugin);
     }
@@ -52,7 +54,7 @@ var current: ?Host = null;
 const Object = struct { apiVersion: []const u8, kind: []const u8, metadata: std.json.Value };
 const Metadata = vmhost.meta.ObjectMeta;
 
-/// What bindings.zig takes for the host, natively.
+/// The host's functions for bindings.zig in native builds.
 pub const imports = struct {
     pub fn log(level: u8, line: bindings.String) void {
         const host = if (current) |*host| host else return;

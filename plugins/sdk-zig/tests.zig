@@ -17,7 +17,7 @@ const config_map: vmhost.Kind = .{ .version = "v1", .kind = "ConfigMap" };
 const deployment: vmhost.Kind = .{ .group = "apps", .version = "v1", .kind = "Deployment" };
 const key: vmhost.ObjectKey = .{ .kind = config_map, .namespace = "default", .name = "a" };
 
-/// A policy that does what its test says.
+/// Returns a policy with this body.
 fn Policy(comptime body: fn (turn: *vmhost.Turn) anyerror!vmhost.Next) type {
     return struct {
         pub const plugin: vmhost.Description = .{ .name = "test", .controllers = &.{} };

@@ -1,4 +1,5 @@
-//! A writer of text in the call's memory. `std.Io.Writer.Allocating` would do, but it can send files, and so every policy would import WASI's.
+//! A writer of text in the call's memory. `std.Io.Writer.Allocating` can also send files, so every
+//! policy would import those functions of WASI.
 
 const std = @import("std");
 

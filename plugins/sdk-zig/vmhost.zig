@@ -2,12 +2,15 @@
 //!
 //!     pub const plugin: vmhost.Description = ...;
 //!     pub fn reconcile(turn: *vmhost.Turn) !vmhost.Next
-//!     pub fn mapChanges(request: vmhost.MapRequest) ![]const vmhost.ObjectName   // for watches with `.map = .guest`
+//!     // for watches with `.map = .guest`
+//!     pub fn mapChanges(request: vmhost.MapRequest) ![]const vmhost.ObjectName
 //!
-//! Memory: everything of a call, what the host hands in, what `arena()` gives and what is returned, lies in one arena that is emptied when the host has read
-//! the outcome. Free nothing, and keep nothing of it in a global variable.
+//! Memory: everything of a call (the host's input, what `arena()` allocates, and the result) is in
+//! one arena, which is freed when the host has read the outcome. Free nothing, and keep nothing of
+//! it in a global variable.
 //!
-//! An error that `reconcile` returns is a transient failure: `retry` with its text, without effects. `failed` gives it a text of your own.
+//! An error from `reconcile` is a transient failure: `retry` with its text, without effects.
+//! `failed` sets the text.
 
 const std = @import("std");
 const bindings = @import("bindings.zig");
@@ -60,16 +63,16 @@ pub const bridge = @import("bridge.zig");
 pub const meta = @import("meta.zig");
 pub const testing = @import("testing.zig");
 
-/// Names one object. No namespace exactly when the kind is cluster-scoped.
+/// Names one object. The namespace is null if and only if the kind is cluster-scoped.
 pub const ObjectKey = struct { kind: Kind, namespace: ?[]const u8 = null, name: []const u8 };
 
-/// Names one object of a kind that is known from where it stands.
+/// Names one object whose kind is known from the context.
 pub const ObjectName = struct { namespace: ?[]const u8 = null, name: []const u8 };
 
 /// Which effect of this key's last turn was refused, and why.
 pub const Refusal = struct { effect: u32, code: u16, reason: []const u8, message: []const u8 };
 
-/// A change of an object, as text. No `old`: it is new. No `new`: it is gone.
+/// A change of an object, as text. `old` is null for a new object, `new` for a deleted one.
 pub const Change = struct { old: ?[]const u8 = null, new: ?[]const u8 = null };
 
 pub const MapRequest = struct { controller: []const u8, changes: []const Change };
@@ -78,19 +81,20 @@ pub const MapRequest = struct { controller: []const u8, changes: []const Change 
 pub const Turn = struct {
     controller: []const u8,
     key: ObjectKey,
-    /// As the API server wrote it; null: it is gone.
+    /// The text that the API server wrote; null if the object is gone.
     object_text: ?[]const u8 = null,
-    /// Only if the description says `previous`: as of the last turn that succeeded.
+    /// The text as of the last turn that succeeded; only if the description sets `previous`.
     previous_text: ?[]const u8 = null,
-    /// Only if the description names a `finalizer`.
+    /// Only if the description has a `finalizer`.
     deleting: bool = false,
-    /// Failures since the last success.
+    /// The number of failures since the last success.
     attempt: u32 = 0,
     last: ?Refusal = null,
-    /// What is to be done, in this order.
+    /// The effects to carry out, in order.
     effects: std.ArrayList(Effect) = .empty,
 
-    /// The object as a type of the policy's own, which names only the fields that it needs. `std.json.Value` takes all, numbers as they are written.
+    /// Returns the object as a type of the policy's own, with only the fields that it needs.
+    /// `std.json.Value` has all, with numbers as they are written.
     pub fn object(turn: *const Turn, comptime T: type) !?T {
         return if (turn.object_text) |text| try parse(T, text, "the object") else null;
     }
@@ -99,17 +103,19 @@ pub const Turn = struct {
         return if (turn.previous_text) |text| try parse(T, text, "the previous object") else null;
     }
 
-    /// Server-side apply of an object: of any type that `std.json` writes.
+    /// Server-side apply of an object, of any type that `std.json` writes.
     pub fn apply(turn: *Turn, fields: anytype, options: Apply.Options) !void {
         try turn.add(.{ .apply = .{ .object = try json(fields), .options = options } });
     }
 
-    /// A JSON merge patch (RFC 7386): `.{ .status = .{ .message = "hello" } }`. A null removes a field.
+    /// A JSON merge patch (RFC 7386): `.{ .status = .{ .message = "hello" } }`. A null removes a
+    /// field.
     pub fn patchMerge(turn: *Turn, key: ObjectKey, body: anytype, options: Patch.Options) !void {
         try turn.add(.{ .patch = .{ .key = key, .type = .merge, .body = try json(body), .options = options } });
     }
 
-    /// A JSON patch (RFC 6902): `.{ .{ .op = "test", .path = "/a", .value = 1 }, ... }`. A test that fails changes nothing, and the key is tried again.
+    /// A JSON patch (RFC 6902): `.{ .{ .op = "test", .path = "/a", .value = 1 }, ... }`. If a test
+    /// fails, nothing changes, and the host retries the key.
     pub fn patchJson(turn: *Turn, key: ObjectKey, operations: anytype, options: Patch.Options) !void {
         try turn.add(.{ .patch = .{ .key = key, .type = .json, .body = try json(operations), .options = options } });
     }
@@ -132,7 +138,7 @@ pub const Turn = struct {
     }
 };
 
-/// JSON text as it is: a value for whatever is written as JSON.
+/// JSON text that is written unchanged inside another JSON value.
 pub const Raw = struct {
     text: []const u8,
 
@@ -141,32 +147,32 @@ pub const Raw = struct {
     }
 };
 
-/// The call's memory.
+/// Returns the allocator of the call's memory.
 pub fn arena() std.mem.Allocator {
     return call.memory.allocator();
 }
 
-/// Text in the call's memory.
+/// Formats a text in the call's memory.
 pub fn print(comptime format: []const u8, arguments: anytype) error{OutOfMemory}![]const u8 {
     var text: Text = .{ .allocator = arena() };
     text.writer.print(format, arguments) catch return error.OutOfMemory;
     return text.written.items;
 }
 
-/// `return vmhost.failed("{s} has no owner", .{name})`: an error with a text.
+/// Returns an error with a text: `return vmhost.failed("{s} has no owner", .{name})`.
 pub fn failed(comptime format: []const u8, arguments: anytype) error{ Failed, OutOfMemory } {
     call.problem = print(format, arguments) catch return error.OutOfMemory;
     return error.Failed;
 }
 
-/// JSON text of a value.
+/// Returns the JSON text of a value.
 pub fn json(value: anytype) error{OutOfMemory}![]const u8 {
     var text: Text = .{ .allocator = arena() };
     std.json.Stringify.value(value, .{}, &text.writer) catch return error.OutOfMemory;
     return text.written.items;
 }
 
-/// Reads JSON text. Unknown fields are passed over; `what` names it in the error.
+/// Parses JSON text, ignoring unknown fields; `what` names the text in the error.
 pub fn parse(comptime T: type, text: []const u8, what: []const u8) !T {
     var scanner: std.json.Scanner = .initCompleteInput(arena(), text);
     var place: std.json.Diagnostics = .{};
@@ -184,21 +190,21 @@ pub fn parse(comptime T: type, text: []const u8, what: []const u8) !T {
 
 pub const Level = enum(u8) { trace, debug, info, warn, err };
 
-/// Writes a line to the host's log. `std.log` goes there, too.
+/// Writes a line to the host's log. `std.log` writes there too.
 pub fn log(level: Level, comptime format: []const u8, arguments: anytype) void {
     const line = print(format, arguments) catch return;
     bindings.host.log(@intFromEnum(level), effects.string(line));
 }
 
-/// What a call has. There is one at a time.
+/// The state of a call. There is one call at a time.
 const Call = struct {
     memory: std.heap.ArenaAllocator = .init(if (@import("builtin").target.cpu.arch.isWasm()) std.heap.wasm_allocator else std.heap.page_allocator),
     problem: ?[]const u8 = null,
 
-    /// The text of an error that the policy returned.
+    /// Returns the text of an error from the policy.
     pub fn textOf(self: *Call, err: anyerror) []const u8 {
         defer self.problem = null;
-        // A policy that went on after a failure may end with another error.
+        // A policy that continued after a failure may return another error.
         if (err == error.Failed or read.isReadFailure(err)) return self.problem orelse @errorName(err);
         return @errorName(err);
     }

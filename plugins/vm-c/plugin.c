@@ -1,4 +1,5 @@
-/* The first policy, in C: a VirtualMachine that is creating becomes complete, or fails if nobody could make one like it. */
+/* The first policy, in C: completes a VirtualMachine that is creating, or fails it if its size is
+ * impossible. */
 #include "vmhost.h"
 
 #include <string.h>
@@ -11,13 +12,14 @@ static void reconcile(const vmhost_request *request, vmhost_outcome *outcome) {
         return;
     }
     const char *status = vmhost_string(request->object, "/spec/status"), *sizes[] = {"memory", "disk"};
-    /* Only what was seen is changed: a status or a size that a user has set meanwhile stays, and is looked at again. */
+    /* Tests what was seen: if a user has changed the status or the size in the meantime, the patch
+     * changes nothing and the host retries the key. */
     const char *test = vmhost_test("/spec/status", vmhost_quote("creating"));
     if (!status || strcmp(status, "creating")) return;
     for (int i = 0; i < 2; i++) {
         int64_t size;
         const char *path = vmhost_format("/spec/%s", sizes[i]);
-        /* A size that is not given is for the maker to choose. */
+        /* An absent size is the maker's choice. */
         if (!vmhost_integer(request->object, path, &size) || size > 0) continue;
         const char *test_size = vmhost_test(path, vmhost_format("%lld", (long long)size));
         const char *fail = VMHOST_OPERATIONS(test, test_size, vmhost_replace("/spec/status", vmhost_quote("fail")));

@@ -1,4 +1,5 @@
-// The first policy, in C++: a VirtualMachine that is creating becomes complete, or fails if nobody could make one like it.
+// The first policy, in C++: completes a VirtualMachine that is creating, or fails it if its size is
+// impossible.
 #include "vmhost.hpp"
 
 using namespace vmhost;
@@ -12,11 +13,12 @@ static void reconcile(const Request &request, Outcome &outcome) {
     }
     Value spec = request.object["/spec"];
     if (spec.string("/status") != "creating") return;
-    // Only what was seen is changed: a status or a size that a user has set meanwhile stays, and is looked at again.
+    // Tests what was seen: if a user has changed the status or the size in the meantime, the patch
+    // changes nothing and the host retries the key.
     auto seen = Operations().test("/spec/status", "creating");
     for (auto field : {"memory", "disk"}) {
         auto size = spec.integer(vmhost_format("/%s", field));
-        if (!size || *size > 0) continue; // one that is not given is for the maker to choose
+        if (!size || *size > 0) continue; // an absent size is the maker's choice
         auto path = vmhost_format("/spec/%s", field);
         outcome.patch({.key = request.key, .json = seen.test(path, *size).replace("/spec/status", "fail")});
         auto note = vmhost_format("spec.%s is %lld, and must be more than 0", field, static_cast<long long>(*size));

@@ -1,4 +1,5 @@
-// The first policy in Go: a VirtualMachine that is creating becomes complete, or fails if nobody could make one like it.
+// The first policy in Go: completes a VirtualMachine that is creating, or fails it if its size is
+// impossible.
 package main
 
 import (
@@ -9,7 +10,7 @@ import (
 
 var virtualMachine = vmhost.Kind{Group: "cloud.waibizi.com", Version: "v1", Kind: "VirtualMachine"}
 
-// VirtualMachine is what the policy looks at. A size that is not given is for the maker to choose.
+// VirtualMachine has the fields that the policy reads. An absent size is the maker's choice.
 type VirtualMachine struct {
 	Spec struct {
 		Status       string
@@ -39,7 +40,8 @@ func reconcile(request *vmhost.Request) (vmhost.Outcome, error) {
 	if vm.Spec.Status != "creating" {
 		return vmhost.AwaitChange(), nil
 	}
-	// Only what was seen is changed: a status or a size that a user has set meanwhile stays, and is looked at again.
+	// Tests what was seen: if a user has changed the status or the size in the meantime, the patch
+	// changes nothing and the host retries the key.
 	seen := vmhost.Test("/spec/status", "creating")
 	for _, size := range []struct {
 		field string

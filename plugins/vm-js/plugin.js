@@ -1,4 +1,5 @@
-// The first policy, in JavaScript: a VirtualMachine that is creating becomes complete, or fails if nobody could make one like it.
+// The first policy, in JavaScript: completes a VirtualMachine that is creating, or fails it if its
+// size is impossible.
 
 import { awaitChange, event, kind, patch, plugin } from "@vmhost/plugin";
 
@@ -22,9 +23,10 @@ export const controller = plugin({
     if (object === null) console.info(`the virtual machine ${key.name} is gone`);
     const spec = object?.spec ?? {};
     if (spec.status !== "creating") return awaitChange();
-    // Only what was seen is changed: a status or a size that a user has set meanwhile stays, and is looked at again.
+    // Tests what was seen: if a user has changed the status or the size in the meantime, the patch
+    // changes nothing and the host retries the key.
     const seen = patch.json(key).test("/spec/status", "creating");
-    // A size that is not given is for the maker to choose.
+    // An absent size is the maker's choice.
     const field = ["memory", "disk"].find((field) => (spec[field] ?? 1) <= 0);
     if (field === undefined) return awaitChange(seen.replace("/spec/status", "complete"), event.normal("Completed", "The virtual machine is complete"));
     const size = spec[field];

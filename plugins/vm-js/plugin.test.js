@@ -1,4 +1,4 @@
-// The policy's own tests: it is called as a function, with no host.
+// Tests of the policy. They call it as a function, without a host.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { controller } from "./plugin.js";
 
 const key = objectKey(kind("cloud.waibizi.com", "v1", "VirtualMachine"), "default", "public-wx");
 
-/** The operations of the patch, and the Event. */
+/** Returns the operations of the patch, and the Event. */
 async function patched(spec) {
   const { effects, next } = await reconcile(controller, { key, object: { spec } });
   assert.deepEqual(

@@ -1,4 +1,5 @@
-"""The policy is a plain class: `PYTHONPATH=../sdk-python python3 -m unittest` calls it, with no host."""
+"""Tests of the policy, a plain class, without a host:
+`PYTHONPATH=../sdk-python python3 -m unittest`."""
 
 import json
 import unittest

@@ -1,4 +1,5 @@
-"""The first policy: a VirtualMachine that is creating becomes complete, or fails if nobody could make one like it."""
+"""The first policy: completes a VirtualMachine that is creating, or fails it if its size is
+impossible."""
 
 import logging
 from dataclasses import dataclass, field
@@ -34,7 +35,8 @@ class Vm(Policy):
         spec = request.object.read(VirtualMachine).spec
         if spec.status != "creating":
             return Outcome.await_change()
-        # Only what was seen is changed: a status or a size that a user has set meanwhile stays, and is looked at again.
+        # Tests what was seen: if a user has changed the status or the size in the meantime, the
+        # patch changes nothing and the host retries the key.
         seen = Op.test("/spec/status", "creating")
         for name, size in ("memory", spec.memory), ("disk", spec.disk):
             if size is not None and size <= 0:

@@ -1,4 +1,5 @@
-//! The first policy, in Zig: a VirtualMachine that is creating becomes complete, or fails if nobody could make one like it.
+//! The first policy, in Zig: completes a VirtualMachine that is creating, or fails it if its size
+//! is impossible.
 
 const std = @import("std");
 const vmhost = @import("vmhost");
@@ -26,10 +27,11 @@ pub fn reconcile(turn: *vmhost.Turn) !vmhost.Next {
         return .await_change;
     };
     if (!std.mem.eql(u8, vm.spec.status, "creating")) return .await_change;
-    // Only what was seen is changed: a status or a size that a user has set meanwhile stays, and is looked at again.
+    // Tests what was seen: if a user has changed the status or the size in the meantime, the patch
+    // changes nothing and the host retries the key.
     const seen = .{ .op = "test", .path = "/spec/status", .value = "creating" };
     inline for (.{ "memory", "disk" }) |field| {
-        // A size that is not given is for the maker to choose.
+        // An absent size is the maker's choice.
         const size = @field(vm.spec, field) orelse 1;
         if (size <= 0) {
             const same = .{ .op = "test", .path = "/spec/" ++ field, .value = size };

@@ -1,4 +1,5 @@
-//! The policy's native tests: zig test --dep vmhost -Mroot=plugin_test.zig -Mvmhost=../sdk-zig/vmhost.zig
+//! Native tests of the policy:
+//!   zig test --dep vmhost -Mroot=plugin_test.zig -Mvmhost=../sdk-zig/vmhost.zig
 
 const std = @import("std");
 const vmhost = @import("vmhost");

@@ -1,11 +1,16 @@
-//! How many instructions the hot path takes, counted by Callgrind: the same number however busy the machine is. CI fails on more than 5 % growth.
+//! Counts the instructions of the hot path with Callgrind. The counts do not depend on the
+//! machine's load, and CI fails on more than 5 % growth.
 //!
-//! `cargo bench --profile dev -p vmhost-tests --bench instructions` needs valgrind and gungraun-runner (`.ci/run` installs both). The counts are of the test profile,
-//! whose dependencies and hot crates are optimised, so that CI compiles no dependency twice; they are compared with `instructions.txt`, not with a release build.
-//! The clock has little part in them: twelve runs of whole turns, half of them beside four loops that spin, lay within 1.2 %.
-//! Whoever makes something faster writes the new number there; whoever makes it slower says in the commit why that is worth it.
+//! `cargo bench --profile dev -p vmhost-tests --bench instructions` needs valgrind and
+//! gungraun-runner (`.ci/run` installs both). The counts are of the test profile, whose
+//! dependencies and hot crates are optimised, so that CI does not compile dependencies twice; they
+//! are compared with `instructions.txt`, not with a release build. Timing hardly affects them:
+//! twelve runs of whole turns, half of them beside four busy loops, differed by at most 1.2 %.
+//!
+//! A change that makes something faster updates the number there; a change that makes something
+//! slower also does, and its commit message says why that is worth it.
 
-#![allow(missing_docs, reason = "what gungraun's macros make has none")]
+#![allow(missing_docs, reason = "gungraun's macros generate items without docs")]
 
 use std::hint::black_box;
 
@@ -18,16 +23,17 @@ use vmhost_queue::{Config, Decision, Queue};
 use vmhost_tests::in_process::InProcess;
 use vmhost_tests::turns::Turns;
 
-/// `name count`, a line each.
+/// A line `name count` for each benchmark.
 const BASELINE: &str = include_str!("instructions.txt");
 
-/// How far above its baseline a count may be.
+/// The maximum growth of a count over its baseline.
 const GROWTH_PERCENT: u64 = 5;
 
-/// Keys of one count: what happens once weighs little, and a run takes seconds.
+/// The number of keys in one count: enough that one-time costs weigh little, few enough that a run
+/// takes seconds.
 const KEYS: usize = 200;
 
-/// Fails above the baseline.
+/// Returns a configuration that fails above the baseline.
 fn limit(name: &str) -> LibraryBenchmarkConfig {
     let baseline = BASELINE
         .lines()
@@ -36,7 +42,7 @@ fn limit(name: &str) -> LibraryBenchmarkConfig {
         .and_then(|(_, count)| count.trim().parse::<u64>().ok());
     let limit = baseline.map(|count| count + count * GROWTH_PERCENT / 100);
     let mut callgrind = Callgrind::default();
-    // One without a baseline fails, so that none is forgotten.
+    // A benchmark without a baseline fails, so that none is forgotten.
     callgrind.hard_limits([(EventKind::Ir, limit.unwrap_or(1))]);
     LibraryBenchmarkConfig::default().tool(callgrind).clone()
 }
@@ -48,14 +54,14 @@ fn runtime() -> Runtime {
         .expect("a runtime")
 }
 
-/// A host at rest.
+/// Returns an idle host.
 fn turns() -> (Runtime, Turns) {
     let runtime = runtime();
     let server = InProcess::new(KEYS, "complete", 512);
     let turns = runtime
         .block_on(async {
             let turns = Turns::start(server, Handle::current()).await?;
-            // The first round makes what later ones find.
+            // The first round creates state that later rounds find.
             turns.make_all().await;
             anyhow::Ok(turns)
         })
@@ -63,7 +69,7 @@ fn turns() -> (Runtime, Turns) {
     (runtime, turns)
 }
 
-// get, call, settle, done.
+// The steps: get, call, settle, done.
 #[library_benchmark(config = limit("turn-without-write"))]
 #[bench::keys(setup = turns)]
 fn turn_without_write((runtime, turns): (Runtime, Turns)) -> (Runtime, Turns) {
@@ -71,7 +77,7 @@ fn turn_without_write((runtime, turns): (Runtime, Turns)) -> (Runtime, Turns) {
     (runtime, turns)
 }
 
-// watch, store, enqueue, get, call, settle with a write, its event, done.
+// The steps: watch, store, enqueue, get, call, settle with a write, its event, done.
 #[library_benchmark(config = limit("turn-with-write"))]
 #[bench::keys(setup = turns)]
 fn turn_with_write((runtime, turns): (Runtime, Turns)) -> (Runtime, Turns) {
@@ -91,7 +97,7 @@ fn informers() -> (Runtime, Informers) {
     (runtime, informers)
 }
 
-// The first list of objects of 2 KiB.
+// Measures the first list of objects of 2 KiB.
 #[library_benchmark(config = limit("list"))]
 #[bench::objects(setup = informers)]
 fn list((runtime, informers): (Runtime, Informers)) -> (Runtime, Informers) {
@@ -109,7 +115,7 @@ fn queue() -> (Queue<ObjectName>, Vec<ObjectName>) {
     (Queue::new(Config::default()), (0..1000).map(name).collect())
 }
 
-// add, get, done, one key after the other.
+// Measures add, get and done, one key after the other.
 #[library_benchmark(config = limit("queue"))]
 #[bench::thousand(setup = queue)]
 fn add_get_done((queue, keys): (Queue<ObjectName>, Vec<ObjectName>)) -> Queue<ObjectName> {

@@ -1,7 +1,9 @@
-//! What the VM policy costs in each language: `cargo bench -p vmhost-tests --bench languages`, or with components of one's own: `-- FILE...`.
+//! Measures the cost of the VM policy in each language:
+//! `cargo bench -p vmhost-tests --bench languages`, or with other components: `-- FILE...`.
 //!
-//! Its size, how long a new one takes until it can be called (compiled fast) and until it is as good as it gets, and its turn of a machine of 1 KiB that is to be
-//! completed: the first of a plugin that was unloaded, and all others on an instance that is there.
+//! Prints its size, the time until a new component can be called (compiled by Winch) and until it
+//! is optimised, and the time of a turn that completes a machine of 1 KiB: the first turn of an
+//! unloaded plugin, and later turns on an existing instance.
 
 #![allow(clippy::print_stdout, reason = "a benchmark's result")]
 
@@ -22,7 +24,7 @@ const CALLS: usize = 4000;
 const FIRST_CALLS: usize = 40;
 
 fn main() -> Result<ExitCode> {
-    // Components are compiled by a child, as the host does.
+    // A child process compiles components, as in the host.
     if let Some(exit) = vmhost_engine::as_child(std::env::args_os()) {
         return Ok(exit);
     }
@@ -36,7 +38,7 @@ fn main() -> Result<ExitCode> {
 
 async fn all() -> Result<()> {
     println!(
-        "| | size, KB | compiled fast, ms | compiled well, ms | first call of an unloaded one, us | call, us |"
+        "| | size, KB | compiled fast, ms | compiled well, ms | first call of an unloaded plugin, us | call, us |"
     );
     println!("|---|---|---|---|---|---|");
     let given: Vec<PathBuf> = std::env::args()
@@ -51,7 +53,7 @@ async fn all() -> Result<()> {
         let folder = conformance::folder("plugins").join(folder);
         match conformance::component(&folder).await? {
             Some(file) => one(language, &file).await?,
-            None => println!("| {language} | its toolchain is not here | | | | |"),
+            None => println!("| {language} | its toolchain is not installed | | | | |"),
         }
     }
     Ok(())

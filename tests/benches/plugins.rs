@@ -1,7 +1,8 @@
-//! What each further plugin costs: `cargo bench -p vmhost-tests --bench plugins`.
+//! Measures the cost of each additional plugin: `cargo bench -p vmhost-tests --bench plugins`.
 //!
-//! Many plugins on one kind, each a component of its own: memory of the process when they are unloaded, and what they take in addition when they are called; how long
-//! the first call of an unloaded one takes; and how many watches the server has.
+//! Loads many plugins on one kind, each a component of its own. Prints the memory per plugin while
+//! unloaded, the additional memory after a call, the time of the first call of an unloaded plugin,
+//! and the number of watches on the server.
 
 #![allow(clippy::print_stdout, reason = "a benchmark's result")]
 
@@ -26,7 +27,8 @@ use vmhost_tests::in_process::InProcess;
 use vmhost_tests::median::median;
 
 fn main() -> Result<ExitCode> {
-    // Components are compiled by a child, as the host does: what a compiler leaves in its process is no plugin's.
+    // A child process compiles components, as in the host: memory that a compiler leaves behind
+    // does not count for a plugin.
     if let Some(exit) = vmhost_engine::as_child(std::env::args_os()) {
         return Ok(exit);
     }
@@ -44,12 +46,12 @@ fn main() -> Result<ExitCode> {
         let connection = server.connection();
         let manager = Manager::new(loader, connection, Metrics::new()?);
         let mut slots = Vec::new();
-        // What as many bring as are there at once is not counted: their instances' memory serves those that come later.
+        // The first plugins are not counted: later plugins reuse the memory of their instances.
         add(&manager, &mut slots, WARM).await?;
         rest(&slots);
         for count in [10, 100, 1000] {
             let unloaded = added(&manager, &mut slots, count).await?;
-            println!("{count} further plugins: {unloaded:.0} KiB each, unloaded");
+            println!("{count} additional plugins: {unloaded:.0} KiB each, unloaded");
         }
         let mut first = Vec::new();
         for slot in slots.iter().rev().step_by(10) {
@@ -58,7 +60,7 @@ fn main() -> Result<ExitCode> {
         rest(&slots);
         let median = median(&mut first)?;
         println!(
-            "first call of an unloaded one, from the queue to done: {median:.2?}, of {} nine in ten within {:.2?}",
+            "first call of an unloaded plugin, from the queue to done: median {median:.2?}, of {} nine in ten within {:.2?}",
             first.len(),
             first[first.len() * 9 / 10]
         );
@@ -73,7 +75,8 @@ fn main() -> Result<ExitCode> {
     })
 }
 
-/// KiB of each further plugin, unloaded. As in a host, no more than [`WARM`] are there at once.
+/// Returns the KiB of each additional unloaded plugin. As in a host, at most [`WARM`] plugins are
+/// loaded at once.
 async fn added(manager: &Arc<Manager>, slots: &mut Vec<Arc<Slot>>, count: usize) -> Result<f64> {
     let (before, end) = (rss()?, slots.len() + count);
     while slots.len() < end {
@@ -84,7 +87,7 @@ async fn added(manager: &Arc<Manager>, slots: &mut Vec<Arc<Slot>>, count: usize)
     Ok(each(before, rss()?, count))
 }
 
-/// KiB that each takes in addition, when all are called.
+/// Returns the KiB that each plugin takes in addition when all are called.
 async fn warmed(slots: &[Arc<Slot>]) -> Result<f64> {
     let before = rss()?;
     for slot in slots {
@@ -105,7 +108,7 @@ async fn add(manager: &Arc<Manager>, slots: &mut Vec<Arc<Slot>>, count: usize) -
         );
         let bytes = guests::describing(&text)?;
         let limit = manager.plugins.loader.config.limits.component;
-        // As it is after a start with a cache: optimised, mapped from a file.
+        // As after a start with a cache: optimised, mapped from a file.
         let _best = manager
             .plugins
             .loader
@@ -125,7 +128,7 @@ async fn add(manager: &Arc<Manager>, slots: &mut Vec<Arc<Slot>>, count: usize) -
     Ok(())
 }
 
-/// Until nothing is queued and nothing runs.
+/// Waits until nothing is queued and no worker is busy.
 async fn done(queue: &Queue<ObjectName>) {
     while !queue.is_empty() || queue.stats().processing > 0 {
         tokio::task::yield_now().await;
@@ -138,7 +141,7 @@ fn rest(slots: &[Arc<Slot>]) {
     }
 }
 
-/// How long one turn takes, from the queue to done.
+/// Returns the time of one turn, from the queue to done.
 async fn call(slot: &Arc<Slot>) -> Result<Duration> {
     let generation = slot.current();
     let wired = generation.controllers.values().next();
@@ -150,7 +153,7 @@ async fn call(slot: &Arc<Slot>) -> Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// Resident bytes of this process.
+/// Returns the resident memory of this process in bytes.
 fn rss() -> Result<usize> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,9 +1,13 @@
-//! What settling a turn takes: `cargo bench -p vmhost-tests --bench settle`.
+//! Measures the time to settle a turn: `cargo bench -p vmhost-tests --bench settle`.
 //!
-//! Of a policy that wants nothing, and of one with a patch: the checks, the request, its answer, and the change that comes back by the watch and is in the store
-//! before the key may have its next turn. The server is a function in this process, and its work is counted too.
+//! Compares an outcome without effects with one patch: the checks, the request, its answer, and the
+//! change that the watch brings back to the store before the key may have its next turn. The server
+//! is a function in this process, and its work is included.
 
-#![allow(missing_docs, reason = "criterion's macros document nothing")]
+#![allow(
+    missing_docs,
+    reason = "criterion's macros generate items without docs"
+)]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,10 +21,10 @@ use vmhost_runtime::turn::{Desk, Turn};
 use vmhost_tests::in_process::InProcess;
 use vmhost_tests::turns::Turns;
 
-/// So many that none of them writes often enough to be held back as a hot loop.
+/// Enough machines that none writes often enough to be throttled as a hot loop.
 const MACHINES: usize = 20_000;
 
-/// The only patch that the server takes.
+/// The only patch that the server supports.
 const BODY: &str = r#"[{"op":"replace","path":"/spec/status","value":"complete"}]"#;
 
 fn settled(criterion: &mut Criterion) {
@@ -57,7 +61,7 @@ fn settled(criterion: &mut Criterion) {
                         let Settled { ended, busy } = manager.effects.settle(&turn, outcome).await;
                         conclude(&manager.rights, &turn, ended, busy);
                         took += start.elapsed();
-                        // The turn that the change has woken.
+                        // The turn that the change has caused.
                         turns.until_done().await;
                     }
                     took

@@ -1,7 +1,9 @@
-//! From new bytes on disk to the new policy, with 20,000 keys under load: `cargo bench -p vmhost-tests --bench swap`.
+//! Measures the time from new bytes on disk to the new policy, with 20,000 keys under load:
+//! `cargo bench -p vmhost-tests --bench swap`.
 //!
-//! The load is every key once more as soon as all had their turn, on two guest threads. A swap writes another version of the component in the plugin's place and
-//! ends when it is announced. Calls are compared with those of as many turns without a swap.
+//! The load enqueues every key again as soon as all had their turn, on two guest threads. A swap
+//! writes another version of the component over the plugin's file and ends when the new generation
+//! is announced. Call times are compared with those of as many turns without a swap.
 
 #![allow(clippy::print_stdout, reason = "a benchmark's result")]
 
@@ -24,7 +26,7 @@ const MACHINES: usize = 20_000;
 const SWAPS: usize = 30;
 
 fn main() -> Result<ExitCode> {
-    // Components are compiled by a child, as the host does.
+    // A child process compiles components, as in the host.
     if let Some(exit) = vmhost_engine::as_child(std::env::args_os()) {
         return Ok(exit);
     }

@@ -1,7 +1,9 @@
-//! How many turns a core does: `cargo bench -p vmhost-tests --bench turns`.
+//! Measures turns per second and core: `cargo bench -p vmhost-tests --bench turns`.
 //!
-//! Each turn is the whole path from the queue to `done` with the plugin `vm`: without a write (machines that are complete), and with one (the change of a
-//! machine comes by the watch, is written, and comes back by the watch). The server is a function in this process and its work is counted with the turn's.
+//! Each turn is the whole path from the queue to `done` with the plugin `vm`: without a write
+//! (machines that are complete), and with one (the watch brings a change of a machine, the turn
+//! writes it, and the watch brings that back). The server is a function in this process, and its
+//! work is included.
 
 #![allow(clippy::print_stdout, reason = "a benchmark's result")]
 
@@ -22,8 +24,10 @@ fn main() -> Result<()> {
     grow()
 }
 
-/// Turns without a write: of a host with one thread, of one with two, and of two hosts with one each, which share nothing: what two threads could do at best on
-/// this machine at this time. In turn, since what a core gets changes from second to second.
+/// Measures turns without a write: of a host with one thread, of a host with two threads, and of
+/// two hosts with one thread each. The last pair shares nothing, and so shows the best result
+/// possible with two threads on this machine. The three alternate, because a core's speed changes
+/// from second to second.
 fn look() -> Result<()> {
     let threads = [
         runtimes::guests(1)?,
@@ -53,7 +57,7 @@ fn look() -> Result<()> {
         }
         let one = median(&mut took[0])?;
         for ((way, _), took) in ways.iter().zip(&mut took) {
-            // Sorted by now.
+            // Sorted by `median`.
             let (median, best) = (median(took)?, took[0]);
             let times = one.as_secs_f64() / median.as_secs_f64();
             println!("turn without a write, {way}: median {median:.2?}, best {best:.2?}; {times:.2} times one thread");
@@ -65,7 +69,7 @@ fn look() -> Result<()> {
     })
 }
 
-/// All keys of these hosts once: the time of one.
+/// Runs all keys of these hosts once, and returns the time of one turn.
 async fn round(hosts: &[&Turns]) -> Duration {
     let start = Instant::now();
     let names: usize = hosts.iter().map(|host| host.wake_all()).sum();
@@ -75,7 +79,8 @@ async fn round(hosts: &[&Turns]) -> Duration {
     start.elapsed() / names as u32
 }
 
-/// Turns of few machines and of many, all on one thread: what an object costs should not depend on how many there are.
+/// Measures turns of few machines and of many, all on one thread: the cost per object should not
+/// depend on their number.
 fn grow() -> Result<()> {
     let here = Builder::new_current_thread().enable_all().build()?;
     for machines in [1_000, MACHINES, 100_000] {

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# What a user of Foos sees, as text: run it against upstream's sample-controller and against vmhost with examples/foo, and diff.
+# Prints what a user of Foos sees, as text. Run it against upstream's sample-controller and against
+# vmhost with examples/foo, and compare the outputs.
 #
 #   tests/compare/sample-controller.sh KUBECONFIG > facts.txt
-#   tests/compare/sample-controller.sh KUBECONFIG --unequal   # also what may differ: field managers, how often an Event was counted
+#   tests/compare/sample-controller.sh KUBECONFIG --unequal
 #
-# The controller must run already, on a cluster without a kube-controller-manager (this script plays its part: it writes the status of Deployments).
-# Needs kubectl and jq. It makes a namespace and deletes it. What is printed holds no names, uids or times that change from run to run.
+# With --unequal it also prints what may differ: field managers, and how often an Event was counted.
+# The controller must already run, on a cluster without a kube-controller-manager, because this
+# script writes the status of Deployments in its place. Needs kubectl and jq. Creates a namespace
+# and deletes it. The output contains no names, uids or times that change between runs.
 set -euo pipefail
 
 export KUBECONFIG=${1:?usage: $0 KUBECONFIG [--unequal]}
@@ -31,10 +34,11 @@ until_() {
   echo "$what: yes"
 }
 
-# is KIND NAME FILTER: whether the object, as JSON, passes the filter of jq.
+# is KIND NAME FILTER: tests whether the object, as JSON, passes the jq filter.
 is() { k get "$1" "$2" -o json | jq -e "$3"; }
 absent() { ! k get "$1" "$2" -o name 2>/dev/null; }
-# until_is KIND NAME FILTER [TEXT]: a filter that holds a uid or a version wants a text.
+# until_is KIND NAME FILTER [TEXT]: waits until `is` succeeds. A filter with a uid or a version
+# needs a text.
 until_is() { until_ "$1 $2: ${4:-$3}" is "$1" "$2" "$3"; }
 
 foo() { # NAME SPEC
@@ -44,7 +48,8 @@ edit() { k patch "$1" "$2" --type=merge -p "$3" >/dev/null; }
 available() { k patch deployment "$1" --subresource=status --type=merge -p "{\"status\":{\"replicas\":$2,\"availableReplicas\":$2,\"readyReplicas\":$2}}" >/dev/null; }
 uid() { k get "$1" "$2" -o jsonpath='{.metadata.uid}'; }
 
-# deployment NAME FOO: all that the controller decides, with the owner's uid compared and not printed.
+# deployment NAME FOO: prints all that the controller decides. Compares the owner's uid instead of
+# printing it.
 deployment() {
   k get deployment "$1" -o json | jq -S --arg uid "$(uid foo "$2" 2>/dev/null)" '{
     labels: .metadata.labels, annotations: .metadata.annotations, finalizers: .metadata.finalizers,
@@ -54,7 +59,8 @@ deployment() {
 }
 status() { k get foo "$1" -o json | jq -S -c '{labels: .metadata.labels, annotations: .metadata.annotations, finalizers: .metadata.finalizers, spec, status}'; }
 
-# events NAME: each kind of Event about the Foo once, with the source that "kubectl describe" shows.
+# events NAME: prints each sort of Event about the Foo once, with the source that "kubectl describe"
+# shows.
 events() {
   k get events --field-selector "involvedObject.kind=Foo,involvedObject.name=$1" -o json | jq -r '
     [.items[] | "\(.type) \(.reason) from \(.source.component // .reportingComponent): \(.message)"] | unique[]'
@@ -62,7 +68,7 @@ events() {
 has_event() { events "$1" | grep -q "$2"; }
 until_event() { until_ "Event $2 of $1" has_event "$1" "$2"; }
 
-# A Foo made now is synced: what happened before it has been seen.
+# Waits until a new Foo is synced: the controller has then seen all earlier changes.
 markers=0
 marker() {
   markers=$((markers + 1))

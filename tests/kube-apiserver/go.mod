@@ -1,4 +1,5 @@
-// The real kube-apiserver and etcd that the tests of vmhost run against, and a kubectl of the same version.
+// The real kube-apiserver and etcd that the tests of vmhost run against, and a kubectl of the same
+// version.
 module vmhost.dev/tests/kube-apiserver
 
 go 1.26.0

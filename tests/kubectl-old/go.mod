@@ -1,4 +1,4 @@
-// An old kubectl, of those that users still have: it prints and sends some things in another way.
+// An old kubectl that users still have, which prints and sends some things differently.
 module vmhost.dev/tests/kubectl-old
 
 go 1.26.0

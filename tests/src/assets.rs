@@ -1,9 +1,9 @@
-//! Where the real kube-apiserver and etcd come from.
+//! Finds the real kube-apiserver and etcd.
 //!
-//! No package registry ships them, so they are looked for in `$KUBEBUILDER_ASSETS`, on `PATH` and
-//! in a cache outside the checkout, and otherwise built there from Go modules by `kubernetes.sh`
-//! (about six minutes on two cores, once for each machine and version). Without Go the reason is
-//! handed to the caller, which skips visibly or, with `VMHOST_REQUIRE_KUBE_APISERVER=1`, fails.
+//! No package registry ships them. So this looks in `$KUBEBUILDER_ASSETS`, on `PATH` and in a cache
+//! outside the checkout, and otherwise `kubernetes.sh` builds them there from Go modules (about six
+//! minutes on two cores, once for each machine and version). Without Go, the caller gets the
+//! reason, and skips visibly or, with `VMHOST_REQUIRE_KUBE_APISERVER=1`, fails.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The exit code by which `kubernetes.sh` says that there is no Go.
+/// The exit code of `kubernetes.sh` when Go is not installed.
 const NO_GO: i32 = 3;
 
-/// Both binaries, present on disk.
+/// The paths of both binaries.
 #[derive(Clone, Debug)]
 pub struct Assets {
     /// The store.
@@ -23,12 +23,12 @@ pub struct Assets {
     pub kube_apiserver: PathBuf,
 }
 
-/// Whether a missing kube-apiserver is a failure and not a skip.
+/// Returns whether a missing kube-apiserver is a failure instead of a skip.
 pub fn required() -> bool {
     is_set("VMHOST_REQUIRE_KUBE_APISERVER")
 }
 
-/// Whether a variable is set to something other than `0`.
+/// Returns whether a variable is set to something other than `0`.
 pub(crate) fn is_set(variable: &str) -> bool {
     env::var(variable).is_ok_and(|value| !value.is_empty() && value != "0")
 }
@@ -36,10 +36,10 @@ pub(crate) fn is_set(variable: &str) -> bool {
 /// Finds or builds the binaries. The error says why there are none.
 pub fn find() -> Result<Assets> {
     if let Some(dir) = env::var_os("KUBEBUILDER_ASSETS").filter(|dir| !dir.is_empty()) {
-        // Somebody named a folder on purpose: falling back would hide a typing error.
+        // The folder was named explicitly: a fallback would hide a typing error.
         return in_folder(Path::new(&dir)).with_context(|| {
             format!(
-                "KUBEBUILDER_ASSETS={} holds no etcd and kube-apiserver",
+                "KUBEBUILDER_ASSETS={} does not contain etcd and kube-apiserver",
                 Path::new(&dir).display()
             )
         });
@@ -67,15 +67,15 @@ fn in_folder(dir: &Path) -> Option<Assets> {
     (assets.etcd.is_file() && assets.kube_apiserver.is_file()).then_some(assets)
 }
 
-/// The first file of this name in the folders of `PATH`.
+/// Returns the first file of this name in the folders of `PATH`.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?)
         .map(|dir| dir.join(name))
         .find(|file| file.is_file())
 }
 
-/// A program of one of the Go modules beside `kubernetes.sh`, from the cache or built into it. What
-/// takes long is said on the terminal: a test that seems to hang for minutes must say why.
+/// Returns a program of one of the Go modules beside `kubernetes.sh`, from the cache or newly
+/// built. Announces a build on the terminal, because the test then seems to hang for minutes.
 pub(crate) fn built(module: &str, name: &str) -> Result<PathBuf> {
     let script = script()?;
     let output = Command::new(&script)
@@ -86,7 +86,7 @@ pub(crate) fn built(module: &str, name: &str) -> Result<PathBuf> {
         .with_context(|| format!("starting {}", script.display()))?;
     match output.status.code() {
         Some(0) => {}
-        Some(NO_GO) => bail!("{name} is not in the cache, and there is no Go to build it with"),
+        Some(NO_GO) => bail!("{name} is not in the cache, and Go is not installed to build it"),
         _ => bail!(
             "the build of {name} failed ({}); its messages are above",
             output.status
@@ -96,11 +96,11 @@ pub(crate) fn built(module: &str, name: &str) -> Result<PathBuf> {
     Ok(PathBuf::from(path.trim_end()))
 }
 
-/// Looked for upwards, since the race takes this file into a package of its own.
+/// Searches upwards, because the race includes this file in another package.
 fn script() -> Result<PathBuf> {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
         .map(|folder| folder.join("tests/kubernetes.sh"))
         .find(|file| file.is_file())
-        .context("tests/kubernetes.sh, which builds kube-apiserver, is gone")
+        .context("tests/kubernetes.sh, which builds kube-apiserver, does not exist")
 }

@@ -1,4 +1,4 @@
-//! Certificates for tests: an authority, and what it signs.
+//! Certificates for tests: an authority, and the certificates that it signs.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -25,7 +25,7 @@ pub struct Pair {
 }
 
 impl Authority {
-    /// A new one; the name must differ between those of one test.
+    /// Creates an authority. The names of a test's authorities must differ.
     pub fn new(name: &str) -> Result<Authority> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -35,12 +35,12 @@ impl Authority {
         Ok(Authority(issuer))
     }
 
-    /// Its own certificate, PEM.
+    /// Returns the authority's own certificate, PEM.
     pub fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// A certificate of a Kubernetes user: its name, and the group that may do everything.
+    /// Issues a certificate for a Kubernetes user: its name, and the group with all rights.
     pub fn client(&self, user: &str, lifetime: Duration) -> Result<Pair> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, user);
@@ -56,8 +56,8 @@ impl Authority {
         })
     }
 
-    /// TLS of a server on loopback. With `clients`, it takes only clients that have a certificate
-    /// of that authority.
+    /// Returns the TLS settings of a server on loopback. With `clients`, it only accepts clients
+    /// with a certificate of that authority.
     pub fn server(&self, clients: Option<&Authority>) -> Result<Arc<ServerConfig>> {
         let params = CertificateParams::new(["127.0.0.1".to_owned()])?;
         let key = KeyPair::generate()?;

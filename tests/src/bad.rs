@@ -1,4 +1,5 @@
-//! Plugin files that must be refused, at start-up and on a swap, each with the words that tell its author why.
+//! Plugin files that must be refused, at start-up and on a swap, each with the words that explain
+//! the refusal to its author.
 
 use anyhow::Result;
 
@@ -10,7 +11,7 @@ pub struct Bad {
     pub what: &'static str,
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Words of the one line that reports it.
+    /// Words in the one line that reports the file.
     pub says: Vec<&'static str>,
 }
 
@@ -22,7 +23,7 @@ fn bad(what: &'static str, bytes: Vec<u8>, says: &[&'static str]) -> Bad {
     }
 }
 
-/// Files that can never be a plugin of this host.
+/// Returns files that can never be a plugin of this host.
 pub fn plugins() -> Result<Vec<Bad>> {
     let good = guests::vm_stamp(7, Mode::Keep)?;
     let mut all = vec![
@@ -75,7 +76,7 @@ pub fn plugins() -> Result<Vec<Bad>> {
     Ok(all)
 }
 
-/// Policies that work, but ask for more than `vm-stamp` was granted.
+/// Returns policies that work, but require more than `vm-stamp` was granted.
 pub fn wider() -> Result<Vec<Bad>> {
     Ok(vec![bad(
         "asks for more",
@@ -130,7 +131,7 @@ const DESCRIPTIONS: [Description; 9] = [
     ),
 ];
 
-/// The description of `vm-stamp`, and ConfigMaps.
+/// The description of `vm-stamp`, with ConfigMaps added.
 const WIDER: &str = r#"{
   "apiVersion": "vmhost/v1",
   "name": "vm-stamp",

@@ -1,7 +1,8 @@
-//! The conformance kit: which languages there are, how their guests are built, what they read, and an outcome as JSON.
+//! The conformance kit: the languages, the builds of their guests, the objects that they read, and
+//! outcomes as JSON.
 //!
-//! What each case does is said in `tests/conformance/README.md`; `tests/tests/suite/conformance.rs`
-//! holds the cases themselves.
+//! `tests/conformance/README.md` describes each case; `tests/tests/suite/conformance.rs` contains
+//! the expectations.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,8 @@ pub use lines::{Line, Lines};
 pub use reader::{Reader, text};
 pub use show::{outcome, parse_body};
 
-/// The languages: the name of the guest's folder in `tests/conformance`, and of the VM policy's in `plugins`.
+/// The languages: the names of the guest's folder in `tests/conformance`, and of the VM policy's
+/// folder in `plugins`.
 pub const LANGUAGES: [(&str, &str); 8] = [
     ("rust", "vm"),
     ("js", "vm-js"),
@@ -30,16 +32,16 @@ pub const LANGUAGES: [(&str, &str); 8] = [
     ("zig", "vm-zig"),
 ];
 
-/// Without a toolchain its language is skipped, unless this is set: then it is an error.
+/// A language without a toolchain is skipped, or is an error if this variable is set.
 const REQUIRE: &str = "VMHOST_REQUIRE_LANGUAGES";
 
-/// What needs a toolchain that is not on this machine is skipped, or an error.
+/// Skips what needs a missing toolchain, or returns an error.
 pub fn missing(what: &str, reason: &str) -> Result<()> {
     ensure!(std::env::var_os(REQUIRE).is_none(), "{what}: {reason}");
     run::skip(what, reason)
 }
 
-/// What builds a folder of source. None: its toolchain is not on this machine, which is told.
+/// Returns the builder of a source folder. `None` if its toolchain is missing, which is reported.
 pub async fn builder(folder: &Path) -> Result<Option<Builder>> {
     match Builder::new(folder, Network::Allowed).await {
         Ok(builder) => Ok(Some(builder)),
@@ -50,7 +52,8 @@ pub async fn builder(folder: &Path) -> Result<Option<Builder>> {
     }
 }
 
-/// Builds a folder of source into the target folder, as `vmhost build` does. None: as [`builder`].
+/// Builds a folder of source into the target folder, as `vmhost build` does. `None` as for
+/// [`builder`].
 pub async fn component(folder: &Path) -> Result<Option<PathBuf>> {
     let name = folder
         .file_name()
@@ -72,7 +75,7 @@ pub async fn component(folder: &Path) -> Result<Option<PathBuf>> {
     Ok(Some(out))
 }
 
-/// A folder of this checkout.
+/// Returns a folder of this checkout.
 pub fn folder(below: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(below)
 }

@@ -1,4 +1,5 @@
-//! The embedded API server of `vmhost dev`, as a test server. All that the harness knows of its crate is here.
+//! The embedded API server of `vmhost dev`, as a test server. Only this file of the harness knows
+//! its crate.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,13 +15,13 @@ use vmhost_apiserver::{Backup, Options, Server, State};
 pub struct EmbeddedServer {
     state: Arc<State>,
     addr: SocketAddr,
-    /// None while it is killed.
+    /// `None` while it is killed.
     server: Mutex<Option<Server>>,
     backup: Mutex<Option<Backup>>,
     dir: TempDir,
 }
 
-/// Servers outlive the runtime of the test that starts them first, so they have their own.
+/// The servers' own runtime, because they outlive the runtime of the test that starts them.
 fn runtime() -> Result<&'static Runtime> {
     static RUNTIME: OnceLock<Result<Runtime, std::io::Error>> = OnceLock::new();
     let started = RUNTIME.get_or_init(|| {
@@ -44,7 +45,7 @@ async fn serve(state: Arc<State>, options: Options) -> Result<Server> {
 }
 
 impl EmbeddedServer {
-    /// Starts it, empty, on a free loopback port.
+    /// Starts an empty server on a free loopback port.
     pub async fn start() -> Result<EmbeddedServer> {
         let dir = tempfile::tempdir().context("making a folder")?;
         let state = State::new();
@@ -61,17 +62,17 @@ impl EmbeddedServer {
         })
     }
 
-    /// Its kubeconfig file.
+    /// Returns the kubeconfig file.
     pub fn kubeconfig(&self) -> PathBuf {
         self.dir.path().join("admin.kubeconfig")
     }
 
-    /// A folder that lives as long as the server.
+    /// Returns a folder that lives as long as the server.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Breaks all connections and stops to listen; the state stays, as etcd's does.
+    /// Breaks all connections and stops listening; the state remains, like that of etcd.
     pub async fn kill9(&self) -> Result<()> {
         let server = self
             .server
@@ -87,7 +88,8 @@ impl EmbeddedServer {
         Ok(())
     }
 
-    /// Serves the same state at the same address again; its token and certificate belong to the state.
+    /// Serves the same state at the same address again; the token and the certificate belong to the
+    /// state.
     pub async fn restart(&self) -> Result<()> {
         self.kill9().await?;
         let server = serve(self.state.clone(), Options::at(self.addr)).await?;
@@ -95,7 +97,7 @@ impl EmbeddedServer {
         Ok(())
     }
 
-    /// Forgets all history: a watch from an older version answers 410.
+    /// Drops the history: a watch from an older version is answered with 410.
     pub fn compact(&self) {
         self.state.compact();
     }
@@ -106,7 +108,7 @@ impl EmbeddedServer {
         *self.backup.lock().unwrap_or_else(PoisonError::into_inner) = backup;
     }
 
-    /// Stops, puts the data of the last [`EmbeddedServer::back_up`] back, and starts again.
+    /// Stops, restores the data of the last [`EmbeddedServer::back_up`], and starts again.
     pub async fn restore(&self) -> Result<()> {
         self.kill9().await?;
         self.state.restore(

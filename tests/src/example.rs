@@ -1,4 +1,5 @@
-//! What the tests of the examples share: objects of any kind by their paths, manifests, and what plugins say in the host's log.
+//! The shared code of the examples' tests: objects of any kind by path, manifests, and the log
+//! lines of plugins.
 
 use std::path::Path;
 
@@ -16,16 +17,16 @@ use crate::wait::eventually;
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A user with a JSON client: paths, objects, codes.
+/// A user with a JSON client: paths, objects, status codes.
 pub struct User(Client);
 
 impl User {
-    /// One who may do everything.
+    /// Returns a user with all rights.
     pub async fn of(server: &TestServer) -> Result<User> {
         Ok(User(server.client().await?))
     }
 
-    /// One object, or a list; none if there is none.
+    /// Returns an object or a list; `None` if it does not exist.
     pub async fn get(&self, path: &str) -> Result<Option<Value>> {
         match net::send(&self.0, Method::GET, path, "", &Value::Null).await? {
             (404, _) => Ok(None),
@@ -40,14 +41,14 @@ impl User {
         ok(code, value, path)
     }
 
-    /// A JSON merge patch.
+    /// Applies a JSON merge patch.
     pub async fn merge(&self, path: &str, patch: Value) -> Result<Value> {
         let media = "application/merge-patch+json";
         let (code, value) = net::send(&self.0, Method::PATCH, path, media, &patch).await?;
         ok(code, value, path)
     }
 
-    /// Deletes an object; one that is gone already is done.
+    /// Deletes an object; ignores one that is already gone.
     pub async fn delete(&self, path: &str) -> Result<()> {
         match net::send(&self.0, Method::DELETE, path, "", &Value::Null).await? {
             (404, _) => Ok(()),
@@ -55,7 +56,7 @@ impl User {
         }
     }
 
-    /// Waits until the object is as `wanted` says, and returns it.
+    /// Waits until the object satisfies `wanted`, and returns it.
     pub async fn until(
         &self,
         path: &str,
@@ -71,7 +72,7 @@ impl User {
         waited.with_context(|| format!("{path} is {}", last.unwrap_or_default()))
     }
 
-    /// Waits until there is no object there.
+    /// Waits until the object does not exist.
     pub async fn until_gone(&self, path: &str) -> Result<()> {
         eventually(&format!("{path} is gone"), async || {
             Ok(self.get(path).await?.is_none().then_some(()))
@@ -79,7 +80,7 @@ impl User {
         .await
     }
 
-    /// Waits for an Event of this reason about an object of this name, and returns it.
+    /// Waits for an Event with this reason about an object of this name, and returns it.
     pub async fn until_event(&self, namespace: &str, name: &str, reason: &str) -> Result<Value> {
         let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
         eventually(&format!("an Event {reason} about {name}"), async || {
@@ -92,7 +93,8 @@ impl User {
         .await
     }
 
-    /// Installs the CustomResourceDefinitions among the manifests of an example, unless they are there, and waits until their kinds are served.
+    /// Installs the CustomResourceDefinitions among the manifests of an example, unless they exist,
+    /// and waits until their kinds are served.
     pub async fn install_definitions_of(&self, example: &str) -> Result<()> {
         let folder = match example {
             "vm" => "plugins/vm/manifests".to_owned(),
@@ -137,7 +139,7 @@ fn ok(code: u16, value: Value, path: &str) -> Result<Value> {
     }
 }
 
-/// The objects of a manifest, by its path from the root.
+/// Returns the objects of a manifest, by its path from the root.
 pub fn manifests(file: &str) -> Result<Vec<Value>> {
     let path = Path::new(ROOT).join(file);
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -146,18 +148,18 @@ pub fn manifests(file: &str) -> Result<Vec<Value>> {
     objects.collect()
 }
 
-/// A host whose plugins' lines can be read by [`said`].
+/// Returns a host whose plugins' log lines [`said`] can read.
 pub fn host(server: &TestServer) -> Result<HostCommand> {
     Ok(host::on(&server.kubeconfig())?.args(["--log-format", "json"]))
 }
 
-/// What plugins have said, in order.
+/// Returns the log lines of plugins, in order.
 pub fn said(host: &Host) -> Vec<String> {
     let output = host.output();
     output.iter().filter_map(|line| message(line)).collect()
 }
 
-/// Waits for a line of a plugin's that starts with this, and returns it.
+/// Waits for a plugin's log line that starts with this text, and returns it.
 pub async fn until_said(host: &Host, start: &str) -> Result<String> {
     let is_it = |line: &str| message(line).is_some_and(|message| message.starts_with(start));
     let lines = host.wait_for_lines(1, is_it).await;

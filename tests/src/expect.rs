@@ -1,4 +1,4 @@
-//! Names that vmhost shows to the world and tests rely on, each written once.
+//! Names in vmhost's interface that tests rely on, each written once.
 
 /// Gauge, label `plugin`: the number of the generation that is announced.
 pub const GENERATION: &str = "vmhost_plugin_generation";
@@ -12,7 +12,7 @@ pub const NOT_RELOADED: (&str, &str) = ("result", "failed");
 pub const RECONCILES: &str = "controller_runtime_reconcile_total";
 /// Counter, label `controller`, as controller-runtime has it.
 pub const RECONCILE_ERRORS: &str = "controller_runtime_reconcile_errors_total";
-/// The same for errors that are not tried again.
+/// The same for errors that are not retried.
 pub const TERMINAL_ERRORS: &str = "controller_runtime_terminal_reconcile_errors_total";
 /// Counter, labels `plugin` and `kind`: calls that returned no outcome.
 pub const KILLED_CALLS: &str = "vmhost_call_errors_total";

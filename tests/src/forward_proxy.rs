@@ -1,5 +1,5 @@
-//! A forward proxy as companies have them: HTTP `CONNECT`, plain or behind TLS, or SOCKS5, for one
-//! user. Every name that it is asked for is this machine.
+//! A forward proxy as in company networks: HTTP `CONNECT`, plain or over TLS, or SOCKS5, for one
+//! user. It resolves every name to this machine.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,10 +15,10 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::net;
 
-/// Its one user, and the password, with a sign that URLs must encode.
+/// The only user and the password, with a character that URLs must encode.
 const USER: (&str, &str) = ("somebody", "pass@word");
 
-/// What a proxy speaks.
+/// The protocol of a proxy.
 #[derive(Clone)]
 pub enum Kind {
     /// `CONNECT`.
@@ -29,7 +29,7 @@ pub enum Kind {
     Socks5,
 }
 
-/// A running proxy; it ends with the value.
+/// A running proxy. Dropping the value stops it.
 pub struct ForwardProxy {
     scheme: &'static str,
     addr: SocketAddr,
@@ -64,18 +64,18 @@ impl ForwardProxy {
         })
     }
 
-    /// Its URL, with user and password.
+    /// Returns its URL, with user and password.
     pub fn url(&self) -> String {
         let (user, password) = (USER.0, USER.1.replace('@', "%40"));
         format!("{}://{user}:{password}@{}", self.scheme, self.addr)
     }
 
-    /// Its URL without them: how a message names it.
+    /// Returns its URL without user and password, as in messages.
     pub fn name(&self) -> String {
         format!("{}://{}", self.scheme, self.addr)
     }
 
-    /// The `host:port` of each connection that it was asked for.
+    /// Returns the `host:port` of each requested connection.
     pub fn asked(&self) -> Vec<String> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.clone()
@@ -142,7 +142,7 @@ async fn socks5(mut client: TcpStream, asked: &Mutex<Vec<String>>) -> io::Result
     client.write_all(&[1, 0]).await?;
     let mut command = [0; 4];
     client.read_exact(&mut command).await?;
-    // Connect, to a name: nobody else can resolve it.
+    // The command CONNECT with a name, which only the proxy can resolve.
     if command != [5, 1, 0, 3] {
         return client.write_all(&[5, 8, 0, 1, 0, 0, 0, 0, 0, 0]).await;
     }
@@ -154,7 +154,7 @@ async fn socks5(mut client: TcpStream, asked: &Mutex<Vec<String>>) -> io::Result
     Ok(())
 }
 
-/// A length and as many bytes.
+/// Reads a length and that many bytes.
 async fn text(client: &mut TcpStream) -> io::Result<String> {
     let mut bytes = vec![0; usize::from(client.read_u8().await?)];
     client.read_exact(&mut bytes).await?;

@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::net;
 
-/// A running front; it ends with the value.
+/// A running front. Dropping the value stops it.
 pub struct Front {
     addr: SocketAddr,
     config: watch::Sender<Arc<ServerConfig>>,
@@ -20,7 +20,7 @@ pub struct Front {
 }
 
 impl Front {
-    /// Listens on a free loopback port and passes all bytes on to `upstream`.
+    /// Listens on a free loopback port and forwards all bytes to `upstream`.
     pub async fn start(upstream: SocketAddr, config: Arc<ServerConfig>) -> Result<Front> {
         let listener = TcpListener::bind(net::loopback(0))
             .await
@@ -40,12 +40,12 @@ impl Front {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address of the socket.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Breaks all connections; new ones are served so.
+    /// Breaks all connections, and serves new ones with this configuration.
     pub fn replace(&self, config: Arc<ServerConfig>) {
         self.config.send_replace(config);
     }
@@ -57,7 +57,7 @@ impl Drop for Front {
     }
 }
 
-/// One connection, until an end of it closes or the certificates are replaced.
+/// Forwards one connection, until one end closes or the certificates are replaced.
 async fn pass(
     stream: TcpStream,
     upstream: SocketAddr,

@@ -1,9 +1,9 @@
 //! Child processes that never outlive the test process.
 //!
-//! A guard kills its child when it is dropped. A server that tests share lives in a static, which is
-//! never dropped, and a test process may itself be killed; so each child also has a watchdog, a shell
-//! that reads from a pipe which only this process holds. However this process ends, the pipe closes,
-//! and the shell kills the child and removes its folder.
+//! A guard kills its child when it is dropped. But a server that tests share is in a static, which
+//! is never dropped, and a test process may itself be killed. So each child also has a watchdog: a
+//! shell that reads from a pipe whose other end only this process holds. However this process ends,
+//! the pipe closes, and the shell kills the child and removes its folder.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// Signals are ignored so that Ctrl-C in a terminal does not end the watchdog before its work.
+/// Signals are ignored, so that Ctrl-C in a terminal does not end the watchdog too early.
 const WATCHDOG: &str =
     r#"trap '' INT TERM HUP; read -r _; kill -9 "$1" 2>/dev/null; [ -z "$2" ] || rm -rf -- "$2""#;
 
@@ -23,9 +23,11 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts `command`. `folder` is removed should this process end without dropping the guard.
+    /// Starts `command`. The watchdog removes `folder` if this process ends without dropping the
+    /// guard.
     pub fn spawn(command: &mut Command, folder: Option<&Path>) -> Result<Guard> {
-        // A group of its own: Ctrl-C reaches the test process, and the guard then does the killing.
+        // A process group of its own: Ctrl-C reaches the test process, and the guard kills the
+        // child.
         let mut child = command
             .process_group(0)
             .spawn()
@@ -49,17 +51,17 @@ impl Guard {
         }
     }
 
-    /// The child's process id.
+    /// Returns the child's process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The child itself, to take its pipes.
+    /// Returns the child, to take its pipes.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// The exit status, once there is one.
+    /// Returns the exit status, once there is one.
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>> {
         self.child.try_wait().context("asking for the exit status")
     }
@@ -79,10 +81,10 @@ impl Guard {
         Ok(())
     }
 
-    /// SIGKILL, and waits until the process is gone.
+    /// Sends SIGKILL, and waits until the process has ended.
     pub fn kill9(&mut self) {
         let _ = self.child.kill();
-        // Before the child is reaped: its id may be another process's afterwards.
+        // Before the child is reaped, because its id may then belong to another process.
         let _ = self.watchdog.kill();
         let _ = self.watchdog.wait();
         let _ = self.child.wait();

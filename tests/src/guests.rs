@@ -1,4 +1,4 @@
-//! The components of `guests/`, and new ones made of them by writing into their bytes: a test that needs twenty
+//! The components of `guests/`, and variants of them with patched bytes: a test that needs twenty
 //! different policies compiles none.
 
 use std::fs;
@@ -9,31 +9,31 @@ use tempfile::TempDir;
 
 include!(concat!(env!("OUT_DIR"), "/guests.rs"));
 
-/// The mark in `vm-stamp`; ten digits and the mode follow it.
+/// The mark in `vm-stamp`, which precedes ten digits and the mode.
 const STAMP_MARK: &[u8] = b"VMHOST-STAMP-";
 const STAMP_DIGITS: usize = 10;
 /// The mark in `describe`, at the start of its text.
 const DESCRIPTION_MARK: &[u8] = b"VMHOST-DESCRIPTION";
 const DESCRIPTION_SIZE: usize = 4096;
-/// The mark in `spin` and `watcher`; the plugin's name follows it.
+/// The mark in `spin` and `watcher`, which precedes the plugin's name.
 const NAME_MARK: &[u8] = b"VMHOST-NAME-";
 const NAME_SIZE: usize = 20;
 
-/// Where the second effect of [`Mode::Twice`] leaves the number.
+/// The annotation to which the second effect of [`Mode::Twice`] writes the number.
 pub const SECOND: &str = "vmhost.test/second";
 
-/// What `vm-stamp` does with VMs that another number finished.
+/// What `vm-stamp` does with VMs that another policy finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Nothing: a VM keeps the number of the policy that finished it.
     Keep,
-    /// Puts its own number on them: in the end all carry the newest.
+    /// Overwrites the number, so that in the end all VMs have the newest.
     Restamp,
-    /// As `Keep`, and a turn has two effects: the second leaves the number once more, in [`SECOND`].
+    /// As `Keep`, but a turn has two effects: the second writes the number again, to [`SECOND`].
     Twice,
 }
 
-/// The VM policy with this number.
+/// Returns the VM policy with this number.
 pub fn vm_stamp(number: u32, mode: Mode) -> Result<Vec<u8>> {
     let mut bytes = read(VM_STAMP)?;
     let at = only(&bytes, STAMP_MARK)? + STAMP_MARK.len();
@@ -47,7 +47,7 @@ pub fn vm_stamp(number: u32, mode: Mode) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A policy whose `describe` answers this text; `refuse: why`: the error `why`.
+/// Returns a policy whose `describe` returns this text, or the error `why` for `refuse: why`.
 pub fn describing(text: &str) -> Result<Vec<u8>> {
     ensure!(
         text.len() <= DESCRIPTION_SIZE,
@@ -62,12 +62,12 @@ pub fn describing(text: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// `spin` under another plugin name.
+/// Returns `spin` under another plugin name.
 pub fn spin_as(name: &str) -> Result<Vec<u8>> {
     named(SPIN, name)
 }
 
-/// `spin` or `watcher` under another plugin name.
+/// Returns `spin` or `watcher` under another plugin name.
 pub fn named(component: &str, name: &str) -> Result<Vec<u8>> {
     ensure!(name.len() <= NAME_SIZE, "the name {name} is too long");
     let mut bytes = read(component)?;
@@ -78,7 +78,8 @@ pub fn named(component: &str, name: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same component with other bytes, and so another digest: a custom section is no code.
+/// Returns the same component with other bytes, and so another digest: a custom section contains no
+/// code.
 pub fn with_comment(component: &[u8], comment: &str) -> Vec<u8> {
     let name = "comment";
     // Sizes below 128 are one byte in LEB128.
@@ -93,21 +94,21 @@ pub fn with_comment(component: &[u8], comment: &str) -> Vec<u8> {
     bytes
 }
 
-/// A component's bytes.
+/// Reads a component.
 pub fn read(path: &str) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("reading {path}"))
 }
 
-/// How an editor or a build tool puts new bytes in a file's place.
+/// How an editor or a build tool replaces a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Writes a new file beside it and renames that.
     Rename,
-    /// Truncates the file and writes into it, in two halves.
+    /// Truncates the file and writes to it, in two halves.
     InPlace,
 }
 
-/// Puts `bytes` at `path`.
+/// Writes `bytes` to `path`.
 pub fn install(path: &Path, bytes: &[u8], way: Way) -> Result<()> {
     match way {
         Way::Rename => {
@@ -127,14 +128,14 @@ pub fn install(path: &Path, bytes: &[u8], way: Way) -> Result<()> {
     }
 }
 
-/// A plugin file in a folder of its own, which a test overwrites to swap the policy.
+/// A plugin file in a folder of its own. A test overwrites the file to swap the policy.
 pub struct PolicyFile {
     path: PathBuf,
     _dir: TempDir,
 }
 
 impl PolicyFile {
-    /// `<name>.wasm` with these bytes.
+    /// Creates `<name>.wasm` with these bytes.
     pub fn new(name: &str, bytes: &[u8]) -> Result<PolicyFile> {
         let dir = tempfile::tempdir().context("making a folder")?;
         let path = dir.path().join(format!("{name}.wasm"));
@@ -142,18 +143,18 @@ impl PolicyFile {
         Ok(PolicyFile { path, _dir: dir })
     }
 
-    /// For `--plugin`.
+    /// Returns the path for `--plugin`.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Other bytes in its place.
+    /// Replaces the file's bytes.
     pub fn swap(&self, bytes: &[u8], way: Way) -> Result<()> {
         install(&self.path, bytes, way)
     }
 }
 
-/// The one place where `mark` stands.
+/// Returns the only position of `mark`.
 fn only(bytes: &[u8], mark: &[u8]) -> Result<usize> {
     let mut places = bytes
         .windows(mark.len())

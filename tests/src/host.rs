@@ -1,4 +1,5 @@
-//! The vmhost binary as a child process, seen only from outside: flags, output, exit code, ports, signals.
+//! The vmhost binary as a child process, observed only from outside: flags, output, exit code,
+//! ports, signals.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -24,7 +25,7 @@ use crate::{net, report};
 
 const BINARY: &str = "vmhost-under-test";
 
-/// A host to be: flags and environment.
+/// The flags and the environment of a host.
 pub struct HostCommand {
     command: Command,
     metrics: SocketAddr,
@@ -39,29 +40,30 @@ pub struct Host {
     stdout: Arc<Mutex<Vec<String>>>,
     metrics: SocketAddr,
     probes: SocketAddr,
-    // After the process, which may still write there.
+    // Dropped after the process, which may still write there.
     _dir: TempDir,
 }
 
-/// How a host ended.
+/// The result of a host.
 #[derive(Clone, Debug)]
 pub struct Exit {
-    /// Its status.
+    /// The exit status.
     pub status: ExitStatus,
     /// All lines of stdout and stderr.
     pub output: Vec<String>,
-    /// The lines of stdout alone: a command's result.
+    /// The lines of stdout only, a command's result.
     pub stdout: Vec<String>,
 }
 
 impl Exit {
-    /// The one line that a user gets for bad input: it holds all of `words`, and the exit code is not 0.
+    /// Checks that the exit code is not 0, and that a single line reports the bad input: it
+    /// contains all of `words`.
     pub fn expect_error(&self, words: &[&str]) -> Result<()> {
         let all = self.output.join("\n");
         if self.status.success() {
             bail!("the host ended with success: {all}");
         }
-        // The host's own panic; a guest's is quoted within a line.
+        // A panic of the host; a guest's panic is quoted within a line.
         let panicked = self
             .output
             .iter()
@@ -80,7 +82,7 @@ impl Exit {
     }
 }
 
-/// The command without any flag, for commands that run no controller: `build`, `inspect`.
+/// Returns the command without flags, for commands that run no controller: `build`, `inspect`.
 pub fn bare() -> Result<HostCommand> {
     of(&binary()?)
 }
@@ -89,14 +91,14 @@ pub fn bare() -> Result<HostCommand> {
 pub fn of(program: &Path) -> Result<HostCommand> {
     let [metrics, probes] = net::free_ports()?;
     let mut command = Command::new(program);
-    // What is set on the machine must not decide a test.
+    // The machine's settings must not influence a test.
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("VMHOST_") || text.starts_with("KUBE") || text.starts_with("RUST_LOG") {
             command.env_remove(&name);
         }
     }
-    // Compiled images of its own: what an earlier test left must not decide this one.
+    // A cache folder of its own, so that earlier tests do not influence this one.
     let dir = tempfile::tempdir().context("making a folder")?;
     command
         .env("NO_COLOR", "1")
@@ -110,7 +112,7 @@ pub fn of(program: &Path) -> Result<HostCommand> {
     })
 }
 
-/// A host on the cluster of that kubeconfig, with free ports for metrics and probes.
+/// Returns a host on the kubeconfig's cluster, with free ports for metrics and probes.
 pub fn on(kubeconfig: &Path) -> Result<HostCommand> {
     Ok(bare()?.on(kubeconfig))
 }
@@ -127,41 +129,41 @@ impl HostCommand {
         ])
     }
 
-    /// One argument.
+    /// Adds an argument.
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> HostCommand {
         self.command.arg(arg);
         self
     }
 
-    /// Some arguments.
+    /// Adds arguments.
     pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> HostCommand {
         self.command.args(args);
         self
     }
 
-    /// `--plugin`.
+    /// Adds `--plugin`.
     pub fn plugin(self, path: impl AsRef<Path>) -> HostCommand {
         self.arg("--plugin").arg(path.as_ref())
     }
 
-    /// `--namespace`.
+    /// Adds `--namespace`.
     pub fn namespace(self, namespace: &str) -> HostCommand {
         self.args(["--namespace", namespace])
     }
 
-    /// An environment variable.
+    /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> HostCommand {
         self.command.env(name, value);
         self
     }
 
-    /// The working folder.
+    /// Sets the working folder.
     pub fn current_dir(mut self, dir: &Path) -> HostCommand {
         self.command.current_dir(dir);
         self
     }
 
-    /// Starts it.
+    /// Starts the host.
     pub fn spawn(mut self) -> Result<Host> {
         self.command
             .stdin(Stdio::null())
@@ -185,14 +187,14 @@ impl HostCommand {
         })
     }
 
-    /// Starts it and waits until `/readyz` says ok.
+    /// Starts the host and waits until `/readyz` answers 200.
     pub async fn ready(self) -> Result<Host> {
         let host = self.spawn()?;
         host.until_ready().await?;
         Ok(host)
     }
 
-    /// Runs it to its end.
+    /// Runs the host until it exits.
     pub async fn run(self) -> Result<Exit> {
         self.spawn()?.wait_exit().await
     }
@@ -218,7 +220,7 @@ fn capture(
 }
 
 impl Host {
-    /// What `/debug/state` says.
+    /// Returns the answer of `/debug/state`.
     pub async fn state(&self) -> Result<HostState> {
         let (code, text) = net::get(self.metrics, STATE_PATH).await?;
         if code != 200 {
@@ -227,7 +229,7 @@ impl Host {
         serde_json::from_str(&text).with_context(|| format!("reading {text}"))
     }
 
-    /// The state, once it is as wanted.
+    /// Waits until the state satisfies the condition, and returns the state.
     pub async fn until_state(
         &self,
         what: &str,
@@ -243,12 +245,12 @@ impl Host {
         .await
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.guard().id()
     }
 
-    /// All lines so far, of stdout and stderr.
+    /// Returns all lines so far, of stdout and stderr.
     pub fn output(&self) -> Vec<String> {
         self.output.borrow().clone()
     }
@@ -262,7 +264,7 @@ impl Host {
             .context("there is one")
     }
 
-    /// Waits until `n` lines match, and returns all that do.
+    /// Waits until `n` lines match, and returns all matches.
     pub async fn wait_for_lines(
         &self,
         n: usize,
@@ -287,7 +289,7 @@ impl Host {
         }
     }
 
-    /// Waits until `/readyz` answers 200. A host that has ended instead is an error at once.
+    /// Waits until `/readyz` answers 200. Returns an error immediately if the host exits instead.
     pub async fn until_ready(&self) -> Result<()> {
         let ready = eventually("the host is ready", async || {
             if let Some(status) = self.guard().try_wait()? {
@@ -305,22 +307,22 @@ impl Host {
         }
     }
 
-    /// Status code and body of a probe such as `/healthz`.
+    /// Returns the status code and the body of a probe such as `/healthz`.
     pub async fn probe(&self, path: &str) -> Result<(u16, String)> {
         net::get(self.probes, path).await
     }
 
-    /// Where its probes listen.
+    /// Returns the address of the probes.
     pub fn probes_addr(&self) -> SocketAddr {
         self.probes
     }
 
-    /// Where its metrics are served.
+    /// Returns the address of the metrics.
     pub fn metrics_addr(&self) -> SocketAddr {
         self.metrics
     }
 
-    /// One scrape.
+    /// Scrapes the metrics once.
     pub async fn metrics(&self) -> Result<Metrics> {
         let (code, text) = net::get(self.metrics, "/metrics").await?;
         if code != 200 {
@@ -329,7 +331,7 @@ impl Host {
         Ok(Metrics::parse(&text))
     }
 
-    /// The number of a plugin's generation, once there is one.
+    /// Returns the number of a plugin's generation, once there is one.
     pub async fn generation(&self, plugin: &str) -> Result<f64> {
         let labels = [("plugin", plugin)];
         Ok(self
@@ -352,27 +354,27 @@ impl Host {
         .await
     }
 
-    /// SIGTERM.
+    /// Sends SIGTERM.
     pub fn sigterm(&self) -> Result<()> {
         self.guard().signal("TERM")
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// Sends SIGKILL, and waits until the process has ended.
     pub fn kill9(&self) {
         self.guard().kill9();
     }
 
-    /// Its status, if it has ended.
+    /// Returns the exit status, if the process has ended.
     pub fn exited(&self) -> Result<Option<ExitStatus>> {
         self.guard().try_wait()
     }
 
-    /// Waits until it ends by itself, and for the end of its output.
+    /// Waits until the process exits, and for the end of its output.
     pub async fn wait_exit(&self) -> Result<Exit> {
         self.wait_exit_within(DEADLINE).await
     }
 
-    /// [`Host::wait_exit`] with another deadline, for commands that compile.
+    /// Like [`Host::wait_exit`], with another deadline, for commands that compile.
     pub async fn wait_exit_within(&self, deadline: Duration) -> Result<Exit> {
         let status =
             eventually_within(deadline, "the host ends", async || self.guard().try_wait()).await?;
@@ -408,7 +410,8 @@ impl Drop for Host {
     }
 }
 
-/// Cargo sets the variable for integration tests; a test binary started by hand finds it two folders up.
+/// Returns the path of the binary. Cargo sets the variable for integration tests; a test binary
+/// started by hand finds it two folders up.
 fn binary() -> Result<PathBuf> {
     if let Some(path) = env::var_os(OsString::from(format!("CARGO_BIN_EXE_{BINARY}"))) {
         return Ok(path.into());

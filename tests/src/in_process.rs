@@ -1,8 +1,10 @@
-//! An API server that is a function: VirtualMachines in memory, behind a `Connection`, without a socket. For benchmarks and instruction counts, where a
-//! server's own work, the kernel's and the network's would drown what is measured.
+//! An API server that is a function: VirtualMachines in memory, behind a `Connection`, without a
+//! socket. For benchmarks and instruction counts, in which the work of a real server, the kernel
+//! and the network would exceed what is measured.
 //!
-//! It knows what a host asks for: the discovery of one group, a watch that begins with a list, and JSON patches of one value. It is no server to test
-//! behaviour against: `server` has two of those.
+//! It supports what a host requests: the discovery of one group, a watch that begins with a list,
+//! and JSON patches of one value. Do not test behaviour against it: `server` provides two servers
+//! for that.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -20,12 +22,12 @@ use vmhost_cluster::Connection;
 const GROUP: &str = "/apis/cloud.waibizi.com/v1";
 const RESOURCES: &str = r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"cloud.waibizi.com/v1","resources":[{"name":"virtualmachines","singularName":"virtualmachine","namespaced":true,"kind":"VirtualMachine","verbs":["get","list","watch","patch"]}]}"#;
 
-/// The namespace that all its machines are in.
+/// The namespace of all machines.
 pub const NAMESPACE: &str = "default";
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// Machines, and who watches them.
+/// Machines and their watches.
 #[derive(Clone)]
 pub struct InProcess(Arc<Mutex<State>>);
 
@@ -44,7 +46,7 @@ struct Machine {
 }
 
 impl InProcess {
-    /// `count` machines that are in this state, each with `padding` bytes that no policy looks at.
+    /// Creates `count` machines with this status, each with `padding` bytes that no policy reads.
     pub fn new(count: usize, status: &'static str, padding: usize) -> Self {
         let padding: Arc<str> = padding_of(padding).into();
         let machines = (0..count).map(|number| Machine {
@@ -61,7 +63,7 @@ impl InProcess {
         })))
     }
 
-    /// A connection to it. Cheap. It knows no lists in pages.
+    /// Returns a connection to the server. Cheap. Does not support paged lists.
     pub fn connection(&self) -> Connection {
         let server = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -72,17 +74,17 @@ impl InProcess {
             .with_streaming_lists(true)
     }
 
-    /// How many patches were carried out.
+    /// Returns how many patches were applied.
     pub fn patches(&self) -> usize {
         self.lock().patches
     }
 
-    /// How many requests came, refused ones too: it keeps no Events.
+    /// Returns how many requests arrived, including refused ones: the server does not store Events.
     pub fn requests(&self) -> usize {
         self.lock().requests
     }
 
-    /// How many watches it serves.
+    /// Returns the number of its watches.
     pub fn watches(&self) -> usize {
         self.lock()
             .watches
@@ -91,7 +93,7 @@ impl InProcess {
             .count()
     }
 
-    /// All machines get this state, each by a change that the watches are told of.
+    /// Sets the status of all machines, and sends a change of each to the watches.
     pub fn set_all(&self, status: &'static str) {
         let mut state = self.lock();
         for number in 0..state.machines.len() {
@@ -123,7 +125,7 @@ impl InProcess {
         let (sender, receiver) = mpsc::unbounded_channel::<Bytes>();
         let mut state = self.lock();
         for number in 0..state.machines.len() {
-            // A closed receiver is nobody's loss: it is still in this function.
+            // The receiver is still in this function, so it cannot be closed.
             let _ = sender.send(state.line("ADDED", number));
         }
         let bookmark = format!(
@@ -139,7 +141,7 @@ impl InProcess {
         Response::new(StreamBody::new(lines).boxed_unsync())
     }
 
-    /// A JSON patch whose tests fit; what it replaces is the state.
+    /// Applies a JSON patch whose tests match; it replaces the status.
     fn patch(&self, path: &str, body: &[u8]) -> Result<Answer> {
         let name = path.rsplit('/').next().unwrap_or_default();
         let number: usize = name
@@ -177,14 +179,14 @@ impl State {
 
     fn line(&self, kind: &str, number: usize) -> Bytes {
         let mut text = String::with_capacity(1024 + self.machines[number].padding.len());
-        // Writing to memory does not fail.
+        // A write to memory cannot fail.
         let _ = write!(text, "{{\"type\":\"{kind}\",\"object\":");
         self.object(number, &mut text);
         text.push_str("}\n");
         text.into()
     }
 
-    /// As kube-apiserver writes it, field owners included.
+    /// Writes an object as kube-apiserver does, including field owners.
     fn object(&self, number: usize, text: &mut String) {
         let Machine {
             status,
@@ -210,7 +212,7 @@ fn refusal(code: u16, message: &str) -> Answer {
     whole(code, status.to_string())
 }
 
-/// Text that does not compress to nothing.
+/// Returns a text that does not compress well.
 fn padding_of(length: usize) -> String {
     let mut random = fastrand::Rng::with_seed(7);
     (0..length).map(|_| random.alphanumeric()).collect()

@@ -1,4 +1,5 @@
-//! Kubeconfig files for test servers and proxies, written as JSON (every reader of YAML takes it).
+//! Kubeconfig files for test servers and proxies, written as JSON (which every YAML reader
+//! accepts).
 
 use std::path::Path;
 
@@ -7,7 +8,8 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
-/// The text of a kubeconfig with one context, `vmhost-tests`. `ca` is PEM; a plain `http://` server has none.
+/// Returns the text of a kubeconfig with one context, `vmhost-tests`. `ca` is PEM; a plain
+/// `http://` server has none.
 pub fn text(server: &str, ca: Option<&[u8]>, user: &str, token: Option<&str>) -> String {
     let mut cluster = json!({ "server": server });
     if let Some(ca) = ca {
@@ -25,8 +27,7 @@ pub fn text(server: &str, ca: Option<&[u8]>, user: &str, token: Option<&str>) ->
     .to_string()
 }
 
-/// Writes a copy of a kubeconfig with one context, in which `change` has had its cluster and its
-/// user.
+/// Writes a copy of a kubeconfig with one context, whose cluster and user `change` modifies.
 pub fn changed(from: &Path, to: &Path, change: impl FnOnce(&mut Value, &mut Value)) -> Result<()> {
     let text = std::fs::read_to_string(from).context("reading a kubeconfig")?;
     let mut file: Value = serde_yaml_ng::from_str(&text).context("parsing a kubeconfig")?;
@@ -38,13 +39,14 @@ pub fn changed(from: &Path, to: &Path, change: impl FnOnce(&mut Value, &mut Valu
     std::fs::write(to, file.to_string()).context("writing a kubeconfig")
 }
 
-/// The token in a kubeconfig's text, JSON or YAML.
+/// Returns the token in a kubeconfig's text, JSON or YAML.
 pub fn token(text: &str) -> Option<String> {
     let file: Value = serde_yaml_ng::from_str(text).ok()?;
     Some(file.pointer("/users/0/user/token")?.as_str()?.to_owned())
 }
 
-/// A client for that file, on the current runtime. It never retries: a test sees what the server said.
+/// Returns a client for the file, on the current runtime. It never retries, so that a test sees the
+/// server's answer.
 pub async fn client(path: &Path) -> Result<kube::Client> {
     let file =
         Kubeconfig::read_from(path).with_context(|| format!("reading {}", path.display()))?;
@@ -52,7 +54,7 @@ pub async fn client(path: &Path) -> Result<kube::Client> {
         .await
         .with_context(|| format!("using {}", path.display()))?;
     config.default_retry = false;
-    // kube takes what the machine's environment names, whatever the server; those of the tests are
+    // kube uses the proxy of the machine's environment for every server, but the tests' servers are
     // on loopback.
     config.proxy_url = None;
     kube::Client::try_from(config).context("making a client")

@@ -1,9 +1,9 @@
-//! Which kubectl tests run: more than one version, since users have old ones, and what they print
-//! and send differs.
+//! The kubectl versions that tests run: more than one, because users have old versions, which print
+//! and send other things.
 //!
-//! `KUBECTL` names them, separated by colons; otherwise it is the one on `PATH`, if there is one.
-//! With `VMHOST_REQUIRE_KUBECTL=1`, as in CI, they are those that `kubernetes.sh` has in its cache
-//! or builds: one of the real kube-apiserver's version and an old one.
+//! `KUBECTL` names them, separated by colons; the default is the one on `PATH`, if there is one.
+//! With `VMHOST_REQUIRE_KUBECTL=1`, as in CI, `kubernetes.sh` provides them from its cache or
+//! builds them: one of the real kube-apiserver's version and an old one.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -16,14 +16,14 @@ use serde_json::Value;
 use crate::assets::{built, is_set, on_path};
 use crate::run;
 
-/// What builds a kubectl: an old one and one of the real server's version.
+/// The modules that build kubectl: an old one and one of the real server's version.
 const MODULES: [&str; 2] = ["kubectl-old", "kube-apiserver"];
 
-/// The program of each version that is there. Empty where there is none and none is required.
+/// Returns the installed program of each version. Empty if there is none and none is required.
 ///
 /// # Errors
 ///
-/// One of them is no kubectl, or they are required and not of two versions.
+/// A program is not kubectl, or programs are required and do not have two versions.
 pub fn all() -> Result<Vec<PathBuf>> {
     let required = is_set("VMHOST_REQUIRE_KUBECTL");
     let mut versions = BTreeMap::new();
@@ -32,13 +32,13 @@ pub fn all() -> Result<Vec<PathBuf>> {
     }
     ensure!(
         !required || versions.len() >= 2,
-        "VMHOST_REQUIRE_KUBECTL is set, and of two versions of kubectl there are {:?}",
+        "VMHOST_REQUIRE_KUBECTL is set, but instead of two versions of kubectl there are {:?}",
         versions.keys()
     );
     Ok(versions.into_values().collect())
 }
 
-/// Says on the terminal that a test is skipped because [`all`] finds none.
+/// Reports on the terminal that a test is skipped because [`all`] finds no kubectl.
 pub fn none(test: &str) -> Result<()> {
     run::skip(test, "there is no kubectl in KUBECTL or on PATH")
 }
@@ -56,7 +56,7 @@ fn candidates(required: bool) -> Result<Vec<PathBuf>> {
     Ok(on_path("kubectl").into_iter().collect())
 }
 
-/// What it says about itself, such as `v1.36.3`.
+/// Returns the reported version, such as `v1.36.3`.
 fn version(program: &Path) -> Result<String> {
     let output = Command::new(program)
         .args(["version", "--client", "--output=json"])
@@ -67,5 +67,5 @@ fn version(program: &Path) -> Result<String> {
         let version = text.pointer("/clientVersion/gitVersion")?;
         Some(version.as_str()?.to_owned())
     });
-    version.with_context(|| format!("{} is no kubectl: {output:?}", program.display()))
+    version.with_context(|| format!("{} is not kubectl: {output:?}", program.display()))
 }

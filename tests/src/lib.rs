@@ -1,9 +1,9 @@
 //! The harness that checks vmhost's promises against real API servers.
 //!
-//! A test is an async function of a [`server::TestServer`]; [`both_servers!`] runs it against the embedded
-//! server and against a real kube-apiserver with etcd. Everything is black box: the host is the binary, in a
-//! process of its own ([`host`]), the cluster is what an API server says, and faults come from killing a
-//! process or from a proxy in between ([`proxy`]).
+//! A test is an async function of a [`server::TestServer`]; [`both_servers!`] runs it against the
+//! embedded server and against a real kube-apiserver with etcd. Everything is black box: the host
+//! is the binary, in a process of its own ([`host`]), the cluster is what an API server reports,
+//! and faults come from killing a process or from a proxy in between ([`proxy`]).
 //!
 //! ```text
 //! both_servers!(vms_complete);

@@ -1,4 +1,4 @@
-//! Prometheus text, as far as tests read it.
+//! A parser of the Prometheus text format, as far as tests need it.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ struct Sample {
 }
 
 impl Metrics {
-    /// Reads the text format; lines that are no samples are left out.
+    /// Parses the text format; ignores lines that are not samples.
     pub fn parse(text: &str) -> Metrics {
         Metrics {
             samples: text
@@ -27,18 +27,18 @@ impl Metrics {
         }
     }
 
-    /// The sum of all samples of `name` that carry these labels; 0 if there is none, as a counter that
-    /// was never touched.
+    /// Returns the sum of all samples of `name` with these labels; 0 if there is none, as for a
+    /// counter that was never incremented.
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         self.find(name, labels).map(|sample| sample.value).sum()
     }
 
-    /// Whether there is such a sample.
+    /// Returns whether there is a sample with these labels.
     pub fn has(&self, name: &str, labels: &[(&str, &str)]) -> bool {
         self.find(name, labels).next().is_some()
     }
 
-    /// All values that `label` takes in samples of `name`.
+    /// Returns all values of `label` in samples of `name`.
     pub fn values_of(&self, name: &str, label: &str) -> Vec<&str> {
         let named = self.samples.iter().filter(|sample| sample.name == name);
         named
@@ -78,7 +78,7 @@ fn sample(line: &str) -> Option<Sample> {
     })
 }
 
-/// `a="b",c="d"`, where a value may hold escaped quotes and commas.
+/// Parses `a="b",c="d"`, where a value may contain escaped quotes and commas.
 fn parse_labels(mut text: &str) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::new();
     while let Some((key, rest)) = text.split_once("=\"") {

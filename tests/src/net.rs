@@ -1,5 +1,5 @@
-//! Ports and plain HTTP on loopback, and requests to an API server of which the code and the JSON
-//! matter.
+//! Ports and plain HTTP on loopback, and requests to an API server that return the status code and
+//! the JSON.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// The first port that is handed out, and the one behind the last. Below those that the kernel
-/// gives to connections and to listeners that ask for any, so that it gives these to nobody.
+/// The range of ports that are handed out. It is below the range from which the kernel allocates
+/// ports for connections and listeners.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
 
-/// Returns `N` loopback ports that nobody listens on, and that this process has not handed out
-/// before. Another process may take one before its user binds it.
+/// Returns `N` loopback ports without a listener that this process has not handed out before.
+/// Another process may take one before the caller binds it.
 pub fn free_ports<const N: usize>() -> Result<[u16; N]> {
     static HANDED_OUT: AtomicU16 = AtomicU16::new(0);
     let size = PORTS.end - PORTS.start;
-    // Processes that run beside each other begin at different places.
+    // Concurrent processes begin at different ports.
     let first = (std::process::id() % u32::from(size)) as u16;
     let mut ports = [0; N];
     for port in &mut ports {
@@ -41,7 +41,7 @@ pub fn loopback(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// One GET: status code and body.
+/// Sends a GET request; returns the status code and the body.
 pub async fn get(addr: SocketAddr, path: &str) -> Result<(u16, String)> {
     exchange(
         addr,
@@ -50,7 +50,7 @@ pub async fn get(addr: SocketAddr, path: &str) -> Result<(u16, String)> {
     .await
 }
 
-/// One POST of JSON: status code and body.
+/// Sends a POST request with JSON; returns the status code and the body.
 pub async fn post(addr: SocketAddr, path: &str, json: &str) -> Result<(u16, String)> {
     let head = format!("POST {path} HTTP/1.0\r\nHost: {addr}\r\nContent-Type: application/json");
     exchange(
@@ -60,7 +60,7 @@ pub async fn post(addr: SocketAddr, path: &str, json: &str) -> Result<(u16, Stri
     .await
 }
 
-/// HTTP/1.0, so that the end of the stream ends the body.
+/// Uses HTTP/1.0, so that the end of the stream ends the body.
 async fn exchange(addr: SocketAddr, request: &str) -> Result<(u16, String)> {
     let mut stream = TcpStream::connect(addr)
         .await
@@ -74,7 +74,7 @@ async fn exchange(addr: SocketAddr, request: &str) -> Result<(u16, String)> {
         .read_to_end(&mut answer)
         .await
         .context("reading an answer")?;
-    let answer = String::from_utf8(answer).context("the answer is no UTF-8")?;
+    let answer = String::from_utf8(answer).context("the answer is not UTF-8")?;
     let (head, body) = answer
         .split_once("\r\n\r\n")
         .context("the answer has no head")?;
@@ -86,7 +86,7 @@ async fn exchange(addr: SocketAddr, request: &str) -> Result<(u16, String)> {
     Ok((code, body.to_owned()))
 }
 
-/// Sends JSON of this media type, or with `Null` nothing: status code and JSON.
+/// Sends JSON of this media type, or no body for `Null`; returns the status code and the JSON.
 pub async fn send(
     client: &Client,
     method: Method,
@@ -107,7 +107,7 @@ pub async fn send(
         .with_context(|| path.to_owned())
 }
 
-/// Sends a request: status code and JSON, or the text of what is none.
+/// Sends a request; returns the status code and the JSON, or the text if it is not JSON.
 pub async fn answer(client: &Client, request: Request<Vec<u8>>) -> Result<(u16, Value)> {
     let response = client.send(request.map(kube::client::Body::from)).await?;
     let code = response.status().as_u16();

@@ -1,8 +1,8 @@
-//! What a policy reads where there is no cluster.
+//! The reader of a policy without a cluster.
 
 use vmhost_core::{Gvk, ListQuery, LiveRead, ObjectName, ObjectReader, Page, ReadError, Snapshot};
 
-/// A cluster with nothing in it.
+/// An empty cluster.
 pub struct Nothing;
 
 impl ObjectReader for Nothing {

@@ -1,4 +1,4 @@
-//! A host with the guest `obey`, which does what an annotation of its object says and logs every turn.
+//! A host with the guest `obey`, which follows an annotation of its object and logs every turn.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use crate::server::TestServer;
 use crate::vm::Vms;
 use crate::wait::eventually;
 
-/// The annotation that holds the orders; the guest's own page has their form.
+/// The annotation with the orders, in the form that the guest's source describes.
 const ORDERS: &str = "vmhost.test/turn";
 /// The annotation of objects whose whole text is to be logged.
 pub const ECHO: &str = "vmhost.test/echo";
 
-/// The host, its VMs, and what its guest said.
+/// The host, its VMs, and the guest's file.
 pub struct Obey {
     /// The VMs of its namespace.
     pub vms: Vms,
@@ -27,17 +27,18 @@ pub struct Obey {
 }
 
 impl Obey {
-    /// Installs the CRD and starts a host, on this kubeconfig, for a namespace of its own.
+    /// Installs the CRD and starts a host, on this kubeconfig, for a new namespace.
     pub async fn start(server: &TestServer, kubeconfig: &Path) -> Result<Obey> {
         Obey::start_for(Vms::install(server).await?, kubeconfig).await
     }
 
-    /// Starts a host for VMs that may be there already.
+    /// Starts a host for VMs that may already exist.
     pub async fn start_for(vms: Vms, kubeconfig: &Path) -> Result<Obey> {
         Obey::start_guest(vms, kubeconfig, "obey", guests::OBEY).await
     }
 
-    /// [`Obey::start`] with the guest `watcher`: a controller for each way to be woken.
+    /// Like [`Obey::start`], with the guest `watcher`, which has a controller for each way to be
+    /// woken.
     pub async fn watching(server: &TestServer, kubeconfig: &Path) -> Result<Obey> {
         let vms = Vms::install(server).await?;
         Obey::start_guest(vms, kubeconfig, "watcher", guests::WATCHER).await
@@ -54,7 +55,8 @@ impl Obey {
         Ok(Obey { vms, host, policy })
     }
 
-    /// A VM for one controller of the guest `watcher`, with these orders (null: none).
+    /// Creates a VM for one controller of the guest `watcher`, with these orders (without, if
+    /// null).
     pub async fn case(&self, case: &str, name: &str, orders: Value) -> Result<()> {
         let annotations = match orders {
             Value::Null => json!({}),
@@ -65,7 +67,7 @@ impl Obey {
             .await
     }
 
-    /// Turns of a VM so far, once there are at least so many.
+    /// Waits for at least this many turns of a VM, and returns all turns.
     pub async fn until_turns(&self, name: &str, least: usize) -> Result<Vec<Value>> {
         eventually(&format!("{least} turns of {name}"), async || {
             let turns = self.turns(name);
@@ -74,20 +76,20 @@ impl Obey {
         .await
     }
 
-    /// A VM, `creating`, with these orders.
+    /// Creates a VM in status `creating`, with these orders.
     pub async fn order(&self, name: &str, orders: Value) -> Result<()> {
         self.vms
             .create_with(name, json!({ ORDERS: orders.to_string() }), "creating")
             .await
     }
 
-    /// Other orders for a VM.
+    /// Replaces the orders of a VM.
     pub async fn reorder(&self, name: &str, orders: Value) -> Result<()> {
         let patch = json!({ "metadata": { "annotations": { ORDERS: orders.to_string() } } });
         self.vms.merge(name, patch).await.map(drop)
     }
 
-    /// The turns of an object so far.
+    /// Returns the turns of an object so far.
     pub fn turns(&self, name: &str) -> Vec<Value> {
         let turns = self.host.output();
         turns
@@ -97,7 +99,7 @@ impl Obey {
             .collect()
     }
 
-    /// Waits for a turn of an object, also an earlier one, and returns the first.
+    /// Waits for a turn of an object, also an earlier one, and returns the first match.
     pub async fn until_turn(
         &self,
         name: &str,
@@ -121,7 +123,8 @@ impl Obey {
             .context("there is one")
     }
 
-    /// Waits until a VM with orders of its own, made now, is complete: what happened before has been seen.
+    /// Waits until a new VM with its own orders is complete: the host has then seen all earlier
+    /// changes.
     pub async fn settle(&self) -> Result<()> {
         let name = format!("marker-{:08x}", fastrand::u32(..));
         self.order(&name, json!({ "effects": [complete()] }))
@@ -133,17 +136,17 @@ impl Obey {
     }
 }
 
-/// The order that finishes the VM.
+/// Returns the order that completes the VM.
 pub fn complete() -> Value {
     json!({ "merge": { "spec": { "status": "complete" } } })
 }
 
-/// The JSON behind `TURN` in a line of the host's log, text or JSON.
+/// Returns the JSON behind `TURN` in a line of the host's log, text or JSON.
 fn turn(line: &str) -> Option<Value> {
     said(line, "TURN")
 }
 
-/// The JSON behind a word in a line of the host's log, text or JSON.
+/// Returns the JSON behind a word in a line of the host's log, text or JSON.
 pub fn said(line: &str, word: &str) -> Option<Value> {
     let unpacked = serde_json::from_str::<Value>(line).ok().and_then(|line| {
         // Under `message`, or under `fields` as tracing-subscriber nests them.

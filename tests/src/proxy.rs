@@ -1,9 +1,9 @@
 //! A fault proxy: plain HTTP on loopback in front of a test server.
 //!
-//! It forwards everything as the kubeconfig's user, streams watches through without buffering,
-//! records each request in order of arrival, and misbehaves on demand: refuses with a given Status,
-//! carries a write out and loses its answer, holds requests until released, cuts watches, lets them
-//! bring nothing, refuses connections.
+//! It forwards everything as the kubeconfig's user, streams watches without buffering, and records
+//! each request in order of arrival. On demand it refuses requests with a given Status, carries a
+//! write out and drops its answer, holds requests until released, cuts watches, silences them, or
+//! refuses connections.
 
 mod body;
 mod forward;
@@ -27,7 +27,7 @@ pub use self::rule::{Hold, Refusal};
 use crate::wait::DEADLINE;
 use crate::{kubeconfig, net};
 
-/// A running proxy; it ends with the value.
+/// A running proxy. Dropping the value stops it.
 pub struct Proxy {
     shared: Arc<Shared>,
     kubeconfig: PathBuf,
@@ -36,25 +36,27 @@ pub struct Proxy {
     _dir: TempDir,
 }
 
-/// What the connections of one proxy share.
+/// The state that the connections of one proxy share.
 struct Shared {
     upstream: Client,
     rules: Mutex<Vec<Rule>>,
-    /// Arrival order. In a watch channel, so that tests wait for a request instead of polling for it.
+    /// Requests in order of arrival. A watch channel, so that tests wait for a request instead of
+    /// polling for it.
     requests: watch::Sender<Recorded>,
-    /// Counts the cuts: a watch that began before the newest one ends.
+    /// A counter of cuts: a watch that began before the newest cut ends.
     watch_cut: watch::Sender<u64>,
-    /// The same for watches that bring nothing more.
+    /// The same for watches that are silenced.
     watch_swallowed: watch::Sender<u64>,
     /// The same for whole connections.
     connection_cut: watch::Sender<u64>,
     refusing: watch::Sender<bool>,
 }
 
-/// Requests in order of arrival. Each is found by its beginning: forgetting some must not mix up the others' answers.
+/// Requests in order of arrival. Each is identified by its `began`, so that dropping some does not
+/// mix up the answers of others.
 #[derive(Default)]
 struct Recorded {
-    /// Counts beginnings and ends.
+    /// Counts starts and ends.
     next: usize,
     all: Vec<Request>,
 }
@@ -77,7 +79,8 @@ impl Shared {
 }
 
 impl Proxy {
-    /// Listens on a free port and forwards to the server of `upstream`, with that file's credentials.
+    /// Listens on a free port and forwards to the server of `upstream`, with that file's
+    /// credentials.
     pub async fn start(upstream: &Path) -> Result<Proxy> {
         let listener = TcpListener::bind(net::loopback(0))
             .await
@@ -111,22 +114,22 @@ impl Proxy {
         })
     }
 
-    /// A kubeconfig that points at the proxy.
+    /// Returns a kubeconfig that points at the proxy.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Where it listens.
+    /// Returns the address of the socket.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// All requests so far, in order of arrival.
+    /// Returns all requests so far, in order of arrival.
     pub fn requests(&self) -> Vec<Request> {
         self.requests_where(|_| true)
     }
 
-    /// The requests so far that `matching` picks.
+    /// Returns the requests so far that match.
     pub fn requests_where(&self, matching: impl Fn(&Request) -> bool) -> Vec<Request> {
         self.shared
             .requests
@@ -136,7 +139,7 @@ impl Proxy {
             .collect()
     }
 
-    /// Pairs of matching requests on one path that were under way at the same time.
+    /// Returns the pairs of matching requests on one path that were in progress at the same time.
     pub fn overlaps(&self, matching: impl Fn(&Request) -> bool) -> Vec<(Request, Request)> {
         let requests = self.requests_where(matching);
         let mut pairs = Vec::new();
@@ -150,7 +153,7 @@ impl Proxy {
         pairs
     }
 
-    /// Forgets what was recorded.
+    /// Drops the recorded requests.
     pub fn forget_requests(&self) {
         self.shared
             .requests
@@ -172,7 +175,7 @@ impl Proxy {
         }
     }
 
-    /// Answers the next `times` matching requests itself; the server never sees them.
+    /// Answers the next `times` matching requests itself, without the server.
     pub fn refuse(
         &self,
         times: usize,
@@ -182,19 +185,21 @@ impl Proxy {
         self.add(times, Action::Refuse(refusal), matching);
     }
 
-    /// Forwards the next `times` matching requests and breaks the connection instead of answering.
+    /// Forwards the next `times` matching requests, and breaks the connection instead of answering.
     pub fn lose_answers(&self, times: usize, matching: impl Fn(&Request) -> bool + Send + 'static) {
         self.add(times, Action::LoseAnswer, matching);
     }
 
-    /// Holds every matching request, before the server sees it, until the [`Hold`] is released or dropped.
+    /// Holds every matching request, before the server gets it, until the [`Hold`] is released or
+    /// dropped.
     pub fn hold(&self, matching: impl Fn(&Request) -> bool + Send + 'static) -> Hold {
         let (hold, gate) = rule::gate();
         self.add(usize::MAX, Action::Hold(gate), matching);
         hold
     }
 
-    /// Passes the bodies of matching answers through `change`. Not for watches: the whole body is read first.
+    /// Passes the bodies of matching answers through `change`. Not for watches, because it reads
+    /// the whole body first.
     pub fn rewrite(
         &self,
         change: impl Fn(&str) -> String + Send + Sync + 'static,
@@ -203,8 +208,8 @@ impl Proxy {
         self.add(usize::MAX, Action::Rewrite(Arc::new(change)), matching);
     }
 
-    /// Refuses streaming lists (`sendInitialEvents`) as an API server without them: by 400, or 422 as newer
-    /// ones do.
+    /// Refuses streaming lists (`sendInitialEvents`) like an API server that does not support them:
+    /// with 400, or with 422 like newer ones.
     pub fn deny_streaming_lists(&self, code: u16) {
         let refusal = Refusal::new(
             code,
@@ -216,18 +221,18 @@ impl Proxy {
         });
     }
 
-    /// Drops all rules; held requests go on.
+    /// Drops all rules; held requests continue.
     pub fn clear(&self) {
         self.shared.rules().clear();
     }
 
-    /// Breaks all running watches in the middle of their streams.
+    /// Breaks all current watches in the middle of their streams.
     pub fn cut_watches(&self) {
         self.shared.watch_cut.send_modify(|count| *count += 1);
     }
 
-    /// From now on the running watches bring nothing, and stay open: a link that lost them without
-    /// a word. New ones are served.
+    /// Silences the current watches: they stay open, but deliver nothing more, like a connection
+    /// that vanished without notice. New watches work.
     pub fn swallow_watches(&self) {
         self.shared.watch_swallowed.send_modify(|count| *count += 1);
     }

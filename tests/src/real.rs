@@ -1,7 +1,8 @@
 //! A real kube-apiserver on a real etcd, as children of the test process.
 //!
-//! There is no controller manager: nothing makes Pods of a Deployment and nothing collects garbage.
-//! Role-based access control is on; `admin` may do everything, [`PLAIN_USER`] nothing until a test binds it.
+//! There is no controller manager: nothing creates Pods for a Deployment and nothing collects
+//! garbage. Role-based access control is on; `admin` has all rights, [`PLAIN_USER`] none until a
+//! test grants some.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,22 +18,22 @@ use crate::guard::Guard;
 use crate::wait::eventually_within;
 use crate::{kubeconfig, net, report};
 
-/// Member of `system:masters`.
+/// A member of `system:masters`.
 pub const ADMIN: &str = "admin";
-/// Known by its token, without any right.
+/// A user that is authenticated by its token, without any rights.
 pub const PLAIN_USER: &str = "vmhost";
 
-/// Ready takes about 8 s on two idle cores; the rest is for busy ones.
+/// The start takes about 8 s on two idle cores; the rest is for busy ones.
 const READY: Duration = Duration::from_secs(120);
-/// Another process may take a free port before we bind it.
+/// Another process may take a free port before the server binds it.
 const ATTEMPTS: usize = 3;
 
 /// How a test's own server differs from the shared one.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// More flags for the kube-apiserver, such as `--watch-cache=false`.
+    /// Additional flags for the kube-apiserver, such as `--watch-cache=false`.
     pub flags: Vec<String>,
-    /// More users known by token, without rights.
+    /// Additional users with tokens, without rights.
     pub users: Vec<String>,
 }
 
@@ -45,12 +46,12 @@ pub struct RealServer {
     port: u16,
     apiserver: Mutex<Option<Guard>>,
     etcd: Mutex<Guard>,
-    // Last: the folder goes when both processes are gone.
+    // Last, so that the folder is removed after both processes have ended.
     dir: TempDir,
 }
 
 impl RealServer {
-    /// Starts both and waits until `/readyz` says ok.
+    /// Starts both and waits until `/readyz` answers 200.
     pub async fn start(assets: Assets, options: Options) -> Result<RealServer> {
         let mut last = None;
         for _ in 0..ATTEMPTS {
@@ -91,25 +92,25 @@ impl RealServer {
         Ok(server)
     }
 
-    /// Where kubeconfig files and logs lie.
+    /// Returns the folder of kubeconfig files and logs.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// The kubeconfig of a user: [`ADMIN`], [`PLAIN_USER`] or one of [`Options::users`].
+    /// Returns the kubeconfig of a user: [`ADMIN`], [`PLAIN_USER`] or one of [`Options::users`].
     pub fn kubeconfig(&self, user: &str) -> PathBuf {
         self.dir.path().join(format!("{user}.kubeconfig"))
     }
 
-    /// SIGKILL for the kube-apiserver; etcd keeps everything that was written.
+    /// Sends SIGKILL to the kube-apiserver; etcd keeps everything that was written.
     pub fn kill9(&self) {
         if let Some(mut apiserver) = self.apiserver().take() {
             apiserver.kill9();
         }
     }
 
-    /// SIGKILL if it runs, then starts the kube-apiserver on the same etcd, port and certificate, and waits
-    /// until it is ready.
+    /// Kills the kube-apiserver if it runs, then starts it on the same etcd, port and certificate,
+    /// and waits until it is ready.
     pub async fn restart(&self) -> Result<()> {
         self.kill9();
         let guard = Guard::spawn(&mut self.apiserver_command()?, None)?;
@@ -124,11 +125,11 @@ impl RealServer {
         })
     }
 
-    /// Compacts etcd to its newest revision: nobody can watch from an older one, once the server's own cache,
-    /// which goes with [`RealServer::restart`], does not have it either.
+    /// Compacts etcd to its newest revision: a watch from an older one fails, unless the server's
+    /// own cache has it. [`RealServer::restart`] drops that cache.
     pub async fn compact(&self) -> Result<()> {
         let etcd = net::loopback(self.etcd_port);
-        // The gateway wants keys in base64; this is "a".
+        // The gateway expects keys in base64; this is "a".
         let (_, answer) = net::post(etcd, "/v3/kv/range", r#"{"key":"YQ=="}"#).await?;
         let answer: serde_json::Value =
             serde_json::from_str(&answer).context("reading etcd's answer")?;
@@ -138,7 +139,7 @@ impl RealServer {
         let order = serde_json::json!({ "revision": revision, "physical": true }).to_string();
         match net::post(etcd, "/v3/kv/compaction", &order).await? {
             (200, _) => Ok(()),
-            // Compacted to the same revision before.
+            // Already compacted to the same revision.
             (_, text) if text.contains("has been compacted") => Ok(()),
             (code, text) => bail!("etcd answers a compaction with {code}: {text}"),
         }
@@ -149,8 +150,8 @@ impl RealServer {
         self.with_etcd_stopped(copy_folder).await
     }
 
-    /// Stops both, puts the data of the last [`RealServer::back_up`] in the place of etcd's, and
-    /// starts both again.
+    /// Stops both, replaces etcd's data with that of the last [`RealServer::back_up`], and starts
+    /// both again.
     pub async fn restore(&self) -> Result<()> {
         self.with_etcd_stopped(|data, backup| {
             fs::remove_dir_all(data).context("removing etcd's data")?;
@@ -194,7 +195,8 @@ impl RealServer {
         self.apiserver().as_mut().map_or(Ok(None), Guard::try_wait)
     }
 
-    /// The server makes its own certificate when it first starts, so this cannot be written earlier.
+    /// The server creates its own certificate on its first start, so this cannot be written
+    /// earlier.
     fn write_kubeconfig(&self, user: &str) -> Result<PathBuf> {
         let ca = fs::read(self.dir.path().join("apiserver.crt"))
             .context("reading the server's certificate")?;
@@ -219,7 +221,8 @@ impl RealServer {
             ))
             .arg(format!("--secure-port={}", self.port))
             .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"])
-            // Endpoints of the service `kubernetes` must not be loopback, and nothing here reads them.
+            // Endpoints of the service `kubernetes` must not be loopback addresses, and nothing
+            // here reads them.
             .arg("--endpoint-reconciler-type=none")
             .arg(format!("--cert-dir={}", dir.display()))
             .arg(format!("--service-account-key-file={}", file("sa.pub")))
@@ -277,7 +280,7 @@ fn data_folder(dir: &Path) -> PathBuf {
     dir.join("etcd")
 }
 
-/// Copies a folder to a place where nothing is.
+/// Copies a folder to a path that does not exist.
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir(to).with_context(|| format!("making {}", to.display()))?;
     for entry in fs::read_dir(from).with_context(|| format!("reading {}", from.display()))? {
@@ -326,7 +329,8 @@ fn log_to(command: &mut Command, dir: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The key that signs service account tokens. The server demands one even though no test uses them.
+/// Writes the key that signs service account tokens. The server requires one although no test uses
+/// them.
 fn write_keys(dir: &Path) -> Result<()> {
     let pair = rcgen::KeyPair::generate().context("making a key")?;
     fs::write(dir.join("sa.key"), pair.serialize_pem()).context("writing sa.key")?;
@@ -344,7 +348,8 @@ fn write_tokens(dir: &Path, more: &[String]) -> Result<()> {
     fs::write(dir.join("tokens.csv"), lines).context("writing tokens.csv")
 }
 
-/// No secret: the server listens on loopback and lives as long as a test.
+/// Returns a user's token. It needs no secrecy: the server listens on loopback and lives as long as
+/// a test.
 fn token(user: &str) -> String {
     format!("token-of-{user}")
 }

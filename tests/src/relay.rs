@@ -1,5 +1,5 @@
-//! A relay of bytes between hosts and a server, whose connections can vanish as when a machine or a
-//! firewall between them dies: what is sent to it is no longer acknowledged.
+//! A relay of bytes between hosts and a server, whose connections can vanish as if a machine or a
+//! firewall in between died: it no longer acknowledges what is sent.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use tokio::task::JoinHandle;
 
 use crate::{kubeconfig, net};
 
-/// A filter program of the kernel with one instruction: keep 0 bytes of each packet (`BPF_RET`).
+/// A kernel packet filter with one instruction: keep 0 bytes of each packet (`BPF_RET`).
 const DROP_ALL: [SockFilter; 1] = [SockFilter::new(6, 0, 0, 0)];
 
-/// A running relay; it ends with the value.
+/// A running relay. Dropping the value stops it.
 pub struct Relay {
     kubeconfig: PathBuf,
-    /// Counts; the connections that began before the newest one have vanished.
+    /// A counter: connections that began before its newest change have vanished.
     swallowed: watch::Sender<u64>,
     accepting: JoinHandle<()>,
     _dir: TempDir,
@@ -59,12 +59,12 @@ impl Relay {
         })
     }
 
-    /// A kubeconfig that points at the relay.
+    /// Returns a kubeconfig that points at the relay.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Makes all present connections vanish. New ones work.
+    /// Makes all current connections vanish. New ones work.
     pub fn swallow(&self) {
         self.swallowed.send_modify(|count| *count += 1);
     }
@@ -87,7 +87,7 @@ async fn pass(
         passed = tokio::io::copy_bidirectional(&mut client, &mut server) => {
             return passed.map(drop);
         }
-        // The relay has ended if this is an error.
+        // An error means that the relay has ended.
         Ok(()) = swallowed.changed() => {}
     }
     // A peer that has vanished sends nothing, and this one would send again what is not acknowledged.

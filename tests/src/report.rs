@@ -1,7 +1,8 @@
 //! What a failing test shows beside its own message: output of hosts, logs of servers.
 //!
-//! Whoever owns such text attaches it when it is dropped; a test body runs on its test's thread, so a
-//! thread-local is enough. [`crate::run`] prints it after a failure and throws it away otherwise.
+//! The owner of a text attaches it when dropped. A test body runs on its test's thread, so a
+//! thread-local is enough. [`crate::run`] prints the texts after a failure and discards them
+//! otherwise.
 
 use std::cell::RefCell;
 
@@ -14,12 +15,12 @@ pub fn attach(title: impl Into<String>, text: String) {
     REPORTS.with_borrow_mut(|reports| reports.push((title.into(), text)));
 }
 
-/// Everything attached on this thread, and forgets it.
+/// Returns everything attached on this thread, and clears it.
 pub fn take() -> Vec<(String, String)> {
     REPORTS.take()
 }
 
-/// The last `lines` lines of `text`.
+/// Returns the last `lines` lines of `text`.
 pub fn tail(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")

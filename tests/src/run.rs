@@ -1,4 +1,4 @@
-//! Running one async test body against both servers.
+//! Runs one async test body against both servers.
 
 use std::future::Future;
 use std::io::{Write, stderr};
@@ -12,14 +12,15 @@ use crate::real::Options;
 use crate::report;
 use crate::server::{Sharing, Target, TestServer, Unavailable};
 
-/// A test that still runs now hangs. No test comes near it.
+/// The time after which a test counts as hanging, far above the slowest.
 const HANGS: Duration = Duration::from_secs(600);
 
-/// Makes two tests, `<name>::embedded` and `<name>::real`, of `async fn <name>(server: &TestServer) -> Result<()>`.
+/// Defines two tests, `<name>::embedded` and `<name>::real`, of
+/// `async fn <name>(server: &TestServer) -> Result<()>`.
 ///
-/// `both_servers!(name)` shares one server among the tests of the program; `both_servers!(name,
-/// own)` gives the test its own, which it may kill. The function stands beside the macro and not
-/// inside, so that rustfmt and editors see it.
+/// `both_servers!(name)` shares one server among the tests of the program;
+/// `both_servers!(name, own)` gives the test its own server, which it may kill. The function is
+/// beside the macro and not inside, so that rustfmt and editors see it.
 #[macro_export]
 macro_rules! both_servers {
     ($name:ident) => {
@@ -70,13 +71,12 @@ pub fn test(
     });
 }
 
-/// Runs a body that needs what only the real server has, such as access control, on the one that
-/// tests share.
+/// Runs a body that needs a feature of the real server, such as access control, on the shared one.
 pub fn real_shared(name: &str, body: impl AsyncFnOnce(&TestServer) -> Result<()>) {
     test(name, Target::Real, Sharing::Shared, body);
 }
 
-/// [`real_shared`] on a server of the test's own, with these options.
+/// Like [`real_shared`], on a server of the test's own, with these options.
 pub fn real_only(name: &str, options: Options, body: impl AsyncFnOnce(&TestServer) -> Result<()>) {
     verdict(name, || {
         runtime()?.block_on(bounded(async {
@@ -93,7 +93,7 @@ pub fn alone(name: &str, body: impl AsyncFnOnce() -> Result<()>) {
     verdict(name, || runtime()?.block_on(bounded(body())));
 }
 
-/// A runtime for one test. Hosts under test are processes, so two workers are plenty.
+/// Creates a runtime for one test. Hosts under test are processes, so two workers are enough.
 pub fn runtime() -> Result<Runtime> {
     Builder::new_multi_thread()
         .worker_threads(2)
@@ -109,8 +109,7 @@ async fn bounded(body: impl Future<Output = Result<()>>) -> Result<()> {
     }
 }
 
-/// Says that a test is skipped, straight to the terminal: libtest would swallow it, and a skip must
-/// be seen.
+/// Reports a skipped test directly to the terminal, because libtest would hide the message.
 pub fn skip(name: &str, reason: &str) -> Result<()> {
     let _ = writeln!(stderr(), "SKIPPED {name}: {reason}");
     Ok(())

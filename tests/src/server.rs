@@ -1,4 +1,4 @@
-//! One API server for a test, embedded or real, behind one type.
+//! An API server for a test, embedded or real, behind one type.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -14,7 +14,7 @@ use crate::real::{self, RealServer};
 use crate::wait::eventually;
 use crate::{assets, kubeconfig};
 
-/// Which server a test runs against. Every promise is tested on both.
+/// The server that a test runs against. Every promise is tested on both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// `vmhost-apiserver`, in this process.
@@ -23,9 +23,9 @@ pub enum Target {
     Real,
 }
 
-/// Whether a test kills or reconfigures its server (then it owns one) or not (then it shares one
-/// with all tests of the program, since a real one takes 8 s to start). Sharers use a namespace
-/// each.
+/// Whether a test has a server of its own, which it may kill or reconfigure, or shares one with all
+/// tests of the program, because a real one takes 8 s to start. Each test on a shared server uses
+/// its own namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// One server for all tests of the program.
@@ -45,12 +45,12 @@ pub struct TestServer {
     sharing: Sharing,
 }
 
-/// Why there is no server: the test is skipped with these words.
+/// Why there is no server, and the test is skipped.
 #[derive(Debug)]
 pub struct Unavailable(pub String);
 
 impl TestServer {
-    /// The server that all tests of the program share, started on first use.
+    /// Returns the server that all tests of the program share, started on first use.
     pub fn shared(target: Target) -> Result<Result<&'static TestServer, Unavailable>> {
         type Slot = OnceLock<Result<Result<TestServer, Unavailable>, String>>;
         static EMBEDDED: Slot = Slot::new();
@@ -59,7 +59,7 @@ impl TestServer {
             Target::Embedded => &EMBEDDED,
             Target::Real => &REAL,
         };
-        // No test's runtime may own it: it must live until the last test ends.
+        // No test's runtime may own the server, because it must live until the last test ends.
         let started = slot.get_or_init(|| {
             crate::run::runtime()
                 .and_then(|runtime| {
@@ -78,7 +78,7 @@ impl TestServer {
         }
     }
 
-    /// A server of the test's own.
+    /// Starts a server of the test's own.
     pub async fn own(
         target: Target,
         options: real::Options,
@@ -106,7 +106,7 @@ impl TestServer {
         Ok(Ok(TestServer { backend, sharing }))
     }
 
-    /// Which kind of server this is.
+    /// Returns which kind of server this is.
     pub fn target(&self) -> Target {
         match self.backend {
             Backend::Embedded(_) => Target::Embedded,
@@ -114,7 +114,7 @@ impl TestServer {
         }
     }
 
-    /// A kubeconfig that may do everything.
+    /// Returns a kubeconfig with all rights.
     pub fn kubeconfig(&self) -> PathBuf {
         match &self.backend {
             Backend::Embedded(server) => server.kubeconfig(),
@@ -122,7 +122,8 @@ impl TestServer {
         }
     }
 
-    /// A kubeconfig of a user without rights; `None` on the embedded server, which has no access control.
+    /// Returns a kubeconfig of a user without rights; `None` on the embedded server, which has no
+    /// access control.
     pub fn kubeconfig_of(&self, user: &str) -> Option<PathBuf> {
         match &self.backend {
             Backend::Embedded(_) => None,
@@ -130,7 +131,7 @@ impl TestServer {
         }
     }
 
-    /// A folder of the server's, for small files; it lives as long as the server.
+    /// Returns a folder for small files, which lives as long as the server.
     pub fn dir(&self) -> &Path {
         match &self.backend {
             Backend::Embedded(server) => server.dir(),
@@ -138,17 +139,17 @@ impl TestServer {
         }
     }
 
-    /// An administrator's client on the running test's runtime.
+    /// Returns an administrator's client on the running test's runtime.
     pub async fn client(&self) -> Result<Client> {
         kubeconfig::client(&self.kubeconfig()).await
     }
 
-    /// A fault proxy in front of this server.
+    /// Starts a fault proxy in front of this server.
     pub async fn proxy(&self) -> Result<Proxy> {
         Proxy::start(&self.kubeconfig()).await
     }
 
-    /// Stops the server as SIGKILL does: connections break, nothing is said, what was written stays.
+    /// Stops the server like SIGKILL: connections break without notice, written data remains.
     pub async fn kill9(&self) -> Result<()> {
         self.only_own("kill9")?;
         match &self.backend {
@@ -160,7 +161,8 @@ impl TestServer {
         }
     }
 
-    /// Starts the server again, with the same data at the same address, and waits until it is ready.
+    /// Starts the server again, with the same data at the same address, and waits until it is
+    /// ready.
     pub async fn restart(&self) -> Result<()> {
         self.only_own("restart")?;
         match &self.backend {
@@ -169,7 +171,8 @@ impl TestServer {
         }
     }
 
-    /// Forgets history: after a [`TestServer::restart`], a watch from an older version is answered by 410.
+    /// Drops the history: after a [`TestServer::restart`], a watch from an older version is
+    /// answered with 410.
     pub async fn compact(&self) -> Result<()> {
         match &self.backend {
             Backend::Embedded(server) => {
@@ -180,8 +183,8 @@ impl TestServer {
         }
     }
 
-    /// Makes a backup of all data, as an administrator does of etcd's. A real server is stopped
-    /// meanwhile.
+    /// Backs up all data, as an administrator does with etcd's. A real server is stopped during the
+    /// backup.
     pub async fn back_up(&self) -> Result<()> {
         self.only_own("back_up")?;
         match &self.backend {
@@ -193,8 +196,8 @@ impl TestServer {
         }
     }
 
-    /// Stops the server, puts the last backup back, and starts it again: what was written since
-    /// never was, and the resource version is the backup's.
+    /// Stops the server, restores the last backup, and starts it again: later writes are lost, and
+    /// the resource version is the backup's.
     pub async fn restore(&self) -> Result<()> {
         self.only_own("restore")?;
         match &self.backend {
@@ -210,7 +213,7 @@ impl TestServer {
         Ok(())
     }
 
-    /// Makes a namespace with a name of its own and waits until it can be used.
+    /// Creates a namespace with a unique name and waits until it can be used.
     pub async fn namespace(&self, prefix: &str) -> Result<String> {
         let client = self.client().await?;
         let namespaces: Api<Namespace> = Api::all(client);
@@ -238,7 +241,7 @@ impl TestServer {
         Ok(name)
     }
 
-    /// Attaches what the server logged to the running test's report.
+    /// Attaches the server's log to the running test's report.
     pub(crate) fn attach_logs(&self) {
         if let Backend::Real(server) = &self.backend {
             server.attach_logs();

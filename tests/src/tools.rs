@@ -1,4 +1,5 @@
-//! The languages' own programs, as an author runs them. One that is not on this machine is told, and skipped or an error: [`missing`] decides.
+//! The languages' own programs, as an author runs them. [`missing`] decides whether a missing
+//! program is skipped or an error, and reports it.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::conformance::{folder, missing};
 
-/// Runs a program where it is; none: it is not installed.
+/// Runs a program in a folder; `None` if it is not installed.
 pub fn output(
     folder: &Path,
     program: &str,
@@ -31,7 +32,7 @@ pub fn output(
     }
 }
 
-/// Runs a program, which has to end well.
+/// Runs a program that must succeed.
 pub fn passes(
     folder: &Path,
     program: &str,
@@ -56,7 +57,8 @@ pub fn passes(
     Ok(())
 }
 
-/// A project of npm's, as `npm install` would leave it: the SDK and the types of node are linked.
+/// Creates an npm project as `npm install` would leave it, with links to the SDK and to node's
+/// types.
 pub fn installed(project: &Path) -> Result<tempfile::TempDir> {
     let copy = tempfile::tempdir()?;
     for entry in std::fs::read_dir(project)? {

@@ -1,4 +1,5 @@
-//! The hot path by itself: a manager with the VM policy, on a server in this process. What the benchmarks and the instruction counts measure.
+//! The hot path only: a manager with the VM policy, on a server in this process, for the benchmarks
+//! and the instruction counts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use vmhost_runtime::observe::metrics::Metrics;
 use crate::guests;
 use crate::in_process::InProcess;
 
-/// A controller that works, and its server.
+/// A working controller and its server.
 pub struct Turns {
     server: InProcess,
     wired: Wired,
@@ -23,16 +24,16 @@ pub struct Turns {
     manager: Arc<Manager>,
 }
 
-/// How many calls took at most so long: seconds and a count of all up to it.
+/// The buckets of the call times: seconds, and the number of calls that took at most as long.
 pub type Calls = Vec<(f64, f64)>;
 
 impl Turns {
-    /// Starts on this runtime, with guests on that one, and waits until all machines were looked at.
+    /// Starts on this runtime, with guests on `guests`, and waits until all machines had a turn.
     pub async fn start(server: InProcess, guests: Handle) -> Result<Self> {
         Self::configured(server, guests, Config::inspecting()).await
     }
 
-    /// As [`Turns::start`], of a host that is set up so.
+    /// Like [`Turns::start`], with this configuration of the host.
     pub async fn configured(server: InProcess, guests: Handle, config: Config) -> Result<Self> {
         let loader = Arc::new(Loader::new(config, guests)?);
         let bytes = guests::read(guests::EXAMPLE_VM)?;
@@ -57,7 +58,7 @@ impl Turns {
         Ok(turns)
     }
 
-    /// Wakes every key. How many.
+    /// Wakes every key; returns their number.
     pub fn wake_all(&self) -> usize {
         self.controller().renew(self.wired.sources.names())
     }
@@ -68,14 +69,15 @@ impl Turns {
         self.until_done().await;
     }
 
-    /// Until all is done on other threads, without taking much of theirs.
+    /// Waits until other threads have done all work, without taking much of their time.
     pub async fn wait_quietly(&self) {
         while self.is_busy() {
             tokio::time::sleep(Duration::from_micros(200)).await;
         }
     }
 
-    /// Every machine is to be made once more: a change of each, a turn, a write, the change that the write makes, and its Event, which is sent behind the turn.
+    /// Completes every machine again: a change of each, a turn, a write, the change from that
+    /// write, and its Event, which is sent after the turn.
     pub async fn make_all(&self) {
         let all = self.server.patches() + self.len();
         self.server.set_all("creating");
@@ -86,12 +88,12 @@ impl Turns {
         self.until_quiet().await;
     }
 
-    /// How many keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.wired.sources.names().len()
     }
 
-    /// None at all?
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -111,7 +113,7 @@ impl Turns {
         &self.manager
     }
 
-    /// The calls so far, as the metric counts them.
+    /// Returns the calls so far, from the metric.
     pub fn calls(&self) -> Calls {
         let text = String::from_utf8(self.manager.plugins.metrics.render()).unwrap_or_default();
         let buckets = text
@@ -126,7 +128,8 @@ impl Turns {
         buckets.filter_map(read).collect()
     }
 
-    /// Waits, and says what half of the calls since `before` took at most, and all but one in a hundred: interpolated in the metric's buckets.
+    /// Waits, and returns the median and the 99th percentile of the calls since `before`,
+    /// interpolated in the metric's buckets.
     pub async fn calls_since(&self, before: &Calls, wait: Duration) -> (Duration, Duration) {
         tokio::time::sleep(wait).await;
         let now = self.calls();
@@ -137,19 +140,19 @@ impl Turns {
         (quantile(&calls, 0.5), quantile(&calls, 0.99))
     }
 
-    /// Ends it.
+    /// Stops the controller.
     pub async fn stop(self) {
         self.manager.shut_down().await;
     }
 
-    /// Until the queue has nothing, and no worker either.
+    /// Waits until the queue is empty and no worker is busy.
     pub async fn until_done(&self) {
         while self.is_busy() {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Until nothing more is asked of the server.
+    /// Waits until the server gets no more requests.
     async fn until_quiet(&self) {
         let mut before = None;
         while before != Some(self.server.requests()) {
@@ -166,7 +169,7 @@ impl Turns {
     }
 }
 
-/// As Prometheus' `histogram_quantile`.
+/// Computes a quantile like Prometheus' `histogram_quantile`.
 fn quantile(calls: &Calls, part: f64) -> Duration {
     let all = calls.last().map_or(0.0, |last| last.1);
     let wanted = all * part;

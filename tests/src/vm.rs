@@ -1,4 +1,5 @@
-//! VirtualMachines of the main job: the CRD, many of them at once, and waiting until they are done.
+//! VirtualMachines, the main test objects: the CRD, many machines at once, and waiting until they
+//! are done.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,11 +23,12 @@ use crate::server::TestServer;
 use crate::wait::eventually;
 
 const CRD: &str = include_str!("../../plugins/vm/manifests/crd.yaml");
-/// The plural, as it stands in paths.
+/// The plural, as in paths.
 pub const PLURAL: &str = "virtualmachines";
-/// Where the guest `vm-stamp` leaves its number.
+/// The annotation to which the guest `vm-stamp` writes its number.
 pub const STAMP: &str = "vmhost.test/stamp";
-/// Creations in flight: enough to keep a server busy, few enough not to starve what is tested.
+/// The number of concurrent creations: enough to keep a server busy, few enough not to starve what
+/// is tested.
 const CREATING_AT_ONCE: usize = 8;
 
 /// VMs of one namespace.
@@ -36,12 +38,12 @@ pub struct Vms {
     namespace: Arc<str>,
 }
 
-/// A VM, as far as tests look at it.
+/// The fields of a VM that tests read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vm {
     /// Its name.
     pub name: String,
-    /// Its uid: a VM deleted and created again has another.
+    /// Its uid: a VM that is deleted and created again has another one.
     pub uid: String,
     /// `spec.status`.
     pub status: String,
@@ -77,7 +79,7 @@ impl Vm {
         })
     }
 
-    /// An annotation.
+    /// Returns an annotation.
     pub fn annotation(&self, name: &str) -> Option<&str> {
         self.object
             .pointer("/metadata/annotations")?
@@ -85,7 +87,7 @@ impl Vm {
             .as_str()
     }
 
-    /// Whether the policy has finished it.
+    /// Returns whether the policy has finished the VM.
     pub fn complete(&self) -> bool {
         self.status == "complete"
     }
@@ -97,7 +99,7 @@ impl fmt::Debug for Vms {
     }
 }
 
-/// Installs the CRD, unless it is there, and waits until VMs can be created.
+/// Installs the CRD, unless it exists, and waits until VMs can be created.
 pub async fn install(client: &Client) -> Result<()> {
     let crd: CustomResourceDefinition = serde_yaml_ng::from_str(CRD).context("reading crd.yaml")?;
     let name = crd.metadata.name.clone().context("crd.yaml has no name")?;
@@ -107,7 +109,8 @@ pub async fn install(client: &Client) -> Result<()> {
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
         Err(error) => return Err(error).context("creating the CRD"),
     }
-    // Established is not enough: for a moment lists still answer 429 "storage is (re)initializing".
+    // Established is not enough: for a moment, lists still answer 429 "storage is
+    // (re)initializing".
     eventually("VirtualMachines are served", async || {
         let established = crds
             .get(&name)
@@ -129,7 +132,7 @@ pub async fn install(client: &Client) -> Result<()> {
     .await
 }
 
-/// What kube needs to know of the kind.
+/// Returns what kube needs to know about the kind.
 pub fn resource() -> ApiResource {
     ApiResource::from_gvk_with_plural(
         &GroupVersionKind::gvk("cloud.waibizi.com", "v1", "VirtualMachine"),
@@ -138,14 +141,14 @@ pub fn resource() -> ApiResource {
 }
 
 impl Vms {
-    /// The CRD and a namespace of the test's own.
+    /// Installs the CRD and creates a namespace for the test.
     pub async fn install(server: &TestServer) -> Result<Vms> {
         let client = server.client().await?;
         install(&client).await?;
         Ok(Vms::of(client, &server.namespace("vms").await?))
     }
 
-    /// The VMs of a namespace, for a server where the CRD is.
+    /// Returns the VMs of a namespace, on a server that already has the CRD.
     pub fn of(client: Client, namespace: &str) -> Vms {
         Vms {
             api: Api::namespaced_with(client, namespace, &resource()),
@@ -153,28 +156,29 @@ impl Vms {
         }
     }
 
-    /// Their namespace.
+    /// Returns their namespace.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// A host that runs this policy in their namespace alone.
+    /// Returns a host that runs this policy only in their namespace.
     pub fn host(&self, kubeconfig: &Path, policy: &PolicyFile) -> Result<HostCommand> {
         let host = host::on(kubeconfig)?;
         Ok(host.namespace(&self.namespace).plugin(policy.path()))
     }
 
-    /// For what is not here.
+    /// Returns the client, for other requests.
     pub fn api(&self) -> &Api<DynamicObject> {
         &self.api
     }
 
-    /// The name of the VM with this number.
+    /// Returns the name of the VM with this number.
     pub fn name(number: usize) -> String {
         format!("vm-{number:05}")
     }
 
-    /// Creates the VMs with these numbers, in status `creating`, each with `padding` bytes of its own.
+    /// Creates the VMs with these numbers, in status `creating`, each with `padding` bytes of its
+    /// own.
     pub async fn create(&self, numbers: std::ops::Range<usize>, padding: usize) -> Result<()> {
         futures_util::stream::iter(numbers)
             .map(async |number| self.create_one(&Vms::name(number), padding).await)
@@ -183,8 +187,8 @@ impl Vms {
             .await
     }
 
-    /// Creates one VM. A server that is down or starting is tried again until the deadline, so that tests can
-    /// kill it meanwhile.
+    /// Creates one VM. Retries until the deadline while the server is down or starting, so that
+    /// tests can kill it.
     pub async fn create_one(&self, name: &str, padding: usize) -> Result<()> {
         let mut object = self.template(name);
         object.data["spec"]["image"] = "x".repeat(padding).into();
@@ -200,7 +204,8 @@ impl Vms {
         self.create_object(&object).await
     }
 
-    /// A VM, `creating`, with these labels, `case` being one of the guest `watcher`'s.
+    /// Creates a VM in status `creating` with these labels; `case` selects a controller of the
+    /// guest `watcher`.
     pub async fn create_labelled(
         &self,
         name: &str,
@@ -233,7 +238,7 @@ impl Vms {
         eventually("the VM is created", async || {
             match self.api.create(&PostParams::default(), object).await {
                 Ok(_) => Ok(Some(())),
-                // An earlier attempt whose answer was lost.
+                // An earlier attempt succeeded, but its answer was lost.
                 Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(Some(())),
                 Err(error) => Err(error.into()),
             }
@@ -242,7 +247,7 @@ impl Vms {
         .with_context(|| format!("creating {:?}", object.metadata.name))
     }
 
-    /// Reads one VM; `None` if there is none.
+    /// Reads one VM; `None` if it does not exist.
     pub async fn get(&self, name: &str) -> Result<Option<Vm>> {
         let object = self
             .api
@@ -252,7 +257,7 @@ impl Vms {
         object.as_ref().map(Vm::read).transpose()
     }
 
-    /// All VMs of the namespace.
+    /// Reads all VMs of the namespace.
     pub async fn list(&self) -> Result<Vec<Vm>> {
         let list = self
             .api
@@ -262,7 +267,7 @@ impl Vms {
         list.items.iter().map(Vm::read).collect()
     }
 
-    /// A JSON merge patch by a user.
+    /// Applies a JSON merge patch as a user.
     pub async fn merge(&self, name: &str, patch: Value) -> Result<Vm> {
         let params = PatchParams {
             field_manager: Some("a-user".into()),
@@ -272,7 +277,7 @@ impl Vms {
         Vm::read(&object.with_context(|| format!("patching {name}"))?)
     }
 
-    /// Puts a VM back to `creating`.
+    /// Sets a VM back to `creating`.
     pub async fn reopen(&self, name: &str) -> Result<Vm> {
         self.merge(name, json!({ "spec": { "status": "creating" } }))
             .await
@@ -308,8 +313,8 @@ impl Vms {
         .await
     }
 
-    /// Waits until the VMs, by name, satisfy `wanted`. Watches, and lists again when the server or the watch
-    /// is lost.
+    /// Waits until the VMs, by name, satisfy `wanted`. Watches, and lists again after losing the
+    /// server or the watch.
     pub async fn until(
         &self,
         what: &str,
@@ -335,7 +340,8 @@ impl Vms {
         )
     }
 
-    /// One list and the watch that follows it. True once `wanted` holds, false when the watch ends.
+    /// Follows one list and its watch. Returns true once `wanted` is satisfied, false when the
+    /// watch ends.
     async fn follow(
         &self,
         vms: &mut HashMap<String, Vm>,

@@ -4,20 +4,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// Longest wait for something that should happen soon. Generous, since it decides only how late a
-/// failing test fails.
+/// The longest wait for something that should happen soon. Generous, because it only decides how
+/// late a failing test fails.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Time between two looks at a condition.
+/// The interval between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Looks until `probe` answers `Some`, at most [`DEADLINE`]. An error counts as "not yet" (servers
-/// are killed in these tests) and is reported if it is the last.
+/// Calls `probe` until it returns `Some`, for at most [`DEADLINE`]. An error counts as "not yet"
+/// (tests kill servers) and is reported if it is the last.
 pub async fn eventually<T>(what: &str, probe: impl AsyncFnMut() -> Result<Option<T>>) -> Result<T> {
     eventually_within(DEADLINE, what, probe).await
 }
 
-/// [`eventually`] with another deadline.
+/// Like [`eventually`], with another deadline.
 pub async fn eventually_within<T>(
     deadline: Duration,
     what: &str,

@@ -1,4 +1,5 @@
-//! What an App wants to be there: three objects that it controls. A function of the App alone, and of the version of its Secret.
+//! The three objects that an App controls. They depend only on the App and the version of its
+//! Secret.
 
 use serde_json::{Value, json};
 use vmhost_plugin::Kind;
@@ -47,7 +48,8 @@ fn deployment(app: &App, secret_version: &str) -> Value {
             "replicas": app.spec.replicas,
             "selector": { "matchLabels": labels(app) },
             "template": {
-                // Pods read the Secret at their start: another version of it rolls them.
+                // Pods read the Secret when they start, so a new version of the Secret restarts
+                // them.
                 "metadata": { "labels": labels(app), "annotations": { "example.com/secret-version": secret_version } },
                 "spec": { "containers": [{
                     "name": "app",

@@ -1,5 +1,6 @@
-//! A controller as kubebuilder makes them: an App makes a ConfigMap, a Service and a Deployment, follows its Secret, tells how it is doing in its status, and cleans
-//! up outside the cluster before it goes.
+//! A controller in the style of kubebuilder: an App owns a ConfigMap, a Service and a Deployment.
+//! The controller watches the App's Secret, reports the App's state in its status, and cleans up
+//! outside the cluster before the App is deleted.
 
 mod desired;
 mod status;
@@ -21,11 +22,12 @@ const SERVICE: Kind = Kind::core("v1", "Service");
 const DEPLOYMENT: Kind = Kind::new("apps", "v1", "Deployment");
 const SECRET: Kind = Kind::core("v1", "Secret");
 
-/// Its value is the name of the App that uses the Secret.
+/// The label on a Secret with the name of the App that uses it.
 const APP_LABEL: &str = "example.com/app";
-/// Stands in for a registry outside of the cluster: one entry for each App. No controller owns it and nobody watches it.
+/// Stands for a registry outside of the cluster, with one entry per App. No controller owns this
+/// ConfigMap, and no watch of it wakes the controller.
 const REGISTRY: (&str, &str) = ("default", "app-registry");
-/// Until an App is ready it is looked at this often, should a change be missed outside.
+/// How often the controller looks at an App that is not ready, in case it missed a change outside.
 const NOT_READY_MS: u32 = 5_000;
 
 #[derive(Default, Deserialize)]
@@ -64,7 +66,7 @@ impl Policy for Apps {
                     .owns(Watch::new(CONFIG_MAP).metadata_only())
                     .owns(Watch::new(SERVICE).metadata_only())
                     .owns(Watch::new(DEPLOYMENT).wanted_fields(&["status"]))
-                    // Its data is nobody's business but the pods'.
+                    // Only the pods read its data.
                     .watches(
                         Watch::new(SECRET).metadata_only().label_selector(APP_LABEL),
                         Map::Label(APP_LABEL.into()),
@@ -82,10 +84,10 @@ impl Policy for Apps {
     fn reconcile(request: &Request) -> Result<Outcome> {
         match request.object::<App>()? {
             Some(app) if request.deleting => clean_up(request, &app),
-            // Deleted before it got the finalizer: nothing was made for it.
+            // Deleted before it got the finalizer, so nothing was created for it.
             Some(app) if app.metadata.deletion_timestamp.is_some() => Ok(Outcome::await_change()),
             Some(app) => run(&app),
-            // Its children go with it: they carry owner references.
+            // Garbage collection deletes its children, which carry owner references.
             None => Ok(Outcome::await_change()),
         }
     }
@@ -122,7 +124,8 @@ fn run(app: &App) -> Result<Outcome> {
     settled(app, outcome, health)
 }
 
-/// An object that has a child's name and is not this App's is never taken over.
+/// Returns a degraded state if another object has a child's name; the App never takes over a
+/// foreign object.
 fn name_taken(app: &App) -> Result<Option<Health>> {
     for kind in [CONFIG_MAP, SERVICE, DEPLOYMENT] {
         let there: Option<Partial> = child(&kind, app)?;
@@ -133,7 +136,7 @@ fn name_taken(app: &App) -> Result<Option<Health>> {
     Ok(None)
 }
 
-/// The status, and an Event when the App has just become ready.
+/// Writes the status, and an Event if the App has just become ready.
 fn settled(app: &App, outcome: Outcome, health: Health) -> Result<Outcome> {
     let registered = app.status.registered || !matches!(health, Health::Degraded(..));
     let status = app
@@ -155,7 +158,8 @@ fn settled(app: &App, outcome: Outcome, health: Health) -> Result<Outcome> {
     })
 }
 
-/// Takes the App's entry out of the registry. Doing it twice does no harm, and an App that never got so far has none.
+/// Removes the App's entry from the registry. A second removal, or one of an App without an entry,
+/// changes nothing.
 fn clean_up(request: &Request, app: &App) -> Result<Outcome> {
     let registry_is_gone = request
         .last
@@ -182,12 +186,12 @@ fn registration(app: &App, entry: Value) -> Result<Patch> {
     Patch::merge(&registry, &json!({ "data": data }))
 }
 
-/// The App's child of this kind: all have the App's name.
+/// Returns the App's child of this kind. All children have the App's name.
 fn child<T: DeserializeOwned>(kind: &Kind, app: &App) -> Result<Option<T>> {
     Cluster::get(kind, app.metadata.namespace.as_deref(), &app.metadata.name)
 }
 
-/// A Secret without the label is not in the cache.
+/// Returns a Secret, if it has the label; others are not in the cache.
 fn secret(app: &App, name: &str) -> Result<Option<Partial>> {
     Cluster::get(&SECRET, app.metadata.namespace.as_deref(), name)
 }

@@ -1,4 +1,4 @@
-//! How an App is doing, and how its status says so.
+//! The state of an App, and its representation in the status.
 
 use serde::{Deserialize, Serialize};
 use vmhost_plugin::Kind;
@@ -12,23 +12,23 @@ use crate::{APP_LABEL, App};
 pub struct Status {
     pub observed_generation: i64,
     pub available_replicas: i64,
-    /// Whether the registry has been told.
+    /// Whether the App is in the registry.
     pub registered: bool,
     pub conditions: Vec<Condition>,
 }
 
-/// How an App is doing.
+/// The state of an App.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Health {
-    /// It cannot be run: reason and message.
+    /// The App cannot run: reason and message.
     Degraded(&'static str, String),
-    /// So many replicas are available, of so many that are wanted.
+    /// The number of available replicas, and the number of wanted ones.
     Progressing(i64, i64),
-    /// All are; so many.
+    /// All replicas are available: their number.
     Ready(i64),
 }
 
-/// A Deployment, as far as it tells how it is doing.
+/// The fields of a Deployment that determine the App's state.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct Deployment {
@@ -44,7 +44,8 @@ struct DeploymentStatus {
 }
 
 impl Health {
-    /// A child's name is taken by an object of this kind.
+    /// Returns the state of an App with a child whose name belongs to a foreign object of this
+    /// kind.
     pub fn name_taken(app: &App, kind: &Kind) -> Self {
         let message = format!(
             "{} {} exists and is not this App's",
@@ -54,7 +55,7 @@ impl Health {
         Self::Degraded("NameTaken", message)
     }
 
-    /// The Secret that it names is not there.
+    /// Returns the state of an App whose Secret does not exist.
     pub fn no_secret(app: &App, name: &str) -> Self {
         let label = format!("{APP_LABEL}: {}", app.metadata.name);
         Self::Degraded(
@@ -63,7 +64,7 @@ impl Health {
         )
     }
 
-    /// A status that is about an older specification says nothing of this one.
+    /// Returns the state by the Deployment's status, unless that is about an older generation.
     pub fn of(deployment: Option<&Deployment>, wanted: i64) -> Self {
         let Some(Deployment { metadata, status }) = deployment else {
             return Self::Progressing(0, wanted);
@@ -81,7 +82,7 @@ impl Status {
         is_status_condition_true(&self.conditions, "Ready")
     }
 
-    /// The status that follows this one. Conditions keep the time of their last transition.
+    /// Returns the next status. Conditions keep the time of their last transition.
     pub fn next(&self, health: &Health, generation: i64, registered: bool) -> Self {
         let (ready, degraded, reason, message) = match health {
             Health::Degraded(reason, message) => (false, true, *reason, message.clone()),

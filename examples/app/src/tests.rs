@@ -36,7 +36,7 @@ fn turn(host: TestHost, request: &Request) -> Outcome {
     host.run(|| Apps::reconcile(request)).0.unwrap()
 }
 
-/// The effects as short words, in their order.
+/// Returns the effects as short words, in order.
 fn effects(outcome: &Outcome) -> Vec<String> {
     let word = |effect: &Effect| match effect {
         Effect::Apply(apply) => {

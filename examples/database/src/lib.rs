@@ -1,5 +1,6 @@
-//! Installs its own CustomResourceDefinition, then says for each Database its name, user and encoding. The password stays where it is: no field that could
-//! carry it is asked for, so that it is neither in the host's cache nor in this policy's memory.
+//! Installs its own CustomResourceDefinition, then logs the name, user and encoding of each
+//! Database, but never the password: the policy does not watch the fields that may contain it, so
+//! it is neither in the host's cache nor in this policy's memory.
 
 use serde::Deserialize;
 use vmhost_plugin::{Controller, Description, Kind, Outcome, Policy, Request, Result, Watch, info};
@@ -26,7 +27,8 @@ impl Policy for Databases {
     fn describe() -> Description {
         Description::new("database")
             .version(env!("CARGO_PKG_VERSION"))
-            // A file that is no JSON becomes null, which the host refuses by name; the test below finds it sooner.
+            // Invalid JSON becomes null, which the host refuses by name; the test below finds it
+            // earlier.
             .install(serde_json::from_str(DEFINITION).unwrap_or_default())
             .controller(Controller::new(
                 "databases",

@@ -1,10 +1,11 @@
-//! Prints every change of Endpoints: what happened, the key, and the object (or the last known one) as one line of JSON.
+//! Logs every change of Endpoints: what happened, the key, and the object (or the last known one)
+//! as one line of JSON.
 
 use vmhost_plugin::{Controller, Description, Error, Kind, Outcome, Policy, Request, Result, info};
 
 const ENDPOINTS: Kind = Kind::core("v1", "Endpoints");
 
-/// The host cuts longer lines, and half an object is no JSON.
+/// The host cuts longer lines, and a part of an object is not valid JSON.
 const LINE: usize = 64 * 1024;
 
 struct EndpointsLogger;
@@ -25,11 +26,12 @@ impl Policy for EndpointsLogger {
             (None, Some(object)) => ("Added", object),
             (Some(previous), Some(object)) if previous != object => ("Updated", object),
             (Some(previous), None) => ("Deleted", previous),
-            // As it was at the last turn: a swap or a resync woke it. Or nobody ever saw it.
+            // Unchanged since the last turn (a swap or a resync woke the key), or deleted before it
+            // was ever seen.
             _ => return Ok(Outcome::await_change()),
         };
         let namespace = request.key.namespace.as_deref().unwrap_or_default();
-        // Line breaks stand between the tokens of JSON only, never within a string.
+        // JSON has line breaks between tokens only, never within a string.
         let object = object.replace(['\n', '\r'], " ");
         let line = format!("{change} {namespace}/{} {object}", request.key.name);
         if line.len() > LINE {

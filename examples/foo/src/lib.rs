@@ -1,6 +1,8 @@
-//! Kubernetes' sample-controller: a Foo owns a Deployment of nginx with the replicas that it asks for, and shows how many of them are available.
+//! Kubernetes' sample-controller: a Foo owns an nginx Deployment with the wanted number of
+//! replicas, and its status shows how many are available.
 //!
-//! It does what upstream's `syncHandler` does, in the same order; the README says where the two differ.
+//! The steps and their order are those of upstream's `syncHandler`; the README lists the
+//! differences.
 
 #![allow(clippy::disallowed_names, reason = "a Foo is what the kind is called")]
 
@@ -27,7 +29,7 @@ struct Foo {
 #[serde(default, rename_all = "camelCase")]
 struct FooSpec {
     deployment_name: String,
-    /// None: whatever the Deployment has.
+    /// `None`: keep the replicas of the Deployment.
     replicas: Option<i32>,
 }
 
@@ -58,7 +60,7 @@ struct DeploymentStatus {
 }
 
 impl Deployment {
-    /// The API server's default is 1.
+    /// Returns the replicas, with the API server's default.
     fn replicas(&self) -> i32 {
         self.spec.replicas.unwrap_or(1)
     }
@@ -78,7 +80,8 @@ impl Policy for SampleController {
                     .owns(deployments)
                     .event_source("sample-controller")
                     .concurrency(2)
-                    // Nothing says when a foreign Deployment has gone. Upstream looks again at its resync, every 30 s.
+                    // No event reports the deletion of a foreign Deployment. Upstream checks at its
+                    // resync, every 30 s.
                     .retry_ms(5, 30_000)
                     .retry_bucket(50, 300),
             )
@@ -93,7 +96,7 @@ impl Policy for SampleController {
         };
         let name = &foo.spec.deployment_name;
         if name.is_empty() {
-            // Only an edit can mend it, and an edit brings the key back.
+            // Only an edit can fix this, and an edit enqueues the key again.
             vmhost_plugin::error!("spec.deploymentName is missing");
             return Ok(done);
         }
@@ -124,7 +127,7 @@ impl Policy for SampleController {
 
 vmhost_plugin::export!(SampleController);
 
-/// The Deployment as upstream's `newDeployment` makes it.
+/// Returns the Deployment that upstream's `newDeployment` creates.
 fn wanted(foo: &Foo) -> Value {
     let labels = json!({ "app": "nginx", "controller": foo.metadata.name });
     let mut deployment = json!({
@@ -149,18 +152,20 @@ fn wanted(foo: &Foo) -> Value {
     deployment
 }
 
-/// The name belongs to a Deployment that the Foo does not control.
+/// Returns the outcome if the Foo does not control the Deployment of this name.
 fn taken(deployment: &ObjectKey) -> Outcome {
     let message = format!(
         "Resource {:?} already exists and is not managed by Foo",
         deployment.name
     );
-    // A recorder counts Events that are about the same objects as one, whatever they say: the Deployment tells them apart.
+    // A recorder combines Events about the same objects even if their notes differ, so this one
+    // names the Deployment.
     let event = Event::warning("ErrResourceExists", &message).related(deployment);
     Outcome::retry(message).with(event)
 }
 
-/// Upstream compares the replicas only, and then writes the whole Deployment: what else was edited by hand goes with them.
+/// Replaces the Deployment. As upstream, the caller compares only the replicas; the replacement
+/// also reverts other manual changes.
 fn overwrite(deployment: &ObjectKey, uid: &str, mut wanted: Value) -> JsonPatch {
     Patch::json(deployment)
         .test("/metadata/uid", uid)

@@ -1,4 +1,4 @@
-//! One turn each, without a host: what is asked for, given a Foo and the Deployments that exist.
+//! Single turns without a host: the requested effects, given a Foo and the existing Deployments.
 
 use vmhost_plugin::testing::TestHost;
 use vmhost_plugin::{Effect, EventType, Next};
@@ -14,7 +14,7 @@ fn three() -> Value {
     json!({ "deploymentName": "nginx", "replicas": 3 })
 }
 
-/// The Deployment that the controller made, as the API server shows it.
+/// Returns the Deployment that the controller created, as the API server returns it.
 fn deployment(owner: &str, replicas: i32, available: i32) -> Value {
     json!({ "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": { "name": "nginx", "namespace": "default", "uid": "u-deployment",
@@ -22,7 +22,7 @@ fn deployment(owner: &str, replicas: i32, available: i32) -> Value {
         "spec": { "replicas": replicas }, "status": { "availableReplicas": available } })
 }
 
-/// One turn, and the lines that it logged.
+/// Runs one turn, and returns the logged lines too.
 fn turn(foo: Option<Value>, deployment: Option<Value>) -> (Outcome, Vec<String>) {
     let host = deployment
         .into_iter()

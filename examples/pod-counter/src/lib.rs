@@ -1,4 +1,5 @@
-//! What the clients of client-go are shown with: counts all pods every ten seconds, looks at one by name, and scales a Deployment through its scale subresource.
+//! The standard example of client-go: counts all pods every ten seconds, looks up one pod by name,
+//! and scales a Deployment through its scale subresource.
 //!
 //! Settings: `pod` and `deployment` (`NAMESPACE/NAME`), `replicas`.
 
@@ -23,7 +24,8 @@ impl Policy for PodCounter {
             .controller(
                 Controller::every_ms("count", EVERY_MS).reads(Watch::new(POD).metadata_only()),
             )
-            // Without a setting there is nothing to repeat: these two begin with one turn, and ask for more.
+            // Without a setting there is nothing to repeat, so these two run once and request
+            // further turns themselves.
             .controller(Controller::once("look").reads(Watch::new(POD).live()))
             .controller(Controller::once("scale").reads(Watch::new(DEPLOYMENT).live()))
             .permission(Permission::new(DEPLOYMENT, &[Verb::Patch]).subresource("scale"))

@@ -1,5 +1,5 @@
-//! Serves an empty cluster until interrupted, for trying clients by hand: `serve
-//! [kubeconfig-to-write]`.
+//! Serves an empty cluster until interrupted, to try clients manually:
+//! `serve [kubeconfig-to-write]`.
 
 use vmhost_apiserver::{Options, Server, State};
 

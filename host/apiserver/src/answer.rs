@@ -1,6 +1,6 @@
-//! Answers: bodies with their headers.
+//! Builds answers: bodies with their headers.
 //!
-//! Owns media types, entity tags and warnings of what is sent. Must not know what is asked.
+//! Owns media types, entity tags and warnings of answers. Must not know requests.
 
 use axum::body::Body;
 use http::header::{CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH};
@@ -67,7 +67,7 @@ pub(crate) fn stream(body: Body) -> Response<Body> {
     response
 }
 
-/// An answer that a client may keep, and ask about by its hash.
+/// Returns an answer that a client may cache and revalidate by its hash.
 pub(crate) fn cached(headers: &HeaderMap, media: &'static str, value: &Value) -> Response<Body> {
     cached_bytes(headers, media, encode::object(value, false))
 }

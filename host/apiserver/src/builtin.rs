@@ -1,6 +1,6 @@
 //! The built-in kinds, as data.
 //!
-//! Owns the form of their table (`kinds.json`), and where the two of them lie whose objects other
+//! Owns the form of their table (`kinds.json`), and the storages of the two kinds that other
 //! objects depend on. Must not know requests, or what is done with an object.
 
 use std::collections::BTreeMap;
@@ -13,9 +13,9 @@ use vmhost_schema::Schema;
 use crate::jsonpath::JsonPath;
 use crate::kinds::{ALL_VERBS, Column, Fill, Kind, Scale, Show, Version, join_version};
 
-/// Where namespaces lie.
+/// The storage of namespaces.
 pub(crate) const NAMESPACES: &str = "/namespaces";
-/// Where CustomResourceDefinitions lie.
+/// The storage of CustomResourceDefinitions.
 pub(crate) const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
 #[derive(Deserialize)]
@@ -104,10 +104,11 @@ enum SelectableRow {
     At { field: String, paths: Vec<String> },
 }
 
-/// The built-in kinds. Read once: their schemas are large, and tests make many clusters.
+/// Returns the built-in kinds. They are parsed once: their schemas are large, and tests create many
+/// clusters.
 pub(crate) fn kinds() -> Vec<Arc<Kind>> {
     static KINDS: LazyLock<Vec<Arc<Kind>>> = LazyLock::new(|| {
-        // The table is part of the program; a test reads it, so this cannot come out empty.
+        // The table is embedded and a test parses it, so the result is never empty.
         let rows: Vec<Row> = serde_json::from_str(include_str!("kinds.json")).unwrap_or_default();
         rows.into_iter().map(|row| Arc::new(kind_of(row))).collect()
     });

@@ -1,7 +1,7 @@
 //! One request that changes an object, and its outcome.
 //!
-//! Owns what every such request says, and how its author is noted. Must not know HTTP, or the order
-//! of the steps.
+//! Owns the parameters that these requests share, and how their author is recorded. Must not know
+//! HTTP, or the order of the steps.
 
 use serde_json::Value;
 use vmhost_merge::{Manager, RESET_MAIN, RESET_STATUS, track_update};
@@ -13,7 +13,7 @@ use crate::request::Options;
 use crate::state::Inner;
 use crate::status::ApiError;
 
-/// Through which door an object is written.
+/// The endpoint through which an object is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Door {
     Main,
@@ -21,20 +21,20 @@ pub(crate) enum Door {
     Scale,
 }
 
-/// One request.
+/// A request that changes an object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call<'a> {
     pub target: &'a Target,
     /// Empty for cluster-scoped kinds.
     pub namespace: &'a str,
-    /// Empty when the body names the object.
+    /// Empty if the body names the object.
     pub name: &'a str,
     pub door: Door,
     pub options: &'a Options,
     /// The field manager of the request, or the client's name.
     pub manager: &'a str,
     pub now: &'a str,
-    /// Patches word a strict refusal otherwise.
+    /// Whether the request is a patch, which has other texts for strict validation.
     pub is_patch: bool,
 }
 
@@ -56,7 +56,7 @@ impl Call<'_> {
         found.ok_or_else(|| refuse::not_found(self.target, self.name))
     }
 
-    /// What this door leaves as it is.
+    /// Returns the fields that this endpoint leaves unchanged.
     pub fn reset(&self) -> &'static [&'static str] {
         match self.door {
             Door::Status => RESET_STATUS,
@@ -65,7 +65,7 @@ impl Call<'_> {
         }
     }
 
-    /// The name of the door, as ownership is noted under it.
+    /// Returns the name under which ownership is recorded.
     pub fn subresource(&self) -> &'static str {
         match self.door {
             Door::Main => "",
@@ -74,7 +74,7 @@ impl Call<'_> {
         }
     }
 
-    /// Notes what the author of the request changed.
+    /// Records what the author of the request changed.
     pub fn track(&self, live: Option<&Value>, new: &mut Value) {
         let api_version = self.target.api_version();
         let manager = Manager {

@@ -1,8 +1,8 @@
-//! Changes of one stored object, with what follows at once from each.
+//! Changes one stored object, with the immediate consequences.
 //!
-//! Owns that a namespace or a definition which only waited for its last object goes with it, and
-//! that a definition's kind is served as it is written. Must not know requests, or how many objects
-//! a deletion takes along.
+//! A namespace or a definition that only waits for its last object is removed with it, and a
+//! definition's kind is served as soon as it is written; this module owns both. Must not know
+//! requests, or which other objects a deletion removes.
 
 use serde_json::Value;
 use vmhost_merge::{Manager, RESET_MAIN, track_update};
@@ -20,7 +20,7 @@ pub(crate) fn put(inner: &mut Inner, kind: &Kind, key: &Key, stored: Value) -> O
     object
 }
 
-/// Stores what an object became, or ends it if nothing holds it any longer.
+/// Stores the changed object, or removes it if nothing holds it any longer.
 pub(crate) fn settle(inner: &mut Inner, kind: &Kind, key: &Key, stored: Value) -> Object {
     if meta::is_deleting(&stored) && !meta::has_finalizers(&stored) && !namespace::holds(&stored) {
         return remove(inner, kind, key, stored);
@@ -32,7 +32,7 @@ pub(crate) fn settle(inner: &mut Inner, kind: &Kind, key: &Key, stored: Value) -
     object
 }
 
-/// Takes an object out of the store, and with it what only waited for it to go.
+/// Removes an object from the store, and with it a namespace or definition that only waited for it.
 pub(crate) fn remove(inner: &mut Inner, kind: &Kind, key: &Key, last: Value) -> Object {
     let removed = inner.store.remove(&kind.storage, key, last);
     namespace::after_remove(inner, &key.namespace);
@@ -40,8 +40,7 @@ pub(crate) fn remove(inner: &mut Inner, kind: &Kind, key: &Key, last: Value) -> 
     removed
 }
 
-/// A write of metadata as a controller of a real cluster would make it. `target`: in the stored
-/// version.
+/// Writes metadata as a controller of a real cluster would. `target` is in the stored version.
 pub(crate) fn by_controller(
     inner: &mut Inner,
     target: &Target,

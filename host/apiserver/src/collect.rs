@@ -1,9 +1,9 @@
-//! Garbage collection: what belonged to an object that is gone goes, too.
+//! Garbage collection: deletes the dependents of deleted objects.
 //!
-//! Owns what kube-controller-manager's garbage collector does (k8s.io/kubernetes
-//! `pkg/controller/garbagecollector`): dependents without an owner are deleted, deletions in the
-//! foreground and orphanings are carried to their end. It follows the index of owners and works in
-//! small steps, between which the lock is free. Must not know HTTP or requests.
+//! Owns the behaviour of kube-controller-manager's garbage collector (k8s.io/kubernetes
+//! `pkg/controller/garbagecollector`): it deletes dependents without an owner, and completes
+//! foreground deletions and orphanings. It follows the index of owners and works in small steps,
+//! releasing the lock between them. Must not know HTTP or requests.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use crate::object::{Key, Object};
 use crate::owners::{FOREGROUND, Id, ORPHAN, Waits, Work};
 use crate::state::{Inner, State};
 
-/// Objects that are looked at under one lock.
+/// The number of objects that are processed under one lock.
 const STEP: usize = 64;
-/// Events outlive what they are about, as in a real cluster.
+/// Events outlive the objects they are about, as in a real cluster.
 const LEFT_ALONE: &str = "events";
 
-/// Collects whenever a write leaves something to look at, until stopped.
+/// Collects after each write that leaves work, until stopped.
 pub(crate) async fn run(state: Arc<State>, stop: CancellationToken) {
     loop {
         while state.write(step) {
@@ -39,7 +39,7 @@ pub(crate) async fn run(state: Arc<State>, stop: CancellationToken) {
     }
 }
 
-/// Looks at a few objects; whether there is more to look at.
+/// Processes a few objects; returns whether there is more work.
 pub(crate) fn step(inner: &mut Inner) -> bool {
     let now = meta::now();
     let mut left = STEP;
@@ -71,7 +71,7 @@ pub(crate) fn step(inner: &mut Inner) -> bool {
     inner.store.owners.has_work()
 }
 
-/// The kind whose objects lie in a storage.
+/// Returns the kind whose objects are in a storage.
 fn target(inner: &Inner, storage: &str) -> Option<Target> {
     let kind = inner.registry.kinds().find(|k| &*k.storage == storage)?;
     let stored = |version: &str| join_version(&kind.group, version) == kind.stored_as;
@@ -82,13 +82,13 @@ fn target(inner: &Inner, storage: &str) -> Option<Target> {
     })
 }
 
-/// How it stands with an owner that an object names.
+/// The state of an owner that an object names.
 #[derive(PartialEq, Eq)]
 enum Standing {
     Absent,
-    /// Being deleted, after its dependents.
+    /// The owner is being deleted, after its dependents.
     Waiting,
-    /// There, or nobody can tell.
+    /// The owner exists, or its kind is not served.
     Solid,
 }
 
@@ -112,7 +112,7 @@ fn standing(inner: &Inner, key: &Key, reference: &Value, gone: Option<&str>) -> 
     if kind.namespaced && key.namespace.is_empty() {
         return Standing::Solid;
     }
-    // An owner lies in the namespace of its dependent, or in none.
+    // An owner is in the namespace of its dependent, or cluster-scoped.
     let namespace = if kind.namespaced { &*key.namespace } else { "" };
     let owner = inner
         .store
@@ -124,7 +124,8 @@ fn standing(inner: &Inner, key: &Key, reference: &Value, gone: Option<&str>) -> 
     }
 }
 
-/// Looks at an object that names owners. `gone`: the uid of one that is known to be no more.
+/// Processes an object that names owners. `gone` is the uid of an owner that is known to be
+/// deleted.
 fn dependent(inner: &mut Inner, id: &Id, gone: Option<&str>, now: &str) {
     let (storage, key) = id;
     let Some(live) = inner.store.get(storage, key).cloned() else {
@@ -153,7 +154,7 @@ fn dependent(inner: &mut Inner, id: &Id, gone: Option<&str>, now: &str) {
     let uid = meta::text(&live, "uid");
     if standings.contains(&Standing::Waiting) && inner.store.owners.has_dependents(uid) {
         if inner.store.owners.has_waiting_dependent(uid) {
-            // A circle: somebody must not wait, or all would for ever.
+            // A cycle: unless one object stops blocking, all would wait forever.
             set_references(inner, &target, key, &live, |list| {
                 for reference in list {
                     reference["blockOwnerDeletion"] = json!(false);
@@ -170,7 +171,7 @@ fn dependent(inner: &mut Inner, id: &Id, gone: Option<&str>, now: &str) {
     delete(inner, &target, key, policy, now);
 }
 
-/// The policy that an object's own finalizers ask for.
+/// Returns the policy that an object's own finalizers ask for.
 fn finalizer_of(object: &Value) -> Option<&'static str> {
     let finalizers = meta::get(object, "finalizers").and_then(Value::as_array);
     let has = |name: &&str| finalizers.is_some_and(|list| list.iter().any(|f| f == name));
@@ -188,13 +189,13 @@ fn delete(inner: &mut Inner, target: &Target, key: &Key, policy: Policy, now: &s
             namespace = key.namespace,
             name = key.name,
             ?policy,
-            "garbage"
+            "deleting garbage"
         );
         end(inner, kind, key, &live, now, policy);
     }
 }
 
-/// Looks at an owner that waits; returns how many objects that took.
+/// Processes a waiting owner; returns how many objects were processed.
 fn owner(inner: &mut Inner, id: Id, max: usize) -> usize {
     let (storage, key) = &id;
     let Some(live) = inner.store.get(storage, key).cloned() else {
@@ -232,7 +233,7 @@ fn owner(inner: &mut Inner, id: Id, max: usize) -> usize {
     }
 }
 
-/// Takes an owner's uid out of what a dependent names.
+/// Removes an owner's uid from the owner references of a dependent.
 fn orphan(inner: &mut Inner, storage: &str, key: &Key, uid: &str) {
     let live = inner.store.get(storage, key).cloned();
     if let Some((live, target)) = live.zip(target(inner, storage)) {
@@ -258,7 +259,8 @@ fn set_references(
     change::by_controller(inner, target, key, live, new);
 }
 
-/// Takes a finalizer of ours off an owner, which ends it if that was the last.
+/// Removes one of the collector's finalizers from an owner, which removes the owner if that was the
+/// last one.
 fn release(inner: &mut Inner, target: &Target, key: &Key, live: &Object, finalizer: &str) {
     let finalizers = meta::get(live, "finalizers").and_then(Value::as_array);
     let mut left = finalizers.cloned().unwrap_or_default();

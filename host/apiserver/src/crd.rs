@@ -1,8 +1,8 @@
-//! CustomResourceDefinitions: kinds that clients bring.
+//! CustomResourceDefinitions: kinds that clients define.
 //!
-//! Owns what a write and a deletion make of a definition. What a good definition is, its status,
-//! the kind that it describes and how that is served are in the modules below. Must not know how
-//! the objects of such a kind are deleted.
+//! Owns the effects of writing and deleting a definition. The modules below own its validation, its
+//! status, the kind that it describes and how that is served. Must not know how the objects of the
+//! kind are deleted.
 
 mod check;
 mod kind;
@@ -20,7 +20,7 @@ use crate::object::Key;
 use crate::state::Inner;
 use crate::status::Cause;
 
-/// Fills in what a definition may leave out, and says what is wrong with it.
+/// Fills in the defaults of a definition, and returns what is wrong with it.
 pub(crate) fn prepare(live: Option<&Value>, new: &mut Value) -> Vec<Cause> {
     check::default(new);
     if live.is_none() {
@@ -34,7 +34,7 @@ pub(crate) fn prepare(live: Option<&Value>, new: &mut Value) -> Vec<Cause> {
     check::check(live, new)
 }
 
-/// Follows a write: of a definition, the names are accepted and the kind is served.
+/// Follows a write. For a definition: accepts its names and serves its kind.
 pub(crate) fn after_put(inner: &mut Inner, kind: &Kind, key: &Key) {
     if &*kind.storage != DEFINITIONS {
         return;
@@ -53,12 +53,12 @@ pub(crate) fn after_put(inner: &mut Inner, kind: &Kind, key: &Key) {
     register(inner);
     let kind = served(inner, &key.name);
     if let Some(kind) = kind.filter(|_| meta::is_deleting(&live)) {
-        // A finalizer of somebody else's may have been the last thing in its way.
+        // Another controller's finalizer may have been the last obstacle.
         after_remove(inner, &kind);
     }
 }
 
-/// What a definition looks like from its deletion on.
+/// Sets the status of a definition that is being deleted.
 pub(crate) fn terminate(definition: &mut Value) {
     serve::hold(definition);
     status::terminating(definition);

@@ -1,7 +1,7 @@
 //! DELETE, of one object and of many.
 //!
-//! Owns its options and preconditions, and the answer. Must not know HTTP, or what else goes with
-//! an object.
+//! Owns the options, preconditions and answers. Must not know HTTP, or which other objects a
+//! deletion removes.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use crate::{meta, refuse};
 pub(crate) struct DeleteOptions {
     pub preconditions: Option<Preconditions>,
     pub propagation_policy: Option<String>,
-    /// The older form of the policy.
+    /// The older form of the propagation policy.
     pub orphan_dependents: Option<bool>,
     pub dry_run: Option<Vec<String>>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Preconditions {
 }
 
 impl DeleteOptions {
-    /// Reads a body; without one `query` counts, which is what the request's address says.
+    /// Parses a body. Without a body, `query` counts: the options in the request's URL.
     pub fn parse(body: &[u8], query: &DeleteOptions) -> Result<DeleteOptions, ApiError> {
         let options: DeleteOptions = if body.iter().all(u8::is_ascii_whitespace) {
             query.clone()
@@ -79,12 +79,12 @@ impl DeleteOptions {
     }
 }
 
-/// What a DELETE came to.
+/// The result of a DELETE.
 #[derive(Debug)]
 pub(crate) enum Deleted {
-    /// Gone: the `Status` to answer with.
+    /// The object is gone. The `Status` is the answer.
     Gone(Value),
-    /// Still there, until its finalizers are.
+    /// The object remains until its finalizers are removed.
     Waiting(Object),
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn delete(
     )
 }
 
-/// Deletes everything that a selector matches, and returns what was there.
+/// Deletes everything that a selector matches, and returns the deleted objects.
 pub(crate) fn delete_collection(
     inner: &mut Inner,
     call: &Call<'_>,

@@ -1,4 +1,4 @@
-//! Discovery: what is served, in the three forms that clients know.
+//! Discovery: the served kinds, in the three forms that clients know.
 //!
 //! Owns `/api`, `/apis` and below, aggregated and plain. Must not know HTTP.
 
@@ -13,7 +13,7 @@ pub(crate) const AGGREGATED: &str =
 
 const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
-/// Aggregated discovery: of the core group alone, or of all others.
+/// Returns aggregated discovery, of the core group or of all others.
 pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
     let groups = registry.groups();
     let items = groups
@@ -74,7 +74,7 @@ fn aggregated_resource(target: &Target) -> Value {
     resource
 }
 
-/// `/api`
+/// Returns the answer for `/api`.
 pub(crate) fn versions(address: &str) -> Value {
     json!({
         "kind": "APIVersions",
@@ -83,7 +83,7 @@ pub(crate) fn versions(address: &str) -> Value {
     })
 }
 
-/// `/apis`
+/// Returns the answer for `/apis`.
 pub(crate) fn groups(registry: &Registry) -> Value {
     let groups = registry.groups();
     let groups: Vec<Value> = groups
@@ -94,7 +94,7 @@ pub(crate) fn groups(registry: &Registry) -> Value {
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
 }
 
-/// `/apis/<group>`
+/// Returns the answer for `/apis/<group>`.
 pub(crate) fn group(registry: &Registry, name: &str) -> Option<Value> {
     let groups = registry.groups();
     let found = groups.iter().find(|g| g.name == name && !name.is_empty())?;
@@ -114,7 +114,7 @@ fn group_value(group: &Group) -> Value {
     })
 }
 
-/// `/api/v1`, `/apis/<group>/<version>`
+/// Returns the answer for `/api/v1` or `/apis/<group>/<version>`.
 pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let targets = registry.of(group, version);
     if targets.is_empty() {
@@ -165,7 +165,8 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Opti
     }))
 }
 
-/// `/version`: a number that clients can compare, and a name that says what this is.
+/// Returns the answer for `/version`: a number that clients can compare, and a name for this
+/// server.
 pub(crate) fn version() -> Value {
     json!({
         "major": "1",

@@ -1,7 +1,7 @@
-//! JSON as it goes over the wire.
+//! Serialises JSON for the wire.
 //!
-//! Owns the order of keys and the pieces that answers are put together from, so that no object is
-//! copied to be written. Must not know HTTP.
+//! Owns the order of keys, and assembles answers from parts without copying objects. Must not know
+//! HTTP.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value};
@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use crate::kinds::Target;
 use crate::object::Object;
 
-/// An object with its keys in the order of a real server: custom ones by the alphabet, built-in
-/// ones with kind, apiVersion and metadata first. Within a list, built-in objects say neither kind
-/// nor apiVersion.
+/// An object with its keys in the order of a real server: custom objects alphabetically, built-in
+/// ones with kind, apiVersion and metadata first. Built-in objects in a list omit kind and
+/// apiVersion.
 pub(crate) struct Ordered<'a> {
     object: &'a Value,
     custom: bool,
@@ -102,7 +102,7 @@ impl Serialize for List<'_> {
     }
 }
 
-/// One object.
+/// Serialises one object.
 pub(crate) fn object(value: &Value, custom: bool) -> Vec<u8> {
     text(&Ordered {
         object: value,
@@ -111,7 +111,7 @@ pub(crate) fn object(value: &Value, custom: bool) -> Vec<u8> {
     })
 }
 
-/// A list.
+/// Serialises a list.
 pub(crate) fn list(target: &Target, metadata: &Value, items: &[Object]) -> Vec<u8> {
     text(&List {
         target,
@@ -120,7 +120,7 @@ pub(crate) fn list(target: &Target, metadata: &Value, items: &[Object]) -> Vec<u
     })
 }
 
-/// One line of a watch; `type` comes before `object`, which readers rely on.
+/// Serialises one line of a watch. `type` comes before `object`, which readers rely on.
 pub(crate) fn event(kind: &str, value: &Value, custom: bool) -> Vec<u8> {
     let mut line = format!("{{\"type\":\"{kind}\",\"object\":").into_bytes();
     line.extend(object(value, custom));
@@ -129,11 +129,11 @@ pub(crate) fn event(kind: &str, value: &Value, custom: bool) -> Vec<u8> {
 }
 
 fn text(value: &impl Serialize) -> Vec<u8> {
-    // A Value always has a text: its keys are strings and its numbers finite.
+    // A Value can always be serialised: its keys are strings and its numbers finite.
     serde_json::to_vec(value).unwrap_or_default()
 }
 
-/// An object's metadata alone.
+/// Returns only an object's metadata.
 pub(crate) fn partial(object: &Value) -> Value {
     let mut out = Map::new();
     out.insert("kind".to_owned(), "PartialObjectMetadata".into());

@@ -1,7 +1,7 @@
-//! The end of an object: removed, or marked until its finalizers are gone.
+//! Deletes an object: removes it, or marks it until its finalizers are gone.
 //!
-//! Owns what a deletion takes along: all that lies in a namespace, all objects of a definition's
-//! kind. Must not know requests.
+//! Owns which other objects a deletion removes: all objects in a namespace, all objects of a
+//! definition's kind. Must not know requests.
 
 use serde_json::{Value, json};
 
@@ -12,21 +12,21 @@ use crate::owners::{FOREGROUND, ORPHAN};
 use crate::state::Inner;
 use crate::{change, crd, meta, namespace};
 
-/// What becomes of the dependents of an object that is deleted.
+/// What happens to the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// The object's finalizers say; without them as [`Policy::Background`].
+    /// The object's finalizers decide; without them as [`Policy::Background`].
     Unsaid,
-    /// They go after it.
+    /// The dependents are deleted after the object.
     Background,
-    /// They go before it.
+    /// The dependents are deleted before the object.
     Foreground,
-    /// They stay.
+    /// The dependents remain.
     Orphan,
 }
 
 impl Policy {
-    /// The finalizers of an object that is deleted with this policy.
+    /// Returns the finalizers of an object that is deleted with this policy.
     pub fn finalizers(self, live: &Value) -> Vec<Value> {
         let list = meta::get(live, "finalizers").and_then(Value::as_array);
         let mut list = list.cloned().unwrap_or_default();
@@ -42,7 +42,7 @@ impl Policy {
     }
 }
 
-/// Ends an object. What is returned is still there, or was when its own end began.
+/// Deletes an object. Returns the object if it still exists, or existed when its deletion began.
 pub(crate) fn end(
     inner: &mut Inner,
     kind: &Kind,
@@ -76,7 +76,7 @@ pub(crate) fn end(
     }))
 }
 
-/// Sets the deletion time stamp, once, and whatever else changes.
+/// Sets the deletion timestamp once, and applies `also`.
 fn mark(
     inner: &mut Inner,
     kind: &Kind,
@@ -102,7 +102,7 @@ fn mark(
     inner.store.put(&kind.storage, key.clone(), new)
 }
 
-/// Ends what lies in a namespace, and the namespace when nothing is left.
+/// Deletes all objects in a namespace, and the namespace when it is empty.
 fn empty_namespace(inner: &mut Inner, name: &str, now: &str) {
     let registry = inner.registry.clone();
     for (storage, key) in inner.store.in_namespace(name) {
@@ -116,7 +116,7 @@ fn empty_namespace(inner: &mut Inner, name: &str, now: &str) {
     namespace::after_remove(inner, name);
 }
 
-/// Ends everything of a definition's kind, and the definition when nothing is left.
+/// Deletes all objects of a definition's kind, and the definition when none is left.
 fn empty_definition(inner: &mut Inner, name: &str, now: &str) {
     crd::register(inner);
     match crd::served(inner, name) {
@@ -131,7 +131,7 @@ fn empty_definition(inner: &mut Inner, name: &str, now: &str) {
             }
             crd::after_remove(inner, &kind);
         }
-        // Its names were never accepted, so nothing was made of it.
+        // Its names were never accepted, so the kind was never served.
         None => crd::release(inner, name),
     }
 }

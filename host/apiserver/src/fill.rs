@@ -1,9 +1,8 @@
-//! What the own code of some built-in kinds fills in or refuses beyond their data: addresses,
-//! policies, classes.
+//! Defaults and checks of built-in kinds that their data cannot express: addresses, policies,
+//! classes.
 //!
-//! Owns that, by the name under which `kinds.json` asks for it. Follows k8s.io/kubernetes
-//! `pkg/apis/*/v1/defaults.go` and the admission that every cluster has. Must not know requests, or
-//! store anything.
+//! `kinds.json` selects them by name. Follows k8s.io/kubernetes `pkg/apis/*/v1/defaults.go` and the
+//! admission plugins of every cluster. Must not know requests, or store anything.
 
 mod absent;
 mod pod;
@@ -16,7 +15,7 @@ use crate::state::Inner;
 use crate::status::{Cause, INVALID, cause};
 use absent::absent;
 
-/// Completes an object whose schema's defaults are filled in; says what is wrong with it.
+/// Completes an object after its schema's defaults were filled in; returns what is wrong with it.
 pub(crate) fn fill(kind: Fill, inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<Cause> {
     match kind {
         Fill::Nothing => {}

@@ -1,4 +1,4 @@
-//! HTTP: from a request to the function that answers it.
+//! HTTP: dispatches a request to the function that answers it.
 //!
 //! Owns authentication and dispatch by path. Must not know verbs.
 
@@ -18,10 +18,10 @@ use crate::state::State;
 use crate::status::ApiError;
 use crate::{discovery, negotiate, openapi, verbs};
 
-/// The size of a request that a real server takes.
+/// The maximum size of a request, as in a real server.
 const MAX_BODY: usize = 3 << 20;
 
-/// What a front needs to answer.
+/// The context for answering requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Front {
     pub state: Arc<State>,
@@ -31,7 +31,7 @@ pub(crate) struct Front {
     pub stop: CancellationToken,
 }
 
-/// The service of a front.
+/// Returns the HTTP service of a front.
 pub(crate) fn router(front: Front) -> Router {
     Router::new().fallback(handle).with_state(front)
 }
@@ -51,7 +51,7 @@ impl Front {
         let (parts, body) = request.into_parts();
         let headers = &parts.headers;
         let route = route(parts.uri.path());
-        // Anybody may ask for these, but a wrong token is refused everywhere, as by a real server.
+        // These need no token, but a wrong token is refused everywhere, as by a real server.
         let public = matches!(route, Route::Health | Route::Version);
         if !public || headers.contains_key(AUTHORIZATION) {
             self.authenticate(headers)?;
@@ -137,7 +137,8 @@ impl Front {
     }
 }
 
-/// The first form of discovery that the client names and we have: aggregated, or plain.
+/// Returns whether the first supported form of discovery in the `Accept` header is the aggregated
+/// one.
 fn aggregated(headers: &HeaderMap) -> bool {
     if headers.get(ACCEPT).is_none() {
         return false;

@@ -1,10 +1,10 @@
 //! The part of kubectl's JSONPath that printer columns, scale paths and selectable fields use.
 //!
-//! Owns parsing and evaluation of one path. Must not know what it is used for.
+//! Owns parsing and evaluation of one path. Must not know its use.
 
 use serde_json::Value;
 
-/// A parsed path, as `.status.conditions[?(@.type=="Ready")].status`.
+/// A parsed path such as `.status.conditions[?(@.type=="Ready")].status`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JsonPath {
     steps: Vec<Step>,
@@ -23,8 +23,8 @@ enum Step {
 }
 
 impl JsonPath {
-    /// Reads a path with or without the outer braces and the leading dot. `None` for what this part
-    /// does not know.
+    /// Parses a path with or without the outer braces and the leading dot. `None` for unsupported
+    /// syntax.
     pub fn parse(text: &str) -> Option<JsonPath> {
         let text = text.trim();
         let text = text
@@ -47,7 +47,7 @@ impl JsonPath {
         Some(JsonPath { steps })
     }
 
-    /// Every value that the path reaches.
+    /// Returns every value that the path reaches.
     pub fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         let mut found = vec![value];
         for step in &self.steps {
@@ -59,13 +59,13 @@ impl JsonPath {
         found
     }
 
-    /// The first value that the path reaches.
+    /// Returns the first value that the path reaches.
     pub fn first<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         self.find(value).into_iter().next().filter(|v| !v.is_null())
     }
 
-    /// Sets a value at a path of plain fields; `false` when the path is none or runs through
-    /// something else.
+    /// Sets the value at a path of plain fields. Returns `false` if the path is not one, or leads
+    /// through a value that is not an object.
     pub fn set(&self, value: &mut Value, to: Value) -> bool {
         let mut at = value;
         for step in &self.steps {
@@ -80,8 +80,8 @@ impl JsonPath {
         true
     }
 
-    /// Whether it consists of plain fields, which is what scale paths and selectable fields must
-    /// be.
+    /// Returns whether the path consists of plain fields, which scale paths and selectable fields
+    /// require.
     pub fn is_simple(&self) -> bool {
         !self.steps.is_empty() && self.steps.iter().all(|step| matches!(step, Step::Field(_)))
     }
@@ -114,7 +114,7 @@ impl Step {
     }
 }
 
-/// A field name up to the next dot or bracket; a backslash takes the next character as it is.
+/// Parses a field name up to the next dot or bracket; a backslash escapes the next character.
 fn step_field<'a>(text: &'a str, steps: &mut Vec<Step>) -> Option<&'a str> {
     let mut name = String::new();
     let mut chars = text.char_indices();

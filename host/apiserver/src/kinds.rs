@@ -1,7 +1,7 @@
-//! What a served kind is: names, versions, columns, subresources. All of it data.
+//! The data of a served kind: names, versions, columns, subresources.
 //!
-//! Owns the form of that data, and how one stored object is shown in the versions and groups that
-//! share its storage. Must not know which kinds there are, requests, or how a
+//! Owns the form of that data, and the conversion of a stored object to the versions and groups
+//! that share its storage. Must not know which kinds there are, requests, or how a
 //! CustomResourceDefinition is checked.
 
 use std::sync::Arc;
@@ -27,35 +27,36 @@ pub(crate) struct Kind {
     pub categories: Vec<String>,
     pub namespaced: bool,
     pub verbs: Vec<String>,
-    /// Where its objects lie; two groups that show the same objects share one.
+    /// The storage of its objects. Two groups that serve the same objects share one.
     pub storage: Arc<str>,
     /// The apiVersion of stored objects.
     pub stored_as: String,
-    /// Top-level fields that this group calls otherwise than the storage: (here, there).
+    /// Top-level fields that have another name in this group than in the storage: (here, there).
     pub renames: Vec<(String, String)>,
-    /// Registered by a CustomResourceDefinition.
+    /// Whether a CustomResourceDefinition registered the kind.
     pub custom: bool,
-    /// uid of that definition.
+    /// The uid of that definition.
     pub definition: String,
-    /// The definition is being deleted.
+    /// Whether the definition is being deleted.
     pub terminating: bool,
     pub create_on_update: bool,
     pub has_generation: bool,
-    /// Not stored: a create is answered with the object and these fields merged into it.
+    /// If set, objects are not stored: the answer to a create is the object with these fields
+    /// merged in.
     pub answer: Option<Value>,
-    /// Fields that an object gets when it has none, within objects too.
+    /// Defaults of missing fields, including nested ones.
     pub defaults: Value,
-    /// What else the kind's own code fills in.
+    /// The defaults that only code can fill in.
     pub fill: Fill,
-    /// A change of the annotations advances the generation, too.
+    /// A change of the annotations also advances the generation.
     pub annotations_are_content: bool,
-    /// Maps of texts that are taken into maps of bytes: (texts, bytes).
+    /// Maps of texts that are converted into maps of bytes: (texts, bytes).
     pub encoded: Vec<(String, String)>,
-    /// Names that may not be deleted.
+    /// Names of objects that cannot be deleted.
     pub protected: Vec<String>,
-    /// Tables of it do not begin with the name.
+    /// Tables of the kind do not begin with the name.
     pub unnamed_rows: bool,
-    /// Names are DNS labels and not subdomains.
+    /// Names must be DNS labels instead of subdomains.
     pub label_names: bool,
     pub versions: Vec<Version>,
 }
@@ -72,11 +73,11 @@ pub(crate) struct Version {
     pub status: bool,
     pub scale: Option<Scale>,
     pub selectable: Vec<(String, Vec<JsonPath>)>,
-    /// Text of the `Warning` header, for a deprecated version.
+    /// The text of the `Warning` header, for a deprecated version.
     pub warning: Option<String>,
 }
 
-/// Paths of the scale subresource.
+/// The paths of the scale subresource.
 #[derive(Clone, Debug)]
 pub(crate) struct Scale {
     pub spec: JsonPath,
@@ -92,47 +93,48 @@ pub(crate) struct Column {
     pub format: String,
     pub description: String,
     pub priority: i64,
-    /// The first that leads somewhere counts.
+    /// The first path that finds a value counts.
     pub paths: Vec<JsonPath>,
     pub show: Show,
 }
 
-/// How a column shows what it found.
+/// How a column formats the values that it finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Show {
     #[default]
     Value,
-    /// A time stamp as the time since.
+    /// A timestamp, as the time since then.
     Age,
-    /// The number of entries of all paths together.
+    /// The total number of entries at all paths.
     Count,
-    /// `kind/name` of an object reference.
+    /// An object reference as `kind/name`.
     Reference,
-    /// How many the first path finds, of how many the second does; numbers count as themselves.
+    /// The number of values at the first path and at the second, as `1/2`; a number counts as
+    /// itself.
     Ratio,
-    /// The numbers found, added; 0 if there are none.
+    /// The sum of the numbers found; 0 if there are none.
     Sum,
-    /// Everything found, with commas.
+    /// All values found, separated by commas.
     Join,
-    /// The same, but `<none>` instead of nothing.
+    /// Like `Join`, but `<none>` if there are no values.
     OrNone,
     /// A label selector as text.
     Selector,
-    /// `80/TCP`
+    /// Ports as `80/TCP`.
     Ports,
-    /// `10.1.2.3:80`
+    /// Endpoints as `10.1.2.3:80`.
     Endpoints,
 }
 
-/// Which rules a kind has that its data cannot say.
+/// The rules of a kind that its data cannot express.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Fill {
     #[default]
     Nothing,
     Pod,
-    /// A kind with a template of pods.
+    /// A kind with a pod template.
     Template,
     Deployment,
     StatefulSet,
@@ -152,12 +154,12 @@ impl Target {
         &self.kind.versions[self.version]
     }
 
-    /// `apps/v1`, `v1`
+    /// Returns the apiVersion: `apps/v1`, `v1`.
     pub fn api_version(&self) -> String {
         join_version(&self.kind.group, &self.version().name)
     }
 
-    /// `virtualmachines.cloud.waibizi.com`, `configmaps`
+    /// Returns the qualified resource name: `virtualmachines.cloud.waibizi.com`, `configmaps`.
     pub fn qualified(&self) -> String {
         if self.kind.group.is_empty() {
             self.kind.plural.clone()
@@ -174,7 +176,7 @@ impl Target {
         self.kind.verbs.iter().any(|v| v == verb)
     }
 
-    /// Where the field of a field selector is read; `None` if the kind cannot be selected by it.
+    /// Returns the paths of a field in a field selector; `None` if the kind does not support it.
     pub fn selectable(&self, field: &str) -> Option<Vec<JsonPath>> {
         if field == "metadata.name" || (field == "metadata.namespace" && self.kind.namespaced) {
             return JsonPath::parse(field).map(|path| vec![path]);
@@ -186,7 +188,7 @@ impl Target {
             .map(|(_, paths)| paths.clone())
     }
 
-    /// A stored object as this version shows it.
+    /// Returns a stored object in this version.
     pub fn view(&self, stored: &Object) -> Object {
         let api_version = self.api_version();
         if self.kind.renames.is_empty()
@@ -204,14 +206,14 @@ impl Target {
         Arc::new(shown)
     }
 
-    /// An object of this version as it is stored.
+    /// Converts an object of this version to the stored form.
     pub fn store(&self, mut shown: Value) -> Value {
         self.rename(&mut shown, |(here, there)| (here, there));
         shown["apiVersion"] = Value::String(self.kind.stored_as.clone());
         shown
     }
 
-    /// What a built-in kind's own code would fill in.
+    /// Fills in what the code of a built-in kind fills in.
     pub fn complete(&self, object: &mut Value) {
         let Some(map) = object.as_object_mut() else {
             return;
@@ -247,7 +249,7 @@ impl Target {
     }
 }
 
-/// Fills in what is missing, in every object that both have.
+/// Fills in missing fields, also in nested objects that both have.
 fn default_within(object: &mut Value, defaults: &Value) {
     let (Value::Object(map), Value::Object(defaults)) = (object, defaults) else {
         return;
@@ -262,7 +264,7 @@ fn default_within(object: &mut Value, defaults: &Value) {
     }
 }
 
-/// `apps/v1` from its two halves.
+/// Returns `apps/v1` from its two parts.
 pub(crate) fn join_version(group: &str, version: &str) -> String {
     if group.is_empty() {
         version.to_owned()
@@ -271,7 +273,7 @@ pub(crate) fn join_version(group: &str, version: &str) -> String {
     }
 }
 
-/// The verbs of a kind that has them all.
+/// The verbs of a kind that supports all of them.
 pub(crate) const ALL_VERBS: [&str; 8] = [
     "create",
     "delete",

@@ -1,34 +1,34 @@
 //! The embedded Kubernetes API server of `vmhost dev` and of the tests: in memory, on loopback, for
 //! development only.
 //!
-//! Owns a small cluster ([`State`]: objects, their history, the kinds that are served) and the
-//! HTTPS front of it ([`Server`]). It must not know controllers, plugins or WebAssembly: whatever
-//! speaks to it is a Kubernetes client.
+//! Owns a small cluster ([`State`]: objects, their history, the served kinds) and its HTTPS front
+//! ([`Server`]). It must not know controllers, plugins or WebAssembly: all its clients are
+//! Kubernetes clients.
 //!
-//! Kinds are data (`kinds.json`, and CustomResourceDefinitions at run time); no handler names a
-//! kind, except for the two that act on others: namespaces and CustomResourceDefinitions. What a
-//! few kinds compute for themselves (addresses of services, classes of pods) is asked for in that
-//! data and done in `fill`. What is not served is refused with the `Status` that a real server
-//! would send, never answered with a wrong success.
+//! Kinds are data (`kinds.json`, and CustomResourceDefinitions at run time). No handler names a
+//! kind, except for the two that act on other objects: namespaces and CustomResourceDefinitions.
+//! That data also refers by name to the code in `fill`, which computes what data cannot express
+//! (addresses of services, classes of pods). An unsupported request is refused with the `Status` of
+//! a real server, and never answered with a wrong success.
 //!
-//! # How a write goes
+//! # How a write works
 //! ```text
 //! front, verbs (path, method, forms) -> write | patch | delete
-//!     -> vmhost-schema (prune, default, validate) -> vmhost-merge (who owns what)
+//!     -> vmhost-schema (prune, default, validate) -> vmhost-merge (field ownership)
 //!     -> change -> store (version, history)
 //! verbs <- read | watch <- store
 //! ```
-//! Everything from the read of the live object to the store is one function under one lock: no
-//! write is ever retried, and none is seen half done. A watch holds no queue; it is a position in
-//! the store's bounded history.
+//! Everything from the read of the live object to the store is one function under one lock: a write
+//! is never retried, and never visible half done. A watch has no queue; it is a position in the
+//! store's bounded history.
 //!
-//! Owner references are followed as kube-controller-manager does: every write keeps an index of
-//! them (`owners`), and what a write leaves without an owner is deleted by the running front, some
+//! Owner references work as in kube-controller-manager: every write updates an index of them
+//! (`owners`), and the running front deletes objects that a write leaves without an owner, some
 //! objects at a time (`collect`).
 //!
 //! # Floors
-//! A file uses files of the floors below its own, and of its own floor those to its right; never
-//! one above.
+//! A file uses files of lower floors, and of its own floor those to its right; never a file of a
+//! higher floor.
 //! ```text
 //! socket          server
 //! HTTP            front, verbs, answer
@@ -38,23 +38,21 @@
 //! kinds           refuse, selector, builtin, kinds, jsonpath
 //! stored objects  store, owners, object, meta, status
 //! ```
-//! Beside them stand the forms of requests and answers, which know refusals and at most the kinds
-//! that are served: `route`, `request`, `negotiate`, `protobuf`, `discovery`. Below all are the
-//! crates `vmhost-schema` and `vmhost-merge`.
+//! Beside them are the forms of requests and answers, which know refusals and at most the served
+//! kinds: `route`, `request`, `negotiate`, `protobuf`, `discovery`. Below all are the crates
+//! `vmhost-schema` and `vmhost-merge`.
 //!
-//! # What differs from a real server
-//! - One token, no access control: every review is answered "allowed".
-//! - No controllers but the garbage collector: a Deployment makes no ReplicaSet, nothing runs a Pod
-//!   or fills Endpoints.
-//! - Deletion has no grace period. The policy of a deletion counts for neither namespaces nor
-//!   definitions, and an owner of a kind that is not served counts as there, also when the kind
-//!   comes later.
-//! - Built-in kinds are checked by their schema: rules between fields (a selector and its template)
-//!   and most immutable fields are not enforced, amounts (`cpu: 0.5`) are kept as they are written,
-//!   and services get no node ports.
-//! - Namespaces and definitions end within the request that deletes them, unless finalizers hold
-//!   them.
-//! - Answers are JSON (OpenAPI v2 apart); bodies may be protobuf for the built-in kinds, less
+//! # Differences from a real server
+//! - One token, no access control: every access review is answered "allowed".
+//! - No controllers but the garbage collector: a Deployment creates no ReplicaSet, and nothing runs
+//!   Pods or fills Endpoints.
+//! - Deletion has no grace period. Namespaces and definitions ignore the propagation policy. An
+//!   owner of a kind that is not served counts as existing, even if the kind is served later.
+//! - Built-in kinds are validated by their schema: rules between fields (a selector and its
+//!   template) and most immutable fields are not enforced, quantities (`cpu: 0.5`) are not
+//!   normalised, and services get no node ports.
+//! - Namespaces and definitions are deleted within the DELETE request, unless finalizers hold them.
+//! - Answers are JSON (except OpenAPI v2). Bodies may be protobuf for the built-in kinds except
 //!   definitions.
 //! - No admission, no conversion by webhooks, no CEL rules, no watches of single objects by
 //!   `/watch/` paths.

@@ -1,6 +1,6 @@
-//! Object metadata: its fields, and what the server alone writes into them.
+//! Object metadata: its fields, and those that only the server writes.
 //!
-//! Owns generated names, uids and time stamps; its rules are in `check`. Must not know kinds,
+//! Owns generated names, uids and timestamps; its rules are in `check`. Must not know kinds,
 //! storage or refusals.
 
 pub(crate) mod check;
@@ -8,7 +8,7 @@ pub(crate) mod check;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// The server's time stamp: seconds, UTC.
+/// Returns the server's timestamp: seconds, UTC.
 pub(crate) fn now() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
@@ -17,7 +17,7 @@ pub(crate) fn new_uid() -> String {
     uuid::Uuid::new_v4().to_string()
 }
 
-/// A text field of the metadata; empty when missing.
+/// Returns a text field of the metadata; empty if it is missing.
 pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object
         .get("metadata")
@@ -26,7 +26,7 @@ pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// The metadata for writing; made when it is missing.
+/// Returns the metadata for writing, and creates it if it is missing.
 pub(crate) fn of(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
         *object = json!({});
@@ -41,7 +41,7 @@ pub(crate) fn of(object: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-/// Sets a field of the metadata, or removes it.
+/// Sets a field of the metadata, or removes it for `None`.
 pub(crate) fn set(object: &mut Value, field: &str, value: Option<Value>) {
     match value {
         Some(value) => of(object).insert(field.to_owned(), value),
@@ -66,7 +66,7 @@ pub(crate) fn has_finalizers(object: &Value) -> bool {
         .is_some_and(|f| !f.is_empty())
 }
 
-/// Suffixes of generated names avoid vowels, so that they spell nothing.
+/// Returns a generated name. The suffix contains no vowels, so that it spells no word.
 pub(crate) fn generate(prefix: &str) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let suffix = (0..5).map(|_| char::from(LETTERS[fastrand::usize(..LETTERS.len())]));

@@ -1,6 +1,7 @@
-//! Namespaces: nothing is created outside one, and one that is deleted goes with its last object.
+//! Namespaces: a namespaced object can only be created in an existing one, and a namespace that is
+//! being deleted is removed after its last object.
 //!
-//! Owns their admission, phase and end. Must not know how what lies in them is deleted.
+//! Owns their admission, phase and end. Must not know how the objects in a namespace are deleted.
 
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use crate::state::Inner;
 use crate::status::ApiError;
 use crate::{meta, refuse};
 
-/// Refuses a create in a namespace that is not there, or going.
+/// Refuses a create in a namespace that does not exist or is being deleted.
 pub(crate) fn admit(
     inner: &Inner,
     target: &Target,
@@ -38,7 +39,7 @@ pub(crate) fn admit(
     Ok(())
 }
 
-/// Fills in what the server owns of a namespace.
+/// Fills in the fields of a namespace that the server owns.
 pub(crate) fn prepare(live: Option<&Value>, new: &mut Value) {
     let name = meta::text(new, "name").to_owned();
     let labels = meta::of(new).entry("labels").or_insert_with(|| json!({}));
@@ -52,7 +53,7 @@ pub(crate) fn prepare(live: Option<&Value>, new: &mut Value) {
     }
 }
 
-/// Whether this is a namespace that still has something to finish.
+/// Returns whether this is a namespace with finalizers in its spec.
 pub(crate) fn holds(object: &Value) -> bool {
     object.get("kind").and_then(Value::as_str) == Some("Namespace")
         && object.get("apiVersion").and_then(Value::as_str) == Some("v1")
@@ -62,12 +63,12 @@ pub(crate) fn holds(object: &Value) -> bool {
             .is_some_and(|f| !f.is_empty())
 }
 
-/// What a namespace looks like from its deletion on.
+/// Sets the phase of a namespace that is being deleted.
 pub(crate) fn terminate(namespace: &mut Value) {
     namespace["status"]["phase"] = json!("Terminating");
 }
 
-/// Ends a namespace that only waited for its last object.
+/// Removes a namespace that only waited for its last object.
 pub(crate) fn after_remove(inner: &mut Inner, name: &str) {
     let key = Key::new("", name);
     let Some(live) = inner

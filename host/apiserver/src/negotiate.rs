@@ -1,6 +1,6 @@
-//! In which form an answer is wanted, and in which form a body comes.
+//! The forms of answers and bodies.
 //!
-//! Owns `Accept` and `Content-Type`. Must not know how the forms are made.
+//! Owns `Accept` and `Content-Type`. Must not know how the forms are created.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -12,7 +12,7 @@ use crate::status::ApiError;
 pub(crate) enum Form {
     /// The objects themselves.
     Plain,
-    /// `Table`, with the apiVersion of the group `meta.k8s.io` to say.
+    /// `Table`, with the requested apiVersion of the group `meta.k8s.io`.
     Table,
     /// `PartialObjectMetadata`, or its list.
     Partial,
@@ -42,7 +42,7 @@ impl Clause {
     }
 }
 
-/// The clauses of the `Accept` headers, best first.
+/// Returns the clauses of the `Accept` headers, best first.
 pub(crate) fn clauses(headers: &HeaderMap) -> Vec<Clause> {
     let texts: Vec<&str> = headers
         .get_all(ACCEPT)
@@ -80,7 +80,7 @@ fn clause(text: &str) -> Option<Clause> {
     (clause.quality > 0.0).then_some(clause)
 }
 
-/// The form for one object, a watch (`list` is false) or a list.
+/// Returns the form for one object or a watch (`list` is false), or for a list.
 pub(crate) fn form(headers: &HeaderMap, list: bool) -> Result<Form, ApiError> {
     let partial = if list {
         "PartialObjectMetadataList"
@@ -99,7 +99,7 @@ pub(crate) fn form(headers: &HeaderMap, list: bool) -> Result<Form, ApiError> {
     Err(ApiError::not_acceptable("application/json"))
 }
 
-/// The media type of a body, without parameters. A missing one means JSON.
+/// Returns the media type of a body, without parameters. A missing one means JSON.
 pub(crate) fn body_type(headers: &HeaderMap) -> String {
     let text = headers
         .get(CONTENT_TYPE)

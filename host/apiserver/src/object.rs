@@ -1,4 +1,4 @@
-//! What lies in the cluster, and where.
+//! The stored objects and their keys.
 //!
 //! Owns the form of a stored object and the key that finds it. Must not know kinds.
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// A stored object; never changed in place.
 pub(crate) type Object = Arc<Value>;
 
-/// Where an object lies within its storage. The namespace is empty for cluster-scoped kinds.
+/// The key of an object within its storage. The namespace is empty for cluster-scoped kinds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub namespace: String,

@@ -1,8 +1,8 @@
 //! The OpenAPI documents that clients read before they write.
 //!
-//! Owns `/openapi/v3` and `/openapi/v2` as functions of the kinds that are served: what kubectl
-//! needs to know of each operation (its kind, its query parameters) and the schemas that `kubectl
-//! explain` prints. Must not know HTTP, headers, storage, or what the operations do.
+//! Owns `/openapi/v3` and `/openapi/v2` as functions of the served kinds: what kubectl needs to
+//! know of each operation (its kind, its query parameters) and the schemas that `kubectl explain`
+//! prints. Must not know HTTP, headers, storage, or the effects of operations.
 
 mod convert;
 mod definitions;
@@ -22,7 +22,7 @@ use sha2::{Digest, Sha256};
 pub(crate) use info::KindInfo;
 use info::{Dialect, group_version_path};
 
-/// `/openapi/v3`: one relative URL, with a hash of its content, for each group and version.
+/// Returns `/openapi/v3`: one relative URL, with a hash of its content, for each group and version.
 pub(crate) fn v3_index(kinds: &[KindInfo]) -> Value {
     let group_versions: BTreeSet<(&str, &str)> = kinds
         .iter()
@@ -41,7 +41,7 @@ pub(crate) fn v3_index(kinds: &[KindInfo]) -> Value {
     json!({ "paths": paths })
 }
 
-/// `/openapi/v3/apis/<group>/<version>`; `None` when no kind has that group and version.
+/// Returns `/openapi/v3/apis/<group>/<version>`; `None` if no kind has that group and version.
 pub(crate) fn v3_group_version(group: &str, version: &str, kinds: &[KindInfo]) -> Option<Value> {
     let kinds: Vec<&KindInfo> = kinds
         .iter()
@@ -58,13 +58,13 @@ pub(crate) fn v3_group_version(group: &str, version: &str, kinds: &[KindInfo]) -
     }))
 }
 
-/// `/openapi/v2` as gnostic's `openapi.v2.Document` in protobuf, which is the only form in which
-/// kubectl reads it.
+/// Returns `/openapi/v2` as gnostic's `openapi.v2.Document` in protobuf, the only form that kubectl
+/// reads.
 pub(crate) fn v2_protobuf(kinds: &[KindInfo]) -> Vec<u8> {
     convert::document(&v2(kinds)).encode_to_vec()
 }
 
-/// `/openapi/v2` as JSON.
+/// Returns `/openapi/v2` as JSON.
 fn v2(kinds: &[KindInfo]) -> Value {
     let kinds: Vec<&KindInfo> = kinds.iter().collect();
     json!({

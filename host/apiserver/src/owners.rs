@@ -1,8 +1,7 @@
-//! Which object belongs to which: an index of owner references, and the list of what garbage
-//! collection has to look at.
+//! An index of owner references, and the work list of garbage collection.
 //!
-//! Owns both, kept in step with every write, so that nothing is ever searched for. Must not know
-//! kinds, or what is done with an object.
+//! Owns both, and updates them with every write, so that the collector never searches the store.
+//! Must not know kinds, or what is done with an object.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
@@ -13,25 +12,25 @@ use serde_json::Value;
 use crate::meta;
 use crate::object::Key;
 
-/// The finalizer of an owner that goes after its dependents.
+/// The finalizer of an owner that is deleted after its dependents.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-/// The finalizer of an owner that leaves its dependents behind.
+/// The finalizer of an owner whose dependents remain.
 pub(crate) const ORPHAN: &str = "orphan";
 
-/// Where an object lies: its storage and its key.
+/// The identity of an object: its storage and its key.
 pub(crate) type Id = (Arc<str>, Key);
 
 /// What a deleted owner waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
-    /// That its dependents which block it are gone.
+    /// Until all blocking dependents are gone.
     Foreground,
-    /// That its dependents no longer name it.
+    /// Until its dependents no longer name it.
     Orphan,
 }
 
 impl Waits {
-    /// What an object waits for; `None` if it is not being deleted, or waits for somebody else's
+    /// Returns what an object waits for; `None` if it is not being deleted, or waits for other
     /// finalizers.
     pub fn of(object: &Value) -> Option<Waits> {
         let has = |name: &str| {
@@ -46,29 +45,29 @@ impl Waits {
     }
 }
 
-/// Something to look at.
+/// An entry of the work list.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
-    /// An object that names owners it did not name before.
+    /// An object with new owner references.
     Dependent(Id),
-    /// Everything that names an owner, from `after` on. `gone`: the owner is no more.
+    /// All dependents of an owner after `after`. `gone`: the owner no longer exists.
     Dependents {
         uid: String,
         gone: bool,
         after: Option<Id>,
     },
-    /// An owner that waits, and may be done.
+    /// A waiting owner that may be done.
     Owner(Id),
 }
 
 #[derive(Clone, Debug, Default)]
 struct Dependents {
     all: BTreeSet<Id>,
-    /// How many of them block their owner's deletion.
+    /// The number of dependents that block their owner's deletion.
     blocking: usize,
 }
 
-/// The index. An owner is known by its uid, whether it is there or not.
+/// The index. It identifies an owner by uid, whether or not the owner exists.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owners {
     dependents: HashMap<String, Dependents>,
@@ -77,7 +76,7 @@ pub(crate) struct Owners {
 }
 
 impl Owners {
-    /// Follows a write.
+    /// Updates the index after a write.
     pub fn follow(
         &mut self,
         storage: &Arc<str>,
@@ -126,7 +125,7 @@ impl Owners {
             entry.blocking += usize::from(*blocks);
         }
         for (uid, _) in &before {
-            // One may be left: the owner itself.
+            // One blocking dependent may remain: the owner itself.
             if let Some(owner) = self.waiting.get(*uid).filter(|_| self.blocking(uid) <= 1) {
                 self.work.push_back(Work::Owner(owner.clone()));
             }
@@ -143,7 +142,7 @@ impl Owners {
         }
     }
 
-    /// Whether there is something to look at.
+    /// Returns whether there is work.
     pub fn has_work(&self) -> bool {
         !self.work.is_empty()
     }
@@ -152,12 +151,12 @@ impl Owners {
         self.work.pop_front()
     }
 
-    /// Work that was not finished goes first.
+    /// Puts unfinished work at the front.
     pub fn again(&mut self, work: Work) {
         self.work.push_front(work);
     }
 
-    /// At most `max` objects that name an owner, those after `after`.
+    /// Returns at most `max` dependents of an owner, those after `after`.
     pub fn dependents(&self, uid: &str, after: Option<&Id>, max: usize) -> Vec<Id> {
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         let entry = self.dependents.get(uid).into_iter();
@@ -168,24 +167,24 @@ impl Owners {
             .collect()
     }
 
-    /// Whether anything names an owner.
+    /// Returns whether an owner has dependents.
     pub fn has_dependents(&self, uid: &str) -> bool {
         self.dependents.contains_key(uid)
     }
 
-    /// How many of an owner's dependents block its deletion.
+    /// Returns how many of an owner's dependents block its deletion.
     pub fn blocking(&self, uid: &str) -> usize {
         self.dependents.get(uid).map_or(0, |entry| entry.blocking)
     }
 
-    /// Whether one of an owner's dependents waits for dependents of its own.
+    /// Returns whether one of an owner's dependents waits for dependents of its own.
     pub fn has_waiting_dependent(&self, uid: &str) -> bool {
         let all = self.dependents.get(uid).map(|entry| &entry.all);
         all.is_some_and(|all| self.waiting.values().any(|id| all.contains(id)))
     }
 }
 
-/// The owners that an object names, each once, and whether it blocks their deletion.
+/// Returns the owners of an object, without duplicates, and whether it blocks their deletion.
 fn references(object: Option<&Value>) -> Vec<(&str, bool)> {
     let list = object.and_then(|o| meta::get(o, "ownerReferences"));
     let mut found: Vec<(&str, bool)> = Vec::new();

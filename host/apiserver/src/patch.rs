@@ -1,8 +1,8 @@
 //! PATCH: JSON merge, JSON patch, strategic merge and server-side apply.
 //!
-//! Owns the reading of patch bodies and what each kind of patch makes of the live object. What
-//! follows is the same as for a PUT, and is not here. A kind of patch that is not done is refused:
-//! it is never merged in another way. Must not know HTTP.
+//! Owns parsing patch bodies and applying each kind of patch to the live object. The rest of the
+//! write is the same as for a PUT, and is not here. An unsupported kind of patch is refused, never
+//! merged in another way. Must not know HTTP.
 
 use serde_json::{Value, json};
 use vmhost_merge::{ApplyError, Conflict, Manager};
@@ -13,7 +13,7 @@ use crate::state::Inner;
 use crate::status::{ApiError, REQUIRED, cause};
 use crate::{meta, refuse, strategic, write};
 
-/// A patch that was read.
+/// A parsed patch.
 #[derive(Debug)]
 pub(crate) enum Patch {
     Merge(Value),
@@ -26,7 +26,7 @@ const ACCEPTED: &str =
     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
 impl Patch {
-    /// Reads a body by its media type.
+    /// Parses a body by its media type.
     pub fn parse(target: &Target, media: &str, body: &[u8]) -> Result<Patch, ApiError> {
         let bad = |error: &dyn std::fmt::Display| {
             ApiError::bad_request(format!("error decoding patch: {error}"))
@@ -61,14 +61,14 @@ impl Patch {
         }
     }
 
-    /// What any patch but an apply makes of an object.
+    /// Applies a patch to an object, except for a server-side apply.
     pub fn onto(&self, live: &Value) -> Result<Value, ApiError> {
         let mut new = live.clone();
         match self {
             Patch::Merge(patch) => json_patch::merge(&mut new, patch),
             Patch::Strategic { patch, schema } => strategic::merge(&mut new, patch, schema)?,
             Patch::Json(patch) => json_patch::patch(&mut new, patch).map_err(|error| {
-                tracing::debug!(%error, "a json patch does not fit");
+                tracing::debug!(%error, "json patch does not apply");
                 let mut refusal = ApiError::new(
                     422,
                     "Invalid",
@@ -83,7 +83,7 @@ impl Patch {
     }
 }
 
-/// Carries a patch out.
+/// Executes a patch.
 pub(crate) fn patch(inner: &mut Inner, call: &Call<'_>, patch: &Patch) -> Result<Done, ApiError> {
     if let Patch::Apply(applied) = patch {
         return apply(inner, call, applied);
@@ -93,7 +93,7 @@ pub(crate) fn patch(inner: &mut Inner, call: &Call<'_>, patch: &Patch) -> Result
     if !new.is_object() {
         return Err(ApiError::bad_request("the patch leaves no object"));
     }
-    // A patch that takes the version out takes the precondition out, not the version.
+    // A patch that removes resourceVersion removes the precondition, not the version.
     meta::of(&mut new).retain(|field, value| field != "resourceVersion" || value.is_string());
     write::replace(inner, call, &live, new, false)
 }
@@ -140,8 +140,7 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
                 call.now,
             );
             let mut merged = merged.map_err(|error| refusal(call, error))?;
-            // Preconditions are the ones of the applied object, not those that the merge brought
-            // along.
+            // The preconditions are those of the applied object, not those that the merge added.
             for field in ["resourceVersion", "uid"] {
                 meta::set(&mut merged, field, meta::get(&applied, field).cloned());
             }
@@ -168,7 +167,7 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
     }
 }
 
-/// What a client is told of an apply that the merge refuses.
+/// Returns the refusal of an apply whose merge failed.
 fn refusal(call: &Call<'_>, error: ApplyError) -> ApiError {
     let message = error.to_string();
     match error {
@@ -179,7 +178,7 @@ fn refusal(call: &Call<'_>, error: ApplyError) -> ApiError {
         }
         ApplyError::Undeclared(_) => ApiError::new(500, "", message),
         ApplyError::Invalid(_) => {
-            tracing::debug!(name = call.name, message, "an applied object is no good");
+            tracing::debug!(name = call.name, message, "applied object is invalid");
             ApiError::bad_request(message)
         }
     }

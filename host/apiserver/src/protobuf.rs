@@ -1,14 +1,14 @@
 //! Bodies in Kubernetes' protobuf, which typed Go clients and newer kubectls send for built-in
 //! kinds.
 //!
-//! Owns their envelope, and the way from the wire to JSON by a table of fields (`protobuf.json`).
-//! Answers are JSON always. A field that the table lacks is refused: nothing of a body is ever left
-//! out in silence.
+//! Owns their envelope, and the conversion to JSON by a table of fields (`protobuf.json`). Answers
+//! are always JSON. A field that the table lacks is refused: no part of a body is ever dropped
+//! silently.
 //!
-//! The table is generated from the tags of k8s.io/api's types. A field reads `name kind`, where the
-//! kind is `string` if it is left out, `[]` makes a list, `?` stands for a field that Go sends even
-//! when it is not set (its zero is left out), `!` for a text that may be empty, and `inline` for a
-//! message whose fields are the outer one's in JSON.
+//! The table is generated from the tags of k8s.io/api's types. A field reads `name kind`. The kind
+//! is `string` if it is absent; `[]` makes a list; `?` marks a field that Go sends even if it is
+//! not set (a zero is dropped); `!` marks a text that may be empty; and `inline` marks a message
+//! whose fields belong to the outer object in JSON.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -20,25 +20,25 @@ use serde_json::{Map, Value, json};
 
 use crate::status::ApiError;
 
-/// The media type of such bodies.
+/// The media type of these bodies.
 pub(crate) const MEDIA: &str = "application/vnd.kubernetes.protobuf";
 const MAGIC: &[u8] = b"k8s\0";
-/// Messages within messages: more than any kind has, and no way to exhaust the stack.
+/// The maximum nesting of messages: more than any kind has, and too little to exhaust the stack.
 const DEPTH: usize = 16;
 
 type Messages = HashMap<String, HashMap<u64, String>>;
 
 static MESSAGES: LazyLock<Messages> = LazyLock::new(|| {
-    // Part of the program; a test reads it, so this cannot come out empty.
+    // The table is embedded and a test parses it, so the result is never empty.
     serde_json::from_str(include_str!("protobuf.json")).unwrap_or_default()
 });
 
-/// Whether objects of a kind can be read.
+/// Returns whether the table has the kind.
 pub(crate) fn knows(api_version: &str, kind: &str) -> bool {
     MESSAGES.contains_key(&format!("{api_version} {kind}"))
 }
 
-/// An object from a body.
+/// Decodes an object from a body.
 pub(crate) fn object(body: &[u8]) -> Result<Value, ApiError> {
     let (api_version, kind, raw) = envelope(body)?;
     let mut object = message(&format!("{api_version} {kind}"), raw, 0)?;
@@ -47,7 +47,7 @@ pub(crate) fn object(body: &[u8]) -> Result<Value, ApiError> {
     Ok(Value::Object(object))
 }
 
-/// The options of a DELETE, whatever group they are said to be of.
+/// Decodes the options of a DELETE, whatever their group.
 pub(crate) fn delete_options(body: &[u8]) -> Result<Value, ApiError> {
     let (_, _, raw) = envelope(body)?;
     Ok(Value::Object(message("DeleteOptions", raw, 0)?))
@@ -59,7 +59,7 @@ fn bad(why: impl std::fmt::Display) -> ApiError {
     ))
 }
 
-/// `runtime.Unknown`: what the body is, and its bytes.
+/// Decodes `runtime.Unknown`: apiVersion and kind of the body, and its bytes.
 fn envelope(body: &[u8]) -> Result<(String, String, &[u8]), ApiError> {
     let unknown = body
         .strip_prefix(MAGIC)
@@ -88,7 +88,7 @@ enum Wire<'a> {
     Bytes(&'a [u8]),
 }
 
-/// The fields of a message. The fixed-width forms occur in no Kubernetes type.
+/// Returns the fields of a message. No Kubernetes type uses the fixed-width forms.
 fn fields(mut bytes: &[u8]) -> Result<Vec<(u64, Wire<'_>)>, ApiError> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
@@ -127,8 +127,8 @@ fn utf8(bytes: &[u8]) -> Result<&str, ApiError> {
     std::str::from_utf8(bytes).map_err(bad)
 }
 
-/// A message as a JSON object. Go clients send empty strings and times for what is not set: they
-/// are left out.
+/// Decodes a message as a JSON object. Drops the empty strings and times that Go clients send for
+/// fields that are not set.
 fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, ApiError> {
     let table = MESSAGES
         .get(name)
@@ -166,7 +166,7 @@ fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>,
     Ok(object)
 }
 
-/// The value of a field, unless it is only there because Go has no way to leave it out.
+/// Decodes the value of a field; `None` for a zero that Go sends for a field that is not set.
 fn set_value(kind: &str, wire: &Wire<'_>, depth: usize) -> Result<Option<Value>, ApiError> {
     if let Some(kind) = kind.strip_suffix('!') {
         return value(kind, wire, depth);
@@ -222,7 +222,7 @@ fn value(kind: &str, wire: &Wire<'_>, depth: usize) -> Result<Option<Value>, Api
     })
 }
 
-/// `intstr.IntOrString`: which of the two it is, the number, the text.
+/// Decodes `intstr.IntOrString`: the type, the number, the text.
 fn int_or_string(bytes: &[u8]) -> Result<Value, ApiError> {
     let (mut is_text, mut number, mut text) = (false, 0, "");
     for field in fields(bytes)? {
@@ -236,7 +236,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, ApiError> {
     Ok(if is_text { json!(text) } else { json!(number) })
 }
 
-/// Seconds and nanoseconds since 1970 as text; an empty message is no time.
+/// Formats seconds and nanoseconds since 1970; `None` for an empty message.
 fn time(bytes: &[u8], micro: bool) -> Result<Option<String>, ApiError> {
     let (mut seconds, mut nanos, mut set) = (0, 0, false);
     for (number, wire) in fields(bytes)? {
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn what_go_always_sends_is_left_out_and_what_is_set_is_kept() {
-        // replicas, a pointer, is 0; minReadySeconds, a number, too; the strategy is empty.
+        // replicas, a pointer, is 0; minReadySeconds, a number, is 0 too; the strategy is empty.
         let port = [vec![8, 0, 16, 80], bytes(3, b"")].concat();
         let secret = [bytes(2, b"key"), bytes(1, &bytes(1, b"creds"))].concat();
         let from = bytes(4, &secret);

@@ -1,7 +1,7 @@
 //! GET of one object and of lists.
 //!
-//! Owns pages, their tokens and the version that a list shows. Must not know HTTP beyond the form
-//! that is wanted.
+//! Owns pages, their tokens and the version of a list. Must not know HTTP beyond the requested
+//! form.
 
 use std::time::Duration;
 
@@ -20,17 +20,17 @@ use crate::state::State;
 use crate::status::{ApiError, INVALID, cause};
 use crate::table::{Include, table};
 
-/// How long a read waits for a version that is not there yet.
+/// How long a read waits for a version that does not exist yet.
 const FRESH: Duration = Duration::from_secs(3);
 
-/// The form of an answer, with what a Table's rows are to carry.
+/// The form of an answer, and what the rows of a Table include.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
     pub form: Form,
     pub include: Include,
 }
 
-/// Where the next page begins, and at which version all pages are.
+/// The start of the next page, and the version of all pages.
 #[derive(Debug, Serialize, Deserialize)]
 struct Token {
     v: String,
@@ -56,7 +56,7 @@ impl Token {
     }
 }
 
-/// One object as it is asked for.
+/// Serialises one object in the requested form.
 pub(crate) fn object(target: &Target, object: &Value, view: View) -> Vec<u8> {
     match view.form {
         Form::Plain => encode::object(object, target.kind.custom),
@@ -75,7 +75,7 @@ pub(crate) fn object(target: &Target, object: &Value, view: View) -> Vec<u8> {
     }
 }
 
-/// Waits until the cluster has reached a version, or says that it has not.
+/// Waits until the cluster has reached a version, or returns an error.
 pub(crate) async fn fresh(state: &State, version: u64) -> Result<(), ApiError> {
     let mut changes = state.changes();
     let reached = async {
@@ -94,7 +94,7 @@ pub(crate) async fn fresh(state: &State, version: u64) -> Result<(), ApiError> {
     }
 }
 
-/// A list, or a page of one.
+/// Returns a list, or a page of a list.
 pub(crate) async fn list(
     state: &State,
     target: &Target,
@@ -181,7 +181,7 @@ pub(crate) async fn list(
     Ok(list_of(target, metadata, &items, view))
 }
 
-/// A list as it is asked for.
+/// Serialises a list in the requested form.
 pub(crate) fn list_of(target: &Target, metadata: Value, items: &[Object], view: View) -> Vec<u8> {
     match view.form {
         Form::Plain => encode::list(target, &metadata, items),

@@ -1,6 +1,6 @@
 //! Refusals that name an object of a kind.
 //!
-//! Owns how a kind is named in them: by its resource, or by itself. Must not know requests.
+//! Owns how they name a kind: by its resource or by itself. Must not know requests.
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn on(mut error: ApiError, target: &Target, name: &str) -> ApiError {
     error
 }
 
-/// `VirtualMachine.cloud.waibizi.com`, `ConfigMap`
+/// Returns the kind with its group: `VirtualMachine.cloud.waibizi.com`, `ConfigMap`.
 fn qualified_kind(target: &Target) -> String {
     let kind = &target.kind;
     if kind.group.is_empty() {
@@ -47,8 +47,8 @@ pub(crate) fn conflict(target: &Target, name: &str, why: impl std::fmt::Display)
     on(ApiError::new(409, "Conflict", message), target, name)
 }
 
-/// A delete whose preconditions do not hold; it names the kind and not the resource, as real
-/// servers do.
+/// Refuses a delete whose preconditions fail. The message names the kind instead of the resource,
+/// as in real servers.
 pub(crate) fn delete_conflict(
     target: &Target,
     name: &str,
@@ -65,7 +65,7 @@ pub(crate) fn delete_conflict(
     error
 }
 
-/// A write that carries a resourceVersion other than the stored one.
+/// Refuses a write with a resourceVersion other than the stored one.
 pub(crate) fn stale(target: &Target, name: &str) -> ApiError {
     conflict(
         target,
@@ -79,7 +79,7 @@ pub(crate) fn forbidden(target: &Target, name: &str, why: impl std::fmt::Display
     on(ApiError::new(403, "Forbidden", message), target, name)
 }
 
-/// An object that breaks rules of its kind.
+/// Refuses an object that breaks rules of its kind.
 pub(crate) fn invalid(target: &Target, name: &str, causes: &[Cause]) -> ApiError {
     let kind = &target.kind;
     let mut error = ApiError::invalid_of(&qualified_kind(target), name, causes);

@@ -1,7 +1,7 @@
-//! Which kinds are served now.
+//! The currently served kinds.
 //!
-//! Owns the lookup from a path to a kind, and the order of groups and versions. Built anew when a
-//! CustomResourceDefinition changes; a reader keeps the one it began with.
+//! Owns the lookup from a path to a kind, and the order of groups and versions. Rebuilt when a
+//! CustomResourceDefinition changes; a reader keeps its snapshot.
 
 use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,7 @@ use crate::openapi::{self, KindInfo};
 #[derive(Debug)]
 pub(crate) struct Registry {
     kinds: Vec<Arc<Kind>>,
-    /// Made when first asked for: they are large, and kubectl asks again and again.
+    /// Built on first use: the documents are large, and kubectl asks for them often.
     openapi_index: OnceLock<Value>,
     openapi_v2: OnceLock<Vec<u8>>,
 }
@@ -41,7 +41,7 @@ impl Registry {
         }
     }
 
-    /// The same built-in kinds with these custom ones.
+    /// Returns a registry of the same built-in kinds and these custom kinds.
     pub fn with_custom(&self, custom: impl IntoIterator<Item = Arc<Kind>>) -> Registry {
         let builtin = self.kinds.iter().filter(|k| !k.custom).cloned();
         Registry::of_kinds(builtin.chain(custom).collect())
@@ -66,7 +66,7 @@ impl Registry {
         })
     }
 
-    /// Every kind that a group serves in a version.
+    /// Returns every kind that a group serves in a version.
     pub fn of(&self, group: &str, version: &str) -> Vec<Target> {
         let kinds = self.kinds.iter().filter(|k| k.group == group);
         let mut found: Vec<_> = kinds
@@ -76,7 +76,7 @@ impl Registry {
         found
     }
 
-    /// Every group: the core first, then built-in ones, then custom ones by name.
+    /// Returns every group: the core group, then built-in groups, then custom groups by name.
     pub fn groups(&self) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         let mut kinds: Vec<&Arc<Kind>> = self.kinds.iter().collect();
@@ -105,19 +105,19 @@ impl Registry {
         groups
     }
 
-    /// `/openapi/v3`
+    /// Returns `/openapi/v3`.
     pub fn openapi_index(&self) -> &Value {
         self.openapi_index
             .get_or_init(|| openapi::v3_index(&self.infos()))
     }
 
-    /// `/openapi/v2`
+    /// Returns `/openapi/v2`.
     pub fn openapi_v2(&self) -> &[u8] {
         self.openapi_v2
             .get_or_init(|| openapi::v2_protobuf(&self.infos()))
     }
 
-    /// What the OpenAPI documents are made of.
+    /// Returns the input of the OpenAPI documents.
     pub fn infos(&self) -> Vec<KindInfo> {
         let mut infos = Vec::new();
         for kind in &self.kinds {
@@ -139,8 +139,8 @@ impl Registry {
     }
 }
 
-/// Kubernetes' order of versions: stable over beta over alpha, higher numbers first, other names
-/// last.
+/// Returns the rank of a version in Kubernetes' order: stable, beta, alpha, each with higher
+/// numbers first, then other names.
 fn version_rank(version: &str) -> (u8, u64, u64, Reverse<String>) {
     let parse = || {
         let rest = version.strip_prefix('v')?;

@@ -1,4 +1,4 @@
-//! What a request asks for: its query, read once.
+//! The query of a request, parsed once.
 //!
 //! Owns the options of every verb. Must not know paths, or what is done with the options.
 
@@ -7,7 +7,7 @@ use http::Uri;
 
 use crate::status::{ApiError, FORBIDDEN, INVALID, NOT_SUPPORTED, cause};
 
-/// What to do with fields that a kind does not have.
+/// What to do with unknown fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Validation {
     Ignore,
@@ -16,7 +16,7 @@ pub(crate) enum Validation {
     Strict,
 }
 
-/// The query.
+/// The parsed query.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
     pub watch: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Options {
     pub validation: Validation,
     pub force: bool,
     pub include_object: Option<String>,
-    /// What a DELETE says here and not in its body.
+    /// The propagation policy of a DELETE that is in the query instead of the body.
     pub propagation: Option<String>,
     pub orphan: Option<bool>,
 }
@@ -99,7 +99,7 @@ impl Options {
         Ok(options)
     }
 
-    /// The rules between the options of a list or watch.
+    /// Checks the rules between the options of a list or watch.
     pub fn check_list(&self) -> Result<(), ApiError> {
         let refuse = |reason, field: &str, message: &str| {
             Err(ApiError::invalid_of(
@@ -168,7 +168,7 @@ impl Options {
         }
     }
 
-    /// The version as a number; `None` when any will do.
+    /// Returns the version as a number; `None` if any version will do.
     pub fn version_number(&self) -> Result<Option<u64>, String> {
         match self.version.as_str() {
             "" | "0" => Ok(None),

@@ -1,12 +1,12 @@
-//! Where a request leads: its path, read once.
+//! The path of a request, parsed once.
 //!
-//! Owns the grammar of API paths. Must not know what is there.
+//! Owns the grammar of API paths. Must not know which resources exist.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// Where a path leads.
+/// The destination of a path.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Route {
     Root,
@@ -34,7 +34,7 @@ pub(crate) struct ResourcePath {
     pub subresource: Option<String>,
 }
 
-/// Reads a path; slashes at its end do not count.
+/// Parses a path; ignores slashes at its end.
 pub(crate) fn route(path: &str) -> Route {
     let parts: Vec<Cow<'_, str>> = path
         .split('/')

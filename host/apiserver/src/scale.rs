@@ -1,4 +1,4 @@
-//! The scale subresource: one number of an object, as `autoscaling/v1` shows it.
+//! The scale subresource: the replicas of an object in the form of `autoscaling/v1`.
 //!
 //! Owns the form of `Scale`. Its writes go through the object's own pipeline.
 
@@ -19,7 +19,7 @@ fn paths(target: &Target) -> Result<&Scale, ApiError> {
         .ok_or_else(ApiError::no_such_path)
 }
 
-/// An object as a `Scale`.
+/// Returns an object as a `Scale`.
 pub(crate) fn show(target: &Target, object: &Value) -> Result<Value, ApiError> {
     let paths = paths(target)?;
     let mut metadata = json!({});
@@ -41,7 +41,7 @@ pub(crate) fn show(target: &Target, object: &Value) -> Result<Value, ApiError> {
     if let Some(text) = selector.and_then(selector::text) {
         status["selector"] = json!(text);
     }
-    // A real server leaves out a zero here, and not in the status.
+    // A real server omits a zero here, but not in the status.
     let spec = match number(&paths.spec) {
         0 => json!({}),
         replicas => json!({ "replicas": replicas }),
@@ -55,7 +55,7 @@ pub(crate) fn show(target: &Target, object: &Value) -> Result<Value, ApiError> {
     }))
 }
 
-/// PUT of a scale, and PATCH of any kind but an apply.
+/// Executes a PUT of a scale, or a PATCH except for an apply.
 pub(crate) fn write(
     inner: &mut Inner,
     call: &Call<'_>,
@@ -81,8 +81,8 @@ pub(crate) fn write(
     Ok(Done { object, ..done })
 }
 
-/// An apply of a scale: an apply of the object that states this one number, noted under the
-/// subresource.
+/// Executes an apply of a scale: an apply of the object that states only the replicas, recorded
+/// under the subresource.
 pub(crate) fn apply(inner: &mut Inner, call: &Call<'_>, scale: &Value) -> Result<Done, ApiError> {
     let target = call.target;
     let paths = paths(target)?;
@@ -117,7 +117,7 @@ fn check_type(scale: &Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The number that a scale states, as it stands there and as a number.
+/// Returns the replicas of a scale, in the original form and as a number.
 fn replicas(call: &Call<'_>, scale: &Value) -> Result<(Value, i64), ApiError> {
     let replicas = scale
         .pointer("/spec/replicas")
@@ -139,7 +139,7 @@ fn replicas(call: &Call<'_>, scale: &Value) -> Result<(Value, i64), ApiError> {
     Ok((replicas, count))
 }
 
-/// A patch of the shown scale.
+/// Returns a function that applies a patch to the scale.
 pub(crate) fn patched(patch: &Patch) -> impl FnOnce(&Value) -> Result<Value, ApiError> + '_ {
     |scale| patch.onto(scale)
 }

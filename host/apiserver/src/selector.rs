@@ -1,7 +1,6 @@
 //! Label and field selectors.
 //!
-//! Owns their grammar and when an object matches. Which fields of a kind may be selected by is the
-//! kind's data.
+//! Owns their grammar and when an object matches. The kind's data says which fields are selectable.
 
 mod text;
 
@@ -13,7 +12,7 @@ use crate::jsonpath::JsonPath;
 use crate::kinds::Target;
 use crate::status::ApiError;
 
-/// What a list or watch asks for; an empty one matches everything.
+/// The selector of a list or watch; an empty one matches everything.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selector {
     labels: Vec<LabelRule>,
@@ -38,7 +37,7 @@ struct FieldRule {
 }
 
 impl Selector {
-    /// Reads both selectors of a request.
+    /// Parses both selectors of a request.
     pub fn parse(target: &Target, labels: &str, fields: &str) -> Result<Selector, ApiError> {
         let label_rules = parse_labels(labels)
             .map_err(|why| ApiError::bad_request(format!("unable to parse requirement: {why}")))?;
@@ -71,7 +70,7 @@ impl Selector {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// `object` in the version that the request speaks.
+    /// Returns whether an object matches. `object` is in the version of the request.
     pub fn matches(&self, object: &Value) -> bool {
         let label = |key: &str| object.get("metadata")?.get("labels")?.get(key)?.as_str();
         let number = |key: &str| label(key)?.parse::<i64>().ok();

@@ -1,4 +1,4 @@
-//! A running front: the socket, TLS, and its two ends, the graceful and the abrupt one.
+//! A running front: the socket, TLS, and the graceful and the abrupt stop.
 //!
 //! Must not know what is served.
 
@@ -22,20 +22,20 @@ use crate::error::Error;
 use crate::front::{Front, router};
 use crate::state::State;
 
-/// How long a graceful stop waits for answers that are on their way.
+/// How long a graceful stop waits for answers in progress.
 const DRAIN: Duration = Duration::from_secs(5);
 /// How long a client may take for its handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Requests on one HTTP/2 connection, watches included.
+/// The maximum number of requests on one HTTP/2 connection, including watches.
 const STREAMS: u32 = 1000;
 
-/// Where and for whom a front listens.
+/// The address and the token of a front.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// A loopback address; port 0 takes a free one.
+    /// A loopback address; port 0 selects a free port.
     pub addr: SocketAddr,
-    /// The bearer token that is accepted; `None` is the random one of the [`State`], so that a
+    /// The accepted bearer token. `None` selects the random token of the [`State`], so that a
     /// kubeconfig outlives a restart of the front.
     pub token: Option<String>,
 }
@@ -50,7 +50,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The defaults, at an address of one's own.
+    /// Returns the default options with this address.
     #[must_use]
     pub fn at(addr: SocketAddr) -> Options {
         Options {
@@ -60,7 +60,7 @@ impl Options {
     }
 }
 
-/// A front of a cluster. Dropped, it ends as abruptly as by [`Server::kill`].
+/// A front of a cluster. Dropping it stops as abruptly as [`Server::kill`].
 #[derive(Debug)]
 pub struct Server {
     addr: SocketAddr,
@@ -105,19 +105,20 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address of the socket.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// A kubeconfig for it, as YAML.
+    /// Returns a kubeconfig for the front, as YAML.
     #[must_use]
     pub fn kubeconfig(&self) -> String {
         self.kubeconfig.clone()
     }
 
-    /// Stops: no new connection, watches end, requests are answered, at most 5 s long.
+    /// Stops gracefully: accepts no new connections, ends watches, and waits at most 5 s for
+    /// answers in progress.
     pub async fn stop(mut self) {
         self.stop.cancel();
         let Some(mut accepting) = self.accepting.take() else {
@@ -129,7 +130,8 @@ impl Server {
         }
     }
 
-    /// Stops as a crash would: every connection is dropped, and the port closed, when this returns.
+    /// Stops as a crash would: when this returns, every connection is dropped and the port is
+    /// closed.
     pub async fn kill(mut self) {
         self.kill.cancel();
         if let Some(accepting) = self.accepting.take() {
@@ -144,9 +146,9 @@ impl Drop for Server {
     }
 }
 
-/// Collects garbage and accepts connections until told to stop, then waits for the last of them; or
-/// until killed, and drops them all. When it returns nothing of the front is left that could answer
-/// or write.
+/// Collects garbage and accepts connections until stopped, then waits for the last connection; or
+/// until killed, then drops all connections. When it returns, no task of the front is left that
+/// could answer or write.
 async fn accept(listener: TcpListener, tls: TlsAcceptor, front: Front, kill: CancellationToken) {
     let stop = front.stop.clone();
     let mut connections = JoinSet::new();
@@ -163,8 +165,9 @@ async fn accept(listener: TcpListener, tls: TlsAcceptor, front: Front, kill: Can
                     connections.spawn(serve(stream, tls.clone(), front.clone(), tasks));
                 }
                 Err(error) => {
-                    // Out of file descriptors, most likely: others may end meanwhile.
-                    tracing::warn!(%error, "cannot accept a connection");
+                    // Most likely out of file descriptors: other connections may end in the
+                    // meantime.
+                    tracing::warn!(%error, "cannot accept a connection; retrying in 100ms");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -184,7 +187,7 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, front: Front, tasks: Tasks) 
     let stream = match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "tls handshake failed"),
-        Err(_) => return tracing::debug!("tls handshake took too long"),
+        Err(_) => return tracing::debug!("tls handshake timed out"),
     };
     let stop = front.stop.clone();
     let mut builder = Builder::new(tasks);
@@ -208,7 +211,7 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, front: Front, tasks: Tasks) 
     }
 }
 
-/// Runs the streams of HTTP/2 connections; they end with the front.
+/// Runs the streams of HTTP/2 connections, which end with the front.
 #[derive(Clone)]
 struct Tasks {
     kill: CancellationToken,

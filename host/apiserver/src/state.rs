@@ -1,7 +1,7 @@
 //! The cluster: everything that outlives a front.
 //!
-//! Owns the lock around store and registry, the signal that something changed, and the secrets of
-//! the cluster (its certificate authority and its token). Must not know HTTP.
+//! Owns the lock around store and registry, the change notification, and the secrets of the cluster
+//! (its certificate authority and its token). Must not know HTTP.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,7 +21,8 @@ use crate::tls::Authority;
 /// another.
 #[derive(Debug)]
 pub struct State {
-    /// A panic in a write leaves at worst that write undone: objects are replaced whole.
+    /// A panic in a write leaves at worst that write undone, because objects are replaced as a
+    /// whole.
     inner: Mutex<Inner>,
     changed: watch::Sender<u64>,
     garbage: Notify,
@@ -29,12 +30,12 @@ pub struct State {
     token: String,
 }
 
-/// The cluster's data at one moment.
+/// A copy of the cluster's data at one moment.
 #[derive(Clone, Debug)]
 pub struct Backup(Inner);
 
-/// What the lock guards. Writes are plain functions of it: read, decide, store, with nobody in
-/// between.
+/// The data behind the lock. A write is a plain function: it reads, decides and stores without
+/// interruption.
 #[derive(Clone, Debug)]
 pub(crate) struct Inner {
     pub store: Store,
@@ -42,7 +43,7 @@ pub(crate) struct Inner {
 }
 
 impl State {
-    /// An empty cluster: the four namespaces of every cluster, and no custom kinds.
+    /// Returns an empty cluster with the four namespaces of every cluster and no custom kinds.
     #[must_use]
     pub fn new() -> Arc<State> {
         let mut inner = Inner {
@@ -81,32 +82,32 @@ impl State {
         })
     }
 
-    /// Forgets the history of writes, as etcd does after a compaction: the next watch from an older
+    /// Drops the history of writes, like a compaction of etcd: the next watch from an older
     /// version, and the next page of an older list, is answered with 410.
     pub fn compact(&self) {
         self.inner.lock().store.compact();
         self.changed.send_modify(|_| ());
     }
 
-    /// A copy of all data, as a snapshot of etcd.
+    /// Returns a copy of all data, like a snapshot of etcd.
     #[must_use]
     pub fn back_up(&self) -> Backup {
         Backup(self.inner.lock().clone())
     }
 
-    /// Puts all data back, the resource version included, and tells nobody, as with etcd. Call it
-    /// while no front serves the cluster, as an administrator stops the API servers.
+    /// Restores all data, including the resource version, without notifying watches, as with etcd.
+    /// Call it while no front serves the cluster, as an administrator stops the API servers.
     pub fn restore(&self, backup: &Backup) {
         *self.inner.lock() = backup.0.clone();
         self.changed.send_modify(|_| ());
     }
 
-    /// The token that a front accepts when its options name none.
+    /// Returns the token that a front accepts if its options name none.
     pub(crate) fn token(&self) -> &str {
         &self.token
     }
 
-    /// The certificate authority; made when the first front starts.
+    /// Returns the certificate authority, which is created when the first front starts.
     pub(crate) fn authority(&self) -> Result<&Authority, Error> {
         match self.authority.get() {
             Some(authority) => Ok(authority),
@@ -138,12 +139,12 @@ impl State {
         result
     }
 
-    /// Wakes when a write left something for garbage collection to look at.
+    /// Waits until a write leaves work for garbage collection.
     pub(crate) async fn garbage(&self) {
         self.garbage.notified().await;
     }
 
-    /// Wakes when something was written.
+    /// Returns a receiver that is notified of writes.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }

@@ -1,12 +1,12 @@
-//! Refusals, as the `Status` objects that clients decide by.
+//! Refusals, as the `Status` objects that clients act on.
 //!
-//! Owns code, reason, message and details of refusals, and their causes: also those that a schema
-//! finds. Must not know HTTP bodies, storage or kinds.
+//! Owns code, reason, message and details of refusals, and their causes, including those from
+//! schemas. Must not know HTTP bodies, storage or kinds.
 
 use serde_json::{Value, json};
 use vmhost_schema::Fault;
 
-/// A refusal on its way to the client.
+/// A refusal of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ApiError {
     pub code: u16,
@@ -39,7 +39,7 @@ impl ApiError {
         ApiError::new(401, "Unauthorized", "Unauthorized")
     }
 
-    /// A path that nobody serves.
+    /// Returns the refusal of an unknown path.
     pub fn no_such_path() -> ApiError {
         let mut error = ApiError::new(
             404,
@@ -86,7 +86,7 @@ impl ApiError {
         ApiError::new(500, "InternalError", message)
     }
 
-    /// The position was forgotten, in a list or a page of it.
+    /// Returns the refusal of a list or page whose version is no longer in the history.
     pub fn expired(message: impl Into<String>) -> ApiError {
         ApiError::new(410, "Expired", message)
     }
@@ -105,7 +105,8 @@ impl ApiError {
         error
     }
 
-    /// Something that breaks rules and is no object of a kind, as the options of a request.
+    /// Returns the refusal of something invalid that is not an object of a kind, such as the
+    /// options of a request.
     pub fn invalid_of(what: &str, name: &str, causes: &[Cause]) -> ApiError {
         let texts: Vec<String> = causes
             .iter()
@@ -128,7 +129,7 @@ impl ApiError {
         )
     }
 
-    /// The `Status` object.
+    /// Returns the `Status` object.
     pub fn to_value(&self) -> Value {
         let mut status = json!({
             "kind": "Status",
@@ -148,14 +149,14 @@ impl ApiError {
     }
 }
 
-/// One reason for which an object is refused, in the form of a `Status`'s `details.causes`.
+/// One reason why an object is refused, in the form of a `Status`'s `details.causes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cause {
-    /// `FieldValueInvalid` and its sisters.
+    /// The machine-readable reason, such as `FieldValueInvalid`.
     pub reason: &'static str,
-    /// Text as kube-apiserver words it, without the field's name.
+    /// The text, as worded by kube-apiserver, without the field's name.
     pub message: String,
-    /// Path of the field, as `spec.ports[0].name`.
+    /// The path of the field, such as `spec.ports[0].name`.
     pub field: String,
 }
 
@@ -165,7 +166,7 @@ impl From<Fault> for Cause {
     }
 }
 
-/// Short hand for one cause.
+/// Creates a cause.
 pub(crate) fn cause(
     reason: &'static str,
     field: impl Into<String>,

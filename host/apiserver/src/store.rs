@@ -1,8 +1,8 @@
-//! Objects and their history: the part of the cluster that etcd would be.
+//! Objects and their history: the role of etcd in the cluster.
 //!
 //! Owns the one resource version that every write advances, the objects of every kind, and the
-//! bounded history from which watches and the later pages of a list are served. Must not know
-//! kinds, schemas or HTTP: a storage is a name.
+//! bounded history that serves watches and the later pages of a list. Must not know kinds, schemas
+//! or HTTP: a storage is a name.
 
 #[cfg(test)]
 mod tests;
@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use crate::object::{Key, Object};
 use crate::owners::Owners;
 
-/// Changes that are kept. A list of 500 a page over 10,000 objects that are all rewritten meanwhile
-/// still ends.
+/// The maximum number of changes in the history. Enough for a list of 10,000 objects in pages of
+/// 500 to complete while all of them are rewritten.
 const HISTORY_CHANGES: usize = 20_000;
-/// Bytes (estimated) that they may hold together: 20 objects of the largest size that a request may
-/// have (3 MiB).
+/// The maximum (estimated) bytes of these changes: 20 objects of the maximum size of a request (3
+/// MiB).
 const HISTORY_BYTES: usize = 64 << 20;
 
 /// One write.
@@ -30,12 +30,13 @@ pub(crate) struct Change {
     pub key: Key,
     pub old: Option<Object>,
     pub new: Option<Object>,
-    /// The object as it was last, with the version of its end; only of removals.
+    /// The last state of a removed object, with the version of its removal; `None` for other
+    /// writes.
     pub last: Option<Object>,
     size: usize,
 }
 
-/// A position that the history no longer reaches.
+/// A position that is no longer in the history.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Compacted {
     pub oldest: u64,
@@ -47,9 +48,9 @@ pub(crate) struct Store {
     objects: BTreeMap<Arc<str>, BTreeMap<Key, Object>>,
     history: VecDeque<Arc<Change>>,
     history_bytes: usize,
-    /// Changes up to and including this version are forgotten.
+    /// Changes up to and including this version are dropped.
     compacted: u64,
-    /// Who belongs to whom; follows every write.
+    /// The index of owner references, updated by every write.
     pub owners: Owners,
 }
 
@@ -73,7 +74,7 @@ impl Store {
         self.objects.get(storage)?.get(key)
     }
 
-    /// The objects of one namespace, or of all, in the order of their keys.
+    /// Returns the objects of one namespace, or of all, in the order of their keys.
     pub fn list<'a>(
         &'a self,
         storage: &str,
@@ -87,13 +88,13 @@ impl Store {
             .take_while(move |(key, _)| namespace.is_none_or(|n| key.namespace == n))
     }
 
-    /// Whether nothing lies in a namespace.
+    /// Returns whether a namespace contains no objects.
     pub fn is_empty(&self, namespace: &str) -> bool {
         let mut storages = self.objects.keys();
         storages.all(|s| self.list(s, Some(namespace)).next().is_none())
     }
 
-    /// Everything that lies in a namespace, whatever its kind.
+    /// Returns everything in a namespace, whatever its kind.
     pub fn in_namespace(&self, namespace: &str) -> Vec<(Arc<str>, Key)> {
         let storages = self.objects.keys();
         storages
@@ -105,7 +106,7 @@ impl Store {
             .collect()
     }
 
-    /// The objects as they were at `version`, by undoing what came later.
+    /// Returns the objects as of `version`, by undoing later changes.
     pub fn list_at(
         &self,
         storage: &str,
@@ -138,7 +139,8 @@ impl Store {
         Ok(objects.into_iter().collect())
     }
 
-    /// At most `max` changes of a storage after `version`, and the position that they reach.
+    /// Returns at most `max` changes of a storage after `version`, and the position that they
+    /// reach.
     pub fn since(
         &self,
         storage: &str,
@@ -166,7 +168,7 @@ impl Store {
         Ok((found, self.version.max(version)))
     }
 
-    /// Stores an object under the next version, which is written into it.
+    /// Stores an object under the next version, and writes the version into the object.
     pub fn put(&mut self, storage: &Arc<str>, key: Key, mut value: Value) -> Object {
         self.version += 1;
         set_version(&mut value, self.version);
@@ -180,7 +182,7 @@ impl Store {
         object
     }
 
-    /// Removes an object; what is returned carries the version of the removal.
+    /// Removes an object; returns its last state with the version of the removal.
     pub fn remove(&mut self, storage: &Arc<str>, key: &Key, last: Value) -> Object {
         self.version += 1;
         let mut last = last;
@@ -194,8 +196,8 @@ impl Store {
         last
     }
 
-    /// Replaces what is read of an object without a write: neither version nor event. For a schema
-    /// that changed.
+    /// Replaces the content of objects without a new version and without events, after a change of
+    /// their schema.
     pub fn reread(&mut self, storage: &str, mut read: impl FnMut(&Value) -> Option<Value>) {
         let Some(objects) = self.objects.get_mut(storage) else {
             return;
@@ -207,7 +209,7 @@ impl Store {
         }
     }
 
-    /// Forgets the history: a watch or page from before now is told to start over.
+    /// Drops the history, so that watches and pages from before now must start over.
     pub fn compact(&mut self) {
         self.history.clear();
         self.history_bytes = 0;
@@ -252,7 +254,7 @@ fn set_version(value: &mut Value, version: u64) {
     }
 }
 
-/// About what a value costs in memory.
+/// Estimates the memory of a value in bytes.
 fn size_of(value: &Value) -> usize {
     const NODE: usize = 32;
     match value {

@@ -1,7 +1,7 @@
 //! Strategic merge patch, for built-in kinds.
 //!
-//! Owns the merge: lists of objects by key and sets by value where the kind's schema says so,
-//! everything else replaced. Custom kinds have no such patch, here as in a real server.
+//! Owns the merge: lists of objects by key and sets by value where the kind's schema declares them;
+//! everything else is replaced. Custom kinds do not support this patch, as in a real server.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ const DELETE: &str = "$deleteFromPrimitiveList/";
 /// Merges `patch` into `object`, whose schema is `schema`.
 pub(crate) fn merge(object: &mut Value, patch: &Value, schema: &Value) -> Result<(), ApiError> {
     let mut schema = schema.clone();
-    // Every kind has the same metadata, which kinds' schemas leave out.
+    // All kinds share the schema of metadata, which kinds' schemas omit.
     schema["properties"]["metadata"] = json!({ "properties": {
         "finalizers": { "x-kubernetes-list-type": "set" },
         "ownerReferences": { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"] },
@@ -105,8 +105,8 @@ fn property<'a>(schema: &'a Value, key: &str) -> &'a Value {
         .unwrap_or(NONE)
 }
 
-/// The key by which the items of a list are told apart; `None` when they are not. A strategic merge
-/// knows one key only, which for some lists is another than an apply's.
+/// Returns the key that identifies the items of a list; `None` if the list has none. A strategic
+/// merge supports only one key, which for some lists differs from the keys of an apply.
 fn list_key(schema: &Value) -> Option<&str> {
     if let Some(key) = schema.get("x-kubernetes-patch-merge-key") {
         return key.as_str();
@@ -175,8 +175,8 @@ fn merge_list(list: &mut Value, items: &[Value], schema: &Value) -> Result<(), A
     Ok(())
 }
 
-/// Orders what a list has become: the items of the patch as in the patch, the others as they were,
-/// and where the two meet, one of the others goes first only if it stood before already.
+/// Sorts a merged list: items of the patch in the patch's order, other items in their old order. An
+/// old item precedes a patched one only if it did so before.
 fn in_order(list: &mut Vec<Value>, patch: &[Value], before: &[Value], key: Option<&str>) {
     let id = |v: &Value| key.and_then(|key| v.get(key)).unwrap_or(v).clone();
     let ids = |list: &[Value]| list.iter().map(id).collect::<Vec<_>>();
@@ -198,7 +198,7 @@ fn in_order(list: &mut Vec<Value>, patch: &[Value], before: &[Value], key: Optio
     list.extend(others);
 }
 
-/// Puts the items that `order` names into its order; the others follow.
+/// Sorts the items in `order` by it; other items follow.
 fn sort(items: &mut [Value], order: &[Value], key: Option<&str>) {
     let id = |v: &Value| key.and_then(|key| v.get(key)).unwrap_or(v).clone();
     let order: Vec<Value> = order.iter().map(id).collect();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::encode::partial;
 use crate::kinds::{Column, Show, Target};
 
-/// What rows carry of their objects.
+/// What rows include of their objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Include {
     Nothing,
@@ -29,7 +29,7 @@ impl Include {
     }
 }
 
-/// A Table; a watch leaves the column definitions out of all but its first.
+/// Returns a Table. A watch omits the column definitions from all but the first.
 pub(crate) fn table<'a>(
     target: &Target,
     metadata: Value,
@@ -106,7 +106,7 @@ fn cell(column: &Column, object: &Value) -> Value {
         }
         Show::Age => match found.and_then(Value::as_str) {
             Some(text) => json!(age(text)),
-            // A custom column that leads nowhere is empty.
+            // A custom column whose path finds nothing is empty.
             None if column.kind == "date" => Value::Null,
             None => json!("<unknown>"),
         },
@@ -129,7 +129,7 @@ fn plain_cell(column: &Column, value: &Value) -> Value {
     }
 }
 
-/// The time since a time stamp, in kubectl's words.
+/// Returns the time since a timestamp, formatted like kubectl.
 pub(crate) fn age(text: &str) -> String {
     let Ok(then) = text.parse::<Timestamp>() else {
         return "<invalid>".to_owned();

@@ -1,4 +1,4 @@
-//! The server's semantics, asked of it as a client would, without a socket.
+//! The server's semantics, tested as a client but without a socket.
 
 mod builtin;
 mod custom;
@@ -38,7 +38,6 @@ pub(crate) struct Cluster {
     pub stop: CancellationToken,
 }
 
-/// An answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub code: u16,
@@ -53,7 +52,7 @@ impl Answer {
         self.body
     }
 
-    /// Code and reason of a refusal, whose message holds `part`.
+    /// Checks the code and reason of a refusal, whose message must contain `part`.
     pub fn refused(&self, code: u16, reason: &str, part: &str) {
         assert_eq!(
             (self.code, self.body["reason"].as_str().unwrap_or_default()),
@@ -85,7 +84,7 @@ impl Cluster {
         }
     }
 
-    /// One that serves virtual machines.
+    /// Creates a cluster that serves virtual machines.
     pub async fn with_vms() -> Cluster {
         let cluster = Cluster::new();
         cluster.post(CRDS, &definition()).await.ok();
@@ -186,14 +185,14 @@ impl Cluster {
     }
 }
 
-/// A watch's lines.
+/// The lines of a watch.
 pub(crate) struct Lines {
     body: Body,
     rest: Vec<u8>,
 }
 
 impl Lines {
-    /// The next event; `None` at the end.
+    /// Returns the next event; `None` at the end.
     pub async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(end) = self.rest.iter().position(|b| *b == b'\n') {
@@ -206,7 +205,7 @@ impl Lines {
         }
     }
 
-    /// The next event as its type and the object's name.
+    /// Returns the next event as its type and the object's name.
     pub async fn brief(&mut self) -> String {
         match self.next().await {
             Some(event) => format!(
@@ -260,7 +259,7 @@ pub(crate) fn definition() -> Value {
     })
 }
 
-/// The same with status and scale.
+/// Returns the definition with status and scale subresources.
 pub(crate) fn definition_with_subresources() -> Value {
     let mut definition = definition();
     definition["spec"]["versions"][0]["subresources"] = json!({

@@ -44,7 +44,7 @@ impl Authority {
         self.issuer.pem()
     }
 
-    /// TLS for a front on loopback, with HTTP/2 offered first.
+    /// Returns the TLS settings of a front on loopback, with HTTP/2 offered first.
     pub fn server_config(&self) -> Result<ServerConfig, Error> {
         let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let mut params = CertificateParams::new(names)?;

@@ -1,7 +1,7 @@
-//! Requests for objects: from a method and a path to the function that answers.
+//! Requests for objects: dispatches a method and a path to the function that answers.
 //!
-//! Owns which verb a method means, the bodies that verbs take, and the headers of their answers.
-//! Must not know what a verb does.
+//! Owns which verb a method means, the bodies of verbs, and the headers of their answers. Must not
+//! know what a verb does.
 
 use std::sync::Arc;
 
@@ -209,12 +209,12 @@ pub(crate) async fn resource(
     }
 }
 
-/// Whether the kind has the door that the path names.
+/// Returns whether the kind has the subresource that the path names.
 fn has_door(target: &Target, path: &ResourcePath) -> bool {
     path.subresource.is_none() || target.version().status
 }
 
-/// A POST's or PUT's body.
+/// Reads the body of a POST or PUT.
 fn read_body(target: &Target, headers: &HeaderMap, body: &[u8]) -> Result<Value, ApiError> {
     let media = negotiate::body_type(headers);
     let bad = |error: &dyn std::fmt::Display| {

@@ -1,9 +1,9 @@
 //! WATCH: the changes of a kind as lines of JSON.
 //!
-//! Owns one watch's position in the history. It has no queue of its own: it reads the history from
-//! its position when the reader has taken what came before, so that a slow reader costs nothing
-//! and, when the history has moved past it, is told to list again. Must not know how changes are
-//! made.
+//! Owns one watch's position in the history. A watch has no queue: when the reader has consumed the
+//! previous lines, the watch reads the history from its position. So a slow reader costs nothing,
+//! and is told to list again when the history has moved past its position. Must not know how
+//! changes are made.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,9 +28,10 @@ use crate::status::ApiError;
 use crate::store::Change;
 use crate::table::table;
 
-/// Changes that are taken from the history at once, and so lines that wait for a reader.
+/// The number of changes that are read from the history at once, and so the lines that wait for a
+/// reader.
 const BATCH: usize = 64;
-/// How often a quiet watch is told its position.
+/// How often an idle watch sends a bookmark.
 const BOOKMARK: Duration = Duration::from_secs(60);
 
 struct Watch {
@@ -41,11 +42,11 @@ struct Watch {
     namespace: Option<String>,
     selector: Selector,
     view: View,
-    /// Everything up to here was sent.
+    /// Everything up to this version was sent.
     position: u64,
-    /// Objects of the beginning that were not sent yet.
+    /// Initial objects that were not sent yet.
     initial: VecDeque<Object>,
-    /// A bookmark follows them.
+    /// Whether a bookmark follows them.
     announce: bool,
     columns_sent: bool,
     bookmarks: bool,
@@ -54,8 +55,7 @@ struct Watch {
     ended: bool,
 }
 
-/// Starts a watch. What is wrong with the request is said here; what comes later is said in the
-/// stream.
+/// Starts a watch. Errors of the request are returned here; later errors are sent in the stream.
 pub(crate) async fn watch(
     state: &Arc<State>,
     target: &Target,
@@ -69,14 +69,14 @@ pub(crate) async fn watch(
     let asked = options
         .version_number()
         .map_err(|why| ApiError::new(500, "", format!("resourceVersion: {why}")))?;
-    // A watch without a list does not wait for a version of the future: it stays silent until then,
-    // as kube-apiserver's does.
+    // A watch without an initial list does not wait for a future version: it stays silent until
+    // then, as in kube-apiserver.
     if options.initial_events == Some(true)
         && let Some(version) = asked
     {
         fresh(state, version).await?;
     }
-    // Subscribed before the state is read, so that no change falls in between.
+    // Subscribe before the state is read, so that no change is missed in between.
     let changes = state.changes();
     let initial_events = options.initial_events.unwrap_or(asked.is_none());
     let (initial, position) = state.read(|inner| {
@@ -88,7 +88,7 @@ pub(crate) async fn watch(
             (VecDeque::new(), asked.unwrap_or(now))
         }
     });
-    // Clients that name no end are spread over half an hour, as a real server does.
+    // Watches without a timeout end after 30 to 60 minutes, as in a real server.
     let seconds = options
         .timeout_seconds
         .unwrap_or_else(|| fastrand::u64(1800..3600));
@@ -117,7 +117,7 @@ pub(crate) async fn watch(
 }
 
 impl Watch {
-    /// The next lines; `None` at the end.
+    /// Returns the next lines; `None` at the end.
     async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             if self.ended {
@@ -182,8 +182,8 @@ impl Watch {
         }
     }
 
-    /// A change as this watch sees it: an object that stops to match is gone, one that starts to is
-    /// new.
+    /// Writes a change as this watch sees it: an object that no longer matches is deleted, one that
+    /// begins to match is added.
     fn change(&mut self, lines: &mut Vec<u8>, change: &Change) {
         let shown = |object: &Option<Object>| object.as_ref().map(|o| self.target.view(o));
         let matching = |object: Option<Object>| object.filter(|o| self.selector.matches(o));

@@ -1,7 +1,7 @@
-//! Creating and replacing objects: what every write goes through before it is stored.
+//! Creates and replaces objects: the common steps of every write.
 //!
 //! Owns the order of the steps (decode, carry over what the server owns, prune, default, validate,
-//! track ownership, compare, store). Must not know HTTP, or how a patch made the new object.
+//! track ownership, compare, store). Must not know HTTP, or how a patch produced the new object.
 
 mod steps;
 
@@ -17,7 +17,7 @@ use crate::state::Inner;
 use crate::status::{ApiError, INVALID, cause};
 use crate::{change, meta, namespace, refuse};
 
-/// Stores an object that is not there yet. `tracked`: an apply has already said who owns what.
+/// Stores a new object. `tracked`: an apply has already recorded the ownership.
 pub(crate) fn create(
     inner: &mut Inner,
     call: &Call<'_>,
@@ -103,7 +103,7 @@ pub(crate) fn create(
     })
 }
 
-/// PUT: the object becomes what the body says.
+/// PUT: replaces the object with the body.
 pub(crate) fn update(inner: &mut Inner, call: &Call<'_>, mut new: Value) -> Result<Done, ApiError> {
     check_type(call.target, &mut new)?;
     let live = match call.live(inner) {
@@ -131,7 +131,7 @@ pub(crate) fn update(inner: &mut Inner, call: &Call<'_>, mut new: Value) -> Resu
     replace(inner, call, &live, new, false)
 }
 
-/// Stores `new` over `live`, whichever verb made it. A uid or resourceVersion in `new` is a
+/// Replaces `live` with `new`, whichever verb produced it. A uid or resourceVersion in `new` is a
 /// precondition.
 pub(crate) fn replace(
     inner: &mut Inner,
@@ -223,7 +223,7 @@ fn set_or_remove(object: &mut Value, field: &str, value: Option<Value>) {
     }
 }
 
-/// Equal but for the metadata.
+/// Returns whether the objects are equal except for their metadata.
 fn same_content(a: &Value, b: &Value) -> bool {
     let content = |v: &Value| {
         let map = v.as_object().cloned().unwrap_or_default();

@@ -1,8 +1,10 @@
-//! A component that is a language's interpreter without a policy: given its source, it becomes that policy's component.
+//! A component that contains a language's interpreter without a policy. Given the policy's source,
+//! it becomes the component of that policy.
 //!
-//! The source is loaded into an instance here, once; what is in the instance's memory afterwards is written into a copy of the component (wizer,
-//! <https://docs.rs/wasmtime-wizer>). So the interpreter is compiled for the first policy only, and a policy's own code at its top level runs when it is built.
-//! It must not know which language it is.
+//! The host loads the source once into an instance, then copies the instance's memory into a copy
+//! of the component (wizer, <https://docs.rs/wasmtime-wizer>). So the interpreter is compiled for
+//! the first policy only, and a policy's top-level code runs at build time. This module must not
+//! know the language.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +25,8 @@ use crate::state::HostState;
 use crate::still::World;
 use crate::tier::{Tier, chain};
 
-/// What a policy may take to be loaded: it is its author's machine, and nobody waits for the call.
+/// Limits on loading a policy. They are generous: the load runs on the author's machine, and no
+/// call waits for it.
 const LIMITS: Limits = Limits {
     call_timeout: Duration::from_secs(60),
     memory: 256 << 20,
@@ -33,38 +36,39 @@ const LIMITS: Limits = Limits {
     component: u64::MAX,
 };
 
-/// An interpreter that waits for a policy.
+/// An interpreter that is ready to load a policy.
 pub struct Base {
     engine: Engine,
     wasm: Bytes,
     load: &'static str,
     pre: InstancePre<HostState>,
-    /// Of the engine that it was compiled for.
+    /// Keeps alive the tier that the interpreter was compiled for.
     _tier: Arc<Tier>,
 }
 
 /// Why a policy was not loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum BaseError {
-    /// What the interpreter says: the policy's author has to act.
+    /// The interpreter reports an error; the policy's author must act.
     #[error("{0}")]
     Refused(String),
-    /// The policy's top level goes on and on.
-    #[error("the policy was not loaded within {0:?}: an endless loop at its top level?")]
+    /// The policy's top-level code does not end.
+    #[error("the policy did not load within {0:?}: check its top level for an endless loop")]
     Deadline(Duration),
-    /// The policy's top level takes too much.
+    /// The policy's top-level code needs too much memory.
     #[error("the policy asked for {wanted} bytes of memory while it was loaded, more than {limit}")]
     Memory {
-        /// What it would have had, in bytes.
+        /// The requested total, in bytes.
         wanted: usize,
         /// The limit in bytes.
         limit: usize,
     },
-    /// The interpreter broke while it loaded the policy.
+    /// The interpreter trapped while it loaded the policy.
     #[error("the policy broke its interpreter: {0}")]
     Broke(CallError),
-    /// The component is no base: it lacks the function, or does what cannot be written down (wizer's limits).
-    #[error("the interpreter's state cannot be kept: {0}")]
+    /// The component cannot be a base: it does not export the load function, or has state that
+    /// wizer cannot save.
+    #[error("the interpreter's state cannot be saved: {0}")]
     Unfit(String),
 }
 
@@ -79,7 +83,8 @@ impl From<CallError> for BaseError {
 }
 
 impl Base {
-    /// Compiles one. `load` is its export `func(source: string) -> result<_, string>`.
+    /// Compiles an interpreter. `load` names its export
+    /// `func(source: string) -> result<_, string>`.
     pub async fn new(
         engine: &Engine,
         wasm: impl Into<Bytes>,
@@ -106,7 +111,8 @@ impl Base {
         })
     }
 
-    /// Loads a policy's source into a fresh instance, and makes a component of what that has become. Takes tens of milliseconds.
+    /// Loads a policy's source into a fresh instance, and returns a component with the resulting
+    /// state. Takes tens of milliseconds.
     pub async fn snapshot(&self, source: &str) -> Result<Vec<u8>, BaseError> {
         let pre = &self.pre;
         let mut store = limited(pre.engine(), &LIMITS, Arc::default(), World::Real);
@@ -119,7 +125,7 @@ impl Base {
         let called = within(LIMITS.call_timeout, load.call_async(&mut store, (source,))).await;
         let (loaded,) = ended(&store, LIMITS.call_timeout, called)?;
         loaded.map_err(BaseError::Refused)?;
-        // What reads the state has a time of its own.
+        // Reading the state gets a deadline of its own.
         store.data_mut().deadline = Instant::now() + LIMITS.call_timeout;
         let state = State {
             store,
@@ -133,8 +139,8 @@ impl Base {
     }
 }
 
-/// Resolves the imports of an interpreter. Those that are neither WASI's nor the contract's are its
-/// toolchain's own, and trap if they are called.
+/// Resolves the imports of an interpreter. Imports that neither WASI nor the contract provides belong
+/// to its toolchain, and trap if called.
 fn linked(tier: &Tier, component: &Component) -> wasmtime::Result<InstancePre<HostState>> {
     let mut linker = tier.linker.clone();
     for (name, import) in component.component_type().imports(&tier.engine) {
@@ -151,7 +157,7 @@ fn linked(tier: &Tier, component: &Component) -> wasmtime::Result<InstancePre<Ho
     linker.instantiate_pre(component)
 }
 
-/// The component with an instance's state in it.
+/// Returns the component with the state of an instance written into it.
 async fn written(wasm: &[u8], mut state: State) -> Result<Vec<u8>, BaseError> {
     let wizer = Wizer::new();
     let (context, _) = wizer
@@ -168,7 +174,8 @@ fn unfit(error: &wasmtime::Error) -> BaseError {
     BaseError::Unfit(chain(error))
 }
 
-/// An instance whose state is read. Wizer takes no error for an answer: the first one is kept, and what it is given instead goes nowhere.
+/// An instance whose state wizer reads. Wizer's callbacks cannot return an error, so this keeps the
+/// first error and hands wizer a dummy value instead; the result is then discarded.
 struct State {
     store: Store<HostState>,
     instance: Instance,

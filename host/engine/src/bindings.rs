@@ -1,4 +1,5 @@
-//! The contract's majors. Today there is one; a second gets a module beside it, and the one `match` on the version stands here.
+//! The major versions of the contract. Today there is one; a second gets a module beside it, and
+//! the single `match` on the version belongs here.
 
 pub(crate) mod v1;
 

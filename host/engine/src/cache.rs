@@ -1,7 +1,9 @@
-//! Compiled images in files: in a folder, keyed by the component's digest and the engine's settings, or in memory without a name.
+//! Files of compiled images: in a folder, keyed by the component's digest and the engine's
+//! settings, or in memory without a name.
 //!
-//! Loading machine code runs it, so the folder must belong to this user and be closed to others; else it is not used at all.
-//! It holds at most 1 GiB: the images that were used least recently go.
+//! Loading machine code runs it. So the host uses the folder only if it belongs to this user and no
+//! other user can write to it. It holds at most 1 GiB; the least recently used images are removed
+//! first.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,20 +20,21 @@ mod bound;
 
 pub use bound::CacheUse;
 
-/// Why a cache folder is not used. Nothing breaks without it: components are compiled at each start.
+/// Why a cache folder is not used. The host works without it, but compiles components at each
+/// start.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// It cannot be made, read or written.
+    /// The folder cannot be created, read or written.
     #[error("the cache folder {path} cannot be used")]
     Io {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The underlying error.
         source: std::io::Error,
     },
-    /// Others could put code into it.
+    /// Other users could put code into the folder.
     #[error(
-        "the cache folder {0} is not used: it must belong to this user and be writable by nobody else (chmod 700)"
+        "cache folder {0} is not used: it must belong to this user and not be writable by others (chmod 700)"
     )]
     Open(PathBuf),
 }
@@ -41,19 +44,19 @@ pub(crate) struct Cache {
     folder: PathBuf,
 }
 
-/// An image in a file that is held open: it can be mapped whatever becomes of its name.
+/// An image in an open file. It can be mapped even after the file's name is gone.
 pub(crate) struct Stored(File);
 
-/// A file that an image is about to be written to.
+/// A file for an image that is not written yet.
 pub(crate) enum Blank {
-    /// In the folder, under a name of its own until it is whole.
+    /// In the cache folder, under a temporary name until it is complete.
     Named(NamedTempFile),
     /// In memory.
     Nameless(File),
 }
 
 impl Cache {
-    /// Opens the folder, making it if it is not there.
+    /// Opens the folder, and creates it if it is absent.
     pub(crate) fn open(folder: &Path) -> Result<Self, CacheError> {
         let io = |source| CacheError::Io {
             path: folder.to_owned(),
@@ -75,10 +78,11 @@ impl Cache {
         })
     }
 
-    /// The image of a component, if it was stored.
+    /// Returns the stored image of a component, if there is one.
     pub(crate) fn find(&self, digest: &str, engine: &wasmtime::Engine) -> Option<Stored> {
         let file = File::open(self.path(digest, engine)).ok()?;
-        // What is used stays longest. A folder on which that cannot be noted goes by age alone.
+        // The time of last use decides which images are kept. If it cannot be set, the age of the
+        // file decides.
         let _ = file.set_modified(SystemTime::now());
         Some(Stored(file))
     }
@@ -90,12 +94,12 @@ impl Cache {
             .join(format!("{digest}-{:016x}.cwasm", hasher.finish()))
     }
 
-    /// A file for an image that is to be kept.
+    /// Returns a file for an image to be kept.
     pub(crate) fn blank(&self) -> std::io::Result<Blank> {
         NamedTempFile::new_in(&self.folder).map(Blank::Named)
     }
 
-    /// Keeps a written image. A reader sees the whole of it or nothing.
+    /// Keeps a written image. A reader sees the whole image or nothing.
     pub(crate) fn keep(
         &self,
         blank: Blank,
@@ -107,7 +111,7 @@ impl Cache {
                 let stored = Stored(file.persist(self.path(digest, engine))?);
                 if let Err(error) = bound::prune(&self.folder, bound::BOUND) {
                     let folder = self.folder.display();
-                    tracing::warn!("the cache folder {folder} is not pruned: {error}");
+                    tracing::warn!("cache folder {folder}: cannot remove old images: {error}");
                 }
                 Ok(stored)
             }
@@ -117,13 +121,13 @@ impl Cache {
 }
 
 impl Blank {
-    /// A file in memory, for an image that nobody keeps or a folder that cannot be written.
+    /// Returns a file in memory, for an image that is not cached or a folder that cannot be
+    /// written.
     pub(crate) fn in_memory() -> std::io::Result<Self> {
         let file = memfd_create("vmhost-image", MemfdFlags::CLOEXEC)?;
         Ok(Self::Nameless(file.into()))
     }
 
-    /// Where the image is written.
     pub(crate) fn file(&self) -> &File {
         match self {
             Self::Named(file) => file.as_file(),
@@ -131,12 +135,11 @@ impl Blank {
         }
     }
 
-    /// Writes the whole image.
     pub(crate) fn write(&self, image: &[u8]) -> std::io::Result<()> {
         self.file().write_all(image)
     }
 
-    /// The image, without a name in the folder.
+    /// Returns the image without giving it a name in the folder.
     pub(crate) fn into_stored(self) -> Stored {
         match self {
             Self::Named(file) => Stored(file.into_file()),
@@ -146,7 +149,7 @@ impl Blank {
 }
 
 impl Stored {
-    /// A path of the open file, for as long as it is open.
+    /// Returns a path that is valid while the file is open.
     pub(crate) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }

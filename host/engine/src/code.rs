@@ -1,10 +1,10 @@
-//! How good the code of an image is.
+//! The quality of an image's machine code.
 
 /// How an image was compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// By Winch, fast.
+    /// By Winch, which compiles fast.
     Baseline,
-    /// By Cranelift, or loaded from the cache, where only Cranelift's images are kept.
+    /// By Cranelift, or loaded from the cache, which only holds Cranelift's images.
     Optimised,
 }

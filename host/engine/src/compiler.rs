@@ -1,9 +1,13 @@
-//! Where machine code is made: in this process, or in a child that hands an image back and takes the compiler's memory with it.
+//! Where machine code is compiled: in this process, or in a child process that returns an image and
+//! frees the compiler's memory when it exits.
 //!
-//! A compiler touches some 10 MiB of code and heap that a process never gives back, for work of milliseconds. And it is the one part of the engine that reads all
-//! of a stranger's bytes: in a child, what blows up is the child. It must not know what becomes of an image.
+//! A compiler touches some 10 MiB of code and heap that a process never gives back, for
+//! milliseconds of work. It is also the only part of the engine that parses all bytes of an
+//! untrusted component: a crash in the child leaves the host running. This module must not know how
+//! an image is used.
 //!
-//! Between the two: the component on stdin, the image on stdout (a file), and why there is none on stderr, with the exit code [`REFUSED`].
+//! The protocol: the component on stdin, the image on stdout (a file), and an error text on stderr
+//! with the exit code [`REFUSED`].
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -21,17 +25,18 @@ use tokio::process::Command;
 use crate::code::Code;
 use crate::tier::compiling_engine;
 
-/// The word by which a process knows that it is the child; the code's name follows.
+/// The argument that makes a process the compiling child; the name of the [`Code`] follows.
 const CHILD: &str = "compile-component";
 
-/// The child's exit code for a component that cannot be compiled, and should be said so.
+/// The child's exit code for a component that cannot be compiled.
 const REFUSED: u8 = 3;
 
-/// The child's exit code for an image that cannot be written: a full disk.
+/// The child's exit code for an image that cannot be written, for example because the disk is full.
 const UNWRITTEN: u8 = 4;
 
-/// How long a compilation may take. Extrapolated from 243 KB in 44 ms and 131 ms on two cores, the largest component (64 MiB) takes Winch 12 s and Cranelift 36 s;
-/// busy guests were seen to make both ten times slower.
+/// Returns the time limit of a compilation. 243 KB compile in 44 ms (Winch) and 131 ms (Cranelift)
+/// on two cores, which extrapolates to 12 s and 36 s for the largest component (64 MiB). Busy
+/// guests were measured to make both ten times slower.
 fn deadline(code: Code) -> Duration {
     Duration::from_secs(match code {
         Code::Baseline => 120,
@@ -39,20 +44,21 @@ fn deadline(code: Code) -> Duration {
     })
 }
 
-/// Memory of the child: as much as this, and so much more for each byte of the component. Cranelift left 11 MiB of heap behind for 197 KB: 60 bytes a byte.
+/// The child's memory limit, to which a multiple of the component's size is added. Cranelift used
+/// 11 MiB of heap for 197 KB: 60 bytes per byte.
 const MEMORY: u64 = 1 << 30;
 const MEMORY_A_BYTE: u64 = 128;
 
-/// The signal by which the kernel ends a process when memory is short.
+/// The signal that the kernel's out-of-memory killer sends.
 const SIGKILL: i32 = Signal::KILL.as_raw();
 
-/// What is read of a child's stderr.
+/// How much of a child's stderr is read.
 const REASON: u64 = 64 << 10;
 
 /// Where components are compiled.
 #[derive(Clone, Debug, Default)]
 pub enum Compiler {
-    /// In this process: for libraries and tests.
+    /// In this process; for libraries and tests.
     #[default]
     Here,
     /// In a child process.
@@ -65,26 +71,27 @@ pub struct Child {
     program: PathBuf,
 }
 
-/// Why a child made no image.
+/// Why a child produced no image.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// There is no child.
+    /// The child cannot be started.
     Start(std::io::Error),
     /// The component cannot be compiled.
     Refused(String),
     /// The image could not be written.
     Unwritten(String),
-    /// Another process killed the child: the kernel, when the machine's memory is short. What
-    /// exceeds the child's own limit aborts instead.
+    /// Another process killed the child, usually the kernel when the machine's memory is short. A
+    /// child that exceeds its own limit aborts instead.
     Killed(String),
-    /// The child ended otherwise: it crashed, took too long or too much memory.
+    /// The child ended otherwise: it crashed, or exceeded its time or memory.
     Broke(String),
 }
 
 impl Compiler {
-    /// In a child that runs this process's own program. Its `main` must ask [`as_child`] first.
+    /// Compiles in a child that runs this program. Its `main` must call [`as_child`] first.
     pub fn child() -> Self {
-        // The link leads to the program that runs, even when a newer one has its name by now: only the same version makes images that fit.
+        // The link leads to the running program even if a newer file has its name by now. Only the
+        // same version produces images that load here.
         let link = PathBuf::from("/proc/self/exe");
         match link.exists() {
             true => Self::Child(Child { program: link }),
@@ -96,12 +103,13 @@ impl Compiler {
 }
 
 impl Child {
-    /// Another program, whose `main` asks [`as_child`] first and which is of the same version.
+    /// Compiles in another program. It must have the same version, and its `main` must call
+    /// [`as_child`] first.
     pub fn of(program: PathBuf) -> Self {
         Self { program }
     }
 
-    /// Compiles into `image`. Whoever drops the future kills the child.
+    /// Compiles into `image`. Dropping the future kills the child.
     pub(crate) async fn compile(
         &self,
         code: Code,
@@ -111,7 +119,7 @@ impl Child {
         let mut child = Command::new(&self.program)
             .arg0("vmhost")
             .args([CHILD, code.name()])
-            // No tokens, no addresses.
+            // The child gets no tokens and no addresses.
             .env_clear()
             .stdin(Stdio::piped())
             .stdout(image)
@@ -122,7 +130,7 @@ impl Child {
         let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
         let feed = async {
             if let Some(mut stdin) = stdin {
-                // A child that ends before it has read all says itself why.
+                // A child that ends before it has read everything reports the reason itself.
                 let _ = stdin.write_all(component).await;
             }
         };
@@ -159,17 +167,18 @@ fn verdict(status: ExitStatus, reason: String) -> Result<(), Failure> {
     }
 }
 
-/// Says once that there are no children.
+/// Warns once that no child can be started.
 pub(crate) fn warn_of_no_child(error: &std::io::Error) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         tracing::warn!(
-            "components are compiled in this process, since no child could be started: {error}"
+            "compiler: cannot start a child process: {error}; compiling in this process"
         );
     });
 }
 
-/// Is this process a child that compiles? Then it does, and this is its exit code.
+/// Compiles and returns the exit code if this process is a compiling child; otherwise returns
+/// `None`.
 pub fn as_child(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next().as_deref() != Some(OsStr::new(CHILD)) {
@@ -207,9 +216,10 @@ fn compile_stdin(code: Code) -> Result<(), Failure> {
         .map_err(|error| Failure::Unwritten(error.to_string()))
 }
 
-/// Guests go first, and when memory is short the child goes. What the machine does not let it do is left.
+/// Lowers the child's CPU priority below the guests' and makes it the first victim when memory is
+/// short. Ignores what the machine does not permit.
 fn step_back(code: Code, size: u64) {
-    // Baseline code is waited for, and takes milliseconds.
+    // Calls wait for baseline code, which takes milliseconds.
     if code == Code::Optimised {
         let _ = nice(10);
     }

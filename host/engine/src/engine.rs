@@ -1,7 +1,8 @@
-//! The process-wide engines: how bytes become a linked image.
+//! The process-wide engines, which turn bytes into a linked image.
 //!
-//! Two wasmtime engines with the same linker: Winch compiles new bytes fast, Cranelift compiles them well, later and in the background. A `Store` belongs
-//! to one engine, so an image carries which. The first of them is only there while one of its images is.
+//! Two wasmtime engines share the same linker: Winch compiles new bytes fast, and Cranelift later
+//! optimises them in the background. A `Store` belongs to one engine, so an image holds a reference
+//! to its engine. The Winch engine exists only while one of its images does.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -22,10 +23,10 @@ use crate::facts::advised;
 use crate::state::HostState;
 use crate::tier::{Tier, chain};
 
-/// How the engine is set up.
+/// Settings of the engine.
 #[derive(Clone, Debug, Default)]
 pub struct EngineConfig {
-    /// Where compiled images are kept; none: nowhere.
+    /// The folder of compiled images; `None` if they are not kept.
     pub cache: Option<PathBuf>,
     /// Where components are compiled.
     pub compiler: Compiler,
@@ -40,12 +41,12 @@ struct Inner {
     optimised: Arc<Tier>,
     compiler: Compiler,
     cache: Option<Cache>,
-    /// The best image that some plugin has of a component, by the component's digest.
+    /// The best image that a plugin holds of each component, by the component's digest.
     live: Mutex<HashMap<String, Weak<Image>>>,
     ticker: Ticker,
 }
 
-/// A component that is compiled and linked: every import is resolved.
+/// A compiled and linked component: every import is resolved.
 pub struct Image {
     pub(crate) pre: v1::PluginPre<HostState>,
     /// SHA-256 of the component, in hex.
@@ -54,13 +55,13 @@ pub struct Image {
     pub size: usize,
     /// How it was compiled.
     pub code: Code,
-    /// Where it can be mapped from again.
+    /// The file that the image can be mapped from again.
     pub(crate) stored: Option<Arc<Stored>>,
-    /// Its engine's linker, for the next image.
+    /// Keeps alive the engine and its linker for the next image.
     _tier: Arc<Tier>,
 }
 
-/// A component's bytes and their name.
+/// A component's bytes and their digest.
 #[derive(Clone)]
 struct Source {
     bytes: Bytes,
@@ -68,7 +69,7 @@ struct Source {
 }
 
 impl Engine {
-    /// Sets the engines up. The error beside them says why the cache folder is not used, if it is not.
+    /// Creates the engines. Returns beside them why the cache folder is not used, if it cannot be.
     pub fn new(config: &EngineConfig) -> Result<(Self, Option<CacheError>), EngineError> {
         let optimised = Arc::new(Tier::new(Code::Optimised)?);
         let ticker = Ticker::start(optimised.engine.weak()).map_err(EngineError::Ticker)?;
@@ -89,8 +90,9 @@ impl Engine {
         ))
     }
 
-    /// Makes an image as fast as it can: takes the one that a plugin has, or the cached one, or
-    /// compiles with Winch. Must be called in a tokio runtime, whose threads it does not hold up.
+    /// Produces an image as fast as possible: takes the image that a plugin holds, or the cached
+    /// image, or compiles with Winch. Must be called in a tokio runtime; does not block its
+    /// threads.
     pub async fn compile(
         &self,
         bytes: impl Into<Bytes>,
@@ -101,7 +103,8 @@ impl Engine {
             return Ok(image);
         }
         let made = match self.make(&source, Code::Baseline).await {
-            // Winch lacks some of WebAssembly; Cranelift says what is wrong if it is not that.
+            // Winch does not support all of WebAssembly. If the component itself is at fault,
+            // Cranelift's error says why.
             Err(LoadError::Invalid(_) | LoadError::Compiler(_)) => {
                 self.make(&source, Code::Optimised).await
             }
@@ -110,7 +113,8 @@ impl Engine {
         Ok(self.share(made?))
     }
 
-    /// Makes the best image, and stores it. As [`Engine::compile`], and takes up to seconds. Whoever drops the future ends the compilation, if a child does it.
+    /// Produces and caches the best image. Like [`Engine::compile`], but can take seconds. Dropping
+    /// the future ends a compilation in a child process.
     pub async fn optimise(
         &self,
         bytes: impl Into<Bytes>,
@@ -127,7 +131,7 @@ impl Engine {
         &self.0.ticker
     }
 
-    /// Checks and names the bytes.
+    /// Checks the bytes and computes their digest.
     async fn source(&self, bytes: Bytes, limit: u64) -> Result<Source, LoadError> {
         check_header(&bytes, limit)?;
         off_the_runtime(move || {
@@ -137,7 +141,8 @@ impl Engine {
         .await
     }
 
-    /// Looks for an image whose code is at least as good as `code`.
+    /// Returns an image whose code is at least as good as `code`, if a plugin or the cache holds
+    /// one.
     async fn look_up(&self, source: &Source, code: Code) -> Result<Option<Arc<Image>>, LoadError> {
         let live = self
             .0
@@ -159,7 +164,7 @@ impl Engine {
         })
     }
 
-    /// Keeps the image in mind for the next plugin of its component, as long as one has it.
+    /// Remembers the image for the next plugin of the same component, as long as a plugin holds it.
     fn share(&self, image: Image) -> Arc<Image> {
         let image = Arc::new(image);
         let mut live = self.0.live.lock();
@@ -185,7 +190,6 @@ impl Engine {
         Some(Image::link(optimised, component, source, Some(stored)))
     }
 
-    /// Compiles.
     async fn make(&self, source: &Source, code: Code) -> Result<Image, LoadError> {
         let engine = self.clone();
         let tier = off_the_runtime(move || engine.tier(code));
@@ -193,7 +197,7 @@ impl Engine {
             return self.make_here(tier.await??, source).await;
         };
         let blank = self.blank(code)?;
-        // What will run it is made while the child works.
+        // The engine that will run the image is created while the child works.
         let (tier, compiled) = tokio::join!(tier, compile_into(child, code, source, blank));
         let tier = tier??;
         match compiled {
@@ -203,7 +207,7 @@ impl Engine {
                 self.make_here(tier, source).await
             }
             Err(Failure::Unwritten(reason)) => {
-                tracing::warn!("the compiled image is not cached: {reason}");
+                tracing::warn!("compiled image is not cached: {reason}");
                 let blank = Blank::in_memory().map_err(no_room)?;
                 let blank = compile_into(child, code, source, blank).await;
                 self.finish(tier, source, blank.map_err(broken)?)
@@ -227,7 +231,7 @@ impl Engine {
         Image::link(&tier, component, source, None)
     }
 
-    /// Maps a written image, and keeps it if its code is the best.
+    /// Maps a written image, and caches it if its code is optimised.
     fn finish(&self, tier: Arc<Tier>, source: &Source, blank: Blank) -> Result<Image, LoadError> {
         let stored = match &self.0.cache {
             Some(cache) if self.keeps(tier.code) => cache
@@ -247,13 +251,12 @@ impl Engine {
         if let Some(cache) = self.0.cache.as_ref().filter(|_| self.keeps(code)) {
             match cache.blank() {
                 Ok(blank) => return Ok(blank),
-                Err(error) => tracing::warn!("the compiled image is not cached: {error}"),
+                Err(error) => tracing::warn!("compiled image is not cached: {error}"),
             }
         }
         Blank::in_memory().map_err(no_room)
     }
 
-    /// Maps an image again.
     pub(crate) async fn map(
         &self,
         stored: Arc<Stored>,
@@ -332,7 +335,7 @@ impl Image {
         })
     }
 
-    /// The interfaces that it imports, by name.
+    /// Returns the names of the imported interfaces.
     pub fn imports(&self) -> Vec<String> {
         let component = self.pre.instance_pre().component();
         component
@@ -343,7 +346,7 @@ impl Image {
     }
 }
 
-/// Lets a child write an image. Gives the file back.
+/// Lets a child write an image to the file, and returns the file.
 async fn compile_into(
     child: &crate::compiler::Child,
     code: Code,

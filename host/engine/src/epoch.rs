@@ -1,7 +1,8 @@
-//! The ticker: makes every running guest look at the clock, and parks when nothing runs.
+//! The ticker: makes every running guest check the clock, and parks when no guest runs.
 //!
-//! A tick is not a deadline: at each tick a guest yields its thread to others, and its store compares the time with its own deadline. Missed ticks are
-//! skipped, never made up for in a burst, which would be of no harm here but is of no use either.
+//! A tick is not a deadline. At each tick a guest yields its thread to other tasks, and its store
+//! compares the time with its deadline. Missed ticks are skipped: a burst of late ticks is of no
+//! use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,17 +13,20 @@ use parking_lot::Mutex;
 use vmhost_core::Striped;
 use wasmtime::EngineWeak;
 
-/// How often a running guest yields. 10 ms: a good guest beside spinning ones waits for one tick of each, and deadlines are seconds. Its first yield may
-/// come as late as [`LONGEST`].
+/// How often a running guest yields. With 10 ms, a well-behaved guest beside spinning guests waits
+/// for one tick of each of them, and deadlines are seconds. The first yield may come as late as
+/// [`LONGEST`].
 const TICK: Duration = Duration::from_millis(10);
 
-/// How long it sleeps at most while it sees no call: most take microseconds, begin and end between two looks, and each look is a wake-up.
+/// The ticker's longest sleep while it sees no call. Most calls take microseconds and begin and end
+/// between two checks, and each check wakes a CPU.
 pub(crate) const LONGEST: Duration = Duration::from_millis(40);
 
-/// How long it sees no call before it parks. Unparking it costs a system call, which a busy queue should not pay for every key.
+/// How long the ticker sees no call before it parks. Unparking it costs a system call, which a busy
+/// queue should not pay for every key.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Ticks the engines while calls are active. Dropping it ends the thread.
+/// Ticks the engines while calls are active. Dropping it ends its thread.
 pub(crate) struct Ticker {
     shared: Arc<Shared>,
     thread: thread::Thread,
@@ -30,13 +34,14 @@ pub(crate) struct Ticker {
 
 struct Shared {
     engines: Mutex<Vec<EngineWeak>>,
-    /// Calls that run, by the threads that began them.
+    /// The number of running calls, by the threads that began them.
     active: Striped<AtomicUsize>,
     parked: AtomicBool,
     stop: AtomicBool,
 }
 
-/// A call is running. It ends where it began to count, whichever thread ends it: so none that runs is ever overlooked.
+/// Marks a call as running. It decrements the counter that it incremented, even if another thread
+/// drops it, so the ticker never misses a running call.
 pub(crate) struct Active<'a>(&'a AtomicUsize);
 
 impl Ticker {
@@ -57,16 +62,17 @@ impl Ticker {
         })
     }
 
-    /// One more engine to tick, for as long as it lives.
+    /// Adds an engine to tick for as long as it lives.
     pub(crate) fn add(&self, engine: EngineWeak) {
         let mut engines = self.shared.engines.lock();
         engines.retain(|engine| engine.upgrade().is_some());
         engines.push(engine);
     }
 
-    /// Keeps the ticker going until the guard drops.
+    /// Keeps the ticker running until the guard drops.
     pub(crate) fn enter(&self) -> Active<'_> {
-        // SeqCst on both sides: either this sees `parked`, or the ticker sees `active` before it parks.
+        // SeqCst on both sides: either this sees `parked`, or the ticker sees `active` before it
+        // parks.
         let active = self.shared.active.mine();
         active.fetch_add(1, Ordering::SeqCst);
         if self.shared.parked.load(Ordering::SeqCst) {

@@ -1,10 +1,10 @@
-//! What can go wrong with a component, and with a call. Each variant says who has to act.
+//! What can go wrong with a component, and with a call. Each variant says who must act.
 
 use std::time::Duration;
 
 use vmhost_core::DescriptionError;
 
-/// Why there is no engine.
+/// Why the engine cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// Wasmtime refused its settings on this machine.
@@ -15,16 +15,17 @@ pub enum EngineError {
     Ticker(#[source] std::io::Error),
 }
 
-/// Why a component cannot be a plugin. The plugin's author, or whoever copied the file, has to act.
+/// Why a component cannot be a plugin. The plugin's author or the operator who copied the file must
+/// act.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// No bytes.
+    /// The file has no bytes.
     #[error("the file is empty")]
     Empty,
-    /// More bytes than are compiled.
+    /// The file is larger than the limit.
     #[error("the file has {size} bytes, more than the limit of {limit}")]
     TooLarge {
-        /// Its size in bytes.
+        /// The file's size in bytes.
         size: u64,
         /// The limit in bytes.
         limit: u64,
@@ -37,50 +38,51 @@ pub enum LoadError {
         "the file is a core WebAssembly module, not a component: build it for wasm32-wasip2, or wrap it with `wasm-tools component new`"
     )]
     CoreModule,
-    /// Truncated, invalid, or with a feature that is switched off.
+    /// The component is truncated or invalid, or uses a disabled feature.
     #[error("the component is damaged or not valid: {0}")]
     Invalid(String),
-    /// The compiler gave up: too much memory or time, or a bug of its own. The same bytes end the
-    /// same way.
+    /// The compiler failed: it needs too much memory or time, or has a bug. The same bytes fail
+    /// again.
     #[error("the component cannot be compiled: {0}")]
     Compiler(String),
-    /// Memory, disk or processes are short. The operator of the machine has to act, or it passes.
+    /// The machine is short of memory, disk space or processes. Its operator must act, or the
+    /// shortage passes.
     #[error("the component cannot be compiled now: {0}")]
     Shortage(String),
-    /// Exports another contract, or none.
+    /// The component exports another contract or no contract.
     #[error("the component does not export {}: {found}", crate::CONTRACT)]
     OtherContract {
-        /// What it exports instead.
+        /// What the component exports instead.
         found: String,
     },
-    /// Imports something that the host lacks.
-    #[error("the component imports what this host does not have: {0}")]
+    /// The component imports an interface that the host lacks.
+    #[error("the component imports what this host lacks: {0}")]
     Import(String),
-    /// It could not be instantiated.
+    /// The component cannot be instantiated.
     #[error("the component cannot be instantiated: {0}")]
     Instantiate(CallError),
-    /// Its interpreter does not run its script.
+    /// The interpreter does not run its script.
     #[error(transparent)]
     Script(#[from] ScriptError),
     /// `describe` failed.
     #[error("describe failed: {0}")]
     Describe(CallError),
     /// `describe` returned an error.
-    #[error("the plugin does not describe itself: {0}")]
+    #[error("describe returned an error: {0}")]
     Refused(String),
-    /// `describe` returned nonsense.
+    /// `describe` returned an invalid description.
     #[error(transparent)]
     Description(#[from] DescriptionError),
-    /// The task that ran `describe` ended: a bug of the host, or the process is ending.
-    #[error("describe was cut off: {0}")]
+    /// The task that ran `describe` ended: the process is exiting, or the host has a bug.
+    #[error("describe was interrupted: {0}")]
     CutOff(String),
 }
 
 impl LoadError {
     /// Returns whether the same bytes may load at another time.
     ///
-    /// A passed deadline of `describe` counts: it is measured by the clock on the wall, which also
-    /// runs while a busy machine does not let the guest run.
+    /// A missed deadline of `describe` counts: it is measured in wall-clock time, which also passes
+    /// while a busy machine does not schedule the guest.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Shortage(_) | Self::CutOff(_) => true,
@@ -100,53 +102,57 @@ impl LoadError {
     }
 }
 
-/// Why an interpreter does not run a script as a build of it would run.
+/// Why an interpreter cannot run a script the way a build of that script would run.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// What the policy printed and raised while it was loaded. Its author has to act.
+    /// What the policy printed and raised while it was loaded. Its author must act.
     #[error("{0}")]
     Raised(String),
-    /// It imports modules that the interpreter was built without. Another interpreter is needed.
+    /// The policy imports modules that this interpreter was built without. It needs another
+    /// interpreter.
     #[error("it imports {}, which its interpreter was built without", .0.join(", "))]
     Lacks(Vec<String>),
-    /// It opens files while it is loaded. It has to be built, since an instance has no files.
+    /// The policy opens files while it is loaded. It must be built, because an instance has no
+    /// files.
     #[error("it opens {} while it is imported", .0.join(", "))]
     Opens(Vec<String>),
 }
 
-/// Why a call did not return an outcome. The instance is gone; the key is tried again on a fresh one.
+/// Why a call did not return an outcome. The host drops the instance and retries the key on a fresh
+/// one.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CallError {
-    /// The guest trapped: a panic, an abort, a wild pointer, a recursion too deep.
+    /// The guest trapped: a panic, an abort, an invalid pointer or a recursion that is too deep.
     #[error("the plugin trapped: {reason}")]
     Trap {
-        /// The trap, and the last lines that it printed.
+        /// The trap, and the last lines that the guest printed.
         reason: String,
     },
-    /// The call outlasted its deadline.
+    /// The call exceeded its deadline.
     #[error("the plugin did not return within {0:?} (--call-timeout)")]
     Deadline(Duration),
-    /// The guest asked for more memory than it may have.
+    /// The guest asked for more memory than its limit.
     #[error(
         "the plugin asked for {wanted} bytes of memory, more than the limit of {limit} (--memory-limit)"
     )]
     Memory {
-        /// What it would have had, in bytes.
+        /// The requested total, in bytes.
         wanted: usize,
         /// The limit in bytes.
         limit: usize,
     },
-    /// The guest passed something that cannot be taken: too much data, invalid UTF-8, a bad pointer.
-    #[error("the plugin passed data that the host cannot take: {0}")]
+    /// The guest passed data that the host cannot accept: too large, invalid UTF-8 or an invalid
+    /// pointer.
+    #[error("the plugin passed data that the host cannot accept: {0}")]
     Malformed(String),
-    /// All instance slots of the process are taken. Not the plugin's fault.
+    /// All instance slots of the process are in use. The plugin is not at fault.
     #[error("no instance is free: {0}")]
     Busy(String),
 }
 
 impl CallError {
-    /// Returns whether the same call may end otherwise at another time, with the guest and its
-    /// input unchanged.
+    /// Returns whether the same call may succeed at another time, with the guest and its input
+    /// unchanged.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Deadline(_) | Self::Busy(_) => true,
@@ -154,7 +160,7 @@ impl CallError {
         }
     }
 
-    /// One word, for metric labels.
+    /// Returns the kind as one word, for metric labels.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Trap { .. } => "trap",
@@ -166,12 +172,12 @@ impl CallError {
     }
 }
 
-/// The deadline passed while the guest was running: made by the epoch callback.
+/// The epoch callback's error when the deadline has passed.
 #[derive(Debug, thiserror::Error)]
 #[error("the deadline has passed")]
 pub(crate) struct DeadlinePassed;
 
-/// The limiter said no.
+/// The limiter's error when it denies memory.
 #[derive(Debug, thiserror::Error)]
 #[error("memory limit")]
 pub(crate) struct MemoryDenied {
@@ -179,7 +185,8 @@ pub(crate) struct MemoryDenied {
     pub(crate) limit: usize,
 }
 
-/// Reads a wasmtime error. `printed` is what the guest printed during the call: panics say why only there.
+/// Converts a wasmtime error. `printed` is the guest's output during the call: only there does a
+/// panic give its reason.
 pub(crate) fn call_error(error: &wasmtime::Error, timeout: Duration, printed: &str) -> CallError {
     if error.downcast_ref::<DeadlinePassed>().is_some() {
         return CallError::Deadline(timeout);
@@ -207,14 +214,15 @@ pub(crate) fn call_error(error: &wasmtime::Error, timeout: Duration, printed: &s
     CallError::Malformed(format!("{}{printed}", error.root_cause()))
 }
 
-/// Wasmtime's text, with what a guest's author should think of.
+/// Returns wasmtime's text with a hint for the guest's author.
 fn trap_text(trap: wasmtime::Trap) -> String {
     match trap {
         wasmtime::Trap::UnreachableCodeReached => {
             "panic or abort (unreachable code reached)".into()
         }
         wasmtime::Trap::StackOverflow => "call stack exhausted (a recursion too deep?)".into(),
-        // A Rust or C guest keeps big frames on a shadow stack in its memory, which overflows into this trap.
+        // A Rust or C guest keeps large frames on a shadow stack in its memory. Its overflow ends
+        // in this trap.
         wasmtime::Trap::MemoryOutOfBounds => {
             "memory access out of bounds (a wild pointer, or a recursion too deep?)".into()
         }
@@ -222,7 +230,7 @@ fn trap_text(trap: wasmtime::Trap) -> String {
     }
 }
 
-/// The last lines that a guest printed, as a suffix for an error.
+/// Returns the last lines that a guest printed, as a suffix for an error.
 fn last_lines(printed: &str) -> String {
     const LINES: usize = 6;
     let lines: Vec<&str> = printed

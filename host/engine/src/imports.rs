@@ -1,4 +1,4 @@
-//! What a policy may import: log, config, cluster. WASI is wasmtime's own.
+//! The host functions that a policy may import: log, config, cluster. Wasmtime provides WASI.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use vmhost_core::{
 use crate::bindings::v1::{cluster, config, lift_gvk, lift_key, log, types};
 use crate::state::HostState;
 
-/// A log line is cut behind so many bytes.
+/// The length in bytes at which a log line is cut.
 const LOG_LINE: usize = 64 << 10;
 
-/// Page size of a list whose query gives none: as client-go's.
+/// The page size of a list whose query gives none, as in client-go.
 const PAGE: u32 = 500;
 
 impl log::Host for HostState {
@@ -127,7 +127,8 @@ impl HostState {
             .map_err(lower_error)
     }
 
-    /// Waits for a live read. Only the read itself is time of the call's.
+    /// Waits for a live read. Only the read itself counts towards the call's deadline; waiting for
+    /// the host's own limits does not.
     async fn live<T>(&mut self, read: LiveRead<T>) -> Result<T, cluster::ReadError> {
         let (reading, waited) = self.waits.during(read.admitted()).await;
         self.deadline += waited;
@@ -187,7 +188,7 @@ fn copy(object: &Snapshot, room: &mut usize, limit: usize) -> Result<String, clu
     Ok(object.text.to_string())
 }
 
-/// `apiVersion`, `kind` and `metadata` as they stand in the text.
+/// Returns `apiVersion`, `kind` and `metadata` with their original text.
 fn metadata_only(
     object: &Snapshot,
     room: &mut usize,

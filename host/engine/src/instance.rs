@@ -1,4 +1,5 @@
-//! One live guest. The only place where a `Store<HostState>` is made, so that no limit can be forgotten.
+//! One live guest. Only this module creates a `Store<HostState>`, so that no limit can be
+//! forgotten.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -18,18 +19,18 @@ use crate::state::{HostState, LOG_LINES, Settings};
 use crate::still::World;
 use crate::waits::Waits;
 
-/// A guest and its store. Dropped after any error: a trap poisons the store.
+/// A guest and its store. Dropped after any error, because a trap leaves the store unusable.
 pub(crate) struct Instance {
     store: Store<HostState>,
     waits: Waits,
     plugin: v1::Plugin,
-    /// Calls that it may still serve.
+    /// The number of calls that it may still serve.
     pub(crate) calls_left: u32,
     used: Instant,
 }
 
 impl Instance {
-    /// Makes a store with every limit set, and a guest in it.
+    /// Creates a store with every limit set, and a guest in it.
     pub(crate) async fn new(
         engine: &Engine,
         pre: &v1::PluginPre<HostState>,
@@ -44,7 +45,7 @@ impl Instance {
         Ok(Self::of(store, plugin, limits))
     }
 
-    /// Makes an instance of an interpreter and lets it load a script.
+    /// Creates an instance of an interpreter and lets it load a script.
     pub(crate) async fn with_script(
         engine: &Engine,
         pre: &v1::PluginPre<HostState>,
@@ -62,7 +63,7 @@ impl Instance {
         });
         let loaded = loaded.await;
         let (plugin, loaded) = ended(&store, limits.call_timeout, loaded)?;
-        // It is shown only with an error, like what a policy prints while it is built.
+        // The host shows this output only with an error, as it does with the output of a build.
         let printed = store.data().output.take().unwrap_or_default();
         Ok((Self::of(store, plugin, limits), loaded.behind(&printed)))
     }
@@ -77,12 +78,12 @@ impl Instance {
         }
     }
 
-    /// When its last call began, or it was made.
+    /// Returns when the last call began, or else when the instance was created.
     pub(crate) fn used(&self) -> Instant {
         self.used
     }
 
-    /// Calls `describe`. A text of the policy's own is no error of the call.
+    /// Calls `describe`. The inner error is the policy's own text.
     pub(crate) async fn describe(
         &mut self,
         engine: &Engine,
@@ -100,7 +101,7 @@ impl Instance {
         self.end(limits, called)
     }
 
-    /// Gives it its settings.
+    /// Gives the guest its settings.
     pub(crate) fn configure(&mut self, settings: Arc<Settings>) {
         self.store.data_mut().settings = settings;
     }
@@ -124,7 +125,8 @@ impl Instance {
         self.end(limits, called)
     }
 
-    /// Calls `map-changes`. After an error the instance must be dropped; a text of the policy's own is none.
+    /// Calls `map-changes`. After an error the instance must be dropped; the inner error, a text of
+    /// the policy's own, leaves it usable.
     pub(crate) async fn map(
         &mut self,
         engine: &Engine,
@@ -178,7 +180,7 @@ impl Instance {
     }
 }
 
-/// A store with every limit set. Its first deadline begins now.
+/// Creates a store with every limit set. Its first deadline begins now.
 pub(crate) fn limited(
     engine: &wasmtime::Engine,
     limits: &Limits,
@@ -199,7 +201,7 @@ pub(crate) fn limited(
     store
 }
 
-/// Returns what a guest returned, or why it did not. `called` is what [`within`] returned.
+/// Returns the guest's result, or why there is none. `called` is the result of [`within`].
 pub(crate) fn ended<T>(
     store: &Store<HostState>,
     timeout: Duration,
@@ -212,13 +214,14 @@ pub(crate) fn ended<T>(
     })
 }
 
-/// A second fence around the epochs, which only fire while wasm runs: a guest that waits in a host function (a WASI poll) is stopped here. A little
-/// later than the epochs would, so that a spinning guest ends by its own error. A call that never waits, as most do, never sees the timer.
+/// A second limit behind the epochs, which only fire while wasm runs: it stops a guest that waits
+/// in a host function (a WASI poll). It fires a little later than the epochs, so that a spinning
+/// guest gets their more specific error. Most calls never wait, and never poll the timer.
 pub(crate) async fn within<F: Future>(timeout: Duration, call: F) -> Option<F::Output> {
     within_own_time(timeout, &Waits::default(), call).await
 }
 
-/// [`within`], of a call whose waits for the host's own limits do not count.
+/// Like [`within`], but does not count the time that the call waits for the host's own limits.
 async fn within_own_time<F: Future>(
     timeout: Duration,
     waits: &Waits,
@@ -239,8 +242,8 @@ async fn within_own_time<F: Future>(
         if own >= timeout + LONGEST {
             return None;
         }
-        // It waits, or has waited. Little may be left to it: no need to look that often while it
-        // waits.
+        // The call waits, or has waited, for the host's limits. Even with little time left,
+        // checking every [`LONGEST`] is often enough while it waits.
         left = (timeout + LONGEST - own).max(LONGEST);
     }
 }

@@ -1,20 +1,26 @@
-//! Runs policies: the only owner of wasmtime.
+//! Runs policies. Only this crate uses wasmtime.
 //!
-//! It owns how a component becomes a [`Plugin`] (compile, link, describe), how long and with how much memory its calls run, and what happens to an
-//! instance after an error. It must not know Kubernetes, the workqueue or what becomes of an outcome: a call is a function from
-//! [`vmhost_core::Request`] to [`vmhost_core::Outcome`].
+//! It owns how a component becomes a [`Plugin`] (compile, link, describe), the time and memory
+//! limits of calls, and the fate of an instance after an error. It must not know Kubernetes, the
+//! workqueue or the use of an outcome: a call is a function from [`vmhost_core::Request`] to
+//! [`vmhost_core::Outcome`].
 //!
 //! ```text
 //! bytes --compile--> image --instantiate--> instance --call--> outcome
 //!          |  .cwasm cache    (pool, reused)    ^
-//!          |  in a child                        +-- deadline (epochs + time-out), memory limiter, copy limit, captured output
-//!          +-- Winch first, Cranelift behind
+//!          |  in a child                        +-- deadline (epochs + time-out), memory limiter,
+//!          +-- Winch first, Cranelift later         copy limit, captured output
 //! ```
 //! Beside that, interpreters. A `Base` loads a policy once and becomes that policy's component:
 //! only builds need it, with the feature `base`. A [`Script`] is loaded by each instance of an
 //! interpreter, so that nothing is compiled for it.
 //!
-//! What is absent: a `Store<HostState>` that was not made by [`instance`]; a call without a deadline; an instance that is used again after an error.
+//! There are two kinds of interpreters. A [`Base`] loads a policy once and becomes that policy's
+//! component. A [`Script`] is loaded by each instance of an interpreter, so that nothing is
+//! compiled for it.
+//!
+//! Three things cannot happen: a `Store<HostState>` that [`instance`] did not create, a call
+//! without a deadline, and the reuse of an instance after an error.
 
 #[cfg(feature = "base")]
 mod base;
@@ -49,5 +55,5 @@ pub use plugin::{Inspection, Plugin};
 pub use script::{Script, ScriptFile};
 pub use state::Settings;
 
-/// The contract that this host speaks: package and version of `wit/v1`.
+/// The contract that this host implements: package and version of `wit/v1`.
 pub const CONTRACT: &str = "vmhost:plugin@1.0.0";

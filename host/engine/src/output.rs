@@ -1,4 +1,5 @@
-//! What a guest prints: captured per call, bounded, and never an error of the guest's.
+//! A guest's printed output: captured per call and bounded. Too much output never makes a call
+//! fail.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,7 +10,8 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-/// What is kept of one call's output: a panic with a long message fits, a flood does not fill the host's memory.
+/// How much of one call's output is kept: enough for a panic with a long message, too little to
+/// fill the host's memory.
 const CAPTURE: usize = 16 << 10;
 
 /// A guest's stdout and stderr, together.
@@ -17,7 +19,7 @@ const CAPTURE: usize = 16 << 10;
 pub(crate) struct Output(Arc<Mutex<Vec<u8>>>);
 
 impl Output {
-    /// Takes what was printed since the last call; `None` if nothing was.
+    /// Takes the output since the last call; `None` if there is none.
     pub(crate) fn take(&self) -> Option<String> {
         let mut buffer = self.0.lock();
         if buffer.is_empty() {

@@ -1,6 +1,7 @@
 //! One generation of a policy: its description, its image, and the instances that serve its calls.
 //!
-//! A policy that nobody calls shrinks to its description: its instances are dropped, and its image too if a file holds it; the next call maps that again.
+//! An idle policy shrinks to its description: its instances are dropped, and also its image if a
+//! file holds it. The next call maps the image again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,24 +25,24 @@ mod still;
 
 use pool::{Counted, InstanceStats, Numbered, Pool};
 
-/// Instances of one plugin at once: a quarter of all slots, so that no plugin takes those of the others.
+/// The maximum number of instances of one plugin: a quarter of all slots, so that no plugin starves
+/// the others.
 const INSTANCES: usize = SLOTS as usize / 4;
 
-/// A component that described itself and can be called, from many tasks at once.
+/// A component that has described itself. Many tasks can call it at once.
 pub struct Plugin {
     engine: Engine,
     limits: Limits,
     settings: Arc<Settings>,
     description: Description,
     imports: Vec<String>,
-    /// Digest of the component and of the script, if there is one.
+    /// Digest of the component, and of the script if there is one.
     digest: String,
-    /// Digest of the component.
     component: String,
     script: Option<Script>,
     size: usize,
     pool: Pool,
-    /// One maps the image, the others wait.
+    /// Held by the task that maps the image; other tasks wait.
     mapping: tokio::sync::Mutex<()>,
 }
 
@@ -51,19 +52,20 @@ pub struct Plugin {
 pub struct Inspection {
     /// Size of the component in bytes.
     pub size: usize,
-    /// SHA-256, in hex.
+    /// SHA-256 of the component, in hex.
     pub digest: String,
-    /// The contract that it speaks.
+    /// The contract that the component exports.
     pub contract: String,
-    /// The interfaces that it imports.
+    /// The interfaces that the component imports.
     pub imports: Vec<String>,
-    /// What it says about itself.
+    /// What `describe` returned.
     pub description: Description,
 }
 
 impl Plugin {
-    /// Instantiates an image and asks it to describe itself. Runs guest code on the calling runtime. `settings` are those of all plugins, by name: which of them
-    /// are this one's is known when it has described itself, so that `describe` sees none.
+    /// Instantiates an image and calls `describe`. Runs guest code on the calling runtime.
+    /// `settings` are those of all plugins, by name: only the description tells which of them
+    /// belong to this plugin, so `describe` sees no settings.
     pub async fn load(
         engine: &Engine,
         image: Arc<Image>,
@@ -76,7 +78,7 @@ impl Plugin {
         Self::described(engine, image, limits, settings, instance, None).await
     }
 
-    /// The same of an interpreter's image, of which each instance loads a script.
+    /// Like [`Plugin::load`], with the image of an interpreter whose instances each load a script.
     pub async fn load_script(
         engine: &Engine,
         image: Arc<Image>,
@@ -133,7 +135,8 @@ impl Plugin {
         })
     }
 
-    /// One turn: from a snapshot to effects. `started` is called when there is an instance, just before the guest runs.
+    /// Runs one turn: from a snapshot to effects. Calls `started` when there is an instance, just
+    /// before the guest runs.
     pub async fn call(
         &self,
         request: &Request<'_>,
@@ -150,7 +153,8 @@ impl Plugin {
         Ok(outcome)
     }
 
-    /// Maps changes of other objects to keys. `started` as for [`Plugin::call`]. The inner error is the policy's own text.
+    /// Maps changes of other objects to keys. Calls `started` like [`Plugin::call`]. The inner
+    /// error is the policy's own text.
     pub async fn map_changes(
         &self,
         request: &MapRequest<'_>,
@@ -167,7 +171,7 @@ impl Plugin {
         Ok(names)
     }
 
-    /// An instance of the present image, idle or new.
+    /// Takes an idle instance of the current image, or creates one.
     async fn take(&self) -> Result<Counted, CallError> {
         if let Some(idle) = self.pool.pop() {
             return Ok(idle);
@@ -183,7 +187,6 @@ impl Plugin {
         Ok(self.pool.count(&of, instance))
     }
 
-    /// Makes an instance.
     async fn start(
         &self,
         image: &Image,
@@ -196,14 +199,15 @@ impl Plugin {
         };
         let started = Instance::with_script(engine, &image.pre, limits, settings, world, script);
         let (instance, loaded) = started.await?;
-        // It has been loaded before without one: the policy depends on time or chance.
+        // The script loaded without a problem before, so it depends on time or random numbers.
         loaded.problem().map_err(|error| CallError::Trap {
             reason: one_line(&error.to_string()).into_owned(),
         })?;
         Ok(instance)
     }
 
-    /// The present image. That of a plugin that was unloaded is mapped again, which takes less than a millisecond if its file is in memory.
+    /// Returns the current image. Maps the image of an unloaded plugin again, which takes less than
+    /// a millisecond if the file is in memory.
     async fn image(&self) -> Result<Numbered, CallError> {
         if let Some(image) = self.pool.image() {
             return Ok(image);
@@ -214,8 +218,10 @@ impl Plugin {
                 return Ok(image);
             }
             let (stored, code) = self.pool.stored();
-            // What has no file is never unloaded.
-            let stored = stored.ok_or_else(|| CallError::Busy("its code is nowhere".into()))?;
+            // An image without a file is never unloaded.
+            let stored = stored.ok_or_else(|| {
+                CallError::Busy("its code is unloaded and no file holds it".into())
+            })?;
             let component = self.component.clone();
             let mapped = self.engine.map(stored, code, component, self.size).await;
             let image = mapped.map_err(|error| CallError::Busy(error.to_string()))?;
@@ -225,8 +231,8 @@ impl Plugin {
         }
     }
 
-    /// Puts a better image of the same component in the place of the present one. Calls in flight end on the old one. Changes nothing that a user sees.
-    /// An image of other bytes is refused: false.
+    /// Replaces the current image with a better image of the same component. Calls in flight end on
+    /// the old image. Returns false, and does nothing, if the image is of another component.
     pub fn install(&self, image: Arc<Image>) -> bool {
         if image.digest != self.component {
             return false;
@@ -235,43 +241,44 @@ impl Plugin {
         true
     }
 
-    /// Drops idle instances that were called last before `before`; with the last instance, the code too, if a file holds it. What is left is the description.
-    /// True: the code was dropped.
+    /// Drops idle instances whose last call began before `before`. With the last instance, also
+    /// drops the code if a file holds it; the description remains. Returns whether the code was
+    /// dropped.
     pub fn rest(&self, before: Instant) -> bool {
         self.pool.rest(before)
     }
 
-    /// When it was called last, if its code is there.
+    /// Returns when the plugin was last called, or `None` if its code is not loaded.
     pub fn used(&self) -> Option<Instant> {
         self.pool.used()
     }
 
-    /// What it says about itself.
+    /// Returns what `describe` returned.
     pub fn description(&self) -> &Description {
         &self.description
     }
 
-    /// SHA-256 of the component, and of the script if there is one, in hex.
+    /// Returns the SHA-256 of the component, and of the script if there is one, in hex.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// SHA-256 of the component, in hex.
+    /// Returns the SHA-256 of the component, in hex.
     pub fn component(&self) -> &str {
         &self.component
     }
 
-    /// How the present image was compiled.
+    /// Returns how the current image was compiled.
     pub fn code(&self) -> Code {
         self.pool.code()
     }
 
-    /// How many instances it has.
+    /// Returns the counts of the plugin's instances.
     pub fn instances(&self) -> InstanceStats {
         self.pool.stats()
     }
 
-    /// What `vmhost inspect` shows.
+    /// Returns what `vmhost inspect` shows.
     pub fn inspection(&self) -> Inspection {
         Inspection {
             size: self.size,

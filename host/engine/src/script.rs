@@ -1,8 +1,9 @@
-//! A policy that is run from its source: the component is an interpreter with the SDK, which stays
-//! the same when the policy changes, and each instance loads the policy's files when it starts.
+//! A policy that runs from its source: the component is an interpreter with the SDK, which stays
+//! the same when the policy changes. Each instance loads the policy's files when it starts.
 //!
-//! It owns how an instance is given a script, and what names the two together. It must not know the
-//! language. Only `vmhost dev` and `vmhost test` use it: elsewhere a policy is a whole component.
+//! This module owns how an instance receives a script, and the digest of interpreter and script
+//! together. It must not know the language. Only `vmhost dev` and `vmhost test` use it; elsewhere a
+//! policy is one component.
 
 use sha2::{Digest, Sha256};
 use wasmtime::Store;
@@ -18,23 +19,23 @@ const LOAD: &str = "load";
 /// A policy's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// The module that is run first.
+    /// The module that runs first.
     pub entry: String,
-    /// All files that it may import.
+    /// All files that the policy may import.
     pub files: Vec<ScriptFile>,
 }
 
-/// A file of a policy's folder.
+/// A file in a policy's folder.
 #[derive(Clone, Debug, PartialEq, Eq, ComponentType, Lower)]
 #[component(record)]
 pub struct ScriptFile {
-    /// Its path below the folder, with slashes.
+    /// Its path below the folder, separated by slashes.
     pub path: String,
-    /// What it holds.
+    /// Its content.
     pub text: Vec<u8>,
 }
 
-/// What became of a script in an instance. The fields are described in the interpreter's WIT.
+/// The result of loading a script into an instance. The interpreter's WIT describes the fields.
 #[derive(Debug, ComponentType, Lift)]
 #[component(record)]
 pub(crate) struct Loaded {
@@ -45,7 +46,7 @@ pub(crate) struct Loaded {
 }
 
 impl Script {
-    /// Returns the name of the plugin that this script and an interpreter are: SHA-256, in hex.
+    /// Returns the digest of the plugin that the interpreter and this script form: SHA-256, in hex.
     /// `component` is the interpreter's digest.
     pub(crate) fn digest(&self, component: &str) -> String {
         let mut hasher = Sha256::new();
@@ -62,14 +63,14 @@ impl Script {
         hex::encode(hasher.finalize())
     }
 
-    /// Drops the files that were not loaded: a change of them makes no other plugin.
+    /// Drops the files that were not loaded, so that a change to them does not change the digest.
     pub(crate) fn of_used(mut self, loaded: &Loaded) -> Self {
         self.files.retain(|file| loaded.used.contains(&file.path));
         self.files.sort_by(|a, b| a.path.cmp(&b.path));
         self
     }
 
-    /// Loads it into a new instance of an interpreter.
+    /// Loads the script into a new instance of an interpreter.
     pub(crate) async fn load(
         &self,
         store: &mut Store<HostState>,
@@ -88,13 +89,13 @@ impl Script {
 }
 
 impl Loaded {
-    /// Puts what the policy printed in front of its error.
+    /// Prepends the policy's printed output to its error.
     pub(crate) fn behind(mut self, printed: &str) -> Self {
         self.error = self.error.map(|error| format!("{printed}{error}"));
         self
     }
 
-    /// Returns an error if the script does not run as a build of it would.
+    /// Returns an error if the script does not run as a build of that script would.
     pub(crate) fn problem(&self) -> Result<(), ScriptError> {
         if !self.opened.is_empty() {
             return Err(ScriptError::Opens(self.opened.clone()));

@@ -1,4 +1,4 @@
-//! What a guest's store holds: an empty WASI context, its limits, and the call that is running.
+//! The data of a guest's store: an empty WASI context, its limits, and the running call.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ pub(crate) struct HostState {
     wasi: WasiCtx,
     table: ResourceTable,
     memory: Memory,
-    /// What the guest printed.
+    /// What the guest has printed.
     pub(crate) output: Output,
-    /// When the running call has to be over. What it waits for the host's own limits is added.
+    /// The deadline of the running call, before its waits for the host's own limits are added.
     pub(crate) deadline: Instant,
-    /// What its calls have waited for the host's own limits.
+    /// The time that its calls have waited for the host's own limits.
     pub(crate) waits: Waits,
-    /// Where the running call reads the cluster; none during `describe`.
+    /// Where the running call reads the cluster; `None` during `describe`.
     pub(crate) reader: Option<Arc<dyn ObjectReader>>,
     /// The largest answer to a read, in bytes.
     pub(crate) read_limit: usize,
-    /// Log lines that the running call may still write.
+    /// The number of log lines that the running call may still write.
     pub(crate) log_lines: u32,
-    /// What the operator set.
+    /// What the operator set for the plugin.
     pub(crate) settings: Arc<Settings>,
 }
 
@@ -46,7 +46,7 @@ struct Memory {
 impl HostState {
     pub(crate) fn new(limits: &Limits, settings: Arc<Settings>, world: World) -> Self {
         let output = Output::default();
-        // No files, no environment, no arguments, no network: what is not granted is absent.
+        // No files, environment, arguments or network: a guest has only what is granted here.
         let mut wasi = WasiCtxBuilder::new();
         wasi.stdout(output.clone())
             .stderr(output.clone())
@@ -75,7 +75,7 @@ impl HostState {
         }
     }
 
-    /// The limiter of its store.
+    /// Returns the resource limiter of this store.
     pub(crate) fn limiter(&mut self) -> &mut dyn ResourceLimiter {
         &mut self.memory
     }
@@ -99,7 +99,8 @@ impl ResourceLimiter for Memory {
     ) -> wasmtime::Result<bool> {
         let wanted = self.used - current.min(self.used) + desired;
         if wanted > self.limit {
-            // An error instead of `Ok(false)`: the guest would turn that into an abort, which could not be told from a panic.
+            // Returns an error instead of `Ok(false)`, which the guest would turn into an abort
+            // that looks like a panic.
             return Err(MemoryDenied {
                 wanted,
                 limit: self.limit,
@@ -120,11 +121,13 @@ impl ResourceLimiter for Memory {
     }
 }
 
-/// Elements of one table. The largest that was seen has 7,696 (StarlingMonkey); a million takes 8 MiB of the host.
+/// The maximum number of elements of one table. The largest table seen has 7,696 (StarlingMonkey);
+/// a million takes 8 MiB of host memory.
 const TABLE_ELEMENTS: usize = 1 << 20;
 
-/// Log lines of one call. What comes behind is dropped: a policy that floods the log hurts everybody who reads it.
+/// The maximum number of log lines of one call. Later lines are dropped, because a flood would hide
+/// the lines of other policies.
 pub(crate) const LOG_LINES: u32 = 256;
 
-/// WASI handles (streams, timers) of one instance: each is memory of the host's.
+/// The maximum number of WASI handles (streams, timers) of one instance. Each takes host memory.
 const HANDLES: usize = 1024;

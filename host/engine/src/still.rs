@@ -1,29 +1,31 @@
-//! A world in which nothing happens by itself: the clock stands still, and chance is the same each time. It must not know what is called in it.
+//! A frozen environment: the clock stands still, and random numbers are always the same. This
+//! module must not know which function is called in it.
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use wasmtime_wasi::{Deterministic, HostMonotonicClock, HostWallClock, WasiCtxBuilder};
 
-/// Which time and chance a guest meets.
+/// The clock and random numbers of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum World {
-    /// The machine's.
+    /// The machine's clock and random numbers.
     Real,
-    /// The same for every instance.
+    /// The same clock and random numbers for every instance.
     Still,
 }
 
-/// What the wall clock says: 2000-01-01T00:00:00Z.
+/// The wall clock: 2000-01-01T00:00:00Z.
 const NOW: Duration = Duration::from_secs(946_684_800);
 
-/// What the monotonic clock goes on at each look: a guest that waits until some time has passed does not wait for ever.
+/// How far the monotonic clock advances with each read, in nanoseconds. A guest that waits for some
+/// time to pass does not wait forever.
 const STEP: u64 = 1_000_000;
 
-/// What seeds a guest's hash maps, and the generators below.
+/// The seed of a guest's hash maps and of the generators below.
 const SEED: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834;
 
-/// Bytes of chance before they repeat themselves.
+/// The number of random bytes before they repeat.
 const CHANCE: usize = 1024;
 
 struct StillClock;
@@ -52,7 +54,7 @@ impl HostMonotonicClock for CountingClock {
     }
 }
 
-/// Takes time and chance out of a context.
+/// Replaces the clocks and random numbers of a WASI context.
 pub(crate) fn still(wasi: &mut WasiCtxBuilder) {
     wasi.wall_clock(StillClock)
         .monotonic_clock(CountingClock(Cell::default()))
@@ -61,7 +63,7 @@ pub(crate) fn still(wasi: &mut WasiCtxBuilder) {
         .insecure_random_seed(SEED);
 }
 
-/// Bytes without a pattern (Marsaglia's xorshift), always the same.
+/// Returns pseudo-random bytes (Marsaglia's xorshift), always the same.
 fn chance() -> Vec<u8> {
     let mut state = SEED as u64;
     let next = || {

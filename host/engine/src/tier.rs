@@ -1,4 +1,5 @@
-//! One wasmtime engine with its linker: how a compiled component is loaded and linked, and how many instances may live.
+//! One wasmtime engine with its linker: loads and links compiled components, and limits how many
+//! instances live.
 
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{
@@ -11,7 +12,7 @@ use crate::code::Code;
 use crate::error::{EngineError, LoadError};
 use crate::state::HostState;
 
-/// An engine and what its guests may import.
+/// An engine, and a linker with what its guests may import.
 pub(crate) struct Tier {
     pub(crate) code: Code,
     pub(crate) engine: wasmtime::Engine,
@@ -20,7 +21,8 @@ pub(crate) struct Tier {
 
 impl Tier {
     pub(crate) fn new(code: Code) -> Result<Self, EngineError> {
-        // Without pooling where the address space is too small for it (a container with a limit on virtual memory).
+        // Without pooling if the address space is too small for it (a container with a limit on
+        // virtual memory).
         let engine = wasmtime::Engine::new(
             config(code).allocation_strategy(InstanceAllocationStrategy::Pooling(pooling())),
         )
@@ -43,7 +45,7 @@ impl Tier {
         })
     }
 
-    /// Maps an image: its pages are shared with the page cache, and read when they are needed.
+    /// Maps an image: its pages are shared with the page cache, and read on first use.
     pub(crate) fn load(&self, stored: &Stored) -> wasmtime::Result<Component> {
         let path = stored.path();
         #[allow(
@@ -51,7 +53,7 @@ impl Tier {
             reason = "the file was written by this user's vmhost: `Cache::open` refuses folders that others can write to, and one in memory has no name"
         )]
         let mapped = unsafe { Component::deserialize_file(&self.engine, &path) };
-        // A file system from which no code may be run.
+        // A file system mounted with noexec: read the bytes instead.
         mapped.or_else(|error| match std::fs::read(path) {
             Ok(image) => self.load_bytes(&image),
             Err(_) => Err(error),
@@ -85,7 +87,7 @@ impl Tier {
     }
 }
 
-/// An engine that makes images for the tier of this code, and runs none.
+/// Returns an engine that compiles images for the tier of this code, and runs none.
 pub(crate) fn compiling_engine(code: Code) -> wasmtime::Result<wasmtime::Engine> {
     wasmtime::Engine::new(&config(code))
 }
@@ -97,25 +99,28 @@ fn config(code: Code) -> Config {
         Code::Optimised => Strategy::Cranelift,
     });
     if code == Code::Baseline {
-        // Cranelift makes its trampolines, thousands in a Go policy: a tenth of the time.
+        // Speeds up Cranelift's trampolines, thousands in a Go policy: they take a tenth of the
+        // time.
         config.cranelift_opt_level(OptLevel::None);
     }
     config.epoch_interruption(true);
-    // Frames for the log are not worth unwinding at each trap: a panic's text is in the captured output.
+    // Wasm frames are not worth an unwind at each trap: a panic's text is in the captured output.
     config.wasm_backtrace_max_frames(None);
     config.generate_address_map(false);
     config
 }
 
-/// Slots are address space, not memory. Resetting one by copying what was touched instead of by unmapping is what lets fresh instances scale to several threads
-/// (measured: 17,300 instances a second without, 32,100 with, and twice that on two threads).
+/// Slots are address space, not memory. Resetting a slot by copying over the touched pages instead
+/// of unmapping it lets fresh instances scale to several threads (measured: 17,300 instances per
+/// second without, 32,100 with, and twice that on two threads).
 fn pooling() -> PoolingAllocationConfig {
     let mut pooling = PoolingAllocationConfig::default();
     pooling
         .linear_memory_keep_resident(1 << 20)
         .table_keep_resident(64 << 10)
         .pagemap_scan(Enabled::Auto)
-        // A slot that nobody uses keeps the pages of the last guest: of a hundred plugins that rest, a hundred of them.
+        // An unused slot keeps the pages of its last guest: with a hundred idle plugins, those of a
+        // hundred guests.
         .max_unused_warm_slots(WARM_SLOTS)
         .total_core_instances(SLOTS * 8)
         .total_component_instances(SLOTS)
@@ -125,13 +130,16 @@ fn pooling() -> PoolingAllocationConfig {
     pooling
 }
 
-/// Slots that wait for the guest that they had last: as many as a plugin with fresh instances has in use at once.
+/// The number of slots that stay warm for their last guest: as many as a plugin with fresh
+/// instances uses at once.
 const WARM_SLOTS: u32 = 8;
 
-/// Instances of the process: more than the 1,024 workers that one controller may have. The largest guest that was seen has 14 core instances, a usual one 3.
+/// The maximum number of instances of the process: more than the 1,024 workers that one controller
+/// may have. The largest guest seen has 14 core instances; a usual guest has 3.
 pub(crate) const SLOTS: u32 = 2048;
 
-/// Does it export this contract? Wasmtime's own error would not say which version was found.
+/// Checks that the component exports the contract. Wasmtime's own error does not name the version
+/// that was found.
 fn check_contract(engine: &wasmtime::Engine, component: &Component) -> Result<(), LoadError> {
     let (_, version) = crate::CONTRACT.split_once('@').unwrap_or_default();
     let major = version.split('.').next().unwrap_or_default();
@@ -156,7 +164,7 @@ fn setup(error: wasmtime::Error) -> EngineError {
     EngineError::Setup(chain(&error))
 }
 
-/// All causes in one line. Not `{:?}`, which adds a backtrace of the host.
+/// Joins all causes in one line, unlike `{:?}`, which adds a backtrace of the host.
 pub(crate) fn chain(error: &wasmtime::Error) -> String {
     error
         .chain()

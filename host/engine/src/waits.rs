@@ -1,4 +1,4 @@
-//! The time that a call waits for the host's own limits: it is no time of the call's.
+//! The time that a call waits for the host's own limits, which does not count towards its deadline.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The waits of one instance, one at a time. Clones share them.
+/// The waits of one instance, of which at most one is running. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waits(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of those that are over.
+    /// The total of the completed waits.
     total: Duration,
     since: Option<Instant>,
 }
 
 impl Waits {
-    /// Waits, and returns for how long with what was waited for.
+    /// Waits for the future. Returns its output and how long it took.
     pub(crate) async fn during<T>(&self, wait: impl Future<Output = T>) -> (T, Duration) {
         let began = Instant::now();
         self.0.lock().since = Some(began);
@@ -30,7 +30,7 @@ impl Waits {
         (value, waited)
     }
 
-    /// All waits so far, that of the moment included.
+    /// Returns the total of all waits, including the running one.
     pub(crate) fn so_far(&self) -> Duration {
         let state = self.0.lock();
         state.total + state.since.map_or(Duration::ZERO, |since| since.elapsed())

@@ -1,4 +1,4 @@
-//! How plugins are run, as the operator wants it. Plain data: the command line makes it.
+//! The operator's settings for running plugins. Plain data, filled in by the command line.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -8,44 +8,44 @@ use vmhost_cluster::{EventLimit, WATCH_SILENCE};
 use vmhost_core::Limits;
 use vmhost_engine::{Compiler, Settings};
 
-/// How plugins are run, whichever cluster it is.
+/// The settings for running plugins. They do not depend on the cluster.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Watched namespaces; empty: all.
+    /// The watched namespaces. Empty for all namespaces.
     pub namespaces: Vec<String>,
-    /// How long a watch may be silent.
+    /// How long a watch may stay silent before it is restarted.
     pub watch_silence: Duration,
-    /// Workers of each controller, if given.
+    /// Workers per controller. `None` if each description decides.
     pub workers: Option<u32>,
     /// Limits of each plugin.
     pub limits: Limits,
-    /// How many Normal Events each plugin may write; none: all.
+    /// How many Normal Events each plugin may write. `None` for no limit.
     pub events: Option<EventLimit>,
-    /// Bytes of changes that each plugin may keep until it has mapped them.
+    /// Bytes of unmapped changes that each plugin may buffer.
     pub map_buffer: usize,
-    /// Settings by plugin.
+    /// The settings of each plugin, by its name.
     pub settings: HashMap<String, Settings>,
-    /// Folder of compiled images; none: nowhere.
+    /// The folder for compiled images. `None` disables the cache.
     pub cache: Option<PathBuf>,
-    /// Where components are compiled: in a child process only if this one's program can be one.
+    /// Where components are compiled. A child process needs a program that can act as one.
     pub compiler: Compiler,
-    /// After how long without a call a plugin is unloaded; none: never.
+    /// How long a plugin may go without a call before it is unloaded. `None` disables unloading.
     pub idle_unload: Option<Duration>,
-    /// How long a swap waits for the objects of kinds that are new to the plugin, before it is
-    /// tried again.
+    /// How long a swap waits for the first lists of kinds that are new to the plugin, before the
+    /// host retries it.
     pub cache_sync_timeout: Duration,
-    /// How long a shutdown may take.
+    /// The time limit of a shutdown.
     pub shutdown_timeout: Duration,
-    /// Watch the plugins' files?
+    /// Whether plugin files are watched and reloaded.
     pub reload: bool,
-    /// May a swap ask for more than the first generation did?
+    /// Whether a reloaded plugin may ask for more rights than its first generation did.
     pub allow_wider: bool,
-    /// May a plugin install the CustomResourceDefinitions that it carries?
+    /// Whether plugins may install the CustomResourceDefinitions that they carry.
     pub install_crds: bool,
 }
 
 impl Config {
-    /// For commands that load a plugin and run nothing.
+    /// The settings of commands that load a plugin and run nothing.
     pub fn inspecting() -> Self {
         Self {
             namespaces: Vec::new(),

@@ -1,6 +1,8 @@
-//! One controller: its queue, what wakes its keys, and what is remembered of keys that fail. It lives on across swaps; code and stores come with the generation.
+//! One controller: its workqueue, the events that wake its keys, and its memory of failing keys. A
+//! controller outlives a swap of its plugin; the code and the stores belong to the generation.
 //!
-//! Only names go through the queue. What happened to an object is forgotten here: the policy sees the newest snapshot, never an event.
+//! Only names go through the queue. The type of an event is dropped here: a turn reads the newest
+//! snapshot from the store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +14,7 @@ use vmhost_core::{Change, ControllerDescription, Description, Gvk, ObjectName, T
 use vmhost_queue::{BackOff, Bucket, Config, Queue};
 
 pub mod changes;
-pub mod memory;
+pub(crate) mod memory;
 
 use crate::controller::changes::Mapper;
 use crate::controller::changes::buffer::MapBuffer;
@@ -22,46 +24,46 @@ use crate::observe::metrics::controller::{ControllerMetrics, controller_label};
 use crate::rights::access::Required;
 use crate::wake::triggers::Wake;
 
-/// Workers of a controller whose description and flags say nothing.
+/// The number of workers if neither the description nor a flag sets one.
 const WORKERS: u32 = 4;
 
-/// A queue of names and all that belongs to it.
+/// A workqueue with its settings, metrics and memory.
 pub struct Controller {
-    /// Its name in the description.
-    pub name: String,
-    /// Its name in logs and metrics.
-    pub label: Arc<str>,
-    /// The kind whose objects are its keys.
+    /// The name in the plugin's description.
+    pub(crate) name: String,
+    /// The name in logs and metrics.
+    pub(crate) label: Arc<str>,
+    /// The kind of the objects that are the controller's keys.
     pub kind: Gvk,
-    /// The name under which it owns fields: `vmhost/<plugin>/<controller>`.
-    pub field_manager: String,
-    /// How many keys it works on at once.
-    pub workers: u32,
-    /// When a key is given up, and how long it rests.
-    pub limits: Limits,
-    /// The keys.
+    /// The field manager: `vmhost/<plugin>/<controller>`.
+    pub(crate) field_manager: String,
+    /// How many keys are processed at once.
+    pub(crate) workers: u32,
+    /// The retry limits of a key.
+    pub(crate) limits: Limits,
+    /// The workqueue of keys.
     pub queue: Queue<ObjectName>,
-    /// Its metrics.
-    pub metrics: ControllerMetrics,
-    /// What is remembered of its keys.
-    pub memory: Arc<KeyMemory>,
-    /// Changes that the policy maps itself.
-    pub mapper: Mapper,
+    /// The controller's metrics.
+    pub(crate) metrics: ControllerMetrics,
+    /// The state that is kept per key between turns.
+    pub(crate) memory: Arc<KeyMemory>,
+    /// Changes that wait for the plugin's own mapping function.
+    pub(crate) mapper: Mapper,
     clock: Option<Clock>,
     settings: Settings,
     started: AtomicBool,
 }
 
-/// What a controller allows its keys.
+/// The retry limits of a controller's keys.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Retries of a failure after which a key is given up. Without it, no key is.
-    pub max_retries: Option<u32>,
-    /// The longest back-off of a key: how long a terminal failure rests.
-    pub cap: Duration,
+pub(crate) struct Limits {
+    /// The number of retries before a key is given up. `None` retries forever.
+    pub(crate) max_retries: Option<u32>,
+    /// The longest back-off of a key, and the pause after a terminal failure.
+    pub(crate) cap: Duration,
 }
 
-/// What makes a controller another one: a swap that changes it starts a new queue.
+/// The settings that a queue is built from. A swap that changes one of them starts a new queue.
 #[derive(Clone, Debug, PartialEq)]
 struct Settings {
     kind: Gvk,
@@ -72,7 +74,8 @@ struct Settings {
     timer: Option<Timer>,
 }
 
-/// When a timer's key comes up: at multiples of the period since the start, so that long turns do not shift it.
+/// The clock of a timer controller. Its key comes up at multiples of the period since the start, so
+/// that a long turn does not shift the later ones.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     start: Instant,
@@ -87,9 +90,10 @@ impl Clock {
 }
 
 impl Controller {
-    /// A controller as a description wants it. `workers` is the operator's word. `map_buffer` is
-    /// the plugin's. `before`: the one whose place it takes.
-    pub fn new(
+    /// A controller with an empty queue. `workers` is the operator's flag and overrides the
+    /// description. `map_buffer` is shared by the plugin's controllers. If `before`, the controller
+    /// that this one replaces, has the same kind, the new controller takes over its memory.
+    pub(crate) fn new(
         plugin: &Description,
         description: &ControllerDescription,
         workers: Option<u32>,
@@ -131,58 +135,66 @@ impl Controller {
         })
     }
 
-    /// Can a generation with this description go on with this controller's queue?
-    pub fn fits(&self, description: &ControllerDescription, workers: Option<u32>) -> bool {
+    /// Returns whether a generation with this description can use this controller's queue.
+    pub(crate) fn fits(&self, description: &ControllerDescription, workers: Option<u32>) -> bool {
         self.name == description.name && self.settings == Settings::of(description, workers)
     }
 
-    /// Its workers are about to run. False: somebody else has started them.
-    pub fn start(&self) -> bool {
+    /// Marks the workers as started. Returns `false` if they were started before.
+    pub(crate) fn start(&self) -> bool {
         !self.started.swap(true, Ordering::AcqRel)
     }
 
-    /// Do its workers run?
-    pub fn has_started(&self) -> bool {
+    /// Returns whether the workers have been started.
+    pub(crate) fn has_started(&self) -> bool {
         self.started.load(Ordering::Acquire)
     }
 
-    /// Does its one key come up by itself?
-    pub fn is_timer(&self) -> bool {
+    /// Returns whether this is a timer controller, whose only key comes up by the clock.
+    pub(crate) fn is_timer(&self) -> bool {
         self.settings.timer.is_some()
     }
 
-    /// A timer's key comes up by the clock, however its turn ends.
-    pub fn arm_timer(&self, key: &ObjectName) {
+    /// Schedules the key of a timer controller for the next period. Does nothing for other
+    /// controllers.
+    pub(crate) fn arm_timer(&self, key: &ObjectName) {
         if let Some(clock) = self.clock {
             self.queue.add_after(key.clone(), clock.next());
         }
     }
 
-    /// A right that the key waits for was granted meanwhile: its turn comes, behind fresh changes,
-    /// and its back-off begins anew.
-    pub fn granted(&self, key: &ObjectName, required: &Arc<Required>) {
+    /// A right that the key waited for was granted meanwhile: enqueues the key in the low lane and
+    /// resets its back-off.
+    pub(crate) fn granted(&self, key: &ObjectName, required: &Arc<Required>) {
         if self.memory.end_wait(key, required, Awaited::None) {
             self.queue.forget(key);
             self.queue.add_low(key.clone());
         }
     }
 
-    /// The rights that the key waits for were granted before: its turn comes after a pause, and if
-    /// it is refused again, it is for another reason.
-    pub fn granted_before(&self, key: &ObjectName, required: &Arc<Required>, pause: Duration) {
+    /// The rights that the key waits for had been granted before the wait began: enqueues the key
+    /// after a pause. If the next turn is refused too, missing rights are not the cause.
+    pub(crate) fn granted_before(
+        &self,
+        key: &ObjectName,
+        required: &Arc<Required>,
+        pause: Duration,
+    ) {
         if self.memory.end_wait(key, required, Awaited::Granted) {
             self.queue.add_after(key.clone(), pause);
         }
     }
 
-    /// Keys that another controller has to look at in its stead: what its queue knows, and what it has not told the end of.
-    pub fn unfinished(&self) -> Vec<ObjectName> {
+    /// The keys that a controller in this one's place has to process: those in the queue, and those
+    /// whose deletion or failure is still open.
+    pub(crate) fn unfinished(&self) -> Vec<ObjectName> {
         let mut keys = self.queue.keys();
         keys.extend(self.memory.unfinished());
         keys
     }
 
-    /// A swap: every key gets its chance, in the low lane, and nobody backs off for what the old code did. How many keys.
+    /// Prepares the controller for a new generation: clears all back-offs and enqueues all keys in
+    /// the low lane. Returns the number of keys.
     pub fn renew(&self, keys: Vec<ObjectName>) -> usize {
         let count = keys.len();
         self.memory.forgive();
@@ -191,8 +203,9 @@ impl Controller {
         count
     }
 
-    /// The writes of a key's turn are over: the events that were held back meanwhile count now.
-    pub fn end_writes(&self, key: &ObjectName) {
+    /// Ends the write phase of a key's turn: the events that were held back since its start count
+    /// now.
+    pub(crate) fn end_writes(&self, key: &ObjectName) {
         match self.memory.end_writes(key) {
             Came::Nothing => {}
             Came::OnlyOwn => self.queue.add_unless_backing_off(key.clone()),
@@ -200,8 +213,9 @@ impl Controller {
         }
     }
 
-    /// Events of its watches, of which one or more concern a key, and nobody knows which. Only if all are the key's own writes its back-off stays.
-    pub fn wake_by_one_of(&self, key: &ObjectName, events: &[(u16, u64)]) {
+    /// Handles a batch of watch events of which at least one concerns the key, while it is unknown
+    /// which. The key keeps its back-off only if all of them are its own writes.
+    pub(crate) fn wake_by_one_of(&self, key: &ObjectName, events: &[(u16, u64)]) {
         let mut own = false;
         for &(source, version) in events {
             match self.memory.origin(key, source, version) {
@@ -215,11 +229,11 @@ impl Controller {
         }
     }
 
-    /// No new keys: its workers end with what they have.
-    pub fn shut_down(&self) {
+    /// Closes the queue. The workers finish the keys that they hold.
+    pub(crate) fn shut_down(&self) {
         self.queue.shut_down_now();
         self.mapper.close();
-        // No key waits for a right any more.
+        // Ends every wait for a right.
         self.memory.forgive();
     }
 }
@@ -251,7 +265,8 @@ impl Wake for Controller {
     }
 }
 
-/// The lane of a cause: what nobody has changed just now waits behind what somebody has.
+/// Returns whether the cause belongs in the normal lane. Keys of objects that did not change just
+/// now wait in the low lane.
 fn is_fresh(cause: NoticeCause) -> bool {
     matches!(cause, NoticeCause::Changed | NoticeCause::Deleted)
 }

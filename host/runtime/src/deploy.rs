@@ -1,8 +1,21 @@
-//! From bytes to a generation that keys run on: load, check, wire, fill, replace, renew.
+//! Deploys plugins: turns the bytes of a component into the generation that a plugin's keys run on,
+//! and replaces it when the bytes change.
 //!
-//! A change of a [`source`] takes this way: [`files`] tells that it is whole, [`loader`] makes a
-//! plugin of it, [`prepare`] checks it and fills its stores, [`replace`] lets it take the present
-//! generation's place in its [`slot`]. The [`first`] load is a swap from nothing. It must not know
+//! ```text
+//! source     a component file, or a folder of source code
+//!   |
+//! files      wait until a changed file is complete (a folder is built instead)
+//!   |
+//! loader     compile, call `describe` -> plugin
+//!   |
+//! prepare    check the name, grants, RBAC and conflicts; install CRDs; fill new stores
+//!   |            `- tries: repeat a step that may succeed later
+//! replace    put the new generation into the plugin's slot, requeue all keys
+//!   |
+//! optimise   compile optimised code in the background, install it in the running generation
+//! ```
+//! [`swap`] runs these steps at each change. The [`first`] load does the same at the start, for all
+//! plugins together. A failed step leaves the current generation running. This module must not know
 //! what a turn does.
 
 pub(crate) mod breaker;

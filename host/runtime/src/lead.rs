@@ -1,25 +1,35 @@
-//! Leader election: of several hosts with the same plugins, one works.
+//! Leader election: of several hosts with the same plugins, one leads and does the work.
 //!
 //! ```text
-//! elector (when may who lead: no clock, no I/O) <-- stand (a task: requests and waits) --> Leadership --asked by--> workers: may I take a key?
-//!                                                                                                    \--asked by--> writes: may this be sent?
+//! elector           <-- answers ---   stand             --- state -->   Leadership
+//! (state machine:   --- requests -->  (task: sends the                  asked before a worker
+//! no clock, no I/O)                   requests, waits)                  takes a key, and before
+//!                                                                       each write
 //! ```
-//! It owns the answer to those two questions. It must not know what the leader does.
+//! [`Leadership`] answers two questions: may a worker take a key, and may a write be sent. This
+//! module must not know what the leader does.
 //!
-//! A standby is as warm as the leader: its informers run, its queues fill, it is ready; its workers take no key. When it leads, they start on the queues as they
-//! are. A host that loses the lease **steps down and stands again; it does not exit**, as controller-runtime's manager does: its stores stay warm, and the next
-//! one to take over need not list the cluster again. It can afford to because nothing that the old term has left can write: every write asks
-//! [`Leadership::fence`] right before its request, and the fence closes by itself, by the clock, at the renew deadline, also for a process that was stopped
-//! meanwhile.
+//! A standby is as warm as the leader: its informers run, its queues fill, and it is ready. Only
+//! its workers take no key. When it becomes the leader, they start on the queues as they are.
 //!
-//! What stays unfenced:
-//! - A request that is on the wire when the fence closes. It has to be answered within the time-out of writes (4 s), which is shorter than what lies between
-//!   the renew deadline and the end of the lease (5 s); with other flags a warning says so.
-//! - A process that is stopped between the look at the fence and the sending, and goes on after the lease: microseconds, or the handshake of a new connection.
-//!   Writes with a version or a `test` fail then; others land.
-//! - A machine whose monotonic clock stands still while it sleeps (a suspended laptop, a paused virtual machine): the fence sleeps too. So does client-go's.
-//! - A Lease that somebody deletes or edits by hand: its holder finds out with its next renewal.
-//! - Events, `SelfSubjectAccessReview`s, the installation of CustomResourceDefinitions at the start: they are no writes of a plugin's turn.
+//! A host that loses the lease **becomes a standby again; it does not exit**, unlike a
+//! controller-runtime manager. Its stores stay warm, so the next takeover needs no new lists. This
+//! is safe because nothing left over from the old term can write: every write asks
+//! [`Leadership::fence`] right before its request. The fence closes by the clock at the renew
+//! deadline, even if the process was stopped meanwhile.
+//!
+//! What the fence does not cover:
+//! - A request in flight when the fence closes. It is answered within the write timeout (4 s),
+//!   which is shorter than the time between the renew deadline and the end of the lease (5 s). With
+//!   other flags the host logs a warning.
+//! - A process that is stopped between the check of the fence and the send, and continues after the
+//!   lease ended. The gap is microseconds, or the handshake of a new connection. Writes with a
+//!   version or a `test` then fail; others land.
+//! - A machine whose monotonic clock stops while it sleeps (a suspended laptop, a paused virtual
+//!   machine): the fence sleeps too, as client-go's does.
+//! - A Lease that is deleted or edited by hand: its holder notices at its next renewal.
+//! - Events, `SelfSubjectAccessReview`s, and CustomResourceDefinitions installed at the start:
+//!   these are not writes of a turn.
 
 pub mod elector;
 mod leadership;
@@ -46,14 +56,13 @@ pub use settings::{JITTER, Settings};
 use stand::Stand;
 use standing::Standing;
 
-/// Stands for election from now on, on the runtime that this is called on. Guests must never run
-/// there.
+/// Takes part in the election from now on, with a task on the current runtime. Guests must never
+/// run on that runtime.
 pub fn stand(leases: Leases, settings: Settings, metrics: Arc<Metrics>) -> Arc<Leadership> {
     let margin = settings.terms.lease - settings.terms.renew;
     if margin <= WRITE_TIMEOUT {
         tracing::warn!(
-            "between --leader-election-renew-deadline {:?} and --leader-election-lease-duration {:?} lie {margin:?}, and a write may take {WRITE_TIMEOUT:?}: \
-             one that is on the wire when the lease is lost may land after another host's first",
+            "--leader-election-renew-deadline {:?} ends {margin:?} before --leader-election-lease-duration {:?}, but a write may take {WRITE_TIMEOUT:?}: a write in flight when the lease is lost may land after the next leader's first write",
             settings.terms.renew,
             settings.terms.lease,
         );

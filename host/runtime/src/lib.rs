@@ -1,33 +1,42 @@
 //! Runs plugins against a cluster. It knows no command line.
 //!
 //! ```text
-//!  API server --list+watch--> informer --text--> store             plugins/*.wasm
-//!     ^                          | names only       |                   | deploy: load, check, wire, fill
-//!     | writes                   v wake             | read at call time v
-//!   settle <--- outcome ---- worker <--get-- workqueue            slot: generation n, replaced in one step
-//!     |                         |                                       |
-//!     |                         +---- call ----> instance <-------------+
-//!     +-- forget / add after / rate limited --> workqueue
+//!  API server --list+watch--> informer ---objects---> store         plugins/*.wasm
+//!   ^                            |                      |                 |
+//!   |                            | changes              | snapshot        | deploy: load, check,
+//!   |                            v                      |                 v fill stores, replace
+//!   |                          wake                     |           slot: current generation
+//!   |                            | keys                 |                 |
+//!   |                            v                      v                 | code
+//!   |                        workqueue ----- get ---> worker --- call ----+--> instance
+//!   |                            ^                      |                         |
+//!   |                            | requeue, retry       v                         |
+//!   |                            +------ done ------- settle <------ outcome -----+
+//!   |                                                   |
+//!   +--------------------- writes ----------------------+
 //! ```
-//! Seven verbs: **watch, store, enqueue** (`vmhost-cluster`, [`wake`], [`controller`]),
-//! **get, call, settle, done** ([`turn`]).
+//! A change takes seven steps: **watch, store, enqueue** (`vmhost-cluster`, [`wake`],
+//! [`controller`]), then **get, call, settle, done** ([`turn`]).
 //!
-//! | Room | Owns |
+//! | Module | Owns |
 //! |---|---|
-//! | [`config`] | how plugins are run |
-//! | [`observe`] | metrics, log lines, probes, the state |
-//! | [`lead`] | of several hosts, one works: which may take keys and write, and until when |
-//! | [`rights`] | what a plugin needs of the API server; keys that wait for it |
-//! | [`controller`] | one queue, and what is remembered of its keys |
-//! | [`wake`] | from a change to a key |
-//! | [`deploy`] | from bytes to the generation that keys run on |
-//! | [`turn`] | from a key to its decision |
-//! | [`manager`] | the wiring, and the order in which it ends |
+//! | [`config`] | the operator's settings |
+//! | [`observe`] | metrics, log lines, probes, the state document |
+//! | [`lead`] | leader election: which host may take keys and write, and until when |
+//! | [`rights`] | the rights that a plugin needs, and the keys that wait for one |
+//! | [`controller`] | one workqueue, and the memory of its keys |
+//! | [`wake`] | from a change to the keys that it concerns; reads of the stores |
+//! | [`deploy`] | from a component's bytes to the generation that keys run on |
+//! | [`turn`] | from a key to the decision about it |
+//! | [`manager`] | the wiring, and the order of the shutdown |
 //!
-//! What is absent: a write of a turn's outside [`turn::effects`], and one that does not ask
-//! [`lead`] first; an object, or an event's type, in the queue; a key in two workers; a guest on the
-//! runtime that watches; a call that starts on an older generation after a newer one was announced;
-//! anything but a counter, a log line and a status after a reload that failed.
+//! These never happen:
+//! - a write of a turn outside [`turn::effects`], or without asking [`lead`] first
+//! - an object, or the type of an event, in the workqueue
+//! - one key in two workers
+//! - a guest on the runtime that watches
+//! - a call that starts on an older generation after a newer one was announced
+//! - any effect of a failed reload besides a counter, a log line and a status
 
 pub mod config;
 pub mod controller;

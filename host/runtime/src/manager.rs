@@ -1,10 +1,10 @@
-//! The wiring of a host, and the order in which it ends: no new keys, then calls and writes, then
+//! The wiring of a host, and the order of its shutdown: no new keys, then calls and writes, then
 //! the lease, then Events.
 //!
-//! Workers begin when a controller's stores are ready, and one that ends by a panic begins again.
+//! Workers start when a controller's stores are ready. A worker that panics is restarted.
 //!
-//! Two runtimes: watches, probes and writes on one, guests on the other, so that guests that spin
-//! on every core cannot hold up a watch.
+//! There are two runtimes: watches, probes and writes run on one, guests on the other. A guest that
+//! spins on every core cannot delay a watch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,27 +35,28 @@ use crate::wake::resources::Resources;
 /// How often a task waiting for store sync checks that its generation is current.
 const STILL_WANTED: Duration = Duration::from_secs(5);
 
-/// How long the last Events may take at a shutdown.
+/// How long the last Events may take during a shutdown.
 const FLUSH: Duration = Duration::from_secs(2);
 
 /// Runs plugins against one cluster.
 pub struct Manager {
-    /// What runs.
+    /// The plugins.
     pub plugins: Arc<Plugins>,
     /// Wakes the keys that wait for a right.
     pub rights: Arc<Rights>,
-    /// Carries out what policies return.
+    /// Carries out the effects that plugins return.
     pub effects: Arc<Effects>,
     workers: Arc<Workers>,
 }
 
 impl Manager {
-    /// Nothing runs yet. Watches and writes will run on the runtime that this is called on.
+    /// A manager that runs nothing yet. Watches and writes will use the runtime that this is called
+    /// on.
     pub fn new(loader: Arc<Loader>, connection: Connection, metrics: Arc<Metrics>) -> Arc<Self> {
         Self::led(loader, connection, metrics, Leadership::alone())
     }
 
-    /// [`Manager::new`] of a host that works and writes only while it leads.
+    /// Like [`Manager::new`], for a host that works and writes only while it leads.
     pub fn led(
         loader: Arc<Loader>,
         connection: Connection,
@@ -94,21 +95,21 @@ impl Manager {
         })
     }
 
-    /// [`Plugins::add_all`] of one plugin.
+    /// Adds one plugin with [`Plugins::add_all`].
     pub async fn add(&self, plugin: Plugin) -> Result<Arc<Slot>> {
         let mut slots = self.plugins.add_all(vec![plugin]).await?;
         slots.pop().context("a plugin that was added has a slot")
     }
 
-    /// Lets no turn begin any more. Those that are under way go on.
+    /// Lets no new turn begin. Running turns continue.
     pub fn close(&self) {
         self.workers.tasks.close();
         self.plugins.close();
     }
 
-    /// Hands out no new keys, and lets calls and writes in flight end. Then it gives the leader
-    /// lease back, writes the last Events and ends the informers. Returns whether all of it ended
-    /// in time.
+    /// Shuts the host down: takes no new keys, waits for calls and writes in flight, gives the
+    /// leader lease back, writes the last Events and ends the informers. Returns whether everything
+    /// ended in time.
     pub async fn shut_down(&self) -> bool {
         let leadership = &self.plugins.leadership;
         self.close();
@@ -123,7 +124,7 @@ impl Manager {
             async move { recorder.flush(FLUSH).await }
         });
         join_all(recorders).await;
-        // Nobody holds their stores any more.
+        // The last references to the stores.
         self.plugins.clear();
         drained
     }
@@ -134,9 +135,9 @@ struct Workers {
     effects: Arc<Effects>,
     rights: Arc<Rights>,
     leadership: Arc<Leadership>,
-    /// Where they run.
+    /// The runtime that guests run on.
     guests: Handle,
-    /// Closed when no more start.
+    /// Closed when no more workers may start.
     tasks: TaskTracker,
 }
 
@@ -152,7 +153,7 @@ impl StartWorkers for Arc<Workers> {
                     return;
                 }
             }
-            // Single flight: what went before has to be done first.
+            // Single flight: the turns of a replaced controller must end first.
             slot.retired_have_ended(&wired.controller.name).await;
             if workers.tasks.is_closed() || !slot.current().has(&wired) || !wired.controller.start()
             {
@@ -190,7 +191,7 @@ impl Workers {
     }
 }
 
-/// A worker that should panic is started again. Its key was put back.
+/// Restarts a task that panics. Its key is back in the queue by then.
 async fn supervise<F>(label: Arc<str>, work: impl Fn() -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -201,7 +202,7 @@ where
         }
         tracing::error!(
             controller = &*label,
-            "a worker ended unexpectedly and is started again: {error}"
+            "a worker panicked, restarting it: {error}"
         );
     }
 }

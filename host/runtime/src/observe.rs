@@ -1,4 +1,4 @@
-//! What a person or a monitor sees of a host: metrics, log lines, probes and the state.
+//! Observability of a host: metrics, log lines, probes and the state document.
 
 pub mod admin;
 pub(crate) mod informers;

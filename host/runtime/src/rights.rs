@@ -1,8 +1,10 @@
-//! What a plugin needs of the API server, what of it is missing, and the keys that wait for it.
+//! The rights that a plugin needs from the API server: which ones it needs, which are missing, and
+//! the keys that wait for them.
 //!
-//! [`needs`] derives it from a description, [`names`] knows plurals, [`access`] the form that RBAC
-//! has, [`rules`] merges it, [`roles`] grants it, [`check`] asks the server what is missing, [`wait`] wakes keys when
-//! it is granted.
+//! [`needs`] derives them from a description, [`names`] knows plurals, [`access`] has RBAC's form
+//! of a right, [`rules`] merges rights into rules, [`roles`] prints Roles that grant them,
+//! [`check`] asks the API server which are missing, and [`wait`] wakes keys when a right is
+//! granted.
 
 pub(crate) mod access;
 pub(crate) mod check;

@@ -1,34 +1,39 @@
-//! The two runtimes of the process: one thread watches and writes, as many as there are cores run guests, a little behind it.
+//! The two runtimes of the process: one thread for watches and writes, and one thread per core for
+//! guests, at a lower priority.
 //!
-//! It owns how many threads there are, what they are called and who goes first. It must not know what runs on them.
+//! This module owns the threads' number, names and priorities. It must not know what runs on them.
 
 use anyhow::{Context, Result};
 use rustix::process::{getpriority_process, setpriority_process};
 use tokio::runtime::{Builder, Runtime};
 
-/// Threads for watches, probes and writes. One: what a watch brings is read piece by piece, and a second thread would be woken for each piece only to find
-/// nothing to do (measured: a seventh of what a write costs).
+/// Threads for watches, probes and writes. Watch data is read piece by piece, and a second thread
+/// would be woken for each piece only to find nothing to do (measured: a seventh of the cost of a
+/// write).
 const IO_THREADS: usize = 1;
 
-/// Polls between looks at timers and I/O. A guest may run for one epoch tick (10 ms) a poll, so that the default of 61 would make timers wait for 0.6 s.
+/// Polls between checks of timers and I/O. A guest may run for one epoch tick (10 ms) per poll, so
+/// with the default of 61 timers would wait for 0.6 s.
 const EVENT_INTERVAL: u32 = 8;
 
-/// How far guests step back (`nice`) behind this process's I/O, and behind the compiler of a new version: where two of them want a core, the guest has a
-/// quarter of it. Measured with all cores taken by guests: a swap takes 63 to 79 ms, beside guests that do not step back 120; a drain costs the same. Behind
-/// other processes only where these are not in a cgroup of their own, as containers are.
+/// The `nice` value of guest threads relative to this process's I/O and to the compiler of a new
+/// version. When both compete for a core, the guest gets a quarter of it. Measured with guests on
+/// all cores: a swap takes 63 to 79 ms, instead of 120 ms at equal priority; a drain costs the
+/// same. Other processes are affected only if they share the cgroup, which containers do not.
 const BEHIND: i32 = 5;
 
-/// For watches, writes, probes and all else that waits.
+/// Starts the runtime for watches, writes, probes and everything else that waits.
 pub fn io() -> Result<Runtime> {
     build(threads("vmhost-io", IO_THREADS).enable_all())
 }
 
-/// For guests. Without sockets, so that its threads sleep on nothing but their work: what a guest's turn sends belongs to the other one.
+/// Starts the runtime for guests. It has no I/O driver, so that its threads wait for nothing but
+/// their work: requests of a turn are sent on the I/O runtime.
 pub fn guests(count: usize) -> Result<Runtime> {
-    // Absolute, and read once: a thread begins with the priority of the one that started it.
+    // Computed once and absolute, since a new thread starts with the priority of its parent.
     let behind = getpriority_process(None).map_or(BEHIND, |own| own + BEHIND);
     let step_back = move || {
-        // A machine that does not let it runs guests beside all else.
+        // If the system refuses, guests run at normal priority.
         let _ = setpriority_process(None, behind);
     };
     build(

@@ -1,9 +1,11 @@
-//! Tables for people, in kubectl's way: upper-case heads, columns as wide as their widest cell, three spaces between them.
+//! Tables in kubectl's style: upper-case headers, columns as wide as their widest cell, three
+//! spaces between columns.
 
-/// What stands in an empty cell.
+/// The text of an empty cell.
 const NONE: &str = "<none>";
 
-/// Rows under heads. No rows: an empty text. Ends without a line break.
+/// Formats rows under headers, without a final line break. Returns an empty text if there are no
+/// rows.
 pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
     if rows.is_empty() {
         return String::new();
@@ -33,7 +35,7 @@ pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
     lines.join("\n")
 }
 
-/// A size as Kubernetes' quantities, rounded: `1.5Mi`.
+/// Formats a size like a Kubernetes quantity, rounded: `1.5Mi`.
 pub fn bytes(bytes: u64) -> String {
     let mut size = bytes as f64;
     for unit in ["", "Ki", "Mi", "Gi"] {

@@ -1,9 +1,22 @@
-//! From a key to its decision: get, call, settle, done.
+//! Runs the turn of a key: get, call, settle, done.
 //!
 //! ```text
-//! worker: get -> Turn (what the stores show) -> call -> effects: check, write, wait until the stores show it
-//!                                                         `-> conclude: decide, remember, tell -> finish
+//! worker        get a key from the workqueue
+//!   |
+//! Turn::new     read the object's snapshot from the store
+//!   |
+//! finalizer     decide: add our finalizer first, call the plugin, or leave the object alone
+//!   |
+//! worker        call the plugin (`reconcile`) -> outcome: effects and what comes next
+//!   |
+//! effects       check the grants, send the writes, wait until the stores show them
+//!   |             `- verdict: classify a refused write (conflict, forbidden, retry, ...)
+//! conclude      update the key's memory, metrics, log and Events
+//!   |             `- decide: forget the key, requeue it, or retry it with back-off
+//! worker        done: hand the key and the decision back to the workqueue
 //! ```
+//! `map` runs beside the turns: it calls the plugin's `map-changes`, which maps changes of watched
+//! objects to keys. All decisions ([`finalizer`], [`verdict`], [`decide`]) are pure functions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,54 +35,56 @@ pub mod conclude;
 pub mod decide;
 pub mod effects;
 pub mod finalizer;
-pub mod map;
+pub(crate) mod map;
 pub mod verdict;
-pub mod worker;
+pub(crate) mod worker;
 
-/// One turn of one key: what it saw, and what it works with.
+/// One turn of one key: the snapshots that it saw, and the desk that it works at.
 pub struct Turn {
-    /// What it works with, from get to done.
-    pub desk: Arc<Desk>,
+    /// The generation, controller and stores of this turn.
+    pub(crate) desk: Arc<Desk>,
     /// The key.
-    pub key: ObjectName,
-    /// What log lines say of it.
-    pub reconcile: Arc<Reconcile>,
-    /// The snapshot. Without one, the object is gone.
-    pub object: Option<Snapshot>,
-    /// What the last successful turn saw, if the controller asks for that.
-    pub previous: Option<Snapshot>,
-    /// It is being deleted, and waits for the policy's clean-up.
-    pub deleting: bool,
-    /// Another object has the name by now: this turn tells that the old one is gone, the next one
-    /// shows the new one.
-    pub replaced: bool,
+    pub(crate) key: ObjectName,
+    /// The fields of the turn's log lines.
+    pub(crate) reconcile: Arc<Reconcile>,
+    /// The snapshot of the object. `None` if it is deleted.
+    pub(crate) object: Option<Snapshot>,
+    /// The snapshot of the last successful turn, if the controller asks for it.
+    pub(crate) previous: Option<Snapshot>,
+    /// The object is being deleted and waits for the plugin's clean-up.
+    pub(crate) deleting: bool,
+    /// Another object has taken over the name. This turn shows that the old object is gone; the
+    /// next turn shows the new one.
+    pub(crate) replaced: bool,
 }
 
-/// What a worker's turns share: the generation, the controller and its stores.
+/// The parts that a worker's turns share: the generation, the controller and its stores.
 ///
-/// It is the worker's own, and taken anew when the generation has changed. A turn takes a handful
-/// of references to these three; counted where all workers count, they would cost two cores more
-/// than the turn does. Two lines of memory, since processors fetch them in pairs.
+/// Each worker has its own desk, and takes a new one when the generation changes. A turn clones a
+/// handful of references to these parts; with reference counts shared by all workers, this would
+/// cost two cores more than the turn itself. The alignment is two cache lines, since processors
+/// fetch them in pairs.
 #[repr(align(128))]
 pub struct Desk {
     /// The generation.
-    pub generation: Arc<Generation>,
+    pub(crate) generation: Arc<Generation>,
     /// The controller.
-    pub controller: Arc<Controller>,
+    pub(crate) controller: Arc<Controller>,
     /// The generation's stores.
     pub sources: Arc<Sources>,
-    /// The controller's name in log lines.
-    pub label: Arc<str>,
+    /// The controller's label in log lines.
+    pub(crate) label: Arc<str>,
 }
 
-/// Longest sleep of a worker whose plugin's circuit breaker is open.
-pub const PAUSE_STEP: Duration = Duration::from_millis(100);
+/// The longest sleep of a worker whose plugin's circuit breaker is open.
+pub(crate) const PAUSE_STEP: Duration = Duration::from_millis(100);
 
-/// How often a standby's tasks look whether they are still wanted.
-pub const STANDBY_STEP: Duration = Duration::from_secs(10);
+/// How often a standby's tasks check that their controller is still current.
+pub(crate) const STANDBY_STEP: Duration = Duration::from_secs(10);
 
 impl Turn {
-    /// The key's turn, with what the stores show now, never with what an event brought.
+    /// Begins a turn of the key, with the current snapshot from the stores. The event that woke the
+    /// key is never used.
     pub fn new(desk: Arc<Desk>, key: ObjectName) -> Self {
         let object = desk.sources.snapshot(&key);
         let previous = desk
@@ -92,8 +107,8 @@ impl Turn {
         }
     }
 
-    /// Tells people, in an Event about the turn's object.
-    pub fn warn(&self, reason: &str, note: String) {
+    /// Records a warning Event about the turn's object.
+    pub(crate) fn warn(&self, reason: &str, note: String) {
         self.record(&Event {
             kind: EventType::Warning,
             reason: reason.into(),
@@ -103,11 +118,11 @@ impl Turn {
         });
     }
 
-    /// Hands an Event about the turn's object to the recorder. It never fails a turn.
-    pub fn record(&self, event: &Event) {
+    /// Hands an Event about the turn's object to the recorder. This never fails the turn.
+    pub(crate) fn record(&self, event: &Event) {
         let controller = &self.desk.controller;
         let cut = |text: &str| text.chars().take(128).collect::<String>();
-        // A guest may return megabytes; a recorder's queue is long.
+        // Texts are cut, since a guest may return megabytes and the recorder's queue is long.
         let related = event
             .related
             .as_ref()
@@ -146,7 +161,7 @@ impl Turn {
 }
 
 impl Desk {
-    /// Returns nothing if this generation has no such controller.
+    /// Returns `None` if this generation has no such controller.
     pub fn new(generation: Arc<Generation>, controller: &Arc<Controller>) -> Option<Arc<Self>> {
         let sources = generation.sources(controller)?.clone();
         Some(Arc::new(Self {

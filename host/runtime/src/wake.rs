@@ -1,5 +1,15 @@
-//! From a change to a key: which kinds a controller watches, which changes count, and whose keys
-//! they wake. And the reads of the same stores.
+//! Wakes keys: from a change of an object to the keys that must be processed.
+//!
+//! ```text
+//! informer   a watch event of one kind
+//!   |
+//! triggers   apply the predicate, then map the object to keys: itself, its owner, or by label,
+//!   |        field, index or the plugin's `map-changes`
+//! workqueue  of the controller
+//! ```
+//! The stores that the same informers fill are read here too: [`sources`] holds a controller's
+//! subscriptions and answers reads from their stores, [`live`] sends reads to the API server, and
+//! [`resources`] finds the resource that serves a kind.
 
 pub mod live;
 pub mod resources;

@@ -1,4 +1,4 @@
-//! Flags that several commands have.
+//! Flags that several commands share.
 
 use std::path::PathBuf;
 
@@ -6,16 +6,16 @@ use clap::{Args, ValueEnum};
 
 use crate::workshop::source::SourceArgs;
 
-/// How a command logs that runs no controller.
+/// The log settings of commands that run no controller.
 pub(crate) const QUIET: (LogFormat, &str) = (LogFormat::Text, "warn");
 
-/// What both ways of running have.
+/// Flags of `vmhost` and `vmhost dev`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CommonArgs {
-    /// How a folder of source is built.
+    /// The flags for building a folder of source.
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// Watch only this namespace. May be repeated; none: all.
+    /// Watch only this namespace. May be repeated. Default: all namespaces.
     #[arg(
         long = "namespace",
         short = 'n',
@@ -24,8 +24,8 @@ pub(crate) struct CommonArgs {
         value_delimiter = ','
     )]
     pub(crate) namespaces: Vec<String>,
-    /// How long a watch may bring neither an event nor a bookmark before its connection counts as
-    /// dead: it is cut, and taken up where it was.
+    /// How long a watch may receive neither an event nor a bookmark before its connection counts as
+    /// dead. It is then closed and resumed from the same position.
     #[arg(
         long,
         value_name = "DURATION",
@@ -33,10 +33,11 @@ pub(crate) struct CommonArgs {
         default_value = "150s"
     )]
     pub(crate) watch_silence: String,
-    /// Keys that each controller works on at once; none: what the plugin's description says, else 4.
+    /// Keys that each controller processes at once. Default: the value in the plugin's description,
+    /// else 4.
     #[arg(long, value_name = "N", env = "VMHOST_WORKERS", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) workers: Option<u32>,
-    /// How long one call of a policy may take: 500ms, 10s, 1m.
+    /// The time limit of one call of a plugin: 500ms, 10s, 1m.
     #[arg(
         long,
         value_name = "DURATION",
@@ -44,7 +45,7 @@ pub(crate) struct CommonArgs {
         default_value = "10s"
     )]
     pub(crate) call_timeout: String,
-    /// Memory of one instance of a policy: 64Mi, 1Gi, or bytes.
+    /// The memory limit of one instance of a plugin: 64Mi, 1Gi, or bytes.
     #[arg(
         long,
         value_name = "SIZE",
@@ -52,8 +53,8 @@ pub(crate) struct CommonArgs {
         default_value = "64Mi"
     )]
     pub(crate) memory_limit: String,
-    /// Changes that each plugin may keep until its `map-changes` has mapped them: 64Mi, 1Gi, or
-    /// bytes. Beyond it every key is looked at instead.
+    /// The size of the buffer for changes that a plugin's `map-changes` has not mapped yet: 64Mi,
+    /// 1Gi, or bytes. When it is full, every key is enqueued instead.
     #[arg(
         long,
         value_name = "SIZE",
@@ -61,10 +62,10 @@ pub(crate) struct CommonArgs {
         default_value = "64Mi"
     )]
     pub(crate) map_buffer: String,
-    /// Calls after which an instance is dropped; 1: a fresh one for each call.
+    /// Calls after which an instance is dropped. 1 uses a fresh instance for each call.
     #[arg(long, value_name = "N", env = "VMHOST_INSTANCE_REUSE", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) instance_reuse: u32,
-    /// A setting of a plugin, which it reads by `config.get`. May be repeated.
+    /// A setting that a plugin reads with `config.get`. May be repeated.
     #[arg(
         long = "setting",
         value_name = "PLUGIN.NAME=VALUE",
@@ -72,10 +73,11 @@ pub(crate) struct CommonArgs {
         value_delimiter = '\n'
     )]
     pub(crate) settings: Vec<String>,
-    /// Normal Events that each plugin may write in a second, after a burst; 0: no limit. Warnings are not limited.
+    /// Normal Events per second that each plugin may write after a burst. 0 disables the limit.
+    /// Warnings are not limited.
     #[arg(long, value_name = "N", env = "VMHOST_EVENT_QPS", default_value_t = 10)]
     pub(crate) event_qps: u32,
-    /// Normal Events that each plugin may write at once; 0: no limit.
+    /// Normal Events that each plugin may write in a burst. 0 disables the limit.
     #[arg(
         long,
         value_name = "N",
@@ -83,10 +85,12 @@ pub(crate) struct CommonArgs {
         default_value_t = 100
     )]
     pub(crate) event_burst: u32,
-    /// Where compiled components are kept: a folder that only this user can write to; 0: nowhere. None: the user's cache folder.
+    /// The folder for compiled components, which only this user may be able to write. 0 disables
+    /// the cache. Default: the user's cache folder.
     #[arg(long, value_name = "FOLDER", env = "VMHOST_CACHE")]
     pub(crate) cache: Option<PathBuf>,
-    /// After how long without a call a plugin is unloaded, until it is called again: 5m, 1h; 0s: never.
+    /// How long a plugin may go without a call before it is unloaded until the next call: 5m, 1h.
+    /// 0s disables unloading.
     #[arg(
         long,
         value_name = "DURATION",
@@ -94,7 +98,7 @@ pub(crate) struct CommonArgs {
         default_value = "5m"
     )]
     pub(crate) idle_unload: String,
-    /// How log lines look.
+    /// The format of log lines.
     #[arg(
         long,
         value_name = "FORMAT",
@@ -102,7 +106,7 @@ pub(crate) struct CommonArgs {
         default_value = "text"
     )]
     pub(crate) log_format: LogFormat,
-    /// What is logged, as RUST_LOG: `info`, `debug`, `plugin=debug,info`.
+    /// The log filter, like RUST_LOG: `info`, `debug`, `plugin=debug,info`.
     #[arg(
         long,
         value_name = "FILTER",
@@ -110,8 +114,8 @@ pub(crate) struct CommonArgs {
         default_value = "info,kube_client=off"
     )]
     pub(crate) log: String,
-    /// How long a new version of a plugin waits for the objects of kinds that it reads and the
-    /// present one does not, before it counts as failed and is tried again.
+    /// How long a new version of a plugin waits for the first lists of kinds that only it reads,
+    /// before the attempt fails and is retried.
     #[arg(
         long,
         value_name = "DURATION",
@@ -130,26 +134,26 @@ pub(crate) struct CommonArgs {
 }
 
 impl CommonArgs {
-    /// How log lines look, and which there are.
+    /// The log format and the log filter.
     pub(crate) fn logging(&self) -> (LogFormat, &str) {
         (self.log_format, self.log.as_str())
     }
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// How a command prints its result.
+/// The output format of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For scripts.
+    /// JSON for scripts.
     Json,
 }

@@ -1,4 +1,4 @@
-//! The flags of a plugin's author, as they were typed. No I/O, no decisions.
+//! The flags of a plugin's author, as typed. This module does no I/O and makes no decisions.
 
 use std::path::PathBuf;
 
@@ -12,22 +12,24 @@ use crate::cli::common::{CommonArgs, LogFormat, OutputFormat, QUIET};
 /// The commands of a plugin's author.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Workshop {
-    /// Build a plugin, run it on an embedded API server with its manifests, rebuild and swap it whenever its source is saved.
+    /// Build a plugin and run it on an embedded API server with its manifests; rebuild and swap it
+    /// at each save.
     Dev(Box<DevArgs>),
-    /// Write a new plugin that builds and runs as it is, in a language of your choice.
+    /// Create a new plugin that builds and runs as it is, in a language of your choice.
     New(NewArgs),
-    /// Build a folder of source, in any language, into a component: `plugins/vm` makes `plugins/vm.wasm`.
+    /// Build a folder of source, in any language, into a component: `plugins/vm` makes
+    /// `plugins/vm.wasm`.
     Build(BuildArgs),
-    /// Run a plugin's cases, without a cluster: files that say what it is given, and what it has to return.
+    /// Run a plugin's test cases without a cluster: files with the input and the expected result.
     Test(TestArgs),
-    /// Write types for the objects of a CustomResourceDefinition, with a generator of the language.
+    /// Generate types for the objects of a CustomResourceDefinition.
     Types(TypesArgs),
-    /// Show which languages' tools are there, and how to install those that are not.
+    /// Show which languages' tools are installed, and how to install the others.
     Doctor(DoctorArgs),
 }
 
 impl Workshop {
-    /// How log lines look, and which there are.
+    /// The log format and the log filter.
     pub(crate) fn logging(&self) -> (LogFormat, &str) {
         match self {
             Self::Dev(args) => args.common.logging(),
@@ -42,14 +44,14 @@ pub(crate) struct DevArgs {
     /// The plugin: a folder of source, or a component.
     #[arg(value_name = "PLUGIN")]
     pub(crate) plugin: PathBuf,
-    /// What both ways of running have.
+    /// Flags that are shared with `vmhost`.
     #[command(flatten)]
     pub(crate) common: CommonArgs,
-    /// Where /metrics and /debug/state are served; 0: nowhere. Without it: 127.0.0.1:8080, or a
-    /// free port if that is taken. `vmhost status` finds it beside the kubeconfig.
+    /// The address that serves /metrics and /debug/state. 0 disables it. Default: 127.0.0.1:8080,
+    /// or a free port if that is in use; `vmhost status` finds the address beside the kubeconfig.
     #[arg(long, value_name = "ADDRESS", env = "VMHOST_METRICS_BIND_ADDRESS")]
     pub(crate) metrics_bind_address: Option<String>,
-    /// Where /healthz and /readyz are served; 0: nowhere.
+    /// The address that serves /healthz and /readyz. 0 disables it.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -57,7 +59,7 @@ pub(crate) struct DevArgs {
         default_value = "0"
     )]
     pub(crate) health_probe_bind_address: String,
-    /// Manifests to apply; none: the plugin's folder `manifests`. May be repeated.
+    /// Manifests to apply. May be repeated. Default: the plugin's folder `manifests`.
     #[arg(
         long,
         value_name = "PATH",
@@ -65,7 +67,7 @@ pub(crate) struct DevArgs {
         value_delimiter = ','
     )]
     pub(crate) manifests: Vec<PathBuf>,
-    /// Where the embedded API server listens: a loopback address; port 0 takes a free one.
+    /// The loopback address of the embedded API server. Port 0 uses a free port.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -73,7 +75,7 @@ pub(crate) struct DevArgs {
         default_value = "127.0.0.1:0"
     )]
     pub(crate) api_bind_address: String,
-    /// Where the kubeconfig is written.
+    /// The file to which the kubeconfig is written.
     #[arg(
         long,
         value_name = "FILE",
@@ -89,13 +91,14 @@ pub(crate) struct BuildArgs {
     /// A folder of source, or a core module.
     #[arg(value_name = "FOLDER")]
     pub(crate) source: PathBuf,
-    /// Where the component is written; none: beside the folder, with `.wasm` added to its name.
+    /// The file to which the component is written. Default: beside the folder, with `.wasm` added
+    /// to its name.
     #[arg(long, short = 'o', value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// How the folder is built.
+    /// The flags for building the folder.
     #[command(flatten)]
     pub(crate) tools: SourceArgs,
-    /// How the result is printed.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
 }
@@ -106,28 +109,28 @@ pub(crate) struct TestArgs {
     /// A folder of source, which is built first, or a component.
     #[arg(value_name = "PLUGIN")]
     pub(crate) plugin: PathBuf,
-    /// How a folder is built.
+    /// The flags for building a folder.
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// Write what came out as what is expected, where that differs or is missing.
+    /// Write the actual result as the expected one where they differ or none exists.
     #[arg(long)]
     pub(crate) update: bool,
-    /// Only this case. May be repeated; none: all.
+    /// Run only this case. May be repeated. Default: all cases.
     #[arg(long, value_name = "NAME")]
     pub(crate) case: Vec<String>,
-    /// Where the cases are; none: the plugin's folder `cases`.
+    /// The folder of the cases. Default: the plugin's folder `cases`.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) cases: Option<PathBuf>,
-    /// How the result is printed.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
-    /// Where the result is written as JUnit's XML, too.
+    /// A file to which the result is also written as JUnit XML.
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
-    /// How long one call may take.
+    /// The time limit of one call.
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub(crate) call_timeout: String,
-    /// Memory of one instance.
+    /// The memory limit of one instance.
     #[arg(long, value_name = "SIZE", default_value = "64Mi")]
     pub(crate) memory_limit: String,
 }
@@ -138,13 +141,14 @@ pub(crate) struct TypesArgs {
     /// A file with one CustomResourceDefinition.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The language: rust, ts, python, go; none: that of the plugin whose folder the file is in.
+    /// The language: rust, ts, python, go. Default: that of the plugin whose folder contains the
+    /// file.
     #[arg(long, value_name = "LANGUAGE")]
     pub(crate) lang: Option<Language>,
-    /// The version of the definition; none: the one that is stored.
+    /// The version of the definition. Default: the stored one.
     #[arg(long, value_name = "VERSION")]
     pub(crate) version: Option<String>,
-    /// Where the types are written; none: printed.
+    /// The file to which the types are written. Default: stdout.
     #[arg(long, short = 'o', value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -152,16 +156,16 @@ pub(crate) struct TypesArgs {
 /// `vmhost new my-controller --lang go`.
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
-    /// The new folder, and the plugin's name: lower-case letters, digits and `-`.
+    /// The name of the new folder and of the plugin: lower-case letters, digits and `-`.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// The language: rust, js, ts, python, go, c, cpp, zig.
     #[arg(long, value_name = "LANGUAGE")]
     pub(crate) lang: Language,
-    /// The kind that it works on, in CamelCase.
+    /// The kind that the plugin manages, in CamelCase.
     #[arg(long, value_name = "KIND", default_value = "Foo")]
     pub(crate) kind: String,
-    /// The kind's group: a domain of yours.
+    /// The kind's API group: a domain of yours.
     #[arg(long, value_name = "GROUP", default_value = "example.com")]
     pub(crate) group: String,
     /// The kind's version.
@@ -172,13 +176,13 @@ pub(crate) struct NewArgs {
 /// `vmhost doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// A plugin's folder: tools that are installed in it are found, too.
+    /// A plugin's folder. Tools that are installed in it are found too.
     #[arg(value_name = "FOLDER", default_value = ".")]
     pub(crate) folder: PathBuf,
-    /// Where `vmhost` and `vmhost dev` keep compiled components (their --cache).
+    /// The folder in which `vmhost` and `vmhost dev` keep compiled components (their --cache).
     #[arg(long, value_name = "FOLDER", env = "VMHOST_CACHE")]
     pub(crate) cache: Option<PathBuf>,
-    /// How the result is printed.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
 }

@@ -1,12 +1,17 @@
-//! `vmhost test`: a plugin's cases, which are files, run without a cluster and compared with what is expected of them.
+//! `vmhost test`: runs a plugin's test cases without a cluster, and compares the results with the
+//! expected ones. The cases are files.
 //!
 //! ```text
-//!  files --read--> case --prepare--> request and cluster --run--> outcome --compare--> difference --report--> text, JSON, JUnit
+//!  files --read--> case --prepare--> request and cluster --run--> outcome
+//!        --compare--> difference --report--> text, JSON, JUnit
 //! ```
-//! A case is a folder: `object.json` (none: the object is gone), `cache/*.json` (what else is in the cluster), `request.json` (what differs from the defaults),
-//! `expect.json`. Time stands still, chance is fixed, and each case has an instance of its own, so that it comes out the same each time.
+//! A case is a folder: `object.json` (absent if the object is deleted), `cache/*.json` (other
+//! objects in the cluster), `request.json` (values that differ from the defaults) and
+//! `expect.json`. Time stands still, random numbers are fixed, and each case has its own instance,
+//! so that its result is always the same.
 //!
-//! What is absent: a connection; a write, but of expectations that the user asks for; a rule of the host's that is written a second time.
+//! This module opens no connection, writes nothing except requested expectations, and reimplements
+//! none of the host's rules.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -18,7 +23,7 @@ use vmhost_core::{Grants, Limits};
 use vmhost_engine::Plugin;
 
 use super::args::TestArgs;
-use super::build;
+use super::folder;
 use super::source::component_of;
 use crate::cli::common::OutputFormat;
 use crate::flags::{call_limit, size};
@@ -47,7 +52,7 @@ pub(crate) async fn command(loader: &Loader, args: &TestArgs) -> Result<()> {
     let folders = chosen(read::folders(&folder)?, &args.case)?;
     let component = component_of(&args.plugin, args.source).await?;
     let plugin = loader.load_file(&component).await?.plugin;
-    let in_dev = build::in_dev(&args.plugin, loader, args.source).await?;
+    let in_dev = folder::in_dev(&args.plugin, loader, args.source).await?;
     let name = plugin.description().name.clone();
     let suite = Suite {
         grants: Grants::of(plugin.description()),
@@ -73,7 +78,7 @@ pub(crate) async fn command(loader: &Loader, args: &TestArgs) -> Result<()> {
     }
 }
 
-/// How cases are run: calls have limits, and there is no cluster.
+/// The settings for running cases: calls have limits, and there is no cluster.
 pub(crate) fn config(args: &TestArgs) -> Result<Config> {
     Ok(Config {
         limits: Limits {
@@ -85,7 +90,8 @@ pub(crate) fn config(args: &TestArgs) -> Result<Config> {
     })
 }
 
-/// `plugins/vm` and `plugins/vm.wasm` have their cases in `plugins/vm/cases`.
+/// Returns the folder of a plugin's cases: `plugins/vm/cases` for `plugins/vm` and for
+/// `plugins/vm.wasm`.
 fn cases_of(plugin: &Path) -> PathBuf {
     match plugin.is_dir() {
         true => plugin.join("cases"),
@@ -93,7 +99,7 @@ fn cases_of(plugin: &Path) -> PathBuf {
     }
 }
 
-/// Those that are asked for by name; all, if none is.
+/// Returns the cases with these names, or all if there are no names.
 fn chosen(folders: Vec<PathBuf>, names: &[String]) -> Result<Vec<PathBuf>> {
     if names.is_empty() {
         return Ok(folders);
@@ -101,20 +107,20 @@ fn chosen(folders: Vec<PathBuf>, names: &[String]) -> Result<Vec<PathBuf>> {
     let known: Vec<String> = folders.iter().map(|folder| name_of(folder)).collect();
     if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
         let known = known.join(", ");
-        bail!("--case {unknown}: there is no such case, but {known}");
+        bail!("--case {unknown}: no case named {unknown}; available: {known}");
     }
     let is_chosen = |folder: &PathBuf| names.contains(&name_of(folder));
     Ok(folders.into_iter().filter(is_chosen).collect())
 }
 
-/// A plugin and how its cases are run.
+/// A plugin with the settings for running its cases.
 struct Suite {
     plugin: Plugin,
-    /// The same policy as `vmhost dev` runs it, if that is not the component.
+    /// The same plugin as `vmhost dev` runs it, if that is not the component.
     in_dev: Option<Plugin>,
     grants: Grants,
     lines: Lines,
-    /// Write what came out as what is expected.
+    /// Write actual results as expected ones.
     update: bool,
 }
 
@@ -142,7 +148,7 @@ impl Suite {
         Ok(run::run(plugin, &self.grants, prepared, &self.lines).await)
     }
 
-    /// What is wrong with a case, and the expectation that was written for it.
+    /// Runs a case. Returns what is wrong with it, and the expectation that was written.
     async fn test(&self, folder: &Path) -> Result<(Option<String>, Option<PathBuf>)> {
         let case = Case::read(folder)?;
         let ran = self.ran(&self.plugin, &case).await?;
@@ -174,13 +180,13 @@ impl Suite {
     }
 }
 
-/// Stands before the difference between the component and what `vmhost dev` runs.
-const IN_DEV: &str = "in vmhost dev (+) the policy does something else than its component (-):";
+/// The header of the difference between the component and the plugin in `vmhost dev`.
+const IN_DEV: &str = "the plugin behaves differently in vmhost dev (+) than as a component (-):";
 
 fn missing(folder: &Path) -> String {
     let file = folder.join(EXPECT);
     format!(
-        "{} does not exist: vmhost test --update writes it, to be read before it is kept",
+        "{} does not exist; write it with vmhost test --update, and review it",
         file.display()
     )
 }
@@ -207,6 +213,6 @@ mod tests {
             [PathBuf::from("c/b")]
         );
         let error = chosen(folders(), &["x".into()]).unwrap_err().to_string();
-        assert_eq!(error, "--case x: there is no such case, but a, b");
+        assert_eq!(error, "--case x: no case named x; available: a, b");
     }
 }

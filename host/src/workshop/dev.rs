@@ -1,4 +1,5 @@
-//! `vmhost dev plugins/vm`: an embedded API server, the plugin, its manifests, and a swap at each save. The same manager as in production runs the plugin.
+//! `vmhost dev plugins/vm`: runs a plugin with its manifests on an embedded API server, and swaps
+//! it at each save. The plugin runs in the same manager as in production.
 
 use std::io::IsTerminal;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,7 +29,7 @@ use vmhost_toolchain::build::component_path;
 use vmhost_toolchain::{Builder, Error, Network};
 
 use super::args::DevArgs;
-use super::build::{self, Run, RunError};
+use super::folder::{self, Run, RunError};
 use super::narrate::{Narration, narrate};
 use super::source::told;
 use crate::address::address_file;
@@ -38,15 +39,15 @@ use crate::output::print;
 use crate::run::{admin, shut_down};
 use crate::signals::StopSignals;
 
-/// Kinds that others need: applied first, in this order.
+/// Kinds that others depend on. They are applied first, in this order.
 const FIRST: [&str; 2] = ["CustomResourceDefinition", "Namespace"];
 
-/// What builds the folder at each save.
+/// Builds the folder at each save.
 struct Workbench {
     folder: PathBuf,
     loader: Arc<Loader>,
     network: Network,
-    /// The tools, once they were looked for.
+    /// The tools, after they were first looked up.
     known: Mutex<Option<Arc<Builder>>>,
 }
 
@@ -58,7 +59,8 @@ struct Session {
     _narrations: Vec<Narration>,
 }
 
-/// Tells `vmhost status` where this process serves its state, while it runs.
+/// The file that tells `vmhost status` the address of this process's state. It is removed at the
+/// end.
 struct AddressFile {
     path: PathBuf,
     text: String,
@@ -75,16 +77,17 @@ impl AddressFile {
 
 impl Drop for AddressFile {
     fn drop(&mut self) {
-        // Another dev may have written its own since.
+        // Another `vmhost dev` may have replaced the file since.
         if std::fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
-            // Left behind, it names a port at which nothing answers, and the next dev replaces it.
+            // If the removal fails, the file names a dead port, and the next `vmhost dev` replaces
+            // it.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
 impl Session {
-    /// Builds and loads the plugin, starts the API server, applies the manifests, starts the
+    /// Builds and loads the plugin, starts the API server, applies the manifests, and starts the
     /// controllers.
     async fn start(args: &DevArgs, loader: Arc<Loader>, admin: Admin) -> Result<Self> {
         let manifests = manifests(args)?;
@@ -190,8 +193,8 @@ impl Workbench {
         }
     }
 
-    /// Builds the folder for the first time, which is watched before, so that no save is missed.
-    /// Returns where the plugin is.
+    /// Builds the folder for the first time. It is watched before that, so that no save is missed.
+    /// Returns the plugin's path.
     async fn load(self, plugin: &mut FirstLoad) -> Result<PathBuf> {
         let watch = FolderWatch::new(&self.folder)?;
         let run = self.run().await?;
@@ -201,9 +204,9 @@ impl Workbench {
         Ok(from)
     }
 
-    /// Builds the folder and loads what it is run as. The tools are looked for once, and again when
-    /// the project names others, or a build failed for another reason than its source: what was
-    /// missing may be there by then.
+    /// Builds and loads the folder. The tools are looked up once, and again when the project names
+    /// others or when a build failed for another reason than its source, since a missing tool may
+    /// have been installed.
     async fn run(&self) -> Result<Run, RunError> {
         let known = self
             .known
@@ -214,7 +217,7 @@ impl Workbench {
             Some(known) => known,
             None => Arc::new(Builder::new(&self.folder, self.network).await?),
         };
-        let run = build::run(&builder, &self.loader, &component_path(&self.folder)).await;
+        let run = folder::run(&builder, &self.loader, &component_path(&self.folder)).await;
         let is_fine = match &run {
             Err(RunError::Build(error)) => matches!(error, Error::Failed { .. }),
             _ => true,
@@ -230,7 +233,7 @@ impl Build for Workbench {
     }
 }
 
-/// `vmhost dev`: runs until a signal ends it.
+/// `vmhost dev`: runs until a signal ends the process.
 pub(crate) async fn command(args: Box<DevArgs>, guests: &Runtime) -> Result<()> {
     let config = Config {
         install_crds: true,
@@ -249,8 +252,8 @@ pub(crate) async fn command(args: Box<DevArgs>, guests: &Runtime) -> Result<()> 
     shut_down(&session.manager, &mut stop).await
 }
 
-/// Where metrics and state are served: as `--metrics-bind-address` says, else on loopback, at the
-/// port that `vmhost` itself uses if it is free.
+/// Returns the addresses for metrics and state: those of `--metrics-bind-address`, else loopback
+/// with the port of `vmhost`, or any port if that one is in use.
 fn metrics_address(given: Option<&str>) -> Result<Option<Vec<SocketAddr>>> {
     let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     match given {
@@ -259,7 +262,7 @@ fn metrics_address(given: Option<&str>) -> Result<Option<Vec<SocketAddr>>> {
     }
 }
 
-/// One Kubernetes object of a file.
+/// One Kubernetes object from a file.
 struct Manifest {
     file: PathBuf,
     object: Value,
@@ -284,7 +287,7 @@ impl Manifest {
     }
 }
 
-/// All objects of the manifests, those that others need first.
+/// Returns all objects of the manifests, those that others depend on first.
 fn manifests(args: &DevArgs) -> Result<Vec<Manifest>> {
     let mut paths = args.manifests.clone();
     if paths.is_empty() {
@@ -326,7 +329,7 @@ fn is_manifest(file: &Path) -> bool {
         .is_some_and(|extension| matches!(extension, "yaml" | "yml" | "json"))
 }
 
-/// The documents of a YAML (or JSON) file.
+/// Reads the documents of a YAML or JSON file.
 fn read(file: &Path) -> Result<Vec<Manifest>> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("manifest {}", file.display()))?;
@@ -339,7 +342,7 @@ fn read(file: &Path) -> Result<Vec<Manifest>> {
         }
         if !object.is_object() {
             bail!(
-                "manifest {} holds something that is no Kubernetes object",
+                "manifest {} contains a document that is not a Kubernetes object",
                 file.display()
             );
         }
@@ -367,7 +370,7 @@ async fn apply(cluster: &Manifests, manifests: &[Manifest]) -> Result<()> {
     Ok(())
 }
 
-/// Prints a line that looks as the host's log lines do, if stdout is a terminal as well.
+/// Prints a line, which looks like a log line if stdout is a terminal.
 fn say(label: &str, text: &str) {
     print(&log::said(label, text, std::io::stdout().is_terminal()));
 }

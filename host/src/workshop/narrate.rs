@@ -1,6 +1,7 @@
-//! Says what happens to some objects while `vmhost dev` runs: `VirtualMachine default/public-wx spec.status: creating -> complete`.
+//! Prints changes of objects while `vmhost dev` runs: `VirtualMachine default/public-wx
+//! spec.status: creating -> complete`.
 //!
-//! It watches like any client, beside the controllers, and knows nothing of them.
+//! It watches like any client, independently of the controllers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
@@ -11,7 +12,7 @@ use serde_json::Value;
 use vmhost_cluster::{Informers, Notice, NoticeCause, Subscriber, Subscription, WatchSpec};
 use vmhost_core::{Gvk, ObjectName};
 
-/// Changes of one kind are printed while this lives.
+/// Prints changes of one kind as long as it lives.
 pub(crate) struct Narration {
     _subscription: Subscription,
 }
@@ -22,16 +23,16 @@ struct Narrator {
     say: Box<dyn Fn(String) + Send + Sync>,
 }
 
-/// The values of an object's `spec` and `status`, by path.
+/// The values of an object's `spec`, `status`, labels and annotations, by path.
 type Leaves = BTreeMap<String, String>;
 
-/// Values longer than this are cut.
+/// Maximum length of a shown value, in characters.
 const VALUE: usize = 80;
 
-/// Makes hidden values short. Keyed, so that nobody finds a value by trying.
+/// The keyed hash for hidden values, so that nobody can find a value by guessing.
 static HIDDEN: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// Prints changes of the objects of a kind.
+/// Starts printing changes of the objects of a kind.
 pub(crate) fn narrate(
     informers: &Informers,
     kind: &Gvk,
@@ -105,7 +106,7 @@ fn changes(before: &Leaves, now: &Leaves) -> Vec<String> {
 
 fn leaves(object: &Value) -> Leaves {
     let mut found = Leaves::new();
-    // Not `data`: it may be a Secret's.
+    // `data` is left out, since it may be a Secret's.
     for part in ["spec", "status"] {
         if let Some(value) = object.get(part) {
             collect(part.to_owned(), value, &mut found);
@@ -122,7 +123,7 @@ fn leaves(object: &Value) -> Leaves {
     found
 }
 
-/// Does a field of this name hold what nobody should read over somebody's shoulder?
+/// Returns whether a field of this name may hold a secret.
 fn is_secret(path: &str) -> bool {
     let name = path.rsplit('.').next().unwrap_or_default().to_lowercase();
     [
@@ -147,7 +148,7 @@ fn collect(path: String, value: &Value, found: &mut Leaves) {
             .enumerate()
             .for_each(|(index, value)| collect(format!("{path}[{index}]"), value, found)),
         Value::String(text) if is_secret(&path) => {
-            // That it has changed may be seen, what it is not.
+            // The hash shows that the value has changed, but not the value.
             let digest = HIDDEN.hash_one(text);
             found.insert(path, format!("(hidden {:04x})", digest as u16));
         }

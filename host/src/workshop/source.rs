@@ -1,4 +1,4 @@
-//! A plugin that the user names: a component, or a folder of source that is built first.
+//! A plugin that the user named: a component, or a folder of source that is built first.
 
 use std::path::{Path, PathBuf};
 
@@ -7,20 +7,20 @@ use clap::Args;
 use vmhost_toolchain::Network;
 use vmhost_toolchain::build::{self, Built, component_path};
 
-/// What `--plugin` takes.
+/// The help text of `--plugin`.
 pub(crate) const PLUGIN: &str =
     "A component, or a folder of source that is built first. May be repeated.";
 
-/// How a folder of source is built.
+/// The flags for building a folder of source.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct SourceArgs {
-    /// Download nothing for a build: a dependency or Rust target that is missing is an error.
+    /// Download nothing during a build; a missing dependency or Rust target is an error.
     #[arg(long, env = "VMHOST_OFFLINE", value_parser = clap::builder::FalseyValueParser::new())]
     offline: bool,
 }
 
 impl SourceArgs {
-    /// Whether a build may download.
+    /// Returns whether a build may download.
     pub(crate) fn network(self) -> Network {
         match self.offline {
             true => Network::Offline,
@@ -29,7 +29,7 @@ impl SourceArgs {
     }
 }
 
-/// The file of a plugin that the user named: a folder is built first.
+/// Returns the component file of a plugin. A folder is built first.
 pub(crate) async fn component_of(path: &Path, source: SourceArgs) -> Result<PathBuf> {
     if !path.is_dir() {
         return Ok(path.to_owned());
@@ -40,7 +40,8 @@ pub(crate) async fn component_of(path: &Path, source: SourceArgs) -> Result<Path
     Ok(out)
 }
 
-/// `built plugins/vm.wasm: 178717 bytes in 834.2ms`, or from which source it runs.
+/// Returns `built plugins/vm.wasm: 178717 bytes in 834.2ms`, or the source from which the plugin
+/// runs.
 pub(crate) fn told(built: &Built) -> String {
     let (path, size, took) = (built.path.display(), built.size, built.took);
     match &built.script {

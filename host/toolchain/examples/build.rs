@@ -1,4 +1,4 @@
-//! `build FOLDER OUT`, `new NAME LANGUAGE`, `doctor`: the crate without the host.
+//! Runs this crate without the host: `build FOLDER OUT`, `new NAME LANGUAGE`, `doctor`.
 
 #![allow(clippy::print_stdout, reason = "a command")]
 

@@ -1,5 +1,6 @@
-//! From a folder of source to a component. Each language has a file of its own below; what they share is here: which tools there are is settled before anything
-//! runs, and the result is looked at before it is put in its place. Knows no cluster and calls no policy.
+//! Builds a folder of source into a component. Each language has a file below; this file has what
+//! they share: it finds all tools before any of them runs, and checks the result before it replaces
+//! the old one. This module knows no cluster and calls no policy.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -29,14 +30,15 @@ pub(crate) use python::is_taken as is_python_module;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Built {
-    /// Where it lies.
+    /// The path of the component.
     pub path: PathBuf,
-    /// Its size in bytes.
+    /// The component's size in bytes.
     pub size: u64,
-    /// How long it took, in milliseconds.
+    /// How long the build took, in milliseconds.
     #[serde(serialize_with = "as_millis", rename = "milliseconds")]
     pub took: Duration,
-    /// What its instances load when they start, if it is an interpreter: see [`Builder::dev`].
+    /// The script that each instance loads when it starts, if the component is an interpreter: see
+    /// [`Builder::dev`].
     #[serde(skip)]
     pub script: Option<Script>,
 }
@@ -45,7 +47,7 @@ fn as_millis<S: serde::Serializer>(took: &Duration, serializer: S) -> Result<S::
     serializer.serialize_u64(took.as_millis() as u64)
 }
 
-/// Builds one folder, as often as it is saved. Its tools are looked for once.
+/// Builds one folder repeatedly, and looks for its tools once.
 #[derive(Debug)]
 pub struct Builder {
     folder: PathBuf,
@@ -53,7 +55,7 @@ pub struct Builder {
     tools: Tools,
 }
 
-/// What builds a language.
+/// The tools of one language.
 #[derive(Debug)]
 enum Tools {
     Rust(rust::Tools),
@@ -69,7 +71,7 @@ pub async fn build(folder: &Path, out: &Path, network: Network) -> Result<Built>
     Builder::new(folder, network).await?.build(out).await
 }
 
-/// Makes a component of a file: a core module is turned into one, a component is checked and copied.
+/// Writes a component from a file: converts a core module, or checks and copies a component.
 pub fn component_from(file: &Path, out: &Path) -> Result<Built> {
     let started = Instant::now();
     let component = componentize::component(file, place::read(file)?)?;
@@ -78,8 +80,8 @@ pub fn component_from(file: &Path, out: &Path) -> Result<Built> {
 }
 
 impl Builder {
-    /// Finds the language and its tools. One that is missing or too old is an error, before
-    /// anything is compiled. A missing Rust target is added by rustup if the network may be used.
+    /// Finds the language and its tools. Returns an error for a missing or outdated tool before
+    /// anything is compiled. Lets rustup add a missing Rust target if the network may be used.
     pub async fn new(folder: &Path, network: Network) -> Result<Self> {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let language = Language::of(&folder)?;
@@ -98,12 +100,12 @@ impl Builder {
         })
     }
 
-    /// The language of the folder.
+    /// Returns the language of the folder.
     pub fn language(&self) -> Language {
         self.language
     }
 
-    /// Are these still the tools that the project's files name?
+    /// Returns whether the project's files still name the same tools.
     pub fn is_current(&self) -> bool {
         match &self.tools {
             Tools::Js(tools) => tools.is_current(&self.folder),
@@ -111,9 +113,9 @@ impl Builder {
         }
     }
 
-    /// Makes what `vmhost dev` runs. Where [`Builder::build`] takes long, that is not the component
-    /// that it makes, and is not put at `out`: it is a component without optimisations, or an
-    /// interpreter, which is kept, and the policy's source.
+    /// Builds what `vmhost dev` runs. For a language with a slow [`Builder::build`], this is
+    /// another component, which is not put at `out`: one without optimisations, or a cached
+    /// interpreter together with the policy's source.
     pub async fn dev(&self, out: &Path) -> Result<Built> {
         let started = Instant::now();
         match &self.tools {
@@ -123,7 +125,7 @@ impl Builder {
             },
             Tools::Zig(tools) => {
                 let made = tools.build(&self.folder, zig::Mode::Debug).await?;
-                // Not where somebody looks for what is to be deployed.
+                // Kept away from `out`, where users look for the component to deploy.
                 let out = made.file.with_file_name("dev.wasm");
                 self.finish(made, &out, started)
             }
@@ -131,14 +133,14 @@ impl Builder {
         }
     }
 
-    /// Returns whether [`Builder::dev`] makes something else than [`Builder::build`].
+    /// Returns whether [`Builder::dev`] and [`Builder::build`] build different components.
     pub fn has_dev(&self) -> bool {
         matches!(self.tools, Tools::Python(_) | Tools::Zig(_))
     }
 
-    /// Takes note of why an interpreter did not run the script that [`Builder::dev`] made, so that
-    /// the next call makes something else. If the policy is at fault, prints its traceback and
-    /// returns an error.
+    /// Records why an interpreter did not run the script of [`Builder::dev`], so that the next call
+    /// builds another interpreter or the whole policy. If the policy is at fault, prints its
+    /// traceback and returns an error.
     pub fn refused(&self, error: &ScriptError) -> Result<()> {
         match &self.tools {
             Tools::Python(tools) => tools.refused(&self.folder, error),
@@ -146,7 +148,8 @@ impl Builder {
         }
     }
 
-    /// Builds. The tools' own messages go to this process's stderr. Dropped before its end, it stops them, and leaves `out` as it was.
+    /// Builds the folder into `out`. The tools write their messages to this process's stderr.
+    /// Dropping the future stops them and leaves `out` unchanged.
     pub async fn build(&self, out: &Path) -> Result<Built> {
         let started = Instant::now();
         let folder = &self.folder;
@@ -161,7 +164,7 @@ impl Builder {
         self.finish(made, out, started)
     }
 
-    /// Makes a component of what a language's build made, and puts it in its place.
+    /// Turns the result of a language's build into a component and moves it to `out`.
     fn finish(&self, made: Made, out: &Path, started: Instant) -> Result<Built> {
         let mut component = componentize::component(&made.file, made.wasm)?;
         imports::check(&made.file, &component)?;
@@ -190,7 +193,7 @@ fn built(path: &Path, started: Instant, script: Option<Script>) -> Result<Built>
     })
 }
 
-/// `plugins/vm` becomes `plugins/vm.wasm`.
+/// Returns the default path of a component: `plugins/vm.wasm` for `plugins/vm`.
 pub fn component_path(folder: &Path) -> PathBuf {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let mut name = folder.file_name().unwrap_or_default().to_owned();

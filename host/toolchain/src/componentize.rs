@@ -1,4 +1,5 @@
-//! From a core module to a component: embeds the world, adds WASI's adapter where it is imported, validates. Knows no language: what a module lacks, it names.
+//! Turns a core module into a component: embeds the world, adds WASI's adapter if the module
+//! imports WASI, and validates. This module knows no language; its errors name what a module lacks.
 
 use std::path::Path;
 
@@ -12,19 +13,21 @@ use wit_component::ComponentEncoder;
 use crate::error::Cause;
 use crate::{Error, Result, wit};
 
-/// Functions of [`wit::CONTROLLER`], each of which a core module exports as `INTERFACE#NAME`.
+/// The functions of [`wit::CONTROLLER`]. A core module exports each of them as `INTERFACE#NAME`.
 const FUNCTIONS: [&str; 3] = ["describe", "reconcile", "map-changes"];
 
-/// Where strings are put that a call hands to the plugin. Some toolchains have one for each direction (`cabi_export_realloc`).
+/// The function that allocates memory for the strings of a call. Some toolchains have one for each
+/// direction (`cabi_export_realloc`).
 const REALLOC: &str = "cabi_realloc";
 
-/// What tells a program from a library.
+/// The export that only programs have, not libraries.
 const START: &str = "_start";
 
-/// What the names of a core module begin with that uses the component model's newer spelling. Its library checks those.
+/// The prefix of names in the component model's newer spelling. The component model's library
+/// checks modules with these names.
 const NEW_NAMES: &str = "cm32p2";
 
-/// Makes a component of what was read from `file`. A component is passed through.
+/// Turns the bytes that were read from `file` into a component. Returns a component unchanged.
 pub fn component(file: &Path, bytes: Vec<u8>) -> Result<Vec<u8>> {
     if Parser::is_component(&bytes) {
         return Ok(bytes);
@@ -54,12 +57,12 @@ fn encode(mut module: Vec<u8>, embed: bool, adapt: bool) -> Result<Vec<u8>, Caus
     Ok(encoder.validate(true).encode()?)
 }
 
-/// What a core module says about itself.
+/// The parsed facts about a core module.
 #[derive(Default)]
 struct Module {
     imports: Vec<(String, String)>,
     exports: Vec<String>,
-    /// A generator of bindings has embedded a world already.
+    /// Whether a bindings generator has already embedded a world.
     has_type: bool,
 }
 
@@ -89,7 +92,7 @@ impl Module {
         Ok(module)
     }
 
-    /// What the component model's library would say less plainly, or not at all.
+    /// Checks for mistakes that the component model's library reports less clearly or not at all.
     fn check(&self, file: &Path) -> Result<()> {
         for (from, name) in &self.imports {
             if let Some(advice) = unknown(from) {
@@ -127,9 +130,9 @@ impl Module {
             _ if is_program => {
                 "it is a program with a main; build it as a library (-mexec-model=reactor for C, C++ and Zig, -buildmode=c-shared for Go)"
             }
-            "memory" => "it has to export the memory that its functions work on",
-            REALLOC => "link the SDK, which has it",
-            _ => "link the SDK, and see that the linker keeps its exports",
+            "memory" => "it must export the memory that its functions use",
+            REALLOC => "link the SDK, which defines it",
+            _ => "link the SDK, and make sure that the linker keeps its exports",
         }
     }
 }
@@ -138,11 +141,12 @@ fn is_realloc(export: &str) -> bool {
     export.starts_with("cabi_") && export.contains("realloc")
 }
 
-/// What to do about an import that neither the world nor WASI's adapter provides.
+/// Returns advice about an import that neither the world nor WASI's adapter provides.
 fn unknown(from: &str) -> Option<&'static str> {
     match from {
         PREVIEW1 | "$root" => None,
-        // Interfaces (`vmhost:plugin/log@1.0.0`, `[export]...`, `cm32p2|...`) are for the component model's library to judge.
+        // The component model's library judges interfaces (`vmhost:plugin/log@1.0.0`,
+        // `[export]...`, `cm32p2|...`).
         _ if from.contains(':') || from.starts_with('[') || from.starts_with(NEW_NAMES) => None,
         "wasi_unstable" => Some(
             "that is WASI before preview 1; build it with a toolchain that targets wasm32-wasip1",

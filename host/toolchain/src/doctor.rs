@@ -1,4 +1,4 @@
-//! `vmhost doctor`: which tools of which languages are there. Changes nothing.
+//! `vmhost doctor`: reports which tools of which languages are installed. Changes nothing.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,35 +9,35 @@ use crate::tool::{Found, Tool};
 use crate::version::Version;
 use crate::{Language, build, types};
 
-/// One tool.
+/// The state of one tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Line {
     /// The languages that need it.
     pub languages: Vec<Language>,
-    /// Its name.
+    /// The tool's name.
     pub tool: &'static str,
-    /// What it is needed for.
+    /// What the tool is needed for.
     pub purpose: Purpose,
-    /// Whether it can be used.
+    /// Whether the tool can be used.
     pub state: State,
-    /// How it is called.
+    /// The command that runs the tool, if it was found.
     pub path: Option<String>,
-    /// Its version.
+    /// The tool's version, if it is known.
     pub version: Option<Version>,
-    /// The oldest that is known to work.
+    /// The oldest version that is known to work.
     pub minimum: Version,
     /// The command that installs it.
     pub install: &'static str,
 }
 
-/// What a tool is for.
+/// What a tool is needed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Purpose {
-    /// `vmhost build`, and what builds before it goes on.
+    /// `vmhost build`, and the commands that build first.
     Build,
-    /// `vmhost types` alone.
+    /// Only `vmhost types`.
     Types,
 }
 
@@ -45,15 +45,15 @@ pub enum Purpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum State {
-    /// It can.
+    /// The tool can be used.
     Found,
-    /// It is older than what is needed.
+    /// The tool is older than required.
     TooOld,
-    /// It is not there, or lacks what it needs.
+    /// The tool is not installed, or lacks something that it needs.
     Missing,
 }
 
-/// Looks for all tools, as a build of `folder` would.
+/// Looks for all tools in the same way as a build of `folder`.
 pub async fn doctor(folder: &Path) -> Vec<Line> {
     let mut lines = Vec::new();
     for (purpose, tools) in [
@@ -85,7 +85,7 @@ fn line(purpose: Purpose, tool: &Tool, languages: &[Language], found: Found) -> 
     }
 }
 
-/// The lines as a table, with what to do about those that are not found.
+/// Formats the lines as a table, with advice for tools that cannot be used.
 pub fn table(lines: &[Line]) -> String {
     let rows: Vec<[String; 4]> = lines.iter().map(row).collect();
     let mut widths = [0; 3];

@@ -1,4 +1,5 @@
-//! What this host carries with it: the SDKs and the templates, as they were when it was built. Writes them out; what a project makes of them is [`crate::scaffold`]'s.
+//! The SDKs and templates that this host contains, as of its build. Writes them to folders;
+//! [`crate::scaffold`] turns them into a project.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -7,10 +8,10 @@ use rust_embed::Embed;
 
 use crate::{Error, Language, Result, place};
 
-/// Written into each SDK: the version of the host that it belongs to.
+/// A file in each written SDK with the version of the host that wrote it.
 const VERSION_FILE: &str = "vmhost-sdk.txt";
 
-/// The SDKs, without their own tests and what tools leave behind.
+/// The SDKs, without their tests and without files that tools generate.
 #[derive(Embed)]
 #[folder = "../../plugins"]
 #[include = "sdk-*"]
@@ -30,17 +31,17 @@ const VERSION_FILE: &str = "vmhost-sdk.txt";
 #[exclude = "*.wasm"]
 struct Sdks;
 
-/// What `vmhost new` writes.
+/// The templates of `vmhost new`.
 #[derive(Embed)]
 #[folder = "templates"]
 #[exclude = "*/__pycache__/*"]
 #[exclude = "*/node_modules/*"]
 struct Templates;
 
-/// The workspace that the Rust SDK stands in here.
+/// The manifest of this workspace, which the Rust SDK belongs to.
 const WORKSPACE: &str = include_str!("../../../Cargo.toml");
 
-/// The folder of a language's SDK below `plugins`.
+/// Returns the folder of a language's SDK below `plugins`.
 const fn sdk_of(language: Language) -> &'static str {
     match language {
         Language::Rust => "sdk-rust/",
@@ -52,7 +53,7 @@ const fn sdk_of(language: Language) -> &'static str {
     }
 }
 
-/// Writes a language's SDK: what a project needs of it at run time and in its tests.
+/// Writes a language's SDK: the files that a project needs at run time and in its tests.
 pub(crate) fn write_sdk(language: Language, folder: &Path) -> Result<()> {
     let prefix = sdk_of(language);
     let mut written = false;
@@ -75,13 +76,13 @@ pub(crate) fn write_sdk(language: Language, folder: &Path) -> Result<()> {
     place::if_changed(&folder.join(VERSION_FILE), version.as_bytes())
 }
 
-/// The version of an SDK that [`write_sdk`] wrote.
+/// Returns the version of an SDK that [`write_sdk`] wrote.
 pub(crate) fn sdk_version(sdk: &Path) -> Option<String> {
     let text = std::fs::read_to_string(sdk.join(VERSION_FILE)).ok()?;
     Some(text.trim().to_owned())
 }
 
-/// The files of a template, by path below it: those that all languages have, and the language's own.
+/// Returns the files of a template by relative path: the common files and the language's own.
 pub(crate) fn template(language: Language) -> Result<Vec<(String, Cow<'static, [u8]>)>> {
     let own = format!("{language}/");
     let mut files = Vec::new();
@@ -106,7 +107,7 @@ fn text(bytes: &[u8]) -> Result<String> {
         .map_err(|_| Error::NotEmbedded("a readable Rust SDK".to_owned()))
 }
 
-/// A manifest that stands outside this workspace: what it takes from there is written out.
+/// Returns a manifest that works outside this workspace, with all inherited values written out.
 fn standalone(manifest: &str) -> Result<String> {
     let mut section = "";
     let mut standalone = String::new();
@@ -114,7 +115,7 @@ fn standalone(manifest: &str) -> Result<String> {
         if line.starts_with('[') {
             section = line;
         }
-        // The workspace's lints are for this repository.
+        // The workspace's lints apply to this repository only.
         if section == "[lints]" {
             continue;
         }
@@ -135,7 +136,7 @@ fn standalone(manifest: &str) -> Result<String> {
     Ok(standalone)
 }
 
-/// `name = ...` in a section of the workspace's manifest.
+/// Returns the line `name = ...` in a section of the workspace's manifest.
 fn shared_line(section: &str, name: &str) -> Option<&'static str> {
     let mut lines = WORKSPACE
         .lines()

@@ -1,223 +1,221 @@
-//! All that can go wrong between a folder of source and a component, each with what to do about it. Knows no language.
+//! The errors of building a component from source, each with advice. This module knows no language.
 
 use std::error::Error as StdError;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A cause from a library that does not type its errors.
+/// A cause from a library without typed errors.
 pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
 
-/// `Result` with this crate's error.
+/// The `Result` of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong. The text names what is at fault; the source says why.
+/// An error. Its text names what is at fault; its source says why.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no such folder.
+    /// The folder does not exist.
     #[error("{} is not a folder of source", .0.display())]
     NoFolder(PathBuf),
-    /// No marker of any language.
-    #[error("{} is no plugin: it has none of {markers}", folder.display())]
+    /// The folder has no marker of any language.
+    #[error("{} is not a plugin: it has none of {markers}", folder.display())]
     NoLanguage {
         /// The folder.
         folder: PathBuf,
-        /// What would mark it.
+        /// The files that would mark a language.
         markers: String,
     },
-    /// Markers of two languages.
+    /// The folder has markers of two languages.
     #[error("{} has two languages: {first} and {second}; keep one", folder.display())]
     TwoLanguages {
         /// The folder.
         folder: PathBuf,
-        /// A marker, with its language.
+        /// The first marker, with its language.
         first: String,
-        /// Another.
+        /// The second marker, with its language.
         second: String,
     },
-    /// A name that is no language.
-    #[error("{name:?} is no language that plugins are written in: take one of {known}")]
+    /// The name is not a language.
+    #[error("{name:?} is not a supported language: use one of {known}")]
     UnknownLanguage {
-        /// As it was given.
+        /// The given name.
         name: String,
-        /// Those that are.
+        /// The known names.
         known: String,
     },
-    /// A tool that is not there.
-    #[error("{tool} is needed to build {language} plugins, and is not installed: {install}")]
+    /// A tool is not installed.
+    #[error("{tool} is required to build {language} plugins, but is not installed: {install}")]
     MissingTool {
-        /// Its name.
+        /// The tool's name.
         tool: &'static str,
-        /// Who needs it.
+        /// The language that needs the tool.
         language: &'static str,
         /// The command that installs it.
         install: &'static str,
     },
-    /// A tool that is too old.
-    #[error("{path} is {tool} {found}, and {language} plugins need {minimum} or newer: {install}")]
+    /// A tool is too old.
+    #[error("{path} is {tool} {found}, but {language} plugins need {minimum} or newer: {install}")]
     OldTool {
-        /// Its name.
+        /// The tool's name.
         tool: &'static str,
-        /// How it was called.
+        /// The command that runs the tool.
         path: String,
-        /// Its version.
+        /// The installed version.
         found: String,
-        /// The one that is needed.
+        /// The required version.
         minimum: String,
-        /// Who needs it.
+        /// The language that needs the tool.
         language: &'static str,
-        /// The command that installs a newer one.
+        /// The command that installs a newer version.
         install: &'static str,
     },
-    /// A generator of types that is not there.
-    #[error("{tool} is needed to write {language} types, and is not installed: {install}")]
+    /// A type generator is not installed.
+    #[error("{tool} is required to write {language} types, but is not installed: {install}")]
     MissingGenerator {
-        /// Its name.
+        /// The generator's name.
         tool: &'static str,
-        /// The types' language.
+        /// The language of the types.
         language: &'static str,
         /// The command that installs it.
         install: &'static str,
     },
-    /// A generator of types that is too old.
-    #[error(
-        "{path} is {tool} {found}, and {minimum} or newer is needed to write {language} types: {install}"
-    )]
+    /// A type generator is too old.
+    #[error("{path} is {tool} {found}, but {language} types need {minimum} or newer: {install}")]
     OldGenerator {
-        /// Its name.
+        /// The generator's name.
         tool: &'static str,
-        /// How it was called.
+        /// The command that runs the generator.
         path: String,
-        /// Its version.
+        /// The installed version.
         found: String,
-        /// The one that is needed.
+        /// The required version.
         minimum: String,
-        /// The types' language.
+        /// The language of the types.
         language: &'static str,
-        /// The command that installs a newer one.
+        /// The command that installs a newer version.
         install: &'static str,
     },
-    /// A generator that refused a schema. It has said why on stderr.
-    #[error("{tool} wrote no types of {}; its messages are above", file.display())]
+    /// A type generator refused a schema. It printed the reason to stderr.
+    #[error("{tool} wrote no types for {}; its messages are above", file.display())]
     NoTypes {
-        /// Who said so.
+        /// The generator's name.
         tool: &'static str,
         /// The definition's file.
         file: PathBuf,
     },
-    /// A program that could not be started.
+    /// A program cannot be started.
     #[error("cannot run {program}")]
     Run {
         /// The program.
         program: String,
-        /// Why not.
+        /// The underlying error.
         source: io::Error,
     },
-    /// A tool that refused the source. It has said why on stderr.
+    /// A tool refused the source. It printed the reason to stderr.
     #[error("building {} failed; {tool}'s messages are above", folder.display())]
     Failed {
         /// The folder.
         folder: PathBuf,
-        /// Who said so.
+        /// The tool's name.
         tool: String,
     },
-    /// The Rust target is missing and could not be added.
+    /// The Rust target is missing and cannot be added.
     #[error("`{command}` failed: {said}")]
     NoTarget {
-        /// What was run.
+        /// The command that failed.
         command: &'static str,
-        /// What rustup said.
+        /// The output of rustup.
         said: String,
     },
-    /// A build that ended well and left nothing.
+    /// A build succeeded without a result.
     #[error("{} built no component: {hint}", folder.display())]
     NothingBuilt {
         /// The folder.
         folder: PathBuf,
-        /// What is often missing.
+        /// The usual cause.
         hint: String,
     },
-    /// A project file that does not say what is needed of it.
+    /// A project file lacks a required field, or has an invalid one.
     #[error("{}: {problem}", file.display())]
     Project {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it, and what to write.
+        /// What is wrong with the file, and how to correct it.
         problem: String,
     },
-    /// A file that could not be read or written.
+    /// A file cannot be read or written.
     #[error("cannot {what} {}", path.display())]
     File {
-        /// What was tried.
+        /// The failed action.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The underlying error.
         source: io::Error,
     },
-    /// Neither a core module nor a component.
-    #[error("{} is no WebAssembly", file.display())]
+    /// The file is neither a core module nor a component.
+    #[error("{} is not WebAssembly", file.display())]
     NoWasm {
         /// The file.
         file: PathBuf,
-        /// Where it is broken.
+        /// The parse error.
         source: Cause,
     },
-    /// A core module with an import that nobody provides.
+    /// A core module has an import that nothing provides.
     #[error("{} is a core module that imports {import}: {advice}", file.display())]
     CoreImport {
         /// The file.
         file: PathBuf,
-        /// Module and name.
+        /// The import's module and name.
         import: String,
-        /// What to do.
+        /// How to correct the module.
         advice: &'static str,
     },
-    /// A core module that leaves out what the world wants.
+    /// A core module lacks an export that the world requires.
     #[error("{} is a core module that does not export {export:?}: {advice}", file.display())]
     CoreExport {
         /// The file.
         file: PathBuf,
-        /// The name.
+        /// The export's name.
         export: String,
-        /// What to do.
+        /// How to correct the module.
         advice: &'static str,
     },
-    /// A core module that is no plugin for a reason of its own.
-    #[error("{} cannot be made a component", file.display())]
+    /// A core module cannot be converted for another reason.
+    #[error("{} cannot be turned into a component", file.display())]
     Componentize {
         /// The file.
         file: PathBuf,
-        /// What the component model's library says.
+        /// The error of the component model's library.
         source: Cause,
     },
-    /// A component that asks for what the host does not give, or is not what the host calls.
+    /// A component imports what the host does not provide, or does not export what the host calls.
     #[error("{} {problem}", file.display())]
     Component {
         /// The file.
         file: PathBuf,
-        /// What it imports or leaves out, and the option of its toolchain that avoids it.
+        /// The import or the missing export, and the toolchain option that corrects it.
         problem: String,
     },
-    /// A flag of `vmhost new` whose value cannot be.
+    /// A flag of `vmhost new` has an invalid value.
     #[error("{flag} {value:?} {problem}")]
     Flag {
         /// The flag.
         flag: &'static str,
         /// Its value.
         value: String,
-        /// What is wrong with it, and what is right.
+        /// What is wrong with the value, and what is valid.
         problem: &'static str,
     },
     /// A folder that is not empty.
     #[error("NAME {}: the folder exists and is not empty", .0.display())]
     NotEmpty(PathBuf),
-    /// An SDK or a template that this vmhost was built without.
+    /// This vmhost was built without an SDK or a template.
     #[error("this vmhost was built without {0}")]
     NotEmbedded(String),
 }
 
-/// Says what was tried, and with which file.
+/// Adds the failed action and its file to an error.
 pub(crate) trait IoContext<T> {
     fn at(self, what: &'static str, path: &Path) -> Result<T>;
 }

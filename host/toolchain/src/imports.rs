@@ -1,4 +1,4 @@
-//! Is a finished component one that this host can run? Runs nothing and links nothing.
+//! Checks that this host can run a finished component. Runs and links nothing.
 
 use std::path::Path;
 
@@ -7,7 +7,8 @@ use wasmparser::Parser;
 
 use crate::{Error, Result, wit};
 
-/// Refuses a component that this host cannot run, and names the option of its toolchain that mends it.
+/// Returns an error if this host cannot run the component. The error names the toolchain option
+/// that corrects it.
 pub fn check(file: &Path, component: &[u8]) -> Result<()> {
     let refuse = |problem| {
         Err(Error::Component {
@@ -16,7 +17,7 @@ pub fn check(file: &Path, component: &[u8]) -> Result<()> {
         })
     };
     if !Parser::is_component(component) {
-        return refuse("is no component: `vmhost build` makes one of it".to_owned());
+        return refuse("is not a component: `vmhost build` turns it into one".to_owned());
     }
     let facts = Facts::of(component).map_err(|error| Error::NoWasm {
         file: file.to_owned(),
@@ -32,7 +33,7 @@ pub fn check(file: &Path, component: &[u8]) -> Result<()> {
             exports => exports,
         };
         return refuse(format!(
-            "is no plugin: it exports {exports}, and not {} (world {:?} of wit/v1)",
+            "is not a plugin: it exports {exports}, not {} (world {:?} of wit/v1)",
             wit::CONTROLLER,
             wit::WORLD
         ));
@@ -45,7 +46,7 @@ mod tests {
     use super::*;
     use crate::stamp::{Stamp, stamp};
 
-    /// A component with imports and exports of nothing.
+    /// Returns a component whose imports and exports are empty.
     fn component(imports: &[&str], exports: &[&str], more: &str) -> Vec<u8> {
         let mut text = String::from("(component");
         for import in imports {
@@ -87,7 +88,7 @@ mod tests {
         let core = wat::parse_str("(module)").unwrap();
         assert_eq!(
             check(Path::new("x.wasm"), &core).unwrap_err().to_string(),
-            "x.wasm is no component: `vmhost build` makes one of it"
+            "x.wasm is not a component: `vmhost build` turns it into one"
         );
     }
 

@@ -1,4 +1,5 @@
-//! The languages, and which of them a folder of source is written in. Knows no tool: what builds a language is in [`crate::build`].
+//! The supported languages, and which of them a folder of source is written in. This module knows
+//! no tool: the builds are in [`crate::build`].
 
 use std::fmt;
 use std::path::Path;
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 use crate::{Error, Result};
 
-/// A language that a plugin may be written in.
+/// A language that plugins can be written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
@@ -30,7 +31,7 @@ pub enum Language {
     Zig,
 }
 
-/// What marks a folder, and as which languages. The file alone counts, never what it says.
+/// The files that mark a folder's language. Only their presence counts, not their content.
 const MARKERS: [(&str, &[Language]); 7] = [
     ("Cargo.toml", &[Language::Rust]),
     ("package.json", &[Language::Js, Language::Ts]),
@@ -41,11 +42,11 @@ const MARKERS: [(&str, &[Language]); 7] = [
     ("plugin.zig", &[Language::Zig]),
 ];
 
-/// Beside a `package.json`: TypeScript.
+/// Beside a `package.json`, marks TypeScript.
 const TYPESCRIPT: &str = "tsconfig.json";
 
 impl Language {
-    /// All of them.
+    /// All languages.
     pub const ALL: [Self; 8] = [
         Self::Rust,
         Self::Js,
@@ -57,7 +58,7 @@ impl Language {
         Self::Zig,
     ];
 
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rust => "rust",
@@ -71,7 +72,7 @@ impl Language {
         }
     }
 
-    /// Its name among people.
+    /// Returns the name for display.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Rust => "Rust",
@@ -85,7 +86,7 @@ impl Language {
         }
     }
 
-    /// The language of a folder, by its markers.
+    /// Finds the language of a folder by its markers.
     pub fn of(folder: &Path) -> Result<Self> {
         if !folder.is_dir() {
             return Err(Error::NoFolder(folder.to_owned()));
@@ -113,7 +114,7 @@ impl Language {
     }
 }
 
-/// `Cargo.toml (rust), package.json (js, ts), ...`.
+/// Returns the list of markers: `Cargo.toml (rust), package.json (js, ts), ...`.
 fn markers() -> String {
     let texts: Vec<String> = MARKERS
         .iter()
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!(
             Language::of(folder.path()).unwrap_err().to_string(),
             format!(
-                "{} is no plugin: it has none of Cargo.toml (rust), package.json (js, ts), pyproject.toml (python), go.mod (go), plugin.c (c), plugin.cpp (cpp), plugin.zig (zig)",
+                "{} is not a plugin: it has none of Cargo.toml (rust), package.json (js, ts), pyproject.toml (python), go.mod (go), plugin.c (c), plugin.cpp (cpp), plugin.zig (zig)",
                 folder.path().display()
             )
         );
@@ -212,7 +213,7 @@ mod tests {
         }
         assert_eq!(
             "ruby".parse::<Language>().unwrap_err().to_string(),
-            "\"ruby\" is no language that plugins are written in: take one of rust, js, ts, python, go, c, cpp, zig"
+            "\"ruby\" is not a supported language: use one of rust, js, ts, python, go, c, cpp, zig"
         );
     }
 }

@@ -1,7 +1,9 @@
-//! From a folder of source to a component, in any language that vmhost has an SDK for.
+//! Builds a component from a folder of source, in any language that vmhost has an SDK for.
 //!
 //! ```text
-//!  folder --language--> tools --build--> core module or component --componentize--> component --imports--> checked --stamp, place--> x.wasm
+//!  folder --language--> tools --build--> core module or component
+//!                                                  |
+//!    x.wasm <--stamp, place-- checked <--imports-- component <--componentize
 //! ```
 //!
 //! | File | Owns |
@@ -9,16 +11,16 @@
 //! | [`language`] | which language a folder is written in |
 //! | [`tool`], [`version`], `process` | finding programs, and running them so that they can be stopped |
 //! | [`build`] | a file for each language: its tools, and the commands that build it |
-//! | `work`, `place` | the hidden folder of a build; files that appear whole |
+//! | `work`, `place` | the hidden folder of a build; files that appear as a whole |
 //! | [`componentize`], [`wit`] | from a core module to a component of the contract |
 //! | [`imports`], `stamp` | whether the host can run a component; how it was made |
-//! | `embedded`, [`scaffold`] | the SDKs and templates that the host carries; a new project |
-//! | [`doctor`] | which tools are there |
-//! | [`types`] | types of a language for the objects of a definition, by a generator of that language |
+//! | `embedded`, [`scaffold`] | the SDKs and templates that the host contains; a new project |
+//! | [`doctor`] | which tools are installed |
+//! | [`types`] | types for the objects of a definition, by a generator of the language |
 //!
-//! What is absent: an installation of anything but a Rust target, by rustup; a network of its own;
-//! a policy that is called (one is loaded, if an interpreter runs it); a file outside the project's
-//! folder and the place of the result.
+//! This crate installs nothing but a Rust target (through rustup), has no network access of its
+//! own, and calls no policy (it loads one if an interpreter runs it). It writes only to the
+//! project's folder and to the place of the result.
 
 pub mod build;
 pub mod componentize;

@@ -1,4 +1,5 @@
-//! Files that appear whole: written beside their place, then renamed into it. Knows nothing of what they hold.
+//! Writes files that appear as a whole: to a temporary file beside the target, which is then
+//! renamed. This module does not know their content.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;
@@ -8,7 +9,7 @@ use std::path::Path;
 use crate::Result;
 use crate::error::IoContext as _;
 
-/// Writes a file that nobody reads half of.
+/// Writes a file so that readers never see a part of it.
 pub(crate) fn whole(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path
         .parent()
@@ -25,18 +26,19 @@ pub(crate) fn whole(path: &Path, bytes: &[u8]) -> Result<()> {
     write().at("write", path)
 }
 
-/// Writes a file, with the folders above it, unless it holds just that: tools that look at times see no change where there is none.
+/// Writes a file and its parent folders, unless the file already has this content: tools that
+/// compare times of change then see none.
 pub(crate) fn if_changed(path: &Path, bytes: &[u8]) -> Result<()> {
     if fs::read(path).is_ok_and(|found| found == bytes) {
         return Ok(());
     }
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).at("make", folder)?;
+        fs::create_dir_all(folder).at("create", folder)?;
     }
     whole(path, bytes)
 }
 
-/// Empties a file's place: what is not there is no error.
+/// Removes a file. Returns no error if it does not exist.
 pub(crate) fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).at("remove", path),
@@ -44,12 +46,11 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Reads a file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).at("read", path)
 }
 
-/// Opens a file that others lock too.
+/// Opens a file that other processes lock too.
 pub(crate) fn lock_file(path: &Path) -> Result<File> {
     File::options()
         .create(true)

@@ -1,4 +1,5 @@
-//! Running a tool so that it can be stopped: with all that it has started, when the future that waits for it is dropped. Knows no tool.
+//! Runs a tool so that dropping the future stops the tool and all processes that it has started.
+//! This module knows no tool.
 
 use std::io::{Read as _, Seek as _, Write as _};
 use std::process::{ExitStatus, Stdio};
@@ -8,15 +9,16 @@ use tokio::process::Command;
 
 use crate::{Error, Result};
 
-/// What a tool left behind.
+/// The result of a tool.
 pub(crate) struct Output {
-    /// How it ended.
+    /// The exit status.
     pub status: ExitStatus,
-    /// What it printed to stdout.
+    /// What the tool printed to stdout.
     pub stdout: Vec<u8>,
 }
 
-/// Runs a tool to its end. Its stderr is ours; its stdout is kept. Dropped before the end, the tool is killed, and so is what it has started (rustc, go's compiler).
+/// Runs a tool until it exits, captures its stdout and passes on its stderr. Dropping the future
+/// kills the tool and the processes that it has started (rustc, Go's compiler).
 pub(crate) async fn run(command: &mut Command) -> Result<Output> {
     let program = command
         .as_std()
@@ -43,7 +45,7 @@ pub(crate) async fn run(command: &mut Command) -> Result<Output> {
     })
 }
 
-/// Runs a tool that reports on stdout: shown, on stderr, if it fails.
+/// Runs a tool that reports errors on stdout; prints that to stderr if the tool fails.
 pub(crate) async fn run_shown(command: &mut Command) -> Result<Output> {
     let output = run(command).await?;
     if !output.status.success() {
@@ -52,7 +54,7 @@ pub(crate) async fn run_shown(command: &mut Command) -> Result<Output> {
     Ok(output)
 }
 
-/// Runs a tool whose stderr is not for the user as it is. It comes behind the output.
+/// Runs a tool and captures its stderr, which follows the output in the result.
 pub(crate) async fn run_kept(command: &mut Command) -> Result<(Output, String)> {
     let program = command
         .as_std()
@@ -60,7 +62,7 @@ pub(crate) async fn run_kept(command: &mut Command) -> Result<(Output, String)> 
         .to_string_lossy()
         .into_owned();
     let failed = |source| Error::Run { program, source };
-    // A file, not a pipe: nobody has to read it while the tool runs.
+    // A file instead of a pipe, so that no task has to read it while the tool runs.
     let mut file = match tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file))) {
         Ok((theirs, ours)) => {
             command.stderr(Stdio::from(theirs));
@@ -75,7 +77,7 @@ pub(crate) async fn run_kept(command: &mut Command) -> Result<(Output, String)> 
     Ok((output, String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// The processes of one tool. Killed with it.
+/// The process group of one tool. Dropping it kills the group.
 struct Group(Option<Pid>);
 
 impl Group {
@@ -126,7 +128,7 @@ mod tests {
     async fn a_tool_that_is_dropped_is_killed_with_its_children() {
         let folder = tempfile::tempdir().unwrap();
         let pids = folder.path().join("pids");
-        // Written whole before the children sleep.
+        // Complete before the children sleep.
         let script = format!(
             "sleep 60 & child=$!; echo $$ $child > {0}.new; mv {0}.new {0}; wait",
             pids.display()
@@ -155,7 +157,7 @@ mod tests {
         }
     }
 
-    /// A process that nobody has waited for is none that runs.
+    /// Returns whether a process is running; a zombie is not.
     fn is_running(pid: &str) -> bool {
         std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z"))
     }

@@ -1,4 +1,5 @@
-//! `vmhost new NAME --lang L`: a folder that builds and runs as it is. Knows the templates' placeholders, and no language.
+//! `vmhost new NAME --lang L`: creates a folder that builds and runs without changes. This module
+//! knows the templates' placeholders, but no language.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,20 +7,20 @@ use std::path::{Path, PathBuf};
 use crate::error::IoContext as _;
 use crate::{Error, Language, Result, embedded, place};
 
-/// A file of a template whose name would mean something in this repository has this behind it.
+/// The suffix of a template's file whose real name would have a meaning in this repository.
 const TEMPLATE: &str = ".tmpl";
 
-/// Where the SDK lies in a project.
+/// The SDK's folder in a project.
 const SDK: &str = "sdk";
 
-/// What `vmhost new` was asked for.
+/// The arguments of `vmhost new`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project<'a> {
-    /// The folder, and the plugin: a DNS label.
+    /// The name of the folder and of the plugin: a DNS label.
     pub name: &'a str,
     /// The language.
     pub language: Language,
-    /// The kind that it works on.
+    /// The kind that the plugin reconciles.
     pub kind: &'a str,
     /// The kind's group.
     pub group: &'a str,
@@ -28,7 +29,7 @@ pub struct Project<'a> {
 }
 
 impl Project<'_> {
-    /// Writes it below `parent`, and returns its folder. Nothing is overwritten.
+    /// Creates the project's folder below `parent`, and returns its path. Overwrites nothing.
     pub fn write(&self, parent: &Path) -> Result<PathBuf> {
         self.check()?;
         let files = embedded::template(self.language)?;
@@ -40,10 +41,10 @@ impl Project<'_> {
         if !is_free {
             return Err(Error::NotEmpty(folder));
         }
-        fs::create_dir_all(&folder).at("make", &folder)?;
+        fs::create_dir_all(&folder).at("create", &folder)?;
         for (path, bytes) in files {
             let path = self.fill(path.strip_suffix(TEMPLATE).unwrap_or(&path));
-            // What is no text has no placeholders.
+            // A file that is not text has no placeholders.
             let bytes = match std::str::from_utf8(&bytes) {
                 Ok(text) => self.fill(text).into_bytes(),
                 Err(_) => bytes.into_owned(),
@@ -76,7 +77,7 @@ impl Project<'_> {
         ]
     }
 
-    /// Each flag, before anything is written.
+    /// Checks each flag before anything is written.
     fn check(&self) -> Result<()> {
         let refuse = |flag, value: &str, problem| {
             Err(Error::Flag {
@@ -86,15 +87,20 @@ impl Project<'_> {
             })
         };
         if !is_label(self.name) || self.name.starts_with(|c: char| c.is_ascii_digit()) {
-            let problem = "is no DNS label: lower-case letters, digits and '-', at most 63, beginning with a letter and ending with a letter or a digit";
+            let problem = "is not a DNS label: lower-case letters, digits and '-', at most 63, beginning with a letter and ending with a letter or a digit";
             return refuse("NAME", self.name, problem);
         }
-        if is_reserved(self.name) || python_has(self.language, self.name) {
-            let problem = "means something else; take another";
+        if is_reserved(self.name) {
+            let problem = "is a reserved word; choose another name";
+            return refuse("NAME", self.name, problem);
+        }
+        if python_has(self.language, self.name) {
+            let problem =
+                "is the name of a Python standard library or SDK module; choose another name";
             return refuse("NAME", self.name, problem);
         }
         if !is_kind(self.kind) {
-            let problem = "is no kind: singular CamelCase such as VirtualMachine, at most 60 letters and digits";
+            let problem = "is not a kind: singular CamelCase such as VirtualMachine, at most 60 letters and digits";
             return refuse("--kind", self.kind, problem);
         }
         if !self.group.contains('.')
@@ -102,25 +108,25 @@ impl Project<'_> {
             || self.group.len() > 253
         {
             let problem =
-                "is no group of your own: a domain in lower case, with a dot, such as example.com";
+                "is not a group: it must be a lower-case domain with a dot, such as example.com";
             return refuse("--group", self.group, problem);
         }
         if OF_KUBERNETES.iter().any(|domain| is_in(self.group, domain)) {
-            let problem = "belongs to Kubernetes; take a domain of your own, such as example.com";
+            let problem = "belongs to Kubernetes; use a domain of your own, such as example.com";
             return refuse("--group", self.group, problem);
         }
         if !is_version(self.version) {
-            let problem = "is no version of an API: v1, v1alpha1, v2beta3";
+            let problem = "is not an API version such as v1, v1alpha1 or v2beta3";
             return refuse("--api-version", self.version, problem);
         }
         Ok(())
     }
 }
 
-/// Groups in which an API server takes only definitions that Kubernetes has approved.
+/// Groups in which an API server accepts only definitions that Kubernetes has approved.
 const OF_KUBERNETES: [&str; 2] = ["k8s.io", "kubernetes.io"];
 
-/// Words of the languages, and names that a project would hide from itself.
+/// Keywords of the languages, and names that would hide a part of the project.
 const RESERVED: &str = "alloc as async await break case class const continue core crate def default do else enum export extern fn for func go if import in \
     interface lambda let loop main match mod mut new package pass plugin proc-macro pub range return sdk self static std struct super switch test trait try \
     type unsafe use var vmhost vmhost-plugin where while with yield";
@@ -129,7 +135,8 @@ fn is_reserved(name: &str) -> bool {
     RESERVED.split_whitespace().any(|word| word == name)
 }
 
-/// Python alone cares: its own modules come first.
+/// Returns whether a module of Python or of the SDK hides the plugin's module; only a problem in
+/// Python.
 fn python_has(language: Language, name: &str) -> bool {
     language == Language::Python && crate::build::is_python_module(&name.replace('-', "_"))
 }
@@ -143,7 +150,8 @@ fn is_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-/// Shorter than a label, for the plural is longer and has to be one.
+/// Returns whether the text is a valid kind. It must be shorter than a DNS label, because the
+/// plural is longer and must be a label.
 fn is_kind(text: &str) -> bool {
     text.len() <= 60
         && text.starts_with(|c: char| c.is_ascii_uppercase())
@@ -155,7 +163,7 @@ fn is_in(group: &str, domain: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// `v1`, `v1alpha1`, `v1beta2`.
+/// Returns whether the text is an API version such as `v1`, `v1alpha1` or `v1beta2`.
 fn is_version(text: &str) -> bool {
     let number = |text: &str| {
         let digits = text.chars().all(|c| c.is_ascii_digit());
@@ -173,7 +181,8 @@ fn is_version(text: &str) -> bool {
     }
 }
 
-/// As Kubernetes guesses it, so that whoever has not seen the definition comes to the same.
+/// Returns the plural by the rule that Kubernetes uses, so that tools that guess it get the same
+/// result.
 fn plural(singular: &str) -> String {
     if singular.ends_with('s') {
         format!("{singular}es")

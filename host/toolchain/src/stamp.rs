@@ -1,6 +1,8 @@
-//! What a build writes into a component about its making, in the section `producers` that all tools know. Knows no language's tools.
+//! Records how a component was built, in the standard section `producers`. This module knows no
+//! language's tools.
 //!
-//! Without it nobody could tell: what QuickJS and CPython leave there says Rust and C, and a stripped component says nothing.
+//! Without the stamp, the origin is lost: QuickJS and CPython leave their own languages (Rust and
+//! C) in the section, and a stripped component has no section.
 
 use wasm_encoder::{ComponentSection, Encode as _, ProducersField, ProducersSection};
 
@@ -11,14 +13,14 @@ pub(crate) struct Stamp {
     pub language: &'static str,
     /// The SDK's version, if it is one that `vmhost new` wrote.
     pub sdk: Option<String>,
-    /// The tool that did most, and its version.
+    /// The main tool and its version.
     pub tool: (String, String),
 }
 
-/// The SDKs, whatever their language calls them.
+/// The name of the SDKs, the same for all languages.
 const SDK: &str = "vmhost-plugin";
 
-/// Adds it to a component.
+/// Adds the stamp to a component.
 pub(crate) fn stamp(component: &mut Vec<u8>, stamp: &Stamp) {
     let mut producers = ProducersSection::new();
     let mut field = |name: &str, value: &str, version: &str| {

@@ -1,4 +1,5 @@
-//! Finding a program, and whether it is new enough. Which programs there are is in [`crate::build`]; what builds with them, too.
+//! Finds a program and checks its version. The list of programs and the builds are in
+//! [`crate::build`].
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,66 +11,67 @@ use tokio::process::Command;
 use crate::version::Version;
 use crate::{Error, Language, Result, process};
 
-/// How long a tool may take to tell its version.
+/// The time limit for a tool to print its version.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A program that builds plugins, or one of several that can.
+/// A program that builds plugins, or several alternatives.
 #[derive(Debug)]
 pub struct Tool {
-    /// What people call it.
+    /// The name for display.
     pub name: &'static str,
-    /// An environment variable that names it.
+    /// An environment variable that names the program.
     pub variable: Option<&'static str>,
-    /// Where it may be, the best first.
+    /// The ways to run the tool, the best first.
     pub ways: &'static [Way],
-    /// The oldest that is known to work.
+    /// The oldest version that is known to work.
     pub minimum: Version,
-    /// The command that installs it, and what to do besides.
+    /// The command that installs the tool, and further steps.
     pub install: &'static str,
 }
 
-/// One way to have a tool.
+/// One way to run a tool.
 #[derive(Debug)]
 pub struct Way {
-    /// The program, and arguments that come first: `python3 -m ziglang`.
+    /// The program and its first arguments: `python3 -m ziglang`.
     pub command: &'static [&'static str],
-    /// A folder of the project (or of one above it) that has it: `node_modules/.bin`, `.venv/bin`. Looked into before `PATH`.
+    /// A folder of the project or of one of its parents that contains the program:
+    /// `node_modules/.bin`, `.venv/bin`. It comes before `PATH`.
     pub local: Option<&'static str>,
-    /// Arguments that make it print its version; none: its npm package says it.
+    /// The arguments that print the version. If empty, the program's npm package has the version.
     pub version: &'static [&'static str],
-    /// Arguments with which it ends well if it has all it needs (a sysroot, a module).
+    /// The arguments with which the program succeeds if it has all it needs (a sysroot, a module).
     pub probe: Option<&'static [&'static str]>,
 }
 
 /// A tool that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The program, and arguments that come first.
+    /// The program and its first arguments.
     pub command: Vec<OsString>,
-    /// Its version, if it told one.
+    /// The version, if the program printed one.
     pub version: Option<Version>,
 }
 
-/// What was found of a tool.
+/// The result of a search for a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// It is there, and new enough.
+    /// The tool is installed and new enough.
     Good(Program),
-    /// It is there, and too old.
+    /// The tool is installed, but too old.
     Old(Program),
-    /// It is nowhere, or lacks what it needs.
+    /// The tool is not installed, or lacks something that it needs.
     Missing,
 }
 
 impl Program {
-    /// To run it.
+    /// Returns a command that runs the program.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.command[0]);
         command.args(&self.command[1..]);
         command
     }
 
-    /// As a person would type it.
+    /// Returns the command line as a user types it.
     pub fn text(&self) -> String {
         let parts: Vec<_> = self
             .command
@@ -81,12 +83,12 @@ impl Program {
 }
 
 impl Tool {
-    /// Looks for it: for a project's folder, or for anybody.
+    /// Looks for the tool on behalf of a project's folder.
     pub async fn find(&self, folder: &Path) -> Found {
         self.find_in(folder, &search_path()).await
     }
 
-    /// The tool, or the error that says how to get it.
+    /// Returns the tool, or an error that says how to install it.
     pub async fn need(&self, folder: &Path, language: Language) -> Result<Program> {
         self.expect(self.find(folder).await, language)
     }
@@ -113,7 +115,7 @@ impl Tool {
         }
     }
 
-    /// [`Tool::find`] with the folders of a search path.
+    /// Like [`Tool::find`], with these folders instead of `PATH`.
     pub(crate) async fn find_in(&self, folder: &Path, path: &[PathBuf]) -> Found {
         let mut old = None;
         let named = self.variable.and_then(std::env::var_os);
@@ -139,7 +141,7 @@ impl Tool {
 }
 
 impl Way {
-    /// Folders that may have it, the nearest first.
+    /// Returns the folders that may contain the program, the nearest first.
     fn places(&self, folder: &Path, path: &[PathBuf]) -> Vec<PathBuf> {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let local = self.local.into_iter();
@@ -147,8 +149,8 @@ impl Way {
         near.chain(path.iter().cloned()).collect()
     }
 
-    /// The program, if it answers when it is run in the project's folder: which version a manager
-    /// such as rustup runs depends on that.
+    /// Returns the program if it runs in the project's folder. The folder matters, because a
+    /// manager such as rustup selects the version by it.
     async fn program(&self, file: PathBuf, folder: &Path) -> Option<Program> {
         let mut program = Program {
             command: vec![file.into_os_string()],
@@ -168,7 +170,7 @@ impl Way {
     }
 }
 
-/// The version of the npm package that a program of `node_modules/.bin` links to.
+/// Returns the version of the npm package that a program in `node_modules/.bin` links to.
 fn package_version(program: &Path) -> Option<Version> {
     let program = program.canonicalize().ok()?;
     let package = program.ancestors().find_map(|above| {
@@ -178,12 +180,12 @@ fn package_version(program: &Path) -> Option<Version> {
     Version::find(package.get("version")?.as_str()?)
 }
 
-/// What a tool prints, if it ends well and soon.
+/// Returns what a tool prints, if it succeeds in time.
 async fn answer(command: &mut Command, folder: &Path) -> Option<String> {
     if folder.is_dir() {
         command.current_dir(folder);
     }
-    // Some tell their version on stderr, which is no message for the user.
+    // Some tools print their version to stderr, which the user need not see.
     let ended = tokio::time::timeout(PATIENCE, process::run_kept(command)).await;
     let (output, stderr) = ended.ok()?.ok()?;
     let stdout = String::from_utf8_lossy(&output.stdout);
@@ -225,7 +227,8 @@ pub(crate) mod tests {
         install: "npm install --save-dev sawmill@2.1.0",
     };
 
-    /// Written by another process: one that this one has open for writing cannot be run by a third that is forked meanwhile.
+    /// Another process writes the program: if this process had it open for writing while another
+    /// thread forks, the child would inherit the descriptor and the program could not be run.
     pub(crate) fn program(folder: &Path, name: &str, script: &str) {
         fs::create_dir_all(folder).unwrap();
         let mut shell = std::process::Command::new("sh");
@@ -238,7 +241,7 @@ pub(crate) mod tests {
         assert!(shell.status().unwrap().success());
     }
 
-    /// A project in a repository, and what is on `PATH`.
+    /// Creates a project inside a repository, and the folders of `PATH`.
     fn machine() -> (tempfile::TempDir, PathBuf, Vec<PathBuf>) {
         let root = tempfile::tempdir().unwrap();
         let folder = root
@@ -261,12 +264,12 @@ pub(crate) mod tests {
         assert_eq!(
             SAWMILL.expect(old, Language::Js).unwrap_err().to_string(),
             format!(
-                "{} is sawmill 1.9.3, and js plugins need 2.0.0 or newer: npm install --save-dev sawmill@2.1.0",
+                "{} is sawmill 1.9.3, but js plugins need 2.0.0 or newer: npm install --save-dev sawmill@2.1.0",
                 path[1].join("sawmill").display()
             )
         );
 
-        // A newer one in the repository, above the project.
+        // A newer version in the repository, above the project.
         let above = folder.parent().unwrap().join("node_modules/.bin");
         program(&above, "sawmill", "echo v2.0.0");
         let Found::Good(good) = SAWMILL.find_in(&folder, &path).await else {
@@ -305,7 +308,7 @@ pub(crate) mod tests {
         program(&path[1], "sawmill", "echo sawmill 3.0.0; exit 1");
         assert_eq!(SAWMILL.find_in(&folder, &path).await, Found::Missing);
 
-        // It tells its version, and has no logs to saw.
+        // The program prints its version, but its probe fails.
         program(&path[1], "sawmill", "[ \"$1\" = --version ] && echo 3.0.0");
         let ways = [Way {
             probe: Some(&["--logs"]),
@@ -321,9 +324,9 @@ pub(crate) mod tests {
                 .expect(Found::Missing, Language::Js)
                 .unwrap_err()
                 .to_string(),
-            "sawmill is needed to build js plugins, and is not installed: npm install --save-dev sawmill@2.1.0"
+            "sawmill is required to build js plugins, but is not installed: npm install --save-dev sawmill@2.1.0"
         );
-        // Not a program at all.
+        // The file is not executable.
         fs::set_permissions(path[1].join("sawmill"), fs::Permissions::from_mode(0o644)).unwrap();
         assert_eq!(SAWMILL.find_in(&folder, &path).await, Found::Missing);
     }

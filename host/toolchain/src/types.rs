@@ -1,5 +1,6 @@
-//! `vmhost types`: types for the objects of a CustomResourceDefinition, written by a generator of the language. The translation to what the generator knows is
-//! ours, the types are its.
+//! `vmhost types`: writes types for the objects of a CustomResourceDefinition, with a type
+//! generator of the language. This module translates the definition for the generator; the
+//! generator writes the types.
 
 use std::path::{Path, PathBuf};
 
@@ -19,27 +20,27 @@ use definition::Definition;
 use generator::Generator;
 use schema::Dialect;
 
-/// Types that were written.
+/// The generated types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Types {
-    /// The source.
+    /// The source text.
     pub text: String,
-    /// Fields whose names the language's SDK cannot read into them.
+    /// Fields that the language's SDK cannot read, because of their names.
     pub lost: Vec<String>,
 }
 
-/// What types are wanted of.
+/// The types to generate.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// A file with one definition.
     pub file: &'a Path,
-    /// Its version; none: the one that is stored.
+    /// The version of the definition; `None` for the stored version.
     pub version: Option<&'a str>,
-    /// The language; none: that of the plugin in whose folder the file lies.
+    /// The language; `None` for the language of the plugin whose folder contains the file.
     pub language: Option<Language>,
 }
 
-/// Writes them.
+/// Generates the types.
 pub async fn types(wanted: &Wanted<'_>) -> Result<Types> {
     let definition = Definition::read(wanted.file, wanted.version)?;
     let language = match wanted.language {
@@ -68,7 +69,8 @@ pub async fn types(wanted: &Wanted<'_>) -> Result<Types> {
     Ok(Types { text, lost })
 }
 
-/// The object that kopium's types are parts of: kopium leaves that to kube's derive, which a policy does not have.
+/// Returns the struct of the whole object, which kopium leaves to kube's derive macro. A policy
+/// does not use kube.
 fn whole_in_rust(kind: &str, schema: &Value) -> String {
     let mut text = format!(
         "\n/// What a policy reads: `request.object::<{kind}>()`.\n#[derive(Serialize, Deserialize, Clone, Debug)]\npub struct {kind} {{\n"
@@ -90,7 +92,7 @@ fn whole_in_rust(kind: &str, schema: &Value) -> String {
     text + "}\n"
 }
 
-/// Runs the generator in a folder of its own.
+/// Runs the generator in a temporary folder.
 async fn generate(
     generator: &Generator,
     program: &Program,
@@ -98,8 +100,8 @@ async fn generate(
     input: &serde_json::Value,
     file: &Path,
 ) -> Result<String> {
-    let folder = tempfile::tempdir().at("make", Path::new("a temporary folder"))?;
-    // Some name types after the file.
+    let folder = tempfile::tempdir().at("create", Path::new("a temporary folder"))?;
+    // Some generators name types after the file.
     let source = folder.path().join(format!("{kind}.json"));
     place::whole(&source, input.to_string().as_bytes())?;
     let result = folder.path().join("types.txt");
@@ -140,7 +142,8 @@ async fn find(generator: &Generator, language: Language, file: &Path) -> Result<
     }
 }
 
-/// The language of `FOLDER/manifests/crd.yaml`, or of `FOLDER/crd.yaml`.
+/// Returns the language of the folder with the definition: `FOLDER/manifests/crd.yaml` or
+/// `FOLDER/crd.yaml`.
 fn language_around(file: &Path) -> Result<Language> {
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let mut folders = file.ancestors().skip(1).take(2);
@@ -151,13 +154,14 @@ fn language_around(file: &Path) -> Result<Language> {
     found.unwrap_or_else(|| {
         Err(Error::Project {
             file: PathBuf::from(file.file_name().unwrap_or_default()),
-            problem: "lies in no plugin's folder: say --lang, one of rust, ts, python, go"
+            problem: "is not in a plugin's folder: set --lang to one of rust, ts, python, go"
                 .to_owned(),
         })
     })
 }
 
-/// Does the Python SDK find a field of this name? It takes `some_name` for `someName`, and the generator makes `some_name` of `some-name`.
+/// Returns whether the Python SDK finds a field of this name. It looks for `someName` with the
+/// attribute `some_name`, but the generator also makes `some_name` from `some-name`.
 fn python_reads(name: &str) -> bool {
     let is_word = name.chars().all(|c| c.is_ascii_alphanumeric());
     is_word && name.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -178,7 +182,8 @@ spec:
   - { name: v1, storage: true, schema: { openAPIV3Schema: { type: object, properties: { spec: { type: object, properties: { a-b: { type: string } } } } } } }
 "#;
 
-    /// A plugin's folder with a definition, and in its `.bin` a generator that copies what it is given.
+    /// Creates a plugin's folder with a definition, and in its `.bin` a generator that copies its
+    /// input.
     fn plugin(marker: &str) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("manifests/crd.yaml");
@@ -214,7 +219,7 @@ spec:
         let (_folder, file) = plugin("README.md");
         assert_eq!(
             language_around(&file).unwrap_err().to_string(),
-            "crd.yaml: lies in no plugin's folder: say --lang, one of rust, ts, python, go"
+            "crd.yaml: is not in a plugin's folder: set --lang to one of rust, ts, python, go"
         );
     }
 
@@ -228,7 +233,7 @@ spec:
         };
         assert_eq!(
             types(&wanted).await.unwrap_err().to_string(),
-            "--lang \"zig\" has no generator of types: take one of rust, ts, python, go"
+            "--lang \"zig\" has no type generator: use one of rust, ts, python, go"
         );
     }
 
@@ -237,9 +242,11 @@ spec:
         let (folder, file) = plugin("pyproject.toml");
         let bin = folder.path().join(".venv/bin");
         fs::create_dir_all(&bin).unwrap();
-        // It tells its version, or copies the file behind --input to the one behind --output.
+        // The script prints its version, or copies the file behind --input to the file behind
+        // --output.
         let script = "#!/bin/sh\nwhile [ $# -gt 0 ]; do case $1 in --version) echo 0.89.0; exit;; --input) from=$2;; --output) to=$2;; esac; shift; done\ncp $from $to\n";
-        // Written by another process: one that this one has open for writing cannot be run by a third that is forked meanwhile.
+        // Another process writes the program: if this process had it open for writing while another
+        // thread forks, the child would inherit the descriptor and the program could not be run.
         let program = bin.join("datamodel-codegen");
         let mut shell = std::process::Command::new("sh");
         shell.args([

@@ -1,21 +1,22 @@
-//! Versions of tools, as they print them. Knows no tool.
+//! Parses tool versions from what the tools print. This module knows no tool.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// Major, minor, patch. What follows (`rc1`, `+wasi`) does not count.
+/// Major, minor, patch. A suffix (`rc1`, `+wasi`) is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32, pub u32, pub u32);
 
 impl Version {
-    /// The first version in a text: `go version go1.26.8 linux/amd64`, `v20.20.2`, `Debian clang version 14.0.6`.
+    /// Returns the first version in a text: `go version go1.26.8 linux/amd64`, `v20.20.2`,
+    /// `Debian clang version 14.0.6`.
     pub fn find(text: &str) -> Option<Self> {
         let digit_or_dot = |c: char| c.is_ascii_digit() || c == '.';
         text.split(|c| !digit_or_dot(c)).find_map(Self::parse)
     }
 
-    /// `1.26` or `1.26.8`. A number alone is no version: it may be a year, or a count.
+    /// Parses `1.26` or `1.26.8`. A number alone is not a version: it may be a year or a count.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.trim_matches('.').split('.');
         let mut next = || parts.next()?.parse().ok();

@@ -1,4 +1,5 @@
-//! The contract as the host holds it: the text of `wit/v1`, its world, and the names that a core module must export. Knows no toolchain.
+//! The contract: the text of `wit/v1`, its world, and the names that a core module must export.
+//! This module knows no toolchain.
 
 use std::path::Path;
 
@@ -11,20 +12,20 @@ use crate::{Result, place};
 /// The world that a plugin implements.
 pub const WORLD: &str = "plugin";
 
-/// What it exports.
+/// The interface that the world exports.
 pub const CONTROLLER: &str = "vmhost:plugin/controller@1.0.0";
 
-/// What the contract's name begins with, whatever its minor version.
+/// The prefix of the contract's name for all its minor versions.
 pub const CONTRACT_MAJOR: &str = "vmhost:plugin@1.";
 
-/// Files of `wit/v1`, with their text.
+/// The files of `wit/v1`, with their text.
 pub const FILES: [(&str, &str); 3] = [
     ("types.wit", include_str!("../../../wit/v1/types.wit")),
     ("cluster.wit", include_str!("../../../wit/v1/cluster.wit")),
     ("world.wit", include_str!("../../../wit/v1/world.wit")),
 ];
 
-/// Writes the files into a folder, for tools that read them.
+/// Writes the files to a folder, for tools that read them.
 pub fn write(folder: &Path) -> Result<()> {
     for (name, text) in FILES {
         place::if_changed(&folder.join(name), text.as_bytes())?;
@@ -32,14 +33,14 @@ pub fn write(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Embeds the world into a core module, as the component model's tools expect it.
+/// Embeds the world into a core module, in the form that the component model's tools expect.
 pub fn embed(module: &mut Vec<u8>) -> std::result::Result<(), Cause> {
     let (resolve, world) = resolve()?;
     wit_component::embed_component_metadata(module, &resolve, world, StringEncoding::UTF8)?;
     Ok(())
 }
 
-/// The contract, parsed.
+/// Parses the contract.
 fn resolve() -> std::result::Result<(Resolve, WorldId), Cause> {
     let mut sources = SourceMap::new();
     for (name, text) in FILES {

@@ -1,4 +1,5 @@
-//! `FOLDER/.vmhost`: what a build leaves behind, hidden, never source. One build at a time works in it. Knows no language's tools.
+//! `FOLDER/.vmhost`: a hidden folder for build results, never for source. One build at a time uses
+//! it. This module knows no language's tools.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -7,13 +8,13 @@ use std::time::Duration;
 use crate::error::IoContext as _;
 use crate::{Error, Language, Result, embedded, place, wit};
 
-/// Its name.
+/// The folder's name.
 const NAME: &str = ".vmhost";
 
-/// How often a build that waits for another looks again.
+/// How often a waiting build checks whether the other has finished.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The folder of a build, until it is dropped.
+/// The folder of a build, locked until it is dropped.
 pub(crate) struct Work {
     project: PathBuf,
     folder: PathBuf,
@@ -21,11 +22,11 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Makes it, and waits until no other build is in it.
+    /// Creates the folder, and waits until no other build uses it.
     pub async fn begin(project: &Path) -> Result<Self> {
         let folder = project.join(NAME);
-        fs::create_dir_all(&folder).at("make", &folder)?;
-        // Git leaves it alone, whatever the project's own list says.
+        fs::create_dir_all(&folder).at("create", &folder)?;
+        // Git ignores the folder, even if the project's own list does not name it.
         place::if_changed(&folder.join(".gitignore"), b"*\n")?;
         let path = folder.join("lock");
         let lock = place::lock_file(&path)?;
@@ -43,26 +44,27 @@ impl Work {
         })
     }
 
-    /// A file or folder in it.
+    /// Returns the path of a file or folder inside.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// The place of a build's result, empty: what is there afterwards is new.
+    /// Returns the path for a build's result and removes an old result, so that a file found there
+    /// later is new.
     pub fn output(&self, name: &str) -> Result<PathBuf> {
         let path = self.path(name);
         place::remove(&path)?;
         Ok(path)
     }
 
-    /// The contract, for tools that read it.
+    /// Writes the contract for tools that read it, and returns its folder.
     pub fn wit(&self) -> Result<PathBuf> {
         let folder = self.path("wit");
         wit::write(&folder)?;
         Ok(folder)
     }
 
-    /// The SDK: the project's own, or else the one that this host was built with.
+    /// Returns the SDK's folder: the project's own, or else the SDK that this host contains.
     pub fn sdk(&self, language: Language) -> Result<PathBuf> {
         let own = own_sdk(&self.project);
         if own.is_dir() {
@@ -73,7 +75,7 @@ impl Work {
         Ok(folder)
     }
 
-    /// What a tool left in the place of its result.
+    /// Reads the result that a tool wrote.
     pub fn take(&self, path: &Path, hint: &str) -> Result<Vec<u8>> {
         fs::read(path).map_err(|_| Error::NothingBuilt {
             folder: self.project.clone(),
@@ -82,7 +84,7 @@ impl Work {
     }
 }
 
-/// Where a project has an SDK of its own, as `vmhost new` writes it.
+/// Returns where a project has its own SDK, as `vmhost new` writes it.
 pub(crate) fn own_sdk(project: &Path) -> PathBuf {
     project.join("sdk")
 }

@@ -1,4 +1,5 @@
-/* vmhost_test.c: the host's side of the contract, in memory: what the generated bindings import, and calls of what they export. */
+/* vmhost_test.c: the host's side of the contract, in memory: implements what the generated bindings
+ * import, and calls what they export. */
 #include "vmhost_test.h"
 
 #include "../internal.h"
@@ -43,7 +44,7 @@ void vmhost_test_setting(const char *name, const char *value) {
 
 void vmhost_test_refuse_reads(vmhost_read_error error) { refusal = error; }
 
-/* The call is over: its memory is gone, and this text stays. */
+/* Ends the call and frees its memory, except for this text. */
 static const char *end_call(const char *result) {
     const char *held = keep(&kept, result);
     __wasm_export_exports_vmhost_plugin_controller_reconcile_post_return(NULL);
@@ -87,7 +88,7 @@ int vmhost_test_end(void) {
 
 /* ---- what a policy imports ---- */
 
-/* As the host puts it into the guest's memory. */
+/* Passes a string as the host does, in the guest's memory. */
 static plugin_string_t given(const char *from) {
     size_t length = strlen(from);
     uint8_t *start = cabi_realloc(NULL, 0, 1, length);
@@ -169,7 +170,7 @@ static bool is_owned(vmhost_value object, const char *uid) {
     return false;
 }
 
-/* `a=b,c=d,e`: enough for tests. */
+/* Supports `a=b,c=d,e`, which is enough for tests. */
 static bool is_labelled(vmhost_value object, const char *selector) {
     vmhost_value labels = vmhost_at(object, "/metadata/labels");
     while (*selector) {
@@ -220,7 +221,7 @@ bool vmhost_plugin_cluster_list_live(vmhost_plugin_cluster_query_t *query, vmhos
 
 /* ---- calls of what a policy exports ---- */
 
-/* Adds a member, unless it is none. */
+/* Adds a member, unless it is NULL. */
 static void member(text *to, const char *name, const char *json) {
     if (!json) return;
     if (to->length && to->start[to->length - 1] != '{') text_puts(to, ",");

@@ -1,11 +1,13 @@
-/* vmhost_test.h: a stand-in for the host in a policy's native tests. Link `vmhost_test.c` and the SDK's `*.c`, with any C compiler;
- * `-fsanitize=address,undefined` is the reason to. It goes through the functions that the host calls, and writes nothing: a test looks at the outcome, which is
- * a JSON text:
+/* vmhost_test.h: a stand-in for the host in a policy's native tests. Link `vmhost_test.c` and the
+ * SDK's `*.c`, with any C compiler, preferably with `-fsanitize=address,undefined`. It calls the
+ * same functions as the host, but carries out no effects: a test reads the outcome, which is a JSON
+ * text:
  *
- *   {"effects":[{"patch":{"key":{"kind":{"group","version","kind"},"namespace","name"},"subresource","type":"json","body":"..."}}],
- *    "next":"await-change"}
+ *   {"effects":[{"patch":{"key":{"kind":{"group","version","kind"},"namespace","name"},
+ *     "subresource","type":"json","body":"..."}}],"next":"await-change"}
  *
- * with the names of the contract (`next` with a value is an object, `{"retry":"text"}`), and without what is none. Texts live until vmhost_test_end. */
+ * with the names of the contract (`next` with a value is an object, `{"retry":"text"}`), and
+ * without the options that are none. Texts live until vmhost_test_end. */
 #ifndef VMHOST_TEST_H
 #define VMHOST_TEST_H
 
@@ -15,28 +17,31 @@
 extern "C" {
 #endif
 
-/* The description, or {"error":"text"}. */
+/* Returns the description, or {"error":"text"}. */
 const char *vmhost_test_describe(void);
 const char *vmhost_test_reconcile(vmhost_request request);
-/* The keys, as [{"namespace","name"}], or {"error":"text"}. */
+/* Returns the keys, as [{"namespace","name"}], or {"error":"text"}. */
 const char *vmhost_test_map_changes(vmhost_map_request request);
 
-/* An object that cached and live reads find, a setting, and (with a code) the answer to all reads. */
+/* Set an object that cached and live reads find, a setting, and (with a code) the answer to all
+ * reads. */
 void vmhost_test_object(const char *json);
 void vmhost_test_setting(const char *name, const char *value);
 void vmhost_test_refuse_reads(vmhost_read_error error);
-/* What was logged since the last time, a line each: `info: text`. */
+/* Returns what was logged since the last call, one line each: `info: text`. */
 const char *vmhost_test_lines(void);
 
-/* One string of a JSON text, for a look into an outcome: vmhost_test_text(outcome, "/effects/0/event/note"); "" if it is not there. */
+/* Returns one string of a JSON text, such as an outcome: vmhost_test_text(outcome,
+ * "/effects/0/event/note"); "" if it is absent. */
 const char *vmhost_test_text(const char *json, const char *pointer);
-/* Two texts are equal; if not, file, line and both are printed, and vmhost_test_end returns 1. */
+/* Compares two texts. If they differ, prints file, line and both texts, and vmhost_test_end returns
+ * 1. */
 #define VMHOST_TEST_EQUAL(have, want) vmhost_test_equal(__FILE__, __LINE__, (have), (want))
 #define VMHOST_TEST(holds) vmhost_test_equal(__FILE__, __LINE__, (holds) ? "true" : "false: " #holds, "true")
 void vmhost_test_equal(const char *file, int line, const char *have, const char *want);
-/* Forgets objects, settings, lines and the refusal. */
+/* Removes objects, settings, lines and the refusal. */
 void vmhost_test_reset(void);
-/* Frees all, prints how many comparisons there were, and is what `main` returns. */
+/* Frees everything, prints the number of comparisons, and returns the exit code for `main`. */
 int vmhost_test_end(void);
 
 #ifdef __cplusplus

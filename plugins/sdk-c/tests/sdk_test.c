@@ -7,7 +7,7 @@
 static const vmhost_kind config_map = {"", "v1", "ConfigMap"};
 static const vmhost_kind deployment = {"apps", "v1", "Deployment"};
 
-/* Each test runs within a turn, and looks at what comes of it. */
+/* Each test runs inside a turn, and checks its result. */
 static void (*policy)(const vmhost_request *request, vmhost_outcome *outcome);
 static void (*mapping)(const vmhost_map_request *request, vmhost_names *names);
 
@@ -144,7 +144,8 @@ static void walk_all(const vmhost_request *request, vmhost_outcome *outcome) {
     walk(request->object, 0);
 }
 
-/* Under the address sanitizer: nothing is read behind the end of a text that ends anywhere, or that has any one byte wrong. */
+/* Reads truncated texts, and texts with one wrong byte, under the address sanitizer: nothing may be
+ * read past their end. */
 static void no_text_is_read_past_its_end(void) {
     const char *text = "{\"a\": [1, -2.5e3, \"x\\u00e9\\\\\\ud83d\\ude00\", {\"b\\n\": [true, null, {}]}], \"c\" : {\"d\": \"\"}}";
     for (size_t length = 0; length <= strlen(text); length++) {

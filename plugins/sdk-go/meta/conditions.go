@@ -7,38 +7,39 @@ import (
 	"time"
 )
 
-// Condition is one aspect of an object's state, as metav1.Condition.
+// Condition is one aspect of an object's state, like metav1.Condition.
 type Condition struct {
-	// Type is which aspect, in CamelCase: Ready. At most one condition of a type is in a list.
+	// Type is the aspect, in CamelCase: Ready. A list contains at most one condition of a type.
 	Type   string          `json:"type"`
 	Status ConditionStatus `json:"status"`
-	// ObservedGeneration is the object's generation that this was found for; 0: not said.
+	// ObservedGeneration is the object's generation that this status is based on; 0: unset.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// LastTransitionTime is when Status last changed. [SetStatusCondition] fills it in.
 	LastTransitionTime time.Time `json:"lastTransitionTime"`
-	// Reason is why, in CamelCase, for machines. The API server wants one.
+	// Reason is the machine-readable reason, in CamelCase. The API server requires one.
 	Reason string `json:"reason"`
-	// Message is for people.
+	// Message is the human-readable text.
 	Message string `json:"message"`
 }
 
 // ConditionStatus is whether a condition holds.
 type ConditionStatus string
 
-// The three answers.
+// The three values.
 const (
 	ConditionTrue    ConditionStatus = "True"
 	ConditionFalse   ConditionStatus = "False"
 	ConditionUnknown ConditionStatus = "Unknown"
 )
 
-// SetStatusCondition puts condition into the list, in place of the one of its type. The transition time moves only when the status changes: to the one that the
-// condition carries, else to now. True if anything changed.
+// SetStatusCondition puts condition into the list, in place of the one of its type. If the status
+// changes, the transition time becomes that of condition, or else now. Returns whether anything
+// changed.
 func SetStatusCondition(conditions *[]Condition, condition Condition) bool {
 	if condition.LastTransitionTime.IsZero() {
 		condition.LastTransitionTime = time.Now()
 	}
-	// As metav1.Time writes it.
+	// The precision of metav1.Time.
 	condition.LastTransitionTime = condition.LastTransitionTime.UTC().Truncate(time.Second)
 	old := FindStatusCondition(*conditions, condition.Type)
 	if old == nil {
@@ -53,14 +54,15 @@ func SetStatusCondition(conditions *[]Condition, condition Condition) bool {
 	return changed
 }
 
-// RemoveStatusCondition takes the condition of this type out of the list. True if there was one.
+// RemoveStatusCondition removes the condition of this type from the list, and returns whether there
+// was one.
 func RemoveStatusCondition(conditions *[]Condition, conditionType string) bool {
 	before := len(*conditions)
 	*conditions = slices.DeleteFunc(*conditions, func(condition Condition) bool { return condition.Type == conditionType })
 	return len(*conditions) != before
 }
 
-// FindStatusCondition is the condition of this type in the list itself; nil if there is none.
+// FindStatusCondition returns the condition of this type in the list itself; nil if there is none.
 func FindStatusCondition(conditions []Condition, conditionType string) *Condition {
 	for i := range conditions {
 		if conditions[i].Type == conditionType {
@@ -70,12 +72,12 @@ func FindStatusCondition(conditions []Condition, conditionType string) *Conditio
 	return nil
 }
 
-// IsStatusConditionTrue is whether the condition of this type is there and holds.
+// IsStatusConditionTrue reports whether the condition of this type exists and holds.
 func IsStatusConditionTrue(conditions []Condition, conditionType string) bool {
 	return hasStatus(conditions, conditionType, ConditionTrue)
 }
 
-// IsStatusConditionFalse is whether the condition of this type is there and does not hold.
+// IsStatusConditionFalse reports whether the condition of this type exists and does not hold.
 func IsStatusConditionFalse(conditions []Condition, conditionType string) bool {
 	return hasStatus(conditions, conditionType, ConditionFalse)
 }

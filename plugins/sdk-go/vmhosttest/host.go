@@ -1,9 +1,11 @@
-// Package vmhosttest is a stand-in for the host in a policy's native tests: objects to read, settings, and what was logged (controller-runtime's fake client).
+// Package vmhosttest is a stand-in for the host in a policy's native tests: objects to read,
+// settings, and the logged lines (like controller-runtime's fake client).
 //
-//	host := vmhosttest.Host{Objects: []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"default"}}`}}
+//	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"default"}}`
+//	host := vmhosttest.Host{Objects: []any{pod}}
 //	host.Run(func() { outcome, err = reconcile(request) })
 //
-// It writes nothing: a test looks at the effects of the outcome.
+// It carries out no effects: a test checks the effects of the outcome.
 package vmhosttest
 
 import (
@@ -19,17 +21,18 @@ import (
 	"github.com/vmhost/vmhost/plugins/sdk-go/meta"
 )
 
-// Host is what the policy finds when a test calls it within [Host.Run].
+// Host is the host of a policy that a test calls within [Host.Run].
 type Host struct {
-	// Objects are found by cached and live reads: JSON as a string, or anything that encoding/json writes as an object, with apiVersion, kind and metadata.name.
+	// Objects are found by cached and live reads: JSON as a string, or any value that encoding/json
+	// writes as an object, with apiVersion, kind and metadata.name.
 	Objects []any
-	// Settings are the operator's.
+	// Settings are the operator's settings.
 	Settings map[string]string
 	// Lines are what the policy has logged, as "info: text".
 	Lines []string
 }
 
-// Run calls policy with this host around it. One host at a time: not for parallel tests.
+// Run calls policy with this host. One host at a time: not for parallel tests.
 func (h *Host) Run(policy func()) {
 	vmhost.WithHost(fake{h}, policy)
 }
@@ -117,7 +120,7 @@ func (f fake) ListLive(query vmhost.Query) (vmhost.Page[json.RawMessage], error)
 	return f.List(query)
 }
 
-// objects are in the order of a list: by namespace and name.
+// objects returns the objects in the order of a list: by namespace and name.
 func (f fake) objects() ([]object, error) {
 	objects := make([]object, len(f.Objects))
 	for i, value := range f.Objects {
@@ -162,7 +165,7 @@ func (o object) answers(query vmhost.Query) (bool, error) {
 	return o.is(query.Kind) && inNamespace && owned && labelled, err
 }
 
-// hasLabels knows a=b,c=d,e: enough for tests.
+// hasLabels supports a=b,c=d,e, which is enough for tests.
 func (o object) hasLabels(selector string) (bool, error) {
 	if selector == "" {
 		return true, nil

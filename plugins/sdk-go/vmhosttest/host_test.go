@@ -26,7 +26,7 @@ func newPod(namespace, name, label, owner string) pod {
 	return pod{"v1", "Pod", metadata, map[string]string{"nodeName": "n"}}
 }
 
-// run calls test with three Pods, one setting, and returns what was logged.
+// run calls test with three Pods and one setting, and returns what was logged.
 func run(test func()) []string {
 	host := Host{
 		Objects: []any{

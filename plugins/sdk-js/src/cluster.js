@@ -1,4 +1,5 @@
-// Reads of other objects and of the operator's settings. In native tests the answers come from TestHost of testing.js.
+// Reads of other objects and of the operator's settings. In native tests TestHost of testing.js
+// answers them.
 
 import * as host from "#host";
 import { flag, isObject, optionalText, options, shape, text, u32 } from "./check.js";
@@ -8,7 +9,7 @@ import { checkedKey, gvk, nameOf, objectKey } from "./kind.js";
 /** Why a read could not be answered. */
 export class ReadError extends Error {
   constructor(what, { tag, val: told }) {
-    // As in a request: QuickJS' components take a u32 beyond 2^31 for a negative number.
+    // As in a request: QuickJS' components read a u32 beyond 2^31 as a negative number.
     const val = typeof told === "number" ? told >>> 0 : told;
     super(`${what} cannot be read${REASONS[tag]?.(val) ?? `: ${tag}`}`);
     this.name = "ReadError";
@@ -26,7 +27,7 @@ const REASONS = {
 
 const FIELDS = ["kind", "namespace", "labelSelector", "index", "owner", "metadataOnly", "limit", "continue"];
 
-/** A policy's query as the contract's record. */
+/** Converts a policy's query to the contract's record. */
 function checkedQuery(query) {
   const { kind, namespace, labelSelector, index, owner, metadataOnly = false, limit = 0, continue: token } = options(query, FIELDS, "queries");
   if (index !== undefined && index !== null && !isObject(index))
@@ -43,7 +44,10 @@ function checkedQuery(query) {
   };
 }
 
-/** Engines differ in what they throw for the contract's error; all of them put it into `payload`. */
+/**
+ * Calls the host. Engines throw different errors for the contract's error; all of them put it into
+ * `payload`.
+ */
 function ask(what, read, question) {
   try {
     return read(question);
@@ -74,7 +78,7 @@ const raw = {
 
 const parsed = (text) => (text === null ? null : parse(text));
 
-/** All texts that answer a query, page by page. */
+/** Yields all matching texts, page by page. */
 function* texts(list, query) {
   for (let next = query; next !== null;) {
     const { objects, continue: token } = list(next);
@@ -100,7 +104,7 @@ export const cluster = {
   raw,
 };
 
-/** A setting that the operator gave this plugin. */
+/** Returns a setting that the operator gave this plugin. */
 export function setting(name) {
   return host.setting(text(name, "the name of a setting")) ?? null;
 }

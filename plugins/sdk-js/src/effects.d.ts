@@ -1,6 +1,6 @@
 import type { ObjectKey } from "./kind.js";
 
-/** Something that the host is to do, as the contract's record. */
+/** Something that the host must do, as the contract's record. */
 export type Effect =
   | { tag: "apply"; val: { object: string; subresource: string | null; force: boolean; createIfAbsent: boolean; ifVersion: string | null } }
   | { tag: "patch"; val: { key: ObjectKey; subresource: string | null; type: "merge" | "json"; body: string; ifVersion: string | null } }
@@ -9,22 +9,25 @@ export type Effect =
   | { tag: "event"; val: { type: "normal" | "warning"; reason: string; action: string; note: string; related: ObjectKey | null } }
   | { tag: "other"; val: { name: string; body: string } };
 
-/** What happens to the objects that a deleted object owns: deleted after it, deleted before it, or left. */
+/**
+ * What happens to the objects that a deleted object owns: deleted after it, deleted before it, or
+ * kept.
+ */
 export type Propagation = "background" | "foreground" | "orphan";
 
 export interface ApplyOptions {
-  /** Such as `status`. */
+  /** For example `status`. */
   subresource?: string;
   /** Take over fields that another manager owns with another value. Default: true. */
   force?: boolean;
-  /** May the apply create the object? Default: true, and false for a subresource. */
+  /** Whether the apply may create the object. Default: true, and false for a subresource. */
   createIfAbsent?: boolean;
   /** Only if the object still has this resourceVersion. */
   ifVersion?: string;
 }
 
 export interface PatchOptions {
-  /** Such as `status`. */
+  /** For example `status`. */
   subresource?: string;
   /** Only if the object still has this resourceVersion. */
   ifVersion?: string;
@@ -35,55 +38,62 @@ export interface DeleteOptions {
   uid?: string;
   /** Only if the object still has this resourceVersion. */
   ifVersion?: string;
-  /** What happens to the objects that it owns; left out: what the API server does for the kind. */
+  /** What happens to the objects that it owns. Default: that of the API server for the kind. */
   propagation?: Propagation;
 }
 
 export interface EventOptions {
-  /** What was done or tried, in CamelCase; left out: the reason. */
+  /** What was done or tried, in CamelCase. Default: the reason. */
   action?: string;
-  /** Another object that has to do with it. */
+  /** Another object that is involved. */
   related?: ObjectKey | null;
 }
 
 /**
- * Server-side apply of these fields, with `apiVersion`, `kind` and `metadata.name`. A field that was applied before and is left out now is given up.
- * Objects and bodies may also be given as JSON text.
+ * Server-side apply of these fields, with `apiVersion`, `kind` and `metadata.name`. The plugin
+ * gives up a field that it applied before and that is absent now. Objects and bodies may also be
+ * JSON text.
  */
 export function apply(object: object | string, options?: ApplyOptions): Effect;
 
 export const patch: {
-  /** A JSON merge patch (RFC 7386): null removes a field, a list is replaced whole. */
+  /** A JSON merge patch (RFC 7386): null removes a field, and a list is replaced as a whole. */
   merge(key: ObjectKey, body: object | string, options?: PatchOptions): Effect;
   /** A JSON patch (RFC 6902), operation by operation. */
   json(key: ObjectKey, options?: PatchOptions): JsonPatch;
 };
 
-/** A JSON patch in the making; paths are JSON pointers. Each step makes a new one. */
+/** A JSON patch that is being built; paths are JSON pointers. Each step returns a new patch. */
 export interface JsonPatch {
-  /** Go on only if `path` has this value; else nothing changes, and the key is tried again with a fresh snapshot. */
+  /**
+   * Requires that `path` has this value; otherwise nothing changes, and the host retries the key
+   * with a fresh snapshot.
+   */
   test(path: string, value: unknown): JsonPatch;
-  /** Set `path`, whether it is there or not. */
+  /** Sets `path`, whether or not it exists. */
   add(path: string, value: unknown): JsonPatch;
-  /** Set `path`, which must be there. */
+  /** Sets `path`, which must exist. */
   replace(path: string, value: unknown): JsonPatch;
-  /** Remove `path`, which must be there. */
+  /** Removes `path`, which must exist. */
   remove(path: string): JsonPatch;
-  /** The contract's record, with all operations so far. Outcomes call it. */
+  /** Returns the contract's record, with all operations so far. Outcomes call it. */
   effect(): Effect;
 }
 
 /** Creates this object. */
 export function create(object: object | string): Effect;
 
-/** Deletes this object; one that is gone already is done. */
+/** Deletes this object; succeeds if it is already gone. */
 export function deleteObject(key: ObjectKey, options?: DeleteOptions): Effect;
 
-/** Records a Kubernetes Event about the request's object. `reason` is CamelCase, for machines; `note` is for people. */
+/**
+ * Records a Kubernetes Event about the request's object. `reason` is CamelCase and
+ * machine-readable; `note` is for people.
+ */
 export const event: {
-  /** Something that should happen happened. */
+  /** An expected event. */
   normal(reason: string, note?: string, options?: EventOptions): Effect;
-  /** Something that a person should look at. */
+  /** A problem that a person should look at. */
   warning(reason: string, note?: string, options?: EventOptions): Effect;
 };
 

@@ -1,4 +1,4 @@
-// Effects: what the host is to do. The policy itself never writes.
+// Effects: what the host must do. The policy itself never writes.
 
 import { flag, isObject, optionalText, optionalWord, options, shape, text } from "./check.js";
 import { stringify } from "./json.js";
@@ -38,7 +38,10 @@ function patched(key, settings) {
   return { key: checkedKey(key), subresource: optionalText(subresource, "the subresource of patch"), ifVersion: optionalText(ifVersion, "ifVersion of patch") };
 }
 
-/** A JSON patch in the making. Each step makes a new one, so that a beginning can be shared. */
+/**
+ * A JSON patch that is being built. Each step returns a new patch, so that patches can share a
+ * beginning.
+ */
 export class JsonPatch {
   #target;
   #operations;
@@ -74,7 +77,7 @@ export class JsonPatch {
     return this.#with({ op: "remove", path });
   }
 
-  /** The effect, with all operations so far. */
+  /** Returns the effect, with all operations so far. */
   effect() {
     return effect("patch", { ...this.#target, type: "json", body: `[${this.#operations.join(",")}]` });
   }
@@ -121,7 +124,7 @@ function effect(tag, val) {
   return { tag, val };
 }
 
-/** A string is taken as JSON text, as the host hands it out. */
+/** Returns the JSON text of a value; a string is taken as JSON text, as the host passes it. */
 function written(value, what) {
   if (typeof value === "string") {
     JSON.parse(value);
@@ -131,7 +134,10 @@ function written(value, what) {
   return stringify(value);
 }
 
-/** Effects of a policy as the contract's list; what is none is refused with its place. */
+/**
+ * Converts a policy's effects to the contract's list; the error for an invalid effect names its
+ * index.
+ */
 export function checkedEffects(effects) {
   return effects.flat().map((item, index) => {
     if (item instanceof JsonPatch) return item.effect();

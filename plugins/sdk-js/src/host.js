@@ -1,6 +1,8 @@
-// The host, inside the component: the imports of the contract, and the globals that are set when the policy's module is loaded.
+// The host, inside the component: the imports of the contract, and the globals that are set when
+// the policy's module is loaded.
 //
-// That happens when the component is built, and there is no host then: what an import would answer is nobody's answer, and would stay.
+// The module is loaded when the component is built, without a host. An answer to an import at that
+// time would be wrong, and would stay in the component.
 
 import * as clusterImport from "vmhost:plugin/cluster@1.0.0";
 import * as configImport from "vmhost:plugin/config@1.0.0";
@@ -9,7 +11,10 @@ import * as logImport from "vmhost:plugin/log@1.0.0";
 let isBuilding = true;
 const early = [];
 
-/** The first call of an export: from here on there is a host. It gets the lines that were logged while the module was loaded. */
+/**
+ * Called at the first call of an export, when there is a host. Logs the lines from while the module
+ * was loaded.
+ */
 export function started() {
   if (!isBuilding) return;
   isBuilding = false;
@@ -28,7 +33,10 @@ const read = (what, ask) => (question) => {
 
 export const setting = read("a setting", (name) => configImport.get(name));
 
-/** componentize-qjs 0.4.5 takes a u32 for an i32 and cuts off what is larger; the bits of a negative number arrive as they are, in both engines. */
+/**
+ * componentize-qjs 0.4.5 treats a u32 as an i32 and limits larger values; the bits of a negative
+ * number arrive unchanged, in both engines.
+ */
 const lowered = (number) => (number > 0x7fff_ffff ? number | 0 : number);
 
 const listed = (ask) => (query) => ask({ ...query, limit: lowered(query.limit) });
@@ -47,12 +55,15 @@ export const cluster = {
   ),
 };
 
-/** An outcome on its way out. */
+/** Converts an outcome for the engine. */
 export function outcomeOf({ effects, next }) {
   return { effects, next: next.tag === "requeue-after-ms" ? { ...next, val: lowered(next.val) } : next };
 }
 
-/** QuickJS has no console, StarlingMonkey's goes to stdout; why Promise is exchanged is told in promise.js. */
+/**
+ * Sets the globals. QuickJS has no console, StarlingMonkey's console writes to stdout, and
+ * promise.js explains why Promise is replaced.
+ */
 export function setGlobals(globals) {
   Object.assign(globalThis, globals);
 }

@@ -1,8 +1,9 @@
-// The host, in native tests: what `testing.js` put around the call. The policy's globals are Node's own.
+// The host, in native tests: the one that `testing.js` set for the call. The policy's globals are
+// Node's own.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** Whoever plays the host for the call that runs. */
+/** The host of the current call. */
 export const current = new AsyncLocalStorage();
 
 export const log = (level, message) => current.getStore()?.log(level, message);
@@ -16,7 +17,10 @@ const read = (name) => (question) => {
 
 export const cluster = { get: read("get"), getMany: read("getMany"), list: read("list"), getLive: read("get"), listLive: read("list") };
 
-/** Only a component is loaded before there is a host, has globals of its own, and needs outcomes in another form. */
+/**
+ * Only a component is loaded before there is a host, has its own globals, and needs outcomes in
+ * another form.
+ */
 export function started() {}
 export function setGlobals() {}
 export function outcomeOf(outcome) {

@@ -1,15 +1,22 @@
-// JSON that keeps whole numbers beyond 2^53 exactly: as BigInt, both ways. Documents without such numbers go through the engine's own JSON.
+// JSON that preserves integers beyond 2^53 as BigInt, both ways. Documents without them use the
+// engine's own JSON.
 
 import { shape } from "./check.js";
 
-/** Reads a JSON document. A whole number that a double cannot hold is a BigInt; others are as JSON.parse makes them. */
+/**
+ * Parses a JSON document. An integer that a double cannot hold is a BigInt; other values are as
+ * from JSON.parse.
+ */
 export function parse(text) {
   const value = JSON.parse(text);
-  // The text is well-formed from here on.
+  // JSON.parse has checked that the text is well-formed.
   return hasLongNumber(value) ? new Reader(text).value() : value;
 }
 
-/** Writes a JSON document. What JSON has no words for (NaN, Infinity, undefined itself) is an error, not null, which in a merge patch removes the field. */
+/**
+ * Writes a JSON document. A value that JSON lacks (NaN, Infinity, undefined itself) is an error and
+ * not null, because null in a merge patch removes the field.
+ */
 export function stringify(value) {
   let big = false;
   const text = JSON.stringify(value, (key, value) => {
@@ -24,7 +31,10 @@ export function stringify(value) {
   return big ? write(value, "") : text;
 }
 
-/** Whether a number was too large for a double to hold all of its digits. A walk over the values costs a third of what a look at each character does. */
+/**
+ * Returns whether a number is too large for a double to hold all of its digits. Visiting the values
+ * takes a third of the time of scanning the characters.
+ */
 function hasLongNumber(value) {
   if (typeof value === "number") return value > Number.MAX_SAFE_INTEGER || value < Number.MIN_SAFE_INTEGER;
   if (typeof value === "object" && value !== null) {
@@ -38,7 +48,7 @@ function hasLongNumber(value) {
 
 const NUMBER = /-?\d+(\.\d+)?([eE][+-]?\d+)?/y;
 
-/** Reads a text that JSON.parse has accepted. */
+/** Parses a text that JSON.parse has accepted. */
 class Reader {
   #text;
   #at = 0;
@@ -79,7 +89,7 @@ class Reader {
       this.#peek();
       this.#at += 1;
       const value = this.value();
-      // An assignment to __proto__ would not make a field.
+      // An assignment to __proto__ would not create a field.
       if (name === "__proto__") Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
       else object[name] = value;
     }
@@ -92,7 +102,7 @@ class Reader {
     return list;
   }
 
-  /** Steps over the sign before the next member, or over the closing one. */
+  /** Skips the comma before the next member, or the closing bracket. */
   #more(open, close) {
     const sign = this.#peek();
     this.#at += 1;
@@ -132,7 +142,7 @@ class Reader {
   }
 }
 
-/** As JSON.stringify, which has accepted all of the value but its BigInts. */
+/** Like JSON.stringify, which has accepted the value except for its BigInts. */
 function write(value, key) {
   if (typeof value?.toJSON === "function") value = value.toJSON(key);
   if (typeof value === "bigint") return String(value);

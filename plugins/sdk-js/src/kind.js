@@ -2,23 +2,26 @@
 
 import { isObject, optionalText, shape, text } from "./check.js";
 
-/** A kind of an API group, as descriptions write it. It can be spread into a watch or a permission. */
+/**
+ * Returns a kind of an API group, in the form of descriptions. It can be spread into a watch or a
+ * permission.
+ */
 export function kind(group, version, name) {
   text(group, "the group of a kind");
   return Object.freeze({ ...(group === "" ? {} : { group }), version: text(version, "the version of a kind"), kind: text(name, "the name of a kind") });
 }
 
-/** A kind of the core group. */
+/** Returns a kind of the core group. */
 export function core(version, name) {
   return kind("", version, name);
 }
 
-/** Names an object; a namespace of null: of a cluster-scoped kind. */
+/** Names an object; the namespace is null for a cluster-scoped kind. */
 export function objectKey(kind, namespace, name) {
   return { kind: gvk(kind), namespace: optionalText(namespace, "the namespace of a key"), name: text(name, "the name of a key") };
 }
 
-/** The contract's record of a kind: the core group is the empty string. */
+/** Returns the contract's record of a kind, in which the core group is the empty string. */
 export function gvk(kind) {
   if (!isObject(kind)) throw new TypeError(`a kind must be made by kind() or core(), not be ${shape(kind)}`);
   return {
@@ -28,13 +31,13 @@ export function gvk(kind) {
   };
 }
 
-/** A key that came from a policy, as the contract's record. */
+/** Converts a key from a policy to the contract's record. */
 export function checkedKey(key) {
   if (!isObject(key)) throw new TypeError(`a key must be made by objectKey() or be request.key, not be ${shape(key)}`);
   return objectKey(key.kind, key.namespace, key.name);
 }
 
-/** `Pod default/web`, for messages. */
+/** Returns `Pod default/web`, for messages. */
 export function nameOf(key) {
   return `${key.kind.kind} ${key.namespace === null ? "" : `${key.namespace}/`}${key.name}`;
 }

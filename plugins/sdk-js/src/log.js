@@ -26,14 +26,20 @@ function show(value) {
   }
 }
 
-/** An error for people: its message, after its name where that says more than "Error". */
+/**
+ * Returns an error's text for people: its message, prefixed with its name if that is not just
+ * "Error".
+ */
 export function messageOf(error) {
   if (!(error instanceof Error)) return typeof error === "object" && error !== null ? show(error) : textOf(error);
   const message = textOf(error.message);
   return error.name === "Error" ? message : `${textOf(error.name)}: ${message}`;
 }
 
-/** An error with its stack, and what caused it. Not all engines put the message into the stack, and QuickJS knows no name of the bundle. */
+/**
+ * Returns an error with its stack, and its cause. Not all engines put the message into the stack,
+ * and QuickJS does not know the bundle's name.
+ */
 export function stackOf(error) {
   if (!(error instanceof Error)) return messageOf(error);
   const stack = typeof error.stack === "string" ? error.stack.trimEnd().replaceAll("<input>", ".vmhost/plugin.js") : "";
@@ -41,7 +47,7 @@ export function stackOf(error) {
   return error.cause === undefined || error.cause === error ? whole : `${whole}\ncaused by: ${messageOf(error.cause)}`;
 }
 
-/** A value whose own conversion fails is no reason to fail. */
+/** Returns a value as text; a failure of the value's own conversion is ignored. */
 function textOf(value) {
   try {
     return String(value).toWellFormed();

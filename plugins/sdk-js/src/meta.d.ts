@@ -1,6 +1,6 @@
 import type { ObjectKey } from "./kind.js";
 
-/** Any object. Plugins with types of their own name them: `plugin<VirtualMachine>({...})`. */
+/** Any object. Plugins with their own types name them: `plugin<VirtualMachine>({...})`. */
 export interface KubeObject {
   apiVersion: string;
   kind: string;
@@ -8,14 +8,14 @@ export interface KubeObject {
   [field: string]: any;
 }
 
-/** The part of an object's `metadata` that policies look at. */
+/** The part of an object's `metadata` that policies use. */
 export interface ObjectMeta {
   name: string;
   namespace?: string;
   uid?: string;
   /** For equality only. */
   resourceVersion?: string;
-  /** Counts the changes of the specification, for kinds that count them. */
+  /** Counts changes of the spec, for kinds that count them. */
   generation?: number;
   creationTimestamp?: string;
   deletionTimestamp?: string;
@@ -26,7 +26,7 @@ export interface ObjectMeta {
   [field: string]: any;
 }
 
-/** An object's pointer to one that it belongs to. */
+/** An object's reference to an owner. */
 export interface OwnerReference {
   apiVersion: string;
   kind: string;
@@ -36,60 +36,69 @@ export interface OwnerReference {
   blockOwnerDeletion?: boolean;
 }
 
-/** One aspect of an object's state, as `metav1.Condition`. */
+/** One aspect of an object's state, like `metav1.Condition`. */
 export interface Condition {
-  /** Which aspect, in CamelCase: `Ready`. */
+  /** The aspect, in CamelCase: `Ready`. */
   type: string;
   status: "True" | "False" | "Unknown";
-  /** The object's `metadata.generation` that this was found for. */
+  /** The object's `metadata.generation` that this status is based on. */
   observedGeneration?: number;
   /** When `status` last changed, in RFC 3339. */
   lastTransitionTime: string;
-  /** Why, in CamelCase, for machines. */
+  /** The machine-readable reason, in CamelCase. */
   reason: string;
-  /** For people. */
+  /** The human-readable text. */
   message: string;
 }
 
-/** A condition that was found now. */
+/** A new condition. */
 export interface NewCondition {
   type: string;
   status: boolean | Condition["status"];
   reason: string;
   message?: string;
   observedGeneration?: number | undefined;
-  /** Left out: now, if the status changed. */
+  /** If absent, now, if the status changed. */
   lastTransitionTime?: string;
 }
 
-/** What the helpers below need of an object. */
+/** The fields of an object that the helpers below need. */
 export interface HasMeta {
   apiVersion?: string;
   kind?: string;
   metadata?: Partial<ObjectMeta>;
 }
 
-/** The key of an object, from its `apiVersion`, `kind` and `metadata`. */
+/** Returns the key of an object, from its `apiVersion`, `kind` and `metadata`. */
 export function keyOf(object: HasMeta): ObjectKey;
-/** The reference that `controllerutil.SetControllerReference` writes: `owner` controls the object that carries it. */
+/**
+ * Returns the reference that `controllerutil.SetControllerReference` writes: `owner` controls the
+ * object with this reference.
+ */
 export function controllerReference(owner: HasMeta): OwnerReference;
-/** A plain owner: the object is deleted with it, no more. */
+/** Returns a plain owner reference: the object is deleted with its owner. */
 export function ownerReference(owner: HasMeta): OwnerReference;
-/** The owner reference of the object's controller (`metav1.GetControllerOf`), or null. */
+/** Returns the owner reference of the object's controller (`metav1.GetControllerOf`), or null. */
 export function controllerOf(object: HasMeta): OwnerReference | null;
-/** Whether the object's controller is this one, by uid (`metav1.IsControlledBy`). */
+/** Returns whether the object's controller is `owner`, by uid (`metav1.IsControlledBy`). */
 export function isControlledBy(object: HasMeta, owner: HasMeta): boolean;
-/** Whether the object carries this finalizer (`controllerutil.ContainsFinalizer`). The description's own `finalizer` is put on and taken off by the host. */
+/**
+ * Returns whether the object has this finalizer (`controllerutil.ContainsFinalizer`). The host adds
+ * and removes the description's own `finalizer`.
+ */
 export function hasFinalizer(object: HasMeta, finalizer: string): boolean;
-/** A time as `metav1.Time` writes it: RFC 3339 in UTC, to the second. */
+/** Formats a time like `metav1.Time`: RFC 3339 in UTC, in seconds. */
 export function rfc3339(time?: Date): string;
-/** Puts a condition into the list, in place of the one of its type; true if anything changed (`meta.SetStatusCondition`). */
+/**
+ * Puts a condition into the list, in place of the one of its type; returns whether anything changed
+ * (`meta.SetStatusCondition`).
+ */
 export function setStatusCondition(conditions: Condition[], condition: NewCondition, now?: Date): boolean;
-/** Takes the condition of this type out of the list; true if there was one. */
+/** Removes the condition of this type from the list; returns whether there was one. */
 export function removeStatusCondition(conditions: Condition[], type: string): boolean;
-/** The condition of this type, or null. */
+/** Returns the condition of this type, or null. */
 export function findStatusCondition(conditions: Condition[], type: string): Condition | null;
-/** Whether the condition of this type is there and holds. */
+/** Returns whether the condition of this type exists and holds. */
 export function isStatusConditionTrue(conditions: Condition[], type: string): boolean;
-/** Whether the condition of this type is there and does not hold. */
+/** Returns whether the condition of this type exists and does not hold. */
 export function isStatusConditionFalse(conditions: Condition[], type: string): boolean;

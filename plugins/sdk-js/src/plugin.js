@@ -1,4 +1,5 @@
-// Makes a policy the component's one export: parses what comes in, drives promises to their end, and turns errors into failures of the key.
+// Turns a policy into the component's one export: parses the input, runs promises to completion,
+// and turns errors into failures of the key.
 
 import * as host from "#host";
 import { isObject, optionalText, shape, text } from "./check.js";
@@ -10,7 +11,7 @@ import { MapRequest, Request } from "./request.js";
 
 host.setGlobals({ console, Promise: TurnPromise, queueMicrotask });
 
-/** Where testing.js finds the policy behind an export. */
+/** The property in which testing.js finds the policy of an export. */
 export const POLICY = Symbol("policy");
 
 /** The plugin's export: `export const controller = plugin({...})`. */
@@ -18,7 +19,7 @@ export function plugin(policy) {
   if (!isObject(policy)) throw new TypeError(`plugin() takes an object, not ${shape(policy)}`);
   if (!isObject(policy.description)) throw new TypeError(`the description of a plugin must be an object, not ${shape(policy.description)}`);
   if (typeof policy.reconcile !== "function") throw new TypeError(`reconcile of a plugin must be a function, not ${shape(policy.reconcile)}`);
-  // Written when the component is built: a description always answers the same.
+  // Written at build time, because a description never changes.
   const description = stringify({ apiVersion: "vmhost/v1", ...policy.description });
 
   return {
@@ -48,7 +49,7 @@ export function plugin(policy) {
   };
 }
 
-/** Calls the policy and runs all that it left to be done. */
+/** Calls the policy and runs all remaining promise jobs. */
 function settled(name, call, checked) {
   host.started();
   const result = call();
@@ -66,7 +67,7 @@ function settled(name, call, checked) {
   return checked(end.value);
 }
 
-/** The error with its stack goes to the log, its text to the host. */
+/** Logs an error with its stack, and returns its text for the host. */
 function reported(error) {
   log.error(stackOf(error));
   return messageOf(error) || "an error without a message";

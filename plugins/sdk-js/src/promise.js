@@ -1,10 +1,14 @@
-// Promises that run to their end within one call. The contract's functions are synchronous, and QuickJS gives no way to run its own promise jobs within
-// them. So the build turns `async` functions into generators over the global `Promise`, which is this one inside the component, and its jobs are run here.
+// Promises that complete within one call. The contract's functions are synchronous, and QuickJS
+// cannot run its own promise jobs within them. So the build turns `async` functions into generators
+// over the global `Promise`, which inside the component is this class, and its jobs run here.
 
 let jobs = [];
 let unhandled = new Set();
 
-/** Runs what is waiting, and what that makes wait, until nothing is left. Returns the reasons of rejections that nobody took. */
+/**
+ * Runs the waiting jobs, and those that they add, until none is left. Returns the reasons of
+ * unhandled rejections.
+ */
 export function runJobs() {
   while (jobs.length > 0) {
     const batch = jobs;
@@ -16,13 +20,13 @@ export function runJobs() {
   return reasons;
 }
 
-/** As the global function of this name. */
+/** Replaces the global function of this name. */
 export function queueMicrotask(job) {
   if (typeof job !== "function") throw new TypeError("queueMicrotask takes a function");
   TurnPromise.resolve().then(job);
 }
 
-/** As the global Promise. */
+/** Replaces the global Promise. */
 export class TurnPromise {
   #state = "pending";
   #result;
@@ -39,12 +43,12 @@ export class TurnPromise {
     }
   }
 
-  /** Why it was rejected. */
+  /** The reason of the rejection. */
   get reason() {
     return this.#result;
   }
 
-  /** The first call of either of the two counts. */
+  /** Returns the functions resolve and reject; only the first call of either counts. */
   #functions() {
     let isDone = false;
     const once = (settle) => (result) => {
@@ -154,7 +158,7 @@ export class TurnPromise {
   }
 
   static any(promises) {
-    // The first success is the failure of collecting all failures.
+    // The first success rejects the collection of all failures.
     return collect(promises, (promise, keep, reject) => promise.then(reject, keep)).then(
       (reasons) => {
         throw new AggregateError(reasons, "all promises were rejected");
@@ -170,7 +174,7 @@ export class TurnPromise {
   }
 }
 
-/** A promise of a list with a place for each promise. */
+/** Returns a promise of a list with a place for each promise. */
 function collect(promises, watch) {
   return new TurnPromise((resolve, reject) => {
     const results = [];

@@ -1,8 +1,8 @@
-// Reading a request. Objects are parsed when they are first looked at, once.
+// Reads a request. Objects are parsed once, on first access.
 
 import { parse } from "./json.js";
 
-/** One turn's input. */
+/** The input of one turn. */
 export class Request {
   #object;
   #previous;
@@ -13,7 +13,7 @@ export class Request {
     this.objectText = record.object ?? null;
     this.previousText = record.previous ?? null;
     this.deleting = record.deleting;
-    // QuickJS' components take a u32 beyond 2^31 for a negative number (componentize-qjs 0.4.5).
+    // QuickJS' components read a u32 beyond 2^31 as a negative number (componentize-qjs 0.4.5).
     this.attempt = record.attempt >>> 0;
     this.last = record.last ? { ...record.last, effect: record.last.effect >>> 0 } : null;
   }

@@ -1,4 +1,4 @@
-// JSON with whole numbers beyond 2^53.
+// JSON with integers beyond 2^53.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

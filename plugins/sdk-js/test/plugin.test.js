@@ -1,4 +1,5 @@
-// What plugin() makes: requests in, outcomes out, errors to failures. The records are as the engines hand them over.
+// Tests of plugin(): requests in, outcomes out, errors to failures. The records are in the form in
+// which the engines pass them.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

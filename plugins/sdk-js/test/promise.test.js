@@ -1,10 +1,14 @@
-// The promises that run within one call: the same programs, on Node's Promise and on this one, must end alike.
+// Promises that run within one call: the same programs must have the same result with Node's
+// Promise and with this one.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { queueMicrotask, runJobs, TurnPromise } from "../src/promise.js";
 
-/** A program takes a Promise class and a function that keeps a line; it returns a promise or nothing. */
+/**
+ * A program takes a Promise class and a function that records a line; it returns a promise or
+ * nothing.
+ */
 const PROGRAMS = {
   "order of jobs": (P, say) => {
     P.resolve(1)

@@ -1,4 +1,5 @@
-"""The component's side, with a stand-in for the modules that componentize-py makes: what leaves a call, and what the log gets."""
+"""The component's side, with a stand-in for the modules that componentize-py generates: the results
+of calls, and the log."""
 
 import importlib
 import json
@@ -29,7 +30,7 @@ class NotWatchedError:
 
 
 class Made(SimpleNamespace):
-    """A generated module: any class that it is asked for only keeps its arguments."""
+    """A stand-in for a generated module: each of its classes only stores its arguments."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *arguments: (name, *arguments)

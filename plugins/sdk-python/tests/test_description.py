@@ -1,4 +1,5 @@
-"""The description's builders, against the document that all languages must be able to say."""
+"""The description's builders, compared with the document that all languages must be able to
+produce."""
 
 import json
 import unittest

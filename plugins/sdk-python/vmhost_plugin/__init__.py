@@ -1,4 +1,5 @@
-"""Write a vmhost policy in Python: a class, one decorator, and dataclasses for the records of the contract (`wit/v1`).
+"""Write a vmhost policy in Python: a class, one decorator, and dataclasses for the records of the
+contract (`wit/v1`).
 
     from vmhost_plugin import Controller, Description, Kind, Outcome, Policy, Request, plugin
 
@@ -11,8 +12,8 @@
             logging.info("hello, %s", request.key.name)
             return Outcome.await_change()
 
-A policy is a plain class: its own tests call it, with a `Request` of their making, and look at the `Outcome`. What reads the cluster or the settings is called
-within `vmhost_plugin.testing.TestHost`.
+A policy is a plain class: its own tests call it with a `Request` and check the `Outcome`. A test of
+a policy that reads the cluster or settings calls it within `vmhost_plugin.testing.TestHost`.
 """
 
 from . import cluster, meta

@@ -1,6 +1,8 @@
-"""The component's side of the contract: what `vmhost build` exports. Only componentize-py imports this module; `wit_world` is made by it.
+"""The component's side of the contract: the exports of `vmhost build`. Only componentize-py imports
+this module, and it generates `wit_world`.
 
-An exception never leaves a call: it would end the instance, with its text in stderr only. It becomes `retry(text)`, with the traceback in the host's log.
+An exception never leaves a call, because it would end the instance, with its text only in stderr.
+It becomes `retry(text)`, with the traceback in the host's log.
 """
 
 import linecache
@@ -25,7 +27,7 @@ _levels = {name: getattr(_log.Level, name.upper()) for name in ("trace", "debug"
 
 
 class _Host:
-    """The imports of the contract, as the SDK asks for them."""
+    """The imports of the contract, in the form that the SDK uses."""
 
     def setting(self, name: str) -> str | None:
         value: str | None = _config.get(clean(name))
@@ -56,7 +58,7 @@ def _page(page: Any) -> Page:
 
 
 def _asked(what: str, read: Callable[[Any], Any], question: Any) -> Any:
-    """The answer of a read. Its error is told in the SDK's own words."""
+    """Returns the answer of a read, or raises the SDK's error."""
     try:
         return read(question)
     except _err as error:
@@ -74,7 +76,7 @@ def _read_error(what: str, error: Any) -> ReadError:
 
 
 def _write_log(level: str, message: str) -> None:
-    """A line of the host's log; while the component is built there is no host, and it goes to stderr."""
+    """Writes a line to the host's log, or to stderr while the component is built without a host."""
     if _Call.running:
         _log.log(_levels[level], clean(message))
     else:
@@ -82,7 +84,8 @@ def _write_log(level: str, message: str) -> None:
 
 
 def _failed(what: str, error: BaseException) -> str:
-    """Logs the traceback; returns the text. Nothing may go wrong here, even when there is no memory for a traceback."""
+    """Logs the traceback; returns the text. Must never fail, even without memory for a traceback.
+    """
     try:
         logging.error("%s failed", what, exc_info=error)
         return clean(text_of(error))
@@ -91,7 +94,8 @@ def _failed(what: str, error: BaseException) -> str:
 
 
 class _Call:
-    """What is there during a call, and not while the component is built: the host, and its log. Nothing printed is left in a buffer afterwards."""
+    """Sets the host and its log during a call; they do not exist while the component is built.
+    Flushes printed text afterwards."""
 
     running = False
     _host = _Host()
@@ -107,7 +111,8 @@ class _Call:
 
 
 class Controller:
-    """The export. componentize-py makes one when the component is built: the policy's module has run by then, and is part of the component."""
+    """The export. componentize-py creates an instance of it at build time: the policy's module has
+    run by then, and is part of the component."""
 
     def __init__(self) -> None:
         self._policy = the_policy()
@@ -125,7 +130,7 @@ class Controller:
         with _Call():
             try:
                 return _wire.outcome(self._policy.reconcile(_wire.request(request)))
-            except BaseException as error:  # sys.exit() and MemoryError, too
+            except BaseException as error:  # includes sys.exit() and MemoryError
                 return _wire.outcome(Outcome.retry(_failed("reconcile", error)))
 
     def map_changes(self, request: Any) -> Any:
@@ -138,13 +143,14 @@ class Controller:
 
 
 def _keep_sources() -> None:
-    """Tracebacks show lines of source, and at run time there are no files: the sources of all modules but the standard library's are kept in memory."""
+    """Keeps the sources of all modules except the standard library's in memory, because tracebacks
+    show source lines, and at run time there are no files."""
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and not file.startswith("/python/"):
             lines = linecache.getlines(file)
-            linecache.cache[file] = (sum(map(len, lines)), None, lines, file)  # None for the time: there is no file to be newer
+            linecache.cache[file] = (sum(map(len, lines)), None, lines, file)  # no time, because there is no file to compare with
 
 
 logs.install(logs.HostHandler(_write_log))
-sys.set_int_max_str_digits(0)  # integers of any size; a call has a deadline
+sys.set_int_max_str_digits(0)  # integers of any size; the deadline limits a call

@@ -1,4 +1,5 @@
-"""The description: what a plugin says about itself. The host checks its JSON, and names what is wrong."""
+"""The description of a plugin. The host validates its JSON, and its errors name the invalid field.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +16,14 @@ class Verb(StrEnum):
 
     CREATE = "create"
     PATCH = "patch"
-    """Apply, JSON patch, merge patch."""
+    """Covers apply, JSON patch and merge patch."""
     DELETE = "delete"
 
 
 @dataclass(frozen=True)
 class Permission:
-    """Something that the plugin's effects may do. Effects outside of the permissions are refused before anything is written."""
+    """What the plugin's effects may do. The host refuses other effects before anything is written.
+    """
 
     kind: Kind
     verbs: Sequence[Verb]
@@ -31,7 +33,7 @@ class Permission:
     """Only in these namespaces."""
 
     def to_json(self) -> dict[str, Any]:
-        """As the description says it."""
+        """Returns the JSON form."""
         return kind_json(self.kind) | compact(
             verbs=texts("verbs of Permission", self.verbs),
             subresources=texts("subresources of Permission", self.subresources) or None,
@@ -41,7 +43,7 @@ class Permission:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A rate limit over the retries of all keys together."""
+    """A rate limit for the retries of all keys together."""
 
     per_second: int
     burst: int
@@ -49,44 +51,50 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Retry:
-    """Back-off of a failing key, in milliseconds: the first delay, which doubles, and the longest."""
+    """The back-off of a failing key, in milliseconds: the first delay, which doubles, and the
+    longest."""
 
     base_ms: int | None = None
     cap_ms: int | None = None
     max_retries: int | None = None
-    """After so many retries of a failure the key is dropped and reported, until the object or the plugin changes."""
+    """The number of retries after which a failing key is dropped and reported, until the object or
+    the plugin changes."""
     bucket: Bucket | None = None
 
 
 @dataclass(frozen=True)
 class Controller:
-    """One controller: what its keys are, what wakes them, and how they are worked on. It has a `primary`, `every_ms`, or `once`."""
+    """One controller: its keys, what wakes them, and how they are processed. It has a `primary`,
+    `every_ms`, or `once`."""
 
     name: str
     primary: Watch | Kind | None = None
     """The kind whose objects are its keys (controller-runtime's `For`)."""
     every_ms: int | None = None
-    """No kind of its own: one turn at the start, and then one every so many milliseconds."""
+    """For a controller without a primary kind: one turn at the start, and then one per period."""
     once: bool = False
-    """No kind of its own: one turn at the start, and one after each swap."""
+    """For a controller without a primary kind: one turn at the start, and one after each swap."""
     owns: Sequence[Watch | Kind] = ()
-    """Kinds whose objects it makes, with a controller reference to the primary (controller-runtime's `Owns`)."""
+    """Kinds of objects that it creates, with a controller reference to the primary
+    (controller-runtime's `Owns`)."""
     watches: Sequence[Watch] = ()
     """Other kinds that wake keys, each with a `map` (controller-runtime's `Watches`)."""
     reads: Sequence[Watch | Kind] = ()
-    """Other kinds that are read. They wake nobody."""
+    """Other kinds that it reads. They wake no keys."""
     finalizer: str | None = None
-    """`domain/name`. Put on each object before the policy first sees it; taken off when the policy, called with `deleting`, says `finalized`."""
+    """`domain/name`. Added to each object before the policy first sees it; removed after the
+    policy, called with `deleting`, returns `finalized`."""
     previous: bool = False
-    """`request.previous` holds the object as of the last turn that succeeded."""
+    """Sets `request.previous` to the object as of the last turn that succeeded."""
     event_source: str | None = None
-    """Who the Events are from (`reportingController`). Default: made of the names of plugin and controller."""
+    """The reporter of Events (`reportingController`). Default: the names of plugin and controller.
+    """
     concurrency: int | None = None
-    """Keys worked on at once."""
+    """The number of keys that are processed at once."""
     retry: Retry | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As the description says it."""
+        """Returns the JSON form."""
         timer = compact(everyMs=self.every_ms, once=self.once or None)
         return compact(
             name=self.name,
@@ -105,18 +113,19 @@ class Controller:
 
 @dataclass(frozen=True)
 class Description:
-    """What a plugin says about itself. The name owns fields: do not change it."""
+    """The description of a plugin. The name owns fields: do not change it."""
 
     name: str
     controllers: Sequence[Controller]
     version: str | None = None
-    """The plugin's own version, for people."""
+    """The plugin's own version, for display."""
     permissions: Sequence[Permission] = ()
     custom_resource_definitions: Sequence[Mapping[str, Any]] = ()
-    """Definitions that the host installs before the controllers start, if the operator allows it (`--install-crds`)."""
+    """Definitions that the host installs before the controllers start, if the operator allows it
+    (`--install-crds`)."""
 
     def to_json(self) -> str:
-        """The document that `describe` returns."""
+        """Returns the document that `describe` returns."""
         definitions = list(self.custom_resource_definitions)
         return json_text.write(
             compact(

@@ -1,16 +1,18 @@
-"""What can go wrong, and how it is told: the text of an exception becomes `retry(text)`."""
+"""Errors of the SDK. The text of an exception becomes `retry(text)`."""
 
 
 class Error(Exception):
-    """A failure of a turn: its text, for people. Raised by `reconcile`, it is a transient failure, as any other exception."""
+    """A failure of a turn, with a text for people. Raised by `reconcile`, it is a transient
+    failure, like any other exception."""
 
 
 class ReadError(Error):
-    """A read of the cluster that was not answered. An object that does not exist is no error."""
+    """A read of the cluster failed. A missing object is not an error."""
 
 
 class NotWatched(ReadError):
-    """The description does not let this controller read the kind (or not in this namespace, or live only)."""
+    """The description does not let this controller read the kind (or not in this namespace, or live
+    only)."""
 
     def __init__(self, what: str, kind: str) -> None:
         super().__init__(f"{what} cannot be read: the description does not let this controller read {kind}")
@@ -18,7 +20,7 @@ class NotWatched(ReadError):
 
 
 class TooLarge(ReadError):
-    """The answer is larger than `limit` bytes: ask for fewer objects, or for their metadata only."""
+    """The answer is larger than `limit` bytes: query fewer objects, or only their metadata."""
 
     def __init__(self, what: str, limit: int) -> None:
         super().__init__(f"{what} cannot be read: the answer is larger than {limit} bytes")
@@ -26,7 +28,8 @@ class TooLarge(ReadError):
 
 
 class Invalid(ReadError):
-    """The question makes no sense: a bad selector, an index that is not declared, a foreign continue token."""
+    """The query is invalid: a bad selector, an index that is not declared, a foreign continue
+    token."""
 
     def __init__(self, what: str, reason: str) -> None:
         super().__init__(f"{what} cannot be read: {reason}")
@@ -42,7 +45,8 @@ class Unavailable(ReadError):
 
 
 def text_of(error: BaseException) -> str:
-    """The text of an exception for people. A KeyError's text is the key alone, and some exceptions have none: their type is named."""
+    """Returns the text of an exception for people. Names the type if there is no text, and for a
+    KeyError, whose text is only the key."""
     text = str(error)
     name = type(error).__name__
     if not text:

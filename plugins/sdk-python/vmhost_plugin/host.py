@@ -1,4 +1,5 @@
-"""Whom reads and settings ask: the host around the component, or a stand-in in native tests."""
+"""The host that answers reads and settings: the one around the component, or a stand-in in native
+tests."""
 
 from __future__ import annotations
 
@@ -32,19 +33,20 @@ _current: Host | None = None
 
 
 def current() -> Host:
-    """The host of this call."""
+    """Returns the host of this call."""
     if _current is None:
         raise Error("there is no host here: settings and reads are there during a call of the policy, and in tests within vmhost_plugin.testing.TestHost")
     return _current
 
 
 def enter(host: Host | None) -> Host | None:
-    """Makes `host` the one that is asked; returns the one before."""
+    """Replaces the current host; returns the previous one."""
     global _current
     before, _current = _current, host
     return before
 
 
 def setting(name: str) -> str | None:
-    """A setting that the operator gave this plugin (`--setting PLUGIN.NAME=VALUE`); None if there is none."""
+    """Returns a setting that the operator gave this plugin (`--setting PLUGIN.NAME=VALUE`); None if
+    it is not set."""
     return current().setting(name)

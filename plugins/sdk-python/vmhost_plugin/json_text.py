@@ -1,6 +1,7 @@
-"""JSON in and out, exactly: integers of any size stay what they are, and null is not the same as missing.
+"""Exact JSON: integers of any size are preserved, and null differs from missing.
 
-Dataclasses are written with their fields in camelCase (`owner_references` as `ownerReferences`, `type_` as `type`), without those that are None.
+Dataclasses are written with their fields in camelCase (`owner_references` as `ownerReferences`,
+`type_` as `type`), without those that are None.
 """
 
 import dataclasses
@@ -12,12 +13,12 @@ from .errors import Error
 
 
 def parse(text: str) -> Any:
-    """The value that a JSON text holds."""
+    """Returns the value of a JSON text."""
     return json.loads(text)
 
 
 def write(value: object) -> str:
-    """The JSON text of a value: dicts, lists, strings, numbers, and dataclasses of them."""
+    """Returns the JSON text of a value: dicts, lists, strings, numbers, and dataclasses of them."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
     except (TypeError, ValueError) as error:
@@ -25,7 +26,8 @@ def write(value: object) -> str:
 
 
 def field_name(field: dataclasses.Field[Any]) -> str:
-    """The name of a dataclass's field in JSON; `field(metadata={"json": "x_y"})` says another one."""
+    """Returns the JSON name of a dataclass's field; `field(metadata={"json": "x_y"})` sets another
+    one."""
     given = field.metadata.get("json")
     if isinstance(given, str):
         return given
@@ -34,7 +36,7 @@ def field_name(field: dataclasses.Field[Any]) -> str:
 
 
 def _plain(value: object) -> object:
-    """What `json` does not know itself: dataclasses, and objects as they were read."""
+    """Converts what `json` does not support: dataclasses, and objects that were read."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = ((field_name(field), getattr(value, field.name)) for field in dataclasses.fields(value))
         return {name: content for name, content in fields if content is not None}

@@ -1,4 +1,5 @@
-"""The standard `logging` module writes to the host's log: `logging.info("...")`, or a logger of the module's own."""
+"""The standard `logging` module writes to the host's log: `logging.info("...")`, or a logger of the
+module's own."""
 
 import logging
 from collections.abc import Callable
@@ -8,7 +9,8 @@ TRACE = 5
 
 
 class HostHandler(logging.Handler):
-    """Hands each record to `write(level, message)`, with the host's names of levels. The host adds controller, object and reconcile ID."""
+    """Passes each record to `write(level, message)`, with the host's level names. The host adds
+    controller, object and reconcile ID."""
 
     def __init__(self, write: Callable[[str, str], None]) -> None:
         super().__init__()
@@ -17,13 +19,13 @@ class HostHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             message = self.format(record)
-        except Exception as error:  # a bad format string is the caller's mistake, and no reason to fail a turn
+        except Exception as error:  # a bad format string must not fail a turn
             message = f"{record.msg!r} cannot be logged with {record.args!r}: {error}"
         self._write(level_name(record.levelno), message)
 
 
 def level_name(level: int) -> str:
-    """The host's level of a level of `logging`."""
+    """Returns the host's level for a level of `logging`."""
     if level >= logging.ERROR:
         return "error"
     if level >= logging.WARNING:
@@ -34,7 +36,7 @@ def level_name(level: int) -> str:
 
 
 def install(handler: logging.Handler) -> None:
-    """Sends all records to `handler`, and to nobody else: which levels are shown is the host's choice."""
+    """Sends all records only to `handler`; the host decides which levels are shown."""
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(1)

@@ -1,6 +1,8 @@
-"""What all objects have: metadata, owner references and status conditions, under the names of `k8s.io/apimachinery`.
+"""The common fields of objects: metadata, owner references and status conditions, under the names
+of `k8s.io/apimachinery`.
 
-Plain data: `object.read(...)` reads them, and effects write them in camelCase, without what is None.
+They are plain data: `object.read(...)` reads them, and effects write them in camelCase, without
+fields that are None.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OwnerReference:
-    """An object's pointer to one that it belongs to: it is deleted with it."""
+    """An object's reference to an owner: it is deleted with the owner."""
 
     api_version: str
     kind: str
@@ -25,48 +27,51 @@ class OwnerReference:
     controller: bool | None = None
     """Whether this owner is the one that controls the object."""
     block_owner_deletion: bool | None = None
-    """Whether the owner stays until the object is gone, when it is deleted in the foreground."""
+    """Whether a foreground deletion of the owner waits for the object."""
 
     @classmethod
     def of(cls, owner: ObjectMeta, kind: Kind) -> OwnerReference:
-        """A plain owner: the object is deleted with it, no more."""
+        """Returns a plain owner reference: the object is deleted with its owner."""
         return cls(kind.api_version, kind.kind, owner.name, owner.uid)
 
     @classmethod
     def controller_of(cls, owner: ObjectMeta, kind: Kind) -> OwnerReference:
-        """What `controllerutil.SetControllerReference` writes: `owner`, an object of this kind, controls the object that carries it."""
+        """Returns what `controllerutil.SetControllerReference` writes: `owner`, an object of this
+        kind, controls the object with this reference."""
         return replace(cls.of(owner, kind), controller=True, block_owner_deletion=True)
 
 
 @dataclass(frozen=True)
 class ObjectMeta:
-    """The part of an object's `metadata` that policies look at. As a field of a policy's own dataclass: `metadata: ObjectMeta`."""
+    """The part of an object's `metadata` that policies use. As a field of a policy's own dataclass:
+    `metadata: ObjectMeta`."""
 
     name: str = ""
     namespace: str | None = None
     """None for a cluster-scoped object."""
     uid: str = ""
-    """An object that was deleted and created again has another."""
+    """Differs between an object and one that was later created with the same name."""
     resource_version: str = ""
     """For equality only."""
     generation: int = 0
-    """Counts the changes of the specification; 0 for kinds that do not count them."""
+    """Counts changes of the spec; 0 for kinds that do not count them."""
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
-    """Since when it is being deleted, in RFC 3339."""
+    """When its deletion was requested, in RFC 3339."""
     finalizers: list[str] = field(default_factory=list)
-    """Who must let go of it before it is gone."""
+    """Must all be removed before the object is deleted."""
     owner_references: list[OwnerReference] = field(default_factory=list)
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner reference of the object's controller, as `metav1.GetControllerOf`."""
+        """Returns the owner reference of the object's controller, like `metav1.GetControllerOf`."""
         return next((owner for owner in self.owner_references if owner.controller), None)
 
     def is_controlled_by(self, owner: ObjectMeta) -> bool:
-        """Whether the object's controller is this one (by uid), as `metav1.IsControlledBy`."""
+        """Returns whether the object's controller is `owner` (by uid), like
+        `metav1.IsControlledBy`."""
         return self.controller is not None and self.controller.uid == owner.uid
 
 
@@ -79,31 +84,33 @@ class ConditionStatus(StrEnum):
 
     @classmethod
     def of(cls, holds: bool | None) -> ConditionStatus:
-        """True, False, and Unknown for None."""
+        """Converts True, False, and None for Unknown."""
         return cls.UNKNOWN if holds is None else cls.TRUE if holds else cls.FALSE
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One aspect of an object's state, as `metav1.Condition`. `Condition("Ready", ConditionStatus.TRUE, "Up", "all is well")`"""
+    """One aspect of an object's state, like `metav1.Condition`. Example:
+    `Condition("Ready", ConditionStatus.TRUE, "Up", "all is well")`."""
 
     type_: str
-    """Which aspect, in CamelCase: `Ready`. At most one condition of a type is in a list."""
+    """The aspect, in CamelCase: `Ready`. A list contains at most one condition of a type."""
     status: ConditionStatus
     reason: str = ""
-    """Why, in CamelCase, for machines. The API server wants one."""
+    """The machine-readable reason, in CamelCase. The API server requires one."""
     message: str = ""
-    """For people."""
+    """The human-readable text."""
     observed_generation: int | None = None
-    """The object's `metadata.generation` that this was found for."""
+    """The object's `metadata.generation` that this status is based on."""
     last_transition_time: str | None = None
     """When `status` last changed, in RFC 3339. `set_condition` fills it in."""
 
 
 def set_condition(conditions: list[Condition], new: Condition, now: datetime | None = None) -> bool:
-    """Puts `new` into the list, in place of the one of its type (`meta.SetStatusCondition`). True if anything changed.
+    """Puts `new` into the list, in place of the one of its type (`meta.SetStatusCondition`).
 
-    The transition time moves only when the status changes: to the one that `new` carries, else to now.
+    If the status changes, the transition time becomes that of `new`, or else now. Returns whether
+    anything changed.
     """
     if new.last_transition_time is None:
         new = replace(new, last_transition_time=rfc3339(now or datetime.now(UTC)))
@@ -118,7 +125,8 @@ def set_condition(conditions: list[Condition], new: Condition, now: datetime | N
 
 
 def remove_condition(conditions: list[Condition], type_: str) -> bool:
-    """Takes the condition of this type out of the list (`meta.RemoveStatusCondition`). True if there was one."""
+    """Removes the condition of this type from the list (`meta.RemoveStatusCondition`). Returns
+    whether there was one."""
     kept = [condition for condition in conditions if condition.type_ != type_]
     removed = len(kept) < len(conditions)
     conditions[:] = kept
@@ -126,17 +134,18 @@ def remove_condition(conditions: list[Condition], type_: str) -> bool:
 
 
 def find_condition(conditions: list[Condition], type_: str) -> Condition | None:
-    """The condition of this type (`meta.FindStatusCondition`)."""
+    """Returns the condition of this type (`meta.FindStatusCondition`)."""
     return next((condition for condition in conditions if condition.type_ == type_), None)
 
 
 def is_condition(conditions: list[Condition], type_: str, status: ConditionStatus = ConditionStatus.TRUE) -> bool:
-    """Whether the condition of this type is there and has this status (`meta.IsStatusConditionPresentAndEqual`)."""
+    """Returns whether the condition of this type exists and has this status
+    (`meta.IsStatusConditionPresentAndEqual`)."""
     found = find_condition(conditions, type_)
     return found is not None and found.status == status
 
 
 def rfc3339(time: datetime) -> str:
-    """A time as `metav1.Time` writes it: in UTC, to the second. A time without a zone is in UTC."""
+    """Formats a time like `metav1.Time`: in UTC, in seconds. A time without a zone is in UTC."""
     time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     return time.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"

@@ -13,7 +13,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Kind:
-    """A group, version and kind: `Kind("apps", "v1", "Deployment")`. The core group is the empty string."""
+    """A group, version and kind: `Kind("apps", "v1", "Deployment")`. The core group is the empty
+    string."""
 
     group: str
     version: str
@@ -21,16 +22,16 @@ class Kind:
 
     @classmethod
     def core(cls, version: str, kind: str) -> Self:
-        """A kind of the core group."""
+        """Returns a kind of the core group."""
         return cls("", version, kind)
 
     @property
     def api_version(self) -> str:
-        """As objects and owner references say it: `apps/v1`, and `v1` for the core group."""
+        """The form in objects and owner references: `apps/v1`, and `v1` for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def key(self, name: str, namespace: str | None = None) -> "ObjectKey":
-        """Names one object of this kind; no namespace for a cluster-scoped kind."""
+        """Names one object of this kind; without a namespace for a cluster-scoped kind."""
         return ObjectKey(self, name, namespace)
 
 
@@ -41,7 +42,7 @@ class ObjectKey:
     kind: Kind
     name: str
     namespace: str | None = None
-    """None exactly when the kind is cluster-scoped."""
+    """None if and only if the kind is cluster-scoped."""
 
     def __str__(self) -> str:
         return f"{self.kind.kind} {self.namespace}/{self.name}" if self.namespace is not None else f"{self.kind.kind} {self.name}"
@@ -56,21 +57,23 @@ class ObjectName:
 
 
 class Object(Mapping[str, Any]):
-    """An object as the API server wrote it: a dict (`vm["spec"]`, `"spec" in vm`), a type of your own (`vm.read(VirtualMachine)`), or `vm.text`.
+    """An object as the API server wrote it: a dict (`vm["spec"]`, `"spec" in vm`), a type of your
+    own (`vm.read(VirtualMachine)`), or `vm.text`.
 
-    The text is parsed at the first look, and integers of any size are exact. It is a snapshot: to change the object, return an effect.
+    The text is parsed on first access, and integers of any size are exact. It is a snapshot: to
+    change the object, return an effect.
     """
 
     __slots__ = ("text", "_data")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        """The JSON text, untouched."""
+        """The unchanged JSON text."""
         self._data: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, value: object) -> Self:
-        """An object made of a dict or a dataclass, for tests."""
+        """Creates an object from a dict or a dataclass, for tests."""
         return cls(json_text.write(value))
 
     @property
@@ -87,7 +90,8 @@ class Object(Mapping[str, Any]):
         return self._data
 
     def read(self, want: type[T]) -> T:
-        """The object as a dataclass of the policy's own, which names only the fields that it needs. What does not fit is an error that names the field."""
+        """Returns the object as a dataclass of the policy's own, with only the fields that it
+        needs. An error names the field that does not fit."""
         try:
             return typed.read(want, self.data)
         except Error as error:
@@ -95,12 +99,12 @@ class Object(Mapping[str, Any]):
 
     @property
     def meta(self) -> ObjectMeta:
-        """Its `metadata`."""
+        """The object's `metadata`."""
         return typed.read(ObjectMeta, self.data.get("metadata", {}))
 
     @property
     def key(self) -> ObjectKey:
-        """Its key, as effects and reads want it."""
+        """The object's key, for effects and reads."""
         group, _, version = self.data.get("apiVersion", "").rpartition("/")
         return Kind(group, version, self.data.get("kind", "")).key(self.meta.name, self.meta.namespace)
 

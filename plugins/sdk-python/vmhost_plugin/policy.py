@@ -1,4 +1,4 @@
-"""What a plugin is: a class with two or three methods, marked with `@plugin`."""
+"""The definition of a plugin: a class with two or three methods, marked with `@plugin`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -12,20 +12,22 @@ from .request import MapRequest, Request
 
 
 class Policy(ABC):
-    """A policy. It is a plain class: its own tests call the methods, with no host."""
+    """A policy. It is a plain class: its own tests call the methods without a host."""
 
     @abstractmethod
     def describe(self) -> Description:
-        """Which kinds wake it, and what it may do. Must always answer the same."""
+        """Returns the kinds that wake it, and what it may do. Must always return the same."""
 
     @abstractmethod
     def reconcile(self, request: Request) -> Outcome:
-        """One turn: look at the snapshot, return what is to be done. An exception is a transient failure: the key is tried again, rate limited.
-        It must not count on memory of earlier calls."""
+        """Runs one turn: reads the snapshot, returns what the host must do. An exception is a
+        transient failure: the host retries the key, rate limited. Must not rely on memory of
+        earlier calls."""
 
     def map_changes(self, request: MapRequest) -> Iterable[ObjectName]:
-        """For watches with `Map.GUEST`: which objects of the controller's primary kind have to be looked at because of these changes.
-        An exception is a transient failure: the same changes come again, rate limited."""
+        """Returns the objects of the controller's primary kind to reconcile because of these
+        changes, for watches with `Map.GUEST`. After an exception the same changes come again, rate
+        limited."""
         return ()
 
 
@@ -41,7 +43,7 @@ def plugin(policy: P) -> P:
 
 
 def the_policy() -> Policy:
-    """The one policy that was marked."""
+    """Returns the one marked policy."""
     if not _marked:
         raise Error("no class is marked with @plugin: the plugin's module, or one that it imports, must have one")
     if len(_marked) > 1:

@@ -1,9 +1,11 @@
-"""A stand-in for the host in a policy's native tests: objects to read and settings (controller-runtime's fake client).
+"""A stand-in for the host in a policy's native tests: objects to read and settings (like
+controller-runtime's fake client).
 
     with TestHost(objects=[{"apiVersion": "v1", "kind": "Pod", ...}], settings={"colour": "red"}):
         outcome = Vm().reconcile(request)
 
-It writes nothing: a test looks at the effects of the outcome. What a policy logs is read with unittest's `assertLogs`.
+It carries out no effects: a test checks the effects of the outcome. unittest's `assertLogs` reads
+what a policy logs.
 """
 
 import builtins
@@ -18,12 +20,13 @@ from .objects import Object, ObjectKey
 
 
 class TestHost:
-    """What the policy finds in a `with` block."""
+    """The host of a policy in a `with` block."""
 
-    __test__ = False  # pytest is not to collect it
+    __test__ = False  # pytest must not collect it
 
     def __init__(self, objects: Sequence[Mapping[str, Any]] = (), settings: Mapping[str, str] | None = None) -> None:
-        """Objects that cached and live reads find, with `apiVersion`, `kind` and `metadata.name`; and the operator's settings."""
+        """Takes the objects that cached and live reads find, with `apiVersion`, `kind` and
+        `metadata.name`; and the operator's settings."""
         self._objects = sorted((Object.of(each) for each in objects), key=lambda each: (each.meta.namespace or "", each.meta.name))
         self._settings = dict(settings or {})
 
@@ -70,7 +73,7 @@ def _answers(each: Object, query: Query) -> bool:
 
 
 def _has_label(labels: Mapping[str, str], term: str, query: Query) -> bool:
-    """`a=b`, `a`, `!a`: enough for tests."""
+    """Supports `a=b`, `a`, `!a`, which is enough for tests."""
     if "(" in term or "!=" in term:
         raise Invalid(str(query), f"the test host knows a=b, a and !a only, not {term!r}")
     if term.startswith("!"):

@@ -1,6 +1,8 @@
-"""Reads a parsed JSON value as a type of the policy's own: dataclasses that name only the fields they need.
+"""Reads a parsed JSON value as a type of the policy's own: dataclasses with only the fields they
+need.
 
-A field that is missing takes the dataclass's default; null is a value, and only a type with `None` takes it. What does not fit is named by its path.
+A missing field takes the dataclass's default. Null is a value, which only a type with `None`
+accepts. An error names the path of the value that does not fit.
 """
 
 import dataclasses
@@ -19,7 +21,8 @@ _NAMES = {str: "a string", int: "an integer", float: "a number", bool: "a boolea
 
 
 def read(want: type[T], value: object) -> T:
-    """`value` as a `want`: a dataclass, `str`, `int`, `float`, `bool`, an Enum, `list[...]`, `dict[str, ...]`, a union of them, or `Any`."""
+    """Returns `value` as a `want`: a dataclass, `str`, `int`, `float`, `bool`, an Enum,
+    `list[...]`, `dict[str, ...]`, a union of them, or `Any`."""
     return typing.cast(T, _read(want, value, ""))
 
 
@@ -41,7 +44,7 @@ def _read(want: Any, value: Any, where: str) -> Any:
         return _read_enum(origin, value, where)
     if origin not in _NAMES:
         raise Error(f"{where or 'the object'} cannot be read as {want}: only dataclasses, JSON's own types and enums can")
-    # A bool is an int to Python, and no number to JSON. An int serves where a float is wanted.
+    # A bool is an int in Python, but not a number in JSON. An int is accepted as a float.
     if type(value) is origin or origin is float and type(value) is int:
         return value
     raise _misfit(where, value, _NAMES[origin])
@@ -73,7 +76,7 @@ def _read_fields(want: type, value: Any, where: str) -> Any:
 
 @functools.cache
 def _fields(want: type) -> list[tuple[dataclasses.Field[Any], str, Any]]:
-    """The fields of a dataclass, their names in JSON, and their types."""
+    """Returns the fields of a dataclass, their JSON names, and their types."""
     hints = typing.get_type_hints(want)
     return [(field, field_name(field), hints[field.name]) for field in dataclasses.fields(want) if field.init]
 

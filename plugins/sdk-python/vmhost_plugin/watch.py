@@ -1,4 +1,4 @@
-"""Which objects of a kind a controller watches, and which changes wake whom."""
+"""Which objects of a kind a controller watches, and which keys a change wakes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from .objects import Kind
 
 @dataclass(frozen=True)
 class Map:
-    """Whom a change of a watched object wakes. The old and the new object are both mapped."""
+    """Which keys a change of a watched object wakes. The old and the new object are both mapped."""
 
     to_json: str | dict[str, str]
 
@@ -22,7 +22,7 @@ class Map:
     CONTROLLER: ClassVar["Map"]
     """The primary in its controller reference."""
     GUEST: ClassVar["Map"]
-    """`Policy.map_changes` says."""
+    """The keys that `Policy.map_changes` returns."""
 
     @classmethod
     def label(cls, name: str) -> Self:
@@ -36,7 +36,7 @@ class Map:
 
     @classmethod
     def index(cls, name: str) -> Self:
-        """All primaries whose index of this name holds the object's name."""
+        """All primaries whose index of this name contains the object's name."""
         return cls({"index": name})
 
 
@@ -44,10 +44,10 @@ Map.NAME, Map.OWNER, Map.CONTROLLER, Map.GUEST = Map("name"), Map("owner"), Map(
 
 
 class Changed(StrEnum):
-    """What an update is to change so that it wakes anybody."""
+    """What an update must change to wake keys."""
 
     GENERATION = "generation"
-    """The specification, for kinds that count it."""
+    """The spec, for kinds that count its changes."""
     LABELS = "labels"
     ANNOTATIONS = "annotations"
     RESOURCE_VERSION = "resourceVersion"
@@ -56,47 +56,52 @@ class Changed(StrEnum):
 
 @dataclass(frozen=True)
 class Predicates:
-    """Which changes wake anybody; all conditions hold together. A deletion always does, and so does the beginning of one."""
+    """Which changes wake keys; all conditions must hold. A deletion and the beginning of a deletion
+    always wake keys."""
 
     changed: Sequence[Changed] = ()
-    """Of an update: at least one of these differs."""
+    """In an update, at least one of these differs."""
     label_selector: str | None = None
     """The old or the new object has these labels."""
     field_selector: str | None = None
     """The old or the new object has these fields, on any path: `spec.nodeName=a`."""
     cel: str | None = None
-    """A CEL expression over `object` and `oldObject` (null for a new object). An error wakes."""
+    """A CEL expression over `object` and `oldObject` (null for a new object). An error wakes the
+    keys."""
 
     def to_json(self) -> dict[str, Any]:
-        """As the description says it."""
+        """Returns the JSON form."""
         changed = texts("changed of Predicates", self.changed) or None
         return compact(changed=changed, labelSelector=self.label_selector, fieldSelector=self.field_selector, cel=self.cel)
 
 
 @dataclass(frozen=True)
 class Watch:
-    """A kind that a controller watches or reads. Where a Watch is wanted, a `Kind` alone is all of its objects."""
+    """A kind that a controller watches or reads. Instead of a Watch, a `Kind` stands for all of its
+    objects."""
 
     kind: Kind
     wanted_fields: Sequence[str] | None = None
-    """The snapshots hold only these fields (dotted paths) besides `apiVersion`, `kind` and `metadata`."""
+    """Snapshots contain only these fields (dotted paths) besides `apiVersion`, `kind` and
+    `metadata`."""
     label_selector: str | None = None
-    """Only objects with these labels; the others are not in the cache."""
+    """Only objects with these labels; other objects are not in the cache."""
     field_selector: str | None = None
     """Only objects with these fields, such as `metadata.name=x`."""
     metadata_only: bool = False
-    """The snapshots hold `apiVersion`, `kind` and `metadata` only."""
+    """Snapshots contain only `apiVersion`, `kind` and `metadata`."""
     indexes: Mapping[str, str] = field(default_factory=dict)
-    """Indexes by name, for `cluster.list` and `Map.index`: the path of the field, such as `spec.volumes[*].secret.secretName`."""
+    """Indexes by name, for `cluster.list` and `Map.index`: the path of the field, such as
+    `spec.volumes[*].secret.secretName`."""
     predicates: Predicates | None = None
-    """Only these changes wake anybody."""
+    """Restricts the changes that wake keys."""
     map: Map | None = None
-    """For `watches`: whom a change wakes."""
+    """For `watches`: which keys a change wakes."""
     live: bool = False
-    """For `reads`: keep no cache of it, answer live reads only."""
+    """For `reads`: nothing is cached, and only live reads work."""
 
     def to_json(self) -> dict[str, Any]:
-        """As the description says it."""
+        """Returns the JSON form."""
         return kind_json(self.kind) | compact(
             labelSelector=self.label_selector,
             fieldSelector=self.field_selector,
@@ -110,22 +115,23 @@ class Watch:
 
 
 def watched(watch: Watch | Kind) -> dict[str, Any]:
-    """A watch, or all objects of a kind, as the description says it."""
+    """Returns the JSON form of a watch, or of all objects of a kind."""
     return (watch if isinstance(watch, Watch) else Watch(watch)).to_json()
 
 
 def kind_json(kind: Kind) -> dict[str, Any]:
-    """A kind as the description says it; the core group is left out."""
+    """Returns the JSON form of a kind, without the core group."""
     return compact(group=kind.group or None, version=kind.version, kind=kind.kind)
 
 
 def compact(**fields: Any) -> dict[str, Any]:
-    """The fields that are not None."""
+    """Returns the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def texts(what: str, values: Sequence[str]) -> list[str]:
-    """The values as a list. A string is a sequence of strings to Python, and to mypy: it is refused by name."""
+    """Returns the values as a list. Refuses a string, which is a sequence of strings to Python and
+    to mypy."""
     if isinstance(values, str):
         raise Error(f"{what} is the string {values!r}, and must be a list of strings")
     return list(values)

@@ -1,6 +1,8 @@
-"""Between the SDK's dataclasses and those that componentize-py makes of the contract.
+"""Converts between the SDK's dataclasses and those that componentize-py generates from the
+contract.
 
-What a policy returns is checked here: what componentize-py cannot take would end the instance.
+Checks what a policy returns, because a value that componentize-py cannot convert would end the
+instance.
 """
 
 from typing import Any
@@ -13,7 +15,8 @@ from .request import Change, MapRequest, Refusal, Request
 
 
 def clean(text: object) -> str:
-    """A string that has a UTF-8 form. Half a surrogate pair, which JSON escapes may hold, has none, and becomes U+FFFD."""
+    """Returns a string that is valid in UTF-8. Half a surrogate pair, which a JSON escape may
+    contain, becomes U+FFFD."""
     if not isinstance(text, str):
         raise Error(f"{text!r} is {type(text).__name__}, and must be a string")
     if text.isascii():
@@ -22,19 +25,18 @@ def clean(text: object) -> str:
 
 
 def maybe(text: object) -> str | None:
-    """A string, or None."""
     return None if text is None else clean(text)
 
 
 def u32(number: object) -> int:
-    """An integer from 0 to 4294967295."""
+    """Returns an integer from 0 to 4294967295."""
     if type(number) is not int or not 0 <= number <= U32:
         raise Error(f"{number!r} is not an integer from 0 to {U32}")
     return number
 
 
 class Wire:
-    """Both directions. `types` and `cluster` are the generated modules."""
+    """Converts in both directions. `types` and `cluster` are the generated modules."""
 
     def __init__(self, types: Any, cluster: Any) -> None:
         self._types = types

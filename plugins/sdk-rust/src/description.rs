@@ -1,11 +1,12 @@
-//! The description as a builder. Its JSON is checked by the host, which names what is wrong.
+//! The description as a builder. The host validates its JSON, and its errors name the invalid
+//! field.
 
 use serde::Serialize;
 
 use crate::bindings::vmhost::plugin::types::Gvk;
 use crate::watch::{Map, Watch};
 
-/// What a plugin says about itself.
+/// The description of a plugin.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Description {
@@ -34,7 +35,7 @@ pub struct Kind {
     kind: &'static str,
 }
 
-/// One controller: what its keys are, what wakes them, and how they are worked on.
+/// One controller: its keys, what wakes them, and how they are processed.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Controller {
@@ -94,7 +95,7 @@ impl Retry {
     }
 }
 
-/// Something that the plugin's effects may do.
+/// What the plugin's effects may do.
 #[derive(Clone, Debug, Serialize)]
 pub struct Permission {
     #[serde(flatten)]
@@ -110,16 +111,16 @@ pub struct Permission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verb {
-    /// Make a new object.
+    /// Create a new object.
     Create,
-    /// Change one: apply, JSON patch, JSON merge patch.
+    /// Change an object: apply, JSON patch, JSON merge patch.
     Patch,
-    /// Delete one.
+    /// Delete an object.
     Delete,
 }
 
 impl Kind {
-    /// A kind of an API group.
+    /// Returns a kind of an API group.
     pub const fn new(group: &'static str, version: &'static str, kind: &'static str) -> Self {
         Self {
             group,
@@ -128,12 +129,12 @@ impl Kind {
         }
     }
 
-    /// A kind of the core group.
+    /// Returns a kind of the core group.
     pub const fn core(version: &'static str, kind: &'static str) -> Self {
         Self::new("", version, kind)
     }
 
-    /// As objects and owner references say it: `apps/v1`, and `v1` for the core group.
+    /// Returns the form in objects and owner references: `apps/v1`, and `v1` for the core group.
     pub fn api_version(&self) -> String {
         match self.group {
             "" => self.version.into(),
@@ -141,12 +142,12 @@ impl Kind {
         }
     }
 
-    /// The kind alone: `Deployment`.
+    /// Returns the kind alone: `Deployment`.
     pub const fn name(&self) -> &'static str {
         self.kind
     }
 
-    /// As the contract's record.
+    /// Returns the contract's record.
     pub fn gvk(&self) -> Gvk {
         Gvk {
             group: self.group.into(),
@@ -157,7 +158,7 @@ impl Kind {
 }
 
 impl Description {
-    /// A description of a plugin of this name. The name owns fields: do not change it.
+    /// Returns the description of a plugin of this name. The name owns fields: do not change it.
     pub fn new(name: &str) -> Self {
         Self {
             api_version: "vmhost/v1",
@@ -169,7 +170,7 @@ impl Description {
         }
     }
 
-    /// The plugin's own version, for people.
+    /// Sets the plugin's own version, for display.
     pub fn version(mut self, version: &str) -> Self {
         self.version = version.into();
         self
@@ -181,13 +182,14 @@ impl Description {
         self
     }
 
-    /// Adds a permission: effects outside the permissions are refused before anything is written.
+    /// Adds a permission. The host refuses other effects before anything is written.
     pub fn permission(mut self, permission: Permission) -> Self {
         self.permissions.push(permission);
         self
     }
 
-    /// Adds a CustomResourceDefinition that the host installs before the controllers start, if the operator allows it (`--install-crds`).
+    /// Adds a CustomResourceDefinition that the host installs before the controllers start, if the
+    /// operator allows it (`--install-crds`).
     pub fn install(mut self, definition: serde_json::Value) -> Self {
         self.setup
             .get_or_insert_default()
@@ -196,15 +198,15 @@ impl Description {
         self
     }
 
-    /// The document that `describe` returns.
+    /// Returns the document that `describe` returns.
     pub fn to_json(&self) -> String {
-        // Only maps with keys that are no strings can fail, and there are none.
+        // Only a map with keys other than strings could fail, and there is none.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
 impl Controller {
-    /// A controller whose keys are the objects of one kind (controller-runtime's `For`).
+    /// Returns a controller whose keys are the objects of one kind (controller-runtime's `For`).
     pub fn new(name: &str, primary: impl Into<Watch>) -> Self {
         Self {
             name: name.into(),
@@ -213,7 +215,8 @@ impl Controller {
         }
     }
 
-    /// A controller without a kind of its own: one turn at the start, and then one every so many milliseconds.
+    /// Returns a controller without a primary kind: one turn at the start, and then one per period
+    /// in milliseconds.
     pub fn every_ms(name: &str, ms: u32) -> Self {
         Self {
             name: name.into(),
@@ -222,7 +225,7 @@ impl Controller {
         }
     }
 
-    /// A controller without a kind of its own: one turn at the start, and one after each swap.
+    /// Returns a controller without a primary kind: one turn at the start, and one after each swap.
     pub fn once(name: &str) -> Self {
         Self {
             name: name.into(),
@@ -231,13 +234,14 @@ impl Controller {
         }
     }
 
-    /// A kind whose objects it makes, with a controller reference to the primary (controller-runtime's `Owns`).
+    /// Adds a kind of objects that the controller creates, with a controller reference to the
+    /// primary (controller-runtime's `Owns`).
     pub fn owns(mut self, watch: impl Into<Watch>) -> Self {
         self.owns.push(watch.into());
         self
     }
 
-    /// Another kind that wakes keys (controller-runtime's `Watches`).
+    /// Adds another kind that wakes keys (controller-runtime's `Watches`).
     pub fn watches(mut self, watch: impl Into<Watch>, map: Map) -> Self {
         let mut watch = watch.into();
         watch.map = Some(map);
@@ -245,50 +249,54 @@ impl Controller {
         self
     }
 
-    /// Another kind that is read through [`crate::cluster`]. It wakes nobody.
+    /// Adds another kind that the controller reads through [`crate::cluster`]. It wakes no keys.
     pub fn reads(mut self, watch: impl Into<Watch>) -> Self {
         self.reads.push(watch.into());
         self
     }
 
-    /// Put on each object before the policy first sees it; the policy is called with `deleting`, and the finalizer is taken off when it says
-    /// [`Outcome::finalized`](crate::Outcome::finalized). `domain/name`.
+    /// Sets the finalizer, `domain/name`. The host adds it to each object before the policy first
+    /// sees it, and removes it after the policy, called with `deleting`, returns
+    /// [`Outcome::finalized`](crate::Outcome::finalized).
     pub fn finalizer(mut self, finalizer: &str) -> Self {
         self.finalizer = Some(finalizer.into());
         self
     }
 
-    /// `request.previous` holds the object as of the last turn that succeeded.
+    /// Sets `request.previous` to the object as of the last turn that succeeded.
     pub fn previous(mut self) -> Self {
         self.previous = true;
         self
     }
 
-    /// Who the Events are from (`reportingController`). Default: made of the names of plugin and controller.
+    /// Sets the reporter of Events (`reportingController`). Default: the names of plugin and
+    /// controller.
     pub fn event_source(mut self, source: &str) -> Self {
         self.event_source = Some(source.into());
         self
     }
 
-    /// Keys worked on at once.
+    /// Sets the number of keys that are processed at once.
     pub fn concurrency(mut self, keys: u32) -> Self {
         self.concurrency = Some(keys);
         self
     }
 
-    /// Back-off of a failing key, in milliseconds: the first delay, which doubles, and the longest.
+    /// Sets the back-off of a failing key, in milliseconds: the first delay, which doubles, and the
+    /// longest.
     pub fn retry_ms(mut self, base: u32, cap: u32) -> Self {
         (self.retry.base_ms, self.retry.cap_ms) = (Some(base), Some(cap));
         self
     }
 
-    /// After so many retries of a failure the key is dropped and reported, until the object or the plugin changes.
+    /// Sets the number of retries after which a failing key is dropped and reported, until the
+    /// object or the plugin changes.
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.retry.max_retries = Some(retries);
         self
     }
 
-    /// A rate limit over the retries of all keys together.
+    /// Sets a rate limit for the retries of all keys together.
     pub fn retry_bucket(mut self, per_second: u32, burst: u32) -> Self {
         self.retry.bucket = Some(Bucket { per_second, burst });
         self
@@ -296,7 +304,7 @@ impl Controller {
 }
 
 impl Permission {
-    /// These verbs on objects of this kind.
+    /// Permits these verbs on objects of this kind.
     pub fn new(kind: Kind, verbs: &[Verb]) -> Self {
         Self {
             kind,
@@ -306,13 +314,14 @@ impl Permission {
         }
     }
 
-    /// On this subresource instead of the object itself.
+    /// Limits the permission to this subresource instead of the object itself (and others that are
+    /// added).
     pub fn subresource(mut self, name: &str) -> Self {
         self.subresources.push(name.into());
         self
     }
 
-    /// Only in this namespace (and others that are added).
+    /// Limits the permission to this namespace (and others that are added).
     pub fn namespace(mut self, name: &str) -> Self {
         self.namespaces.push(name.into());
         self

@@ -1,4 +1,4 @@
-//! Building an outcome: `Outcome::await_change().with(..).with(..)`.
+//! Builds an outcome: `Outcome::await_change().with(..).with(..)`.
 
 use serde::Serialize;
 
@@ -16,37 +16,38 @@ impl Outcome {
         }
     }
 
-    /// All is done; come back when the object changes.
+    /// Complete: the next turn is after the object changes.
     pub fn await_change() -> Self {
         Self::new(Next::AwaitChange)
     }
 
-    /// All is done; come back after so many milliseconds, or when the object changes.
+    /// Complete: the next turn is after this many milliseconds, or after the object changes.
     pub fn requeue_after_ms(ms: u32) -> Self {
         Self::new(Next::RequeueAfterMs(ms))
     }
 
-    /// Come back soon, rate limited; no error.
+    /// Another turn soon, rate limited, without an error.
     pub fn requeue() -> Self {
         Self::new(Next::Requeue)
     }
 
-    /// Something failed that may pass. As `Err` from `reconcile`, but with effects.
+    /// A temporary failure. Like `Err` from `reconcile`, but with effects.
     pub fn retry(message: impl Into<String>) -> Self {
         Self::new(Next::Retry(message.into()))
     }
 
-    /// Something failed that repeating cannot mend: nothing happens until the object or the plugin changes.
+    /// A permanent failure: the next turn is after the object or the plugin changes.
     pub fn fail(message: impl Into<String>) -> Self {
         Self::new(Next::Fail(message.into()))
     }
 
-    /// The clean-up of an object that is being deleted is done: the host takes the finalizer off when all effects have been carried out.
+    /// The clean-up of an object that is being deleted is complete: the host removes the finalizer
+    /// after all effects.
     pub fn finalized() -> Self {
         Self::new(Next::Finalized)
     }
 
-    /// Adds an effect. They are carried out in order.
+    /// Adds an effect. Effects are carried out in order.
     pub fn with(mut self, effect: impl Into<Effect>) -> Self {
         self.effects.push(effect.into());
         self
@@ -54,8 +55,9 @@ impl Outcome {
 }
 
 impl Apply {
-    /// Server-side apply of these fields, with `apiVersion`, `kind` and `metadata.name`. Takes over fields that others own, and creates the object if
-    /// it is absent; see [`Apply::polite`] and [`Apply::existing`].
+    /// Server-side apply of these fields, with `apiVersion`, `kind` and `metadata.name`. Takes over
+    /// fields of other managers, and creates the object if it is absent; see [`Apply::polite`] and
+    /// [`Apply::existing`].
     pub fn new(object: &impl Serialize) -> Result<Self> {
         let object = serde_json::to_string(object)?;
         Ok(Self {
@@ -67,20 +69,20 @@ impl Apply {
         })
     }
 
-    /// To a subresource such as `status`.
+    /// Applies to a subresource such as `status`.
     pub fn subresource(mut self, name: &str) -> Self {
         self.subresource = Some(name.into());
         self.create_if_absent = false;
         self
     }
 
-    /// Fails where another manager owns a field with another value.
+    /// Fails if another manager owns a field with another value.
     pub fn polite(mut self) -> Self {
         self.force = false;
         self
     }
 
-    /// Only if the object still has this resourceVersion.
+    /// Requires that the object still has this resourceVersion.
     pub fn if_version(mut self, version: &str) -> Self {
         self.if_version = Some(version.into());
         self
@@ -94,7 +96,7 @@ impl Apply {
 }
 
 impl Patch {
-    /// A JSON merge patch (RFC 7386).
+    /// Returns a JSON merge patch (RFC 7386).
     pub fn merge(key: &ObjectKey, body: &impl Serialize) -> Result<Self> {
         let body = serde_json::to_string(body)?;
         Ok(Self {
@@ -106,7 +108,7 @@ impl Patch {
         })
     }
 
-    /// A JSON patch (RFC 6902), built operation by operation.
+    /// Returns a JSON patch (RFC 6902), built operation by operation.
     pub fn json(key: &ObjectKey) -> JsonPatch {
         JsonPatch {
             key: key.clone(),
@@ -116,20 +118,21 @@ impl Patch {
         }
     }
 
-    /// Of a subresource such as `status`.
+    /// Patches a subresource such as `status`.
     pub fn subresource(mut self, name: &str) -> Self {
         self.subresource = Some(name.into());
         self
     }
 
-    /// Only if the object still has this resourceVersion.
+    /// Requires that the object still has this resourceVersion.
     pub fn if_version(mut self, version: &str) -> Self {
         self.if_version = Some(version.into());
         self
     }
 }
 
-/// A JSON patch in the making. A `test` that fails changes nothing, and the key is tried again with a fresh snapshot.
+/// A JSON patch that is being built. If a `test` fails, nothing changes, and the host retries the
+/// key with a fresh snapshot.
 pub struct JsonPatch {
     key: ObjectKey,
     subresource: Option<String>,
@@ -155,33 +158,33 @@ impl JsonPatch {
         self
     }
 
-    /// Go on only if `path` (a JSON pointer) has this value.
+    /// Requires that `path` (a JSON pointer) has this value.
     pub fn test(self, path: &str, value: impl Into<serde_json::Value>) -> Self {
         self.push("test", path, Some(value.into()))
     }
 
-    /// Set `path`, whether it is there or not.
+    /// Sets `path`, whether or not it exists.
     pub fn add(self, path: &str, value: impl Into<serde_json::Value>) -> Self {
         self.push("add", path, Some(value.into()))
     }
 
-    /// Set `path`, which must be there.
+    /// Sets `path`, which must exist.
     pub fn replace(self, path: &str, value: impl Into<serde_json::Value>) -> Self {
         self.push("replace", path, Some(value.into()))
     }
 
-    /// Remove `path`, which must be there.
+    /// Removes `path`, which must exist.
     pub fn remove(self, path: &str) -> Self {
         self.push("remove", path, None)
     }
 
-    /// Of a subresource such as `status`.
+    /// Patches a subresource such as `status`.
     pub fn subresource(mut self, name: &str) -> Self {
         self.subresource = Some(name.into());
         self
     }
 
-    /// Only if the object still has this resourceVersion.
+    /// Requires that the object still has this resourceVersion.
     pub fn if_version(mut self, version: &str) -> Self {
         self.if_version = Some(version.into());
         self
@@ -190,7 +193,7 @@ impl JsonPatch {
 
 impl From<JsonPatch> for Effect {
     fn from(patch: JsonPatch) -> Self {
-        // Values of `serde_json::Value` always print.
+        // A `serde_json::Value` can always be serialised.
         let body = serde_json::to_string(&patch.operations).unwrap_or_default();
         Effect::Patch(Patch {
             key: patch.key,
@@ -212,7 +215,7 @@ impl Create {
 }
 
 impl Delete {
-    /// Deletes this object, whichever has the name.
+    /// Deletes the object of this name, whatever its uid.
     pub fn new(key: &ObjectKey) -> Self {
         Self {
             key: key.clone(),
@@ -222,19 +225,19 @@ impl Delete {
         }
     }
 
-    /// Only the object with this uid.
+    /// Requires that the object has this uid.
     pub fn uid(mut self, uid: &str) -> Self {
         self.uid = Some(uid.into());
         self
     }
 
-    /// Only if the object still has this resourceVersion.
+    /// Requires that the object still has this resourceVersion.
     pub fn if_version(mut self, version: &str) -> Self {
         self.if_version = Some(version.into());
         self
     }
 
-    /// What happens to the objects that it owns; unless it is said, what the API server does for the kind.
+    /// Sets what happens to the objects that it owns. Default: that of the API server for the kind.
     pub fn propagation(mut self, propagation: Propagation) -> Self {
         self.propagation = Some(propagation);
         self
@@ -242,7 +245,7 @@ impl Delete {
 }
 
 impl Event {
-    /// Something that should happen happened. `reason` is CamelCase.
+    /// Returns an expected event. `reason` is CamelCase.
     pub fn normal(reason: &str, note: impl Into<String>) -> Self {
         Self {
             type_: EventType::Normal,
@@ -253,7 +256,7 @@ impl Event {
         }
     }
 
-    /// Something that a person should look at. `reason` is CamelCase.
+    /// Returns a problem that a person should look at. `reason` is CamelCase.
     pub fn warning(reason: &str, note: impl Into<String>) -> Self {
         Self {
             type_: EventType::Warning,
@@ -261,13 +264,13 @@ impl Event {
         }
     }
 
-    /// What was done or tried, in CamelCase; unless it is said, the reason.
+    /// Sets what was done or tried, in CamelCase. Default: the reason.
     pub fn action(mut self, action: &str) -> Self {
         self.action = action.into();
         self
     }
 
-    /// Another object that has to do with it.
+    /// Sets another object that is involved.
     pub fn related(mut self, key: &ObjectKey) -> Self {
         self.related = Some(key.clone());
         self

@@ -1,15 +1,15 @@
-//! A failure of a turn: its text, for people. It becomes `retry(text)`.
+//! A failure of a turn, with a text for people. It becomes `retry(text)`.
 
 use std::fmt;
 
-/// Anything that went wrong; `?` makes one of every error.
+/// The error of a turn; `?` converts every error.
 pub struct Error(String);
 
 /// The result of a turn.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error with this text.
+    /// Returns an error with this text.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }

@@ -1,4 +1,5 @@
-//! Write a vmhost policy in Rust: a trait, one macro, and helpers for the records of the contract (`wit/v1`).
+//! Write a vmhost policy in Rust: a trait, one macro, and helpers for the records of the contract
+//! (`wit/v1`).
 //!
 //! ```
 //! use vmhost_plugin::{Controller, Description, Kind, Outcome, Policy, Request, Result};
@@ -7,7 +8,8 @@
 //!
 //! impl Policy for Hello {
 //!     fn describe() -> Description {
-//!         Description::new("hello").controller(Controller::new("greeter", Kind::core("v1", "ConfigMap")))
+//!         let greeter = Controller::new("greeter", Kind::core("v1", "ConfigMap"));
+//!         Description::new("hello").controller(greeter)
 //!     }
 //!
 //!     fn reconcile(request: &Request) -> Result<Outcome> {
@@ -19,19 +21,20 @@
 //! vmhost_plugin::export!(Hello);
 //! ```
 //!
-//! A policy is a plain function: its own `cargo test` calls it natively, with a [`Request`] made by [`Request::of`], and looks at the [`Outcome`]. What reads the
-//! cluster or the settings ([`Cluster`], [`setting`]) is called within [`testing::TestHost::run`].
+//! A policy is a plain function: its own `cargo test` calls it natively, with a [`Request`] from
+//! [`Request::of`], and checks the [`Outcome`]. A test of a policy that reads the cluster or
+//! settings ([`Cluster`], [`setting`]) calls it within [`testing::TestHost::run`].
 //!
 //! | controller-runtime | here |
 //! |---|---|
 //! | `client.Get`, `List` from the cache | [`Cluster::get`], [`Cluster::list`] |
 //! | `mgr.GetAPIReader()` | [`Cluster::get_live`], [`Cluster::list_live`] |
-//! | `meta.SetStatusCondition` and its like | [`meta::set_status_condition`] and its like |
+//! | `meta.SetStatusCondition` and related functions | [`meta::set_status_condition`] and related functions |
 //! | `controllerutil.SetControllerReference` | [`meta::OwnerReference::controller_of`] |
 //! | `metav1.IsControlledBy` | [`meta::ObjectMeta::is_controlled_by`] |
 //! | fake client | [`testing::TestHost`] |
 //!
-//! This crate knows the contract only, and nothing from `host/`.
+//! This crate knows only the contract, and nothing from `host/`.
 
 mod description;
 mod effects;
@@ -43,7 +46,7 @@ mod request;
 pub mod testing;
 mod watch;
 
-/// What `wit-bindgen` made of `wit/v1`.
+/// The output of `wit-bindgen` for `wit/v1`.
 #[doc(hidden)]
 #[allow(
     missing_docs,
@@ -76,17 +79,17 @@ pub use error::{Error, Result};
 pub use read::{Cluster, setting};
 pub use watch::{Map, Predicates, Watch};
 
-/// What a plugin is.
+/// The definition of a plugin.
 pub trait Policy {
-    /// Which kinds wake it, and what it may do. Must always answer the same.
+    /// Returns the kinds that wake it, and what it may do. Must always return the same.
     fn describe() -> Description;
 
-    /// One turn: look at the snapshot, return what is to be done. An `Err` is a transient failure: the key is tried again, rate limited. It must not count on
-    /// memory of earlier calls.
+    /// Runs one turn: reads the snapshot, returns what the host must do. An `Err` is a transient
+    /// failure: the host retries the key, rate limited. Must not rely on memory of earlier calls.
     fn reconcile(request: &Request) -> Result<Outcome>;
 
-    /// For watches with [`Map::Guest`]: which objects of the controller's primary kind have to be looked at because of these changes. An `Err` is a transient failure:
-    /// the same changes come again, rate limited.
+    /// Returns the objects of the controller's primary kind to reconcile because of these changes,
+    /// for watches with [`Map::Guest`]. After an `Err` the same changes come again, rate limited.
     fn map_changes(_request: &MapRequest) -> Result<Vec<ObjectName>> {
         Ok(Vec::new())
     }
@@ -116,7 +119,8 @@ macro_rules! export {
             }
             #[cfg(target_family = "wasm")]
     $crate::bindings::export!(Export with_types_in $crate::bindings);
-            // Linkers of native libraries do not take the component model's names; the policy counts as used all the same.
+            // Linkers of native libraries do not accept the component model's names; this only
+            // marks the policy as used.
             #[cfg(not(target_family = "wasm"))]
             const _: fn() = || {
                 use $crate::bindings::exports::vmhost::plugin::controller::Guest;
@@ -142,18 +146,23 @@ pub fn log(level: Level, message: &str) {
 #[doc(hidden)]
 pub use bindings::vmhost::plugin::log::Level;
 
-/// Logs at level trace, in the form of `format!`. In native tests [`testing::TestHost`] keeps it.
+/// Logs at level trace, in the form of `format!`. In native tests [`testing::TestHost`] records the
+/// line.
 #[macro_export]
 macro_rules! trace { ($($arg:tt)*) => { $crate::log($crate::Level::Trace, &::std::format!($($arg)*)) } }
-/// Logs at level info, in the form of `format!`. In native tests [`testing::TestHost`] keeps it.
+/// Logs at level info, in the form of `format!`. In native tests [`testing::TestHost`] records the
+/// line.
 #[macro_export]
 macro_rules! info { ($($arg:tt)*) => { $crate::log($crate::Level::Info, &::std::format!($($arg)*)) } }
-/// Logs at level warn, in the form of `format!`. In native tests [`testing::TestHost`] keeps it.
+/// Logs at level warn, in the form of `format!`. In native tests [`testing::TestHost`] records the
+/// line.
 #[macro_export]
 macro_rules! warn { ($($arg:tt)*) => { $crate::log($crate::Level::Warn, &::std::format!($($arg)*)) } }
-/// Logs at level error, in the form of `format!`. In native tests [`testing::TestHost`] keeps it.
+/// Logs at level error, in the form of `format!`. In native tests [`testing::TestHost`] records the
+/// line.
 #[macro_export]
 macro_rules! error { ($($arg:tt)*) => { $crate::log($crate::Level::Error, &::std::format!($($arg)*)) } }
-/// Logs at level debug, in the form of `format!`. In native tests [`testing::TestHost`] keeps it.
+/// Logs at level debug, in the form of `format!`. In native tests [`testing::TestHost`] records the
+/// line.
 #[macro_export]
 macro_rules! debug { ($($arg:tt)*) => { $crate::log($crate::Level::Debug, &::std::format!($($arg)*)) } }

@@ -1,6 +1,7 @@
-//! What all objects have: metadata, owner references and status conditions, under the names of `k8s.io/apimachinery`.
+//! The common fields of objects: metadata, owner references and status conditions, under the names
+//! of `k8s.io/apimachinery`.
 //!
-//! It knows nothing of requests and effects: plain data, in and out of JSON.
+//! This module knows no requests and effects: the types are plain data with a JSON form.
 
 mod conditions;
 mod time;
@@ -18,22 +19,23 @@ pub use conditions::{
 };
 pub use time::rfc3339;
 
-/// The part of an object's `metadata` that policies look at. As a field of a policy's own type: `metadata: ObjectMeta`.
+/// The part of an object's `metadata` that policies use. As a field of a policy's own type:
+/// `metadata: ObjectMeta`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ObjectMeta {
     /// The name.
     pub name: String,
-    /// The namespace; none for a cluster-scoped object.
+    /// The namespace; `None` for a cluster-scoped object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// An object that was deleted and created again has another.
+    /// The uid, which differs between an object and one that was later created with the same name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// For equality only.
+    /// The resource version, for equality only.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub resource_version: String,
-    /// Counts the changes of the specification; 0 for kinds that do not count them.
+    /// Counts changes of the spec; 0 for kinds that do not count them.
     #[serde(skip_serializing_if = "is_zero")]
     pub generation: i64,
     /// Labels.
@@ -42,18 +44,18 @@ pub struct ObjectMeta {
     /// Annotations.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Since when it is being deleted, in RFC 3339.
+    /// When its deletion was requested, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_timestamp: Option<String>,
-    /// Who must let go of it before it is gone.
+    /// The finalizers, which must all be removed before the object is deleted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
-    /// Whose it is.
+    /// The owner references.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owner_references: Vec<OwnerReference>,
 }
 
-/// An object's pointer to one that it belongs to: it is deleted with it.
+/// An object's reference to an owner: it is deleted with the owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct OwnerReference {
@@ -68,13 +70,14 @@ pub struct OwnerReference {
     /// Whether this owner is the one that controls the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<bool>,
-    /// Whether the owner stays until the object is gone, when it is deleted in the foreground.
+    /// Whether a foreground deletion of the owner waits for the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_owner_deletion: Option<bool>,
 }
 
 impl OwnerReference {
-    /// The reference that `controllerutil.SetControllerReference` writes: `owner`, an object of this kind, controls the object that carries it.
+    /// Returns the reference that `controllerutil.SetControllerReference` writes: `owner`, an
+    /// object of this kind, controls the object with this reference.
     pub fn controller_of(owner: &ObjectMeta, kind: &Kind) -> Self {
         Self {
             controller: Some(true),
@@ -83,7 +86,7 @@ impl OwnerReference {
         }
     }
 
-    /// A plain owner: the object is deleted with it, no more.
+    /// Returns a plain owner reference: the object is deleted with its owner.
     pub fn of(owner: &ObjectMeta, kind: &Kind) -> Self {
         Self {
             api_version: kind.api_version(),
@@ -97,14 +100,14 @@ impl OwnerReference {
 }
 
 impl ObjectMeta {
-    /// The owner reference of the object's controller, as `metav1.GetControllerOf`.
+    /// Returns the owner reference of the object's controller, like `metav1.GetControllerOf`.
     pub fn controller(&self) -> Option<&OwnerReference> {
         self.owner_references
             .iter()
             .find(|owner| owner.controller == Some(true))
     }
 
-    /// Whether the object's controller is this one (by uid), as `metav1.IsControlledBy`.
+    /// Returns whether the object's controller is `owner` (by uid), like `metav1.IsControlledBy`.
     pub fn is_controlled_by(&self, owner: &ObjectMeta) -> bool {
         self.controller()
             .is_some_and(|controller| controller.uid == owner.uid)

@@ -1,6 +1,7 @@
-//! Typed reads of other objects and of the operator's settings, on top of the raw functions of the contract.
+//! Typed reads of other objects and of the operator's settings, on top of the raw functions of the
+//! contract.
 //!
-//! In native tests the answers come from [`crate::testing::TestHost`].
+//! In native tests [`crate::testing::TestHost`] answers them.
 
 use serde::de::DeserializeOwned;
 
@@ -14,13 +15,14 @@ use crate::bindings::vmhost::plugin::{cluster as host, config};
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::{cluster as host, config};
 
-/// Reads of other objects, from the host's cache and live. All kinds must be named in the description.
+/// Reads of other objects, from the host's cache and live. The description must name all kinds.
 ///
-/// `T` names only the fields that the policy needs; [`serde_json::Value`] takes all.
+/// `T` has only the fields that the policy needs; [`serde_json::Value`] has all.
 pub struct Cluster;
 
 impl Cluster {
-    /// One object of the cache; none if it does not exist. `namespace` is `None` for a cluster-scoped kind.
+    /// Returns one object of the cache; `None` if it does not exist. `namespace` is `None` for a
+    /// cluster-scoped kind.
     pub fn get<T: DeserializeOwned>(
         kind: &Kind,
         namespace: Option<&str>,
@@ -30,7 +32,7 @@ impl Cluster {
         one(&key, host::get(&key))
     }
 
-    /// As [`Cluster::get`], from the API server itself.
+    /// Like [`Cluster::get`], but asks the API server.
     pub fn get_live<T: DeserializeOwned>(
         kind: &Kind,
         namespace: Option<&str>,
@@ -40,17 +42,18 @@ impl Cluster {
         one(&key, host::get_live(&key))
     }
 
-    /// All objects of the cache that answer the query, page by page. The limit is that of one page.
+    /// Returns all matching objects of the cache, page by page. The query's limit applies to one
+    /// page.
     pub fn list<T: DeserializeOwned>(query: Query) -> Result<Vec<T>> {
         all(query, host::list)
     }
 
-    /// As [`Cluster::list`], from the API server itself.
+    /// Like [`Cluster::list`], but asks the API server.
     pub fn list_live<T: DeserializeOwned>(query: Query) -> Result<Vec<T>> {
         all(query, host::list_live)
     }
 
-    /// All objects of a kind in the cache that have an owner reference with this uid.
+    /// Returns all objects of a kind in the cache that have an owner reference with this uid.
     pub fn list_owned<T: DeserializeOwned>(
         kind: &Kind,
         namespace: Option<&str>,
@@ -63,7 +66,7 @@ impl Cluster {
         })
     }
 
-    /// How many objects of the cache answer the query. Only metadata crosses into the policy.
+    /// Returns the number of matching objects in the cache. Only metadata is passed to the policy.
     pub fn count(query: Query) -> Result<usize> {
         let mut count = 0;
         pages(query.metadata_only(), host::list, |objects| {
@@ -74,13 +77,14 @@ impl Cluster {
     }
 }
 
-/// A setting that the operator gave this plugin (`--setting PLUGIN.NAME=VALUE`); none if there is none.
+/// Returns a setting that the operator gave this plugin (`--setting PLUGIN.NAME=VALUE`); `None` if
+/// it is not set.
 pub fn setting(name: &str) -> Option<String> {
     config::get(name)
 }
 
 impl Query {
-    /// All objects of a kind, in all namespaces that the host watches.
+    /// Selects all objects of a kind, in all namespaces that the host watches.
     pub fn of(kind: &Kind) -> Self {
         Self {
             kind: kind.gvk(),
@@ -94,19 +98,19 @@ impl Query {
         }
     }
 
-    /// Only in this namespace.
+    /// Selects only objects in this namespace.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// Only with these labels, as kubectl writes them: `app=web,!legacy`.
+    /// Selects only objects with these labels, in kubectl's form: `app=web,!legacy`.
     pub fn label_selector(mut self, selector: &str) -> Self {
         self.label_selector = Some(selector.into());
         self
     }
 
-    /// Only with this value in an index of the description.
+    /// Selects only objects with this value in an index of the description.
     pub fn index(mut self, name: &str, value: &str) -> Self {
         self.index = Some(IndexMatch {
             name: name.into(),
@@ -115,19 +119,19 @@ impl Query {
         self
     }
 
-    /// Only with an owner reference of this uid.
+    /// Selects only objects that have an owner reference with this uid.
     pub fn owner(mut self, uid: &str) -> Self {
         self.owner = Some(uid.into());
         self
     }
 
-    /// Only `apiVersion`, `kind` and `metadata` of each.
+    /// Returns only `apiVersion`, `kind` and `metadata` of each object.
     pub fn metadata_only(mut self) -> Self {
         self.metadata_only = true;
         self
     }
 
-    /// At most so many objects in one page; 0: 500.
+    /// Sets the maximum number of objects in one page; 0: 500.
     pub fn limit(mut self, objects: u32) -> Self {
         self.limit = objects;
         self
@@ -182,7 +186,7 @@ fn pages(
     }
 }
 
-/// The generated text of the error is its Debug form.
+/// Returns an error with a readable text; the generated text is the Debug form.
 fn failed(what: &str, error: &ReadError) -> Error {
     Error::new(match error {
         ReadError::NotWatched(kind) => {

@@ -1,4 +1,4 @@
-//! Reading a request.
+//! Reads a request.
 
 use serde::de::DeserializeOwned;
 
@@ -7,17 +7,19 @@ use crate::description::Kind;
 use crate::error::{Error, Result};
 
 impl Request {
-    /// The object as a type of the policy's own, which names only the fields that it needs; none: the object is gone.
+    /// Returns the object as a type of the policy's own, with only the fields that it needs; `None`
+    /// if the object is gone.
     pub fn object<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         read(self.object.as_deref())
     }
 
-    /// The object as of this key's last turn that succeeded, for a controller that asked for [`previous`](crate::Controller::previous).
+    /// Returns the object as of this key's last turn that succeeded, for a controller with
+    /// [`previous`](crate::Controller::previous).
     pub fn previous<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         read(self.previous.as_deref())
     }
 
-    /// A request as the host would make it, for native tests.
+    /// Returns a request for native tests.
     pub fn of(controller: &str, key: ObjectKey, object: Option<&str>) -> Self {
         Self {
             controller: controller.into(),
@@ -38,7 +40,7 @@ fn read<T: DeserializeOwned>(text: Option<&str>) -> Result<Option<T>> {
 }
 
 impl ObjectKey {
-    /// Names an object; `None` for a cluster-scoped kind.
+    /// Names an object; the namespace is `None` for a cluster-scoped kind.
     pub fn of(kind: &Kind, namespace: Option<&str>, name: &str) -> Self {
         Self {
             kind: kind.gvk(),

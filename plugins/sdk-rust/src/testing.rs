@@ -1,6 +1,7 @@
-//! A stand-in for the host in a policy's native tests: objects to read, settings, and what was logged (controller-runtime's fake client).
+//! A stand-in for the host in a policy's native tests: objects to read, settings, and the logged
+//! lines (like controller-runtime's fake client).
 //!
-//! It writes nothing: a test looks at the effects of the [`Outcome`](crate::Outcome).
+//! It carries out no effects: a test checks the effects of the [`Outcome`](crate::Outcome).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use crate::bindings::vmhost::plugin::cluster::{Page, Query, ReadError};
 use crate::bindings::vmhost::plugin::log::Level;
 use crate::bindings::vmhost::plugin::types::{Gvk, ObjectKey};
 
-/// What the policy finds when a test calls it within [`TestHost::run`].
+/// The host of a policy that a test calls within [`TestHost::run`].
 #[derive(Clone, Debug, Default)]
 pub struct TestHost {
     objects: Vec<Value>,
@@ -24,24 +25,26 @@ thread_local! {
 }
 
 impl TestHost {
-    /// An empty cluster without settings.
+    /// Returns an empty cluster without settings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An object that cached and live reads find; with `apiVersion`, `kind` and `metadata.name`.
+    /// Adds an object that cached and live reads find; with `apiVersion`, `kind` and
+    /// `metadata.name`.
     pub fn object(mut self, object: Value) -> Self {
         self.objects.push(object);
         self
     }
 
-    /// A setting of the operator's.
+    /// Adds a setting of the operator.
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.insert(name.into(), value.into());
         self
     }
 
-    /// Calls `policy` with this host around it. Returns its result and the lines that it logged, as `info: text`.
+    /// Calls `policy` with this host. Returns its result and the lines that it logged, as
+    /// `info: text`.
     pub fn run<R>(self, policy: impl FnOnce() -> R) -> (R, Vec<String>) {
         let before = CURRENT.replace(Some(self));
         let result = policy();
@@ -155,7 +158,7 @@ fn is_listed(object: &Value, query: &Query) -> Result<bool, ReadError> {
     Ok(is_of(object, &query.kind) && in_namespace && owned && labelled)
 }
 
-/// `a=b,c=d,e`: enough for tests.
+/// Supports `a=b,c=d,e`, which is enough for tests.
 fn has_labels(object: &Value, selector: &str) -> Result<bool, ReadError> {
     for term in selector.split(',') {
         if term.contains(['!', '(']) {

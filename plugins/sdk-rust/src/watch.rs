@@ -1,4 +1,4 @@
-//! Which objects of a kind a controller watches, and which changes wake whom.
+//! Which objects of a kind a controller watches, and which keys a change wakes.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::description::Kind;
 
-/// A kind that a controller watches or reads. A [`Kind`] alone is all of its objects.
+/// A kind that a controller watches or reads. A [`Kind`] alone stands for all of its objects.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Watch {
@@ -30,7 +30,7 @@ pub struct Watch {
     live: bool,
 }
 
-/// Whom a change of a watched object wakes. The old and the new object are both mapped.
+/// Which keys a change of a watched object wakes. The old and the new object are both mapped.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Map {
@@ -40,17 +40,18 @@ pub enum Map {
     Owner,
     /// The primary in its controller reference.
     Controller,
-    /// [`Policy::map_changes`](crate::Policy::map_changes) says.
+    /// The keys that [`Policy::map_changes`](crate::Policy::map_changes) returns.
     Guest,
     /// The value of this label is the primary's name.
     Label(String),
     /// The values of this field are names of primaries.
     Field(String),
-    /// All primaries whose index of this name holds the object's name.
+    /// All primaries whose index of this name contains the object's name.
     Index(String),
 }
 
-/// Which changes wake anybody; all conditions hold together. A deletion always does, and so does the beginning of one.
+/// Which changes wake keys; all conditions must hold. A deletion and the beginning of a deletion
+/// always wake keys.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Predicates {
@@ -81,48 +82,50 @@ impl From<Kind> for Watch {
 }
 
 impl Watch {
-    /// All objects of a kind.
+    /// Watches all objects of a kind.
     pub fn new(kind: Kind) -> Self {
         kind.into()
     }
 
-    /// Only objects with these labels; the others are not in the cache.
+    /// Watches only objects with these labels; other objects are not in the cache.
     pub fn label_selector(mut self, selector: &str) -> Self {
         self.label_selector = Some(selector.into());
         self
     }
 
-    /// Only objects with these fields, such as `metadata.name=x`.
+    /// Watches only objects with these fields, such as `metadata.name=x`.
     pub fn field_selector(mut self, selector: &str) -> Self {
         self.field_selector = Some(selector.into());
         self
     }
 
-    /// The snapshots hold only these fields (dotted paths) besides `apiVersion`, `kind` and `metadata`.
+    /// Restricts snapshots to these fields (dotted paths) besides `apiVersion`, `kind` and
+    /// `metadata`.
     pub fn wanted_fields(mut self, fields: &[&str]) -> Self {
         self.wanted_fields = Some(fields.iter().map(|&field| field.into()).collect());
         self
     }
 
-    /// The snapshots hold `apiVersion`, `kind` and `metadata` only.
+    /// Restricts snapshots to `apiVersion`, `kind` and `metadata`.
     pub fn metadata_only(mut self) -> Self {
         self.metadata_only = true;
         self
     }
 
-    /// An index, for `cluster::list` and [`Map::Index`]: its name, and the path of the field, such as `spec.volumes[*].secret.secretName`.
+    /// Adds an index, for `cluster::list` and [`Map::Index`]: its name, and the path of the field,
+    /// such as `spec.volumes[*].secret.secretName`.
     pub fn index(mut self, name: &str, path: &str) -> Self {
         self.indexes.insert(name.into(), path.into());
         self
     }
 
-    /// Only these changes wake anybody.
+    /// Restricts the changes that wake keys.
     pub fn predicates(mut self, predicates: Predicates) -> Self {
         self.predicates = Some(predicates);
         self
     }
 
-    /// For `reads`: keep no cache of it, answer live reads only.
+    /// For `reads`: nothing is cached, and only live reads work.
     pub fn live(mut self) -> Self {
         self.live = true;
         self
@@ -130,7 +133,7 @@ impl Watch {
 }
 
 impl Predicates {
-    /// Any change.
+    /// Accepts any change.
     pub fn new() -> Self {
         Self::default()
     }
@@ -140,39 +143,41 @@ impl Predicates {
         self
     }
 
-    /// Of an update: this, or another `…_changed` that is asked for, differs. `metadata.generation`: the specification, for kinds that count it.
+    /// Requires of an update that `metadata.generation` differs, or another selected `…_changed`.
+    /// The generation counts changes of the spec, for kinds that count them.
     pub fn generation_changed(self) -> Self {
         self.or_changed("generation")
     }
 
-    /// As [`Predicates::generation_changed`], for the labels.
+    /// Like [`Predicates::generation_changed`], for the labels.
     pub fn labels_changed(self) -> Self {
         self.or_changed("labels")
     }
 
-    /// As [`Predicates::generation_changed`], for the annotations.
+    /// Like [`Predicates::generation_changed`], for the annotations.
     pub fn annotations_changed(self) -> Self {
         self.or_changed("annotations")
     }
 
-    /// As [`Predicates::generation_changed`], for anything.
+    /// Like [`Predicates::generation_changed`], for anything.
     pub fn resource_version_changed(self) -> Self {
         self.or_changed("resourceVersion")
     }
 
-    /// The old or the new object has these labels.
+    /// Requires that the old or the new object has these labels.
     pub fn label_selector(mut self, selector: &str) -> Self {
         self.label_selector = Some(selector.into());
         self
     }
 
-    /// The old or the new object has these fields, on any path: `spec.nodeName=a`.
+    /// Requires that the old or the new object has these fields, on any path: `spec.nodeName=a`.
     pub fn field_selector(mut self, selector: &str) -> Self {
         self.field_selector = Some(selector.into());
         self
     }
 
-    /// A CEL expression over `object` and `oldObject` (null for a new object). An error wakes.
+    /// Requires that a CEL expression over `object` and `oldObject` (null for a new object) is
+    /// true. An error wakes the keys.
     pub fn cel(mut self, expression: &str) -> Self {
         self.cel = Some(expression.into());
         self

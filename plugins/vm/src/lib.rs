@@ -1,4 +1,5 @@
-//! The first policy: a VirtualMachine that is creating becomes complete, or fails if nobody could make one like it.
+//! The first policy: completes a VirtualMachine that is creating, or fails it if its size is
+//! impossible.
 
 use serde::Deserialize;
 use vmhost_plugin::{
@@ -23,7 +24,8 @@ struct Spec {
 }
 
 impl Spec {
-    /// A size that no machine can have: the field and its value. One that is not given is for the maker to choose.
+    /// Returns a size that no machine can have: the field and its value. An absent size is the
+    /// maker's choice.
     fn impossible(&self) -> Option<(&'static str, i64)> {
         let sizes = [("memory", self.memory), ("disk", self.disk)];
         let given = sizes
@@ -60,7 +62,8 @@ impl Policy for Vm {
         if spec.status != "creating" {
             return Ok(done);
         }
-        // Only what was seen is changed: a status or a size that a user has set meanwhile stays, and is looked at again.
+        // Tests what was seen: if a user has changed the status or the size in the meantime, the
+        // patch changes nothing and the host retries the key.
         let patch = Patch::json(&request.key).test("/spec/status", "creating");
         Ok(match spec.impossible() {
             None => done
@@ -95,7 +98,7 @@ mod tests {
         Vm::reconcile(&Request::of("virtualmachines", key, object)).unwrap()
     }
 
-    /// The patch, and type, reason and text of the Event.
+    /// Returns the patch, and type, reason and text of the Event.
     fn patched(outcome: &Outcome) -> (&Patch, EventType, &str, &str) {
         let [Effect::Patch(patch), Effect::Event(event)] = &outcome.effects[..] else {
             panic!("a patch and an Event: {outcome:?}")

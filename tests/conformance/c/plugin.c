@@ -1,4 +1,4 @@
-/* The conformance guest in C: what ../README.md says, case by case. */
+/* The conformance guest in C. ../README.md describes each case. */
 #include "vmhost.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static void answer(const vmhost_request *request, vmhost_outcome *outcome, const
 
 static const char *boolean(bool value) { return value ? "true" : "false"; }
 
-/* The text of an object as a string, or null. */
+/* Returns the text of an object as a string, or null. */
 static const char *quoted(vmhost_value object) { return vmhost_quote(object.text); }
 
 static const char *quoted_objects(vmhost_page page) {

@@ -1,4 +1,4 @@
-// The conformance guest in C++: what ../README.md says, case by case.
+// The conformance guest in C++. ../README.md describes each case.
 #include "vmhost.hpp"
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 package main
 
-// What the conformance guest says about itself: description.json, with the SDK's own types.
+// The description of the conformance guest: description.json, with the SDK's types.
 
 import (
 	"time"

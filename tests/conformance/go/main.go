@@ -1,4 +1,5 @@
-// The conformance guest in Go: one case for each thing that the contract can say. ../README.md says what each case does.
+// The conformance guest in Go, with a case for each part of the contract. ../README.md describes
+// each case.
 package main
 
 import (
@@ -14,7 +15,8 @@ import (
 	"github.com/vmhost/vmhost/plugins/sdk-go/meta"
 )
 
-// testCase is the object. A field that is a raw text tells null from missing, and keeps a number as it is written.
+// testCase is the object. A raw field distinguishes null from missing, and keeps a number as it is
+// written.
 type testCase struct {
 	Spec struct {
 		Case         string
@@ -105,7 +107,7 @@ func byCall(request *vmhost.Request, name string) (vmhost.Outcome, error) {
 	return answer(request, value, err)
 }
 
-// What outlives a call.
+// State that outlives a call.
 var (
 	kept  [][]byte
 	spins uint64

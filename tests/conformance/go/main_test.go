@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What the cases answer is compared in the host's engine; here is only what needs none.
+// The host's engine runs the cases; this file tests only what needs no engine.
 func TestTheDescriptionIsTheOneOfTheKit(t *testing.T) {
 	file, err := os.ReadFile("../description.json")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 type raw = json.RawMessage
 
-// text is a text as a JSON string; nil is null.
+// text returns a text as a JSON string, or null for nil.
 func text(object *raw) any {
 	if object == nil {
 		return nil

@@ -1,4 +1,4 @@
-// What the conformance guest says about itself: every field of the schema.
+// The description of the conformance guest, with every field of the schema.
 
 import { core, kind } from "@vmhost/plugin";
 

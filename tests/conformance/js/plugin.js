@@ -1,4 +1,4 @@
-// The conformance guest in JavaScript: what each case does is told in the kit's README.
+// The conformance guest in JavaScript. ../README.md describes each case.
 
 import {
   apply,
@@ -25,7 +25,7 @@ import { CONFIG_MAP, description, NAMESPACE, POD } from "./description.js";
 const configMap = (name) => objectKey(CONFIG_MAP, "default", name);
 const answer = ({ key }, value) => awaitChange(patch.merge(key, { answer: value }));
 
-/** Global variables: they live as long as the instance. */
+/** Global variables live as long as the instance. */
 const taken = [];
 let calls = 0;
 
@@ -143,7 +143,10 @@ const CASES = {
   state: (request) => answer(request, calls++),
 };
 
-/** QuickJS has no TextEncoder. A surrogate is half of a character of four bytes. */
+/**
+ * Returns the length in UTF-8. QuickJS has no TextEncoder. A surrogate is half of a character of
+ * four bytes.
+ */
 function utf8Length(text) {
   let length = 0;
   for (let at = 0; at < text.length; at += 1) {

@@ -1,4 +1,5 @@
-"""The conformance guest in Python: what ../README.md says, one function a case."""
+"""The conformance guest in Python, with a function for each case. ../README.md describes the cases.
+"""
 
 import logging
 from collections.abc import Callable, Iterable

@@ -1,4 +1,5 @@
-"""What `describe` of the conformance guest returns: ../description.json, made with the SDK's builders."""
+"""Returns the description of the conformance guest: ../description.json, with the SDK's builders.
+"""
 
 from vmhost_plugin import Bucket, Changed, Controller, Description, Kind, Map, Permission, Predicates, Retry, Verb, Watch
 

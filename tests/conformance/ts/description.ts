@@ -1,4 +1,4 @@
-// What the conformance guest says about itself: every field of the schema.
+// The description of the conformance guest, with every field of the schema.
 
 import { core, type Description, kind } from "@vmhost/plugin";
 

@@ -1,5 +1,5 @@
-// The conformance guest in TypeScript: what each case does is told in the kit's README.
-// All of it is async functions here, so that the kit sees promises driven to their end.
+// The conformance guest in TypeScript. ../README.md describes each case. All functions are async,
+// to test that promises run to completion.
 
 import {
   apply,
@@ -43,13 +43,13 @@ interface Case extends KubeObject {
 const configMap = (name: string) => objectKey(CONFIG_MAP, "default", name);
 const answer = async ({ key }: Request<Case>, value: unknown): Promise<Outcome> => awaitChange(patch.merge(key, { answer: value }));
 
-/** The object of a case that is told by the object. */
+/** Returns the spec of a case, which the object contains. */
 function specOf({ object }: Request<Case>): Case["spec"] {
   if (object === null) throw new Error("this case needs an object");
   return object.spec;
 }
 
-/** Global variables: they live as long as the instance. */
+/** Global variables live as long as the instance. */
 const taken: Uint8Array[] = [];
 let calls = 0;
 
@@ -170,7 +170,10 @@ const CASES: Record<string, (request: Request<Case>) => Promise<Outcome>> = {
   state: (request) => answer(request, calls++),
 };
 
-/** QuickJS has no TextEncoder. A surrogate is half of a character of four bytes. */
+/**
+ * Returns the length in UTF-8. QuickJS has no TextEncoder. A surrogate is half of a character of
+ * four bytes.
+ */
 function utf8Length(text: string): number {
   let length = 0;
   for (let at = 0; at < text.length; at += 1) {

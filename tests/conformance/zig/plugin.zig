@@ -1,4 +1,4 @@
-//! The conformance guest in Zig: what ../README.md says, case by case.
+//! The conformance guest in Zig. ../README.md describes each case.
 
 const std = @import("std");
 const vmhost = @import("vmhost");
@@ -84,7 +84,7 @@ fn answer(turn: *Turn, value: anytype) !Next {
     return .await_change;
 }
 
-/// The member `name` of `spec`, as it is written.
+/// Returns the member `name` of `spec`, as it is written.
 fn spec(turn: *Turn, name: []const u8) !?std.json.Value {
     const object = (try turn.object(struct { spec: std.json.Value })).?;
     return object.spec.object.get(name);
@@ -240,7 +240,7 @@ const cases = struct {
     }
 
     pub fn crash(turn: *Turn) !Next {
-        // What lies behind the end: a panic, as bounds are checked.
+        // Reading past the end is a panic, because bounds are checked.
         const bytes = turn.object_text.?;
         return answer(turn, bytes[bytes.len + turn.attempt]);
     }

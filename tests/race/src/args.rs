@@ -1,4 +1,4 @@
-//! The flags.
+//! The command-line flags.
 
 use std::path::PathBuf;
 
@@ -8,22 +8,23 @@ use clap::{Parser, ValueEnum};
 #[derive(Debug, Parser)]
 #[command(name = "vmhost-race")]
 pub struct Args {
-    /// How often each entrant runs each scenario; medians are printed.
+    /// How often each entrant runs each scenario; the table shows medians.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
-    /// Who runs; none: all.
+    /// The entrants to run; all by default.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub only: Vec<Name>,
-    /// What is run; none: all.
+    /// The scenarios to run; all by default.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub scenario: Vec<Scenario>,
-    /// A built vmhost; by default the one of this checkout that is shipped (profile `dist`).
+    /// A built vmhost; by default this checkout's binary of the profile `dist`.
     #[arg(long, value_name = "PATH")]
     pub vmhost: Option<PathBuf>,
-    /// A twentieth of the objects and of the time: shows that everything works, and no figure worth keeping.
+    /// Run a twentieth of the objects and of the time: shows that everything works, but gives no
+    /// useful figures.
     #[arg(long)]
     pub quick: bool,
-    /// Where every single value is written.
+    /// The file for every single value.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
@@ -37,9 +38,9 @@ pub enum Name {
     ControllerRuntime,
     /// kube's Controller, typed.
     KubeRs,
-    /// vmhost, which keeps the fields that the policy wants.
+    /// vmhost, keeping only the fields that the policy wants.
     Vmhost,
-    /// vmhost, which keeps whole objects.
+    /// vmhost, keeping whole objects.
     VmhostWhole,
     /// vmhost with the shipped plugin, which also writes an Event for each object.
     VmhostEvents,
@@ -47,24 +48,24 @@ pub enum Name {
     Floor,
 }
 
-/// What is done, in this order.
+/// The scenarios, in the order in which they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Scenario {
     /// Start without objects, then idle.
     Start,
     /// 3,000 objects of 512 bytes are created while it runs, then single ones.
     Drain,
-    /// The same 3,000 are there before it starts.
+    /// The same 3,000 objects exist before it starts.
     Backlog,
     /// 20,000 objects of 2 KiB are created while it runs.
     DrainLarge,
     /// Start with 20,000 objects of 2 KiB in place, one of them open.
     Restart,
-    /// Hold these.
+    /// Hold these objects.
     Hold,
-    /// List them all again.
+    /// List all of them again.
     Relist,
-    /// 200 changes a second, for a minute, of 1,000 objects that are complete.
+    /// 200 changes per second, for a minute, of 1,000 objects that are complete.
     Updates,
     /// 200 objects of 10 KiB, one after the other.
     #[value(name = "10k")]
@@ -75,24 +76,24 @@ pub enum Scenario {
 }
 
 impl Args {
-    /// Whether this entrant runs.
+    /// Returns whether this entrant runs.
     pub fn runs(&self, name: Name) -> bool {
         self.only.is_empty() || self.only.contains(&name)
     }
 
-    /// Whether this scenario is run.
+    /// Returns whether this scenario runs.
     pub fn has(&self, scenario: Scenario) -> bool {
         self.scenario.is_empty() || self.scenario.contains(&scenario)
     }
 
-    /// A time, shorter if it is to be quick.
+    /// Returns a duration, shortened by `--quick`.
     pub fn seconds(&self, full: f64) -> std::time::Duration {
         std::time::Duration::from_secs_f64(if self.quick { full / 10.0 } else { full })
     }
 }
 
 impl Scenario {
-    /// How many objects of how many bytes.
+    /// Returns the number of objects and their size in bytes.
     pub fn size(self, quick: bool) -> (usize, usize) {
         let (count, bytes) = match self {
             Scenario::Start => (0, 0),
@@ -107,7 +108,7 @@ impl Scenario {
         (if quick { count / 20 } else { count }, bytes)
     }
 
-    /// What is printed of it.
+    /// Returns the scenario's title for the table.
     pub fn title(self, quick: bool) -> String {
         let (count, bytes) = self.size(quick);
         let bytes = match bytes {

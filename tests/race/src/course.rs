@@ -1,7 +1,8 @@
-//! What one process of an entrant goes through, and what is written down of it.
+//! The steps of one process of an entrant, and the recorded measurements.
 //!
-//! All of it is seen from outside: the runner's own watch, `/proc`, and the one line by which an entrant says that it is
-//! synced. CPU is taken when the process rests, so that what it does after its last write counts too.
+//! All measurements are from outside: the runner's own watch, `/proc`, and the one line in which an
+//! entrant reports that it is synced. CPU time is read when the process is idle, so that work after
+//! its last write counts too.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,31 +18,31 @@ use crate::follow::Follower;
 use crate::run::Run;
 use crate::tally::{Sheet, Unit};
 
-/// Objects that are created one after the other, after a drain.
+/// The number of objects that are created one after the other, after a drain.
 const SINGLES: usize = 40;
-/// The one that is open among those in place.
+/// The name of the one open object among those in place.
 const OPEN: &str = "open";
 const CHANGES_A_SECOND: f64 = 200.0;
 const CHANGING: f64 = 60.0;
 const IDLE: f64 = 10.0;
-/// After a cut.
+/// The interval between creations after a cut.
 const MADE_EVERY: Duration = Duration::from_millis(500);
 const MADE_AT_MOST: usize = 100;
 
-/// One process.
+/// The context of one process.
 pub struct Course<'a> {
     /// The flags.
     pub args: &'a Args,
-    /// Where.
+    /// The server and the objects.
     pub field: &'a Field,
-    /// Who.
+    /// The program that runs.
     pub entrant: &'a Entrant,
-    /// Where its output goes.
+    /// The folder of its output.
     pub logs: &'a Path,
 }
 
 impl Course<'_> {
-    /// Through these scenarios, of which all but the first are of those that share a process.
+    /// Runs these scenarios. All but the first must belong to those that share a process.
     pub async fn go(&self, scenarios: &[Scenario], sheet: &mut Sheet<'_>) -> Result<()> {
         let (count, bytes) = scenarios[0].size(self.args.quick);
         match scenarios[0] {
@@ -56,7 +57,7 @@ impl Course<'_> {
         }
     }
 
-    /// Starts it once, for its caches.
+    /// Starts the program once, to fill its caches.
     pub async fn warm_up(&self) -> Result<()> {
         let run = self.run()?;
         run.synced().await?;
@@ -72,11 +73,11 @@ impl Course<'_> {
     async fn start(&self, sheet: &mut Sheet<'_>) -> Result<()> {
         let run = self.run()?;
         sheet.put("start to synced", Unit::Ms, millis(run.synced().await?));
-        sheet.put("CPU until it rests", Unit::Ms, run.quiet().await? * 1e3);
+        sheet.put("CPU until idle", Unit::Ms, run.quiet().await? * 1e3);
         self.rest(&run, sheet).await
     }
 
-    /// Idle for a while, and the memory that it then holds.
+    /// Measures CPU while idle, and then memory.
     async fn rest(&self, run: &Run, sheet: &mut Sheet<'_>) -> Result<()> {
         let idle = run.idle(self.args.seconds(IDLE)).await?;
         sheet.put("idle CPU", Unit::Percent, idle);
@@ -94,7 +95,7 @@ impl Course<'_> {
         let end = follower.all(count).await?;
         let cpu = run.quiet().await? - before;
         sheet.put("CPU", Unit::S, cpu);
-        sheet.put("CPU an object", Unit::Us, cpu * 1e6 / count as f64);
+        sheet.put("CPU per object", Unit::Us, cpu * 1e6 / count as f64);
         sheet.put("wall time", Unit::S, (end - start).as_secs_f64());
         self.rest(&run, sheet).await?;
         sheet.put_times(self.one_by_one(&follower, SINGLES, bytes).await?);
@@ -110,7 +111,7 @@ impl Course<'_> {
         let end = follower.all(count).await?;
         let cpu = run.quiet().await?;
         sheet.put("CPU, start included", Unit::S, cpu);
-        sheet.put("CPU an object", Unit::Us, cpu * 1e6 / count as f64);
+        sheet.put("CPU per object", Unit::Us, cpu * 1e6 / count as f64);
         sheet.put("wall time", Unit::S, (end - run.started).as_secs_f64());
         Ok(())
     }
@@ -118,7 +119,7 @@ impl Course<'_> {
     async fn in_place(&self, sheet: &mut Sheet<'_>, scenarios: &[Scenario]) -> Result<()> {
         let follower = Follower::start(self.field.client());
         let (_, bytes) = scenarios[0].size(self.args.quick);
-        // Made by the first, put back by the others.
+        // The first entrant creates the object, later ones reset it.
         self.field.create_one(OPEN, bytes, "creating").await?;
         self.field
             .change(OPEN, json!({ "status": "creating" }))
@@ -134,7 +135,7 @@ impl Course<'_> {
                 Scenario::Restart => {
                     sheet.put("start to synced", Unit::Ms, millis(synced));
                     sheet.put("start to first write", Unit::Ms, millis(first));
-                    sheet.put("CPU until it rests", Unit::Ms, cpu * 1e3);
+                    sheet.put("CPU until idle", Unit::Ms, cpu * 1e3);
                 }
                 Scenario::Hold => self.rest(&run, sheet).await?,
                 _ => self.relist(&run, &follower, sheet).await?,
@@ -149,11 +150,12 @@ impl Course<'_> {
         self.field
             .end_watches(&format!("race {}", fastrand::u64(..)))
             .await?;
-        // An object made earlier might still come by the old watch.
+        // The old watch might still deliver an object that was created earlier.
         follower.more_watches(watches).await?;
         let mut made = Vec::new();
         let seen = loop {
-            // One a while: not everybody notices each that is made during a list.
+            // Creates one from time to time: not every entrant notices each object that is created
+            // during a list.
             let name = format!("made-{}-{}", made.len(), fastrand::u32(..));
             self.field.create_one(&name, 512, "creating").await?;
             made.push(name);
@@ -171,10 +173,10 @@ impl Course<'_> {
         for name in made {
             self.field.delete(&name).await?;
         }
-        sheet.put("objects left undone", Unit::Count, undone as f64);
+        sheet.put("objects left incomplete", Unit::Count, undone as f64);
         sheet.put("cut to first write", Unit::Ms, millis(seen));
-        sheet.put("CPU until it rests", Unit::Ms, cpu * 1e3);
-        memory(run, "RSS after it", sheet)
+        sheet.put("CPU until idle", Unit::Ms, cpu * 1e3);
+        memory(run, "RSS afterwards", sheet)
     }
 
     async fn updates(&self, sheet: &mut Sheet<'_>, count: usize) -> Result<()> {
@@ -192,7 +194,7 @@ impl Course<'_> {
         .take(changes as usize)
         .map(|(number, ())| async move {
             let name = field::name(number % count);
-            // Another value each time: a write that changes nothing makes no event.
+            // A different value each time: a write that changes nothing causes no event.
             let memory = fastrand::u32(1..1 << 30);
             self.field.change(&name, json!({ "memory": memory })).await
         })
@@ -201,9 +203,9 @@ impl Course<'_> {
         .await?;
         let took = start.elapsed().as_secs_f64();
         let cpu = run.quiet().await? - before;
-        sheet.put("CPU a change", Unit::Us, cpu * 1e6 / changes);
+        sheet.put("CPU per change", Unit::Us, cpu * 1e6 / changes);
         sheet.put("CPU of a core", Unit::Percent, 100.0 * cpu / took);
-        memory(&run, "RSS after it", sheet)
+        memory(&run, "RSS afterwards", sheet)
     }
 
     async fn singles(&self, sheet: &mut Sheet<'_>, count: usize, bytes: usize) -> Result<()> {
@@ -215,13 +217,14 @@ impl Course<'_> {
         let times = self.one_by_one(&follower, count, bytes).await?;
         let cpu = run.quiet().await? - before;
         sheet.put_times(times);
-        sheet.put("CPU an object", Unit::Us, cpu * 1e6 / count as f64);
+        sheet.put("CPU per object", Unit::Us, cpu * 1e6 / count as f64);
         sheet.put("peak RSS", Unit::Mib, run.memory()?.peak);
         Ok(())
     }
 
-    /// Creates objects, each once the last is complete: how long each took, in milliseconds, from before its creation
-    /// was sent until the runner's watch has shown it complete.
+    /// Creates objects, each after the last is complete. Returns how long each took in
+    /// milliseconds: from before its creation was sent until the runner's watch showed it as
+    /// complete.
     async fn one_by_one(&self, follower: &Follower, n: usize, bytes: usize) -> Result<Vec<f64>> {
         let mut times = Vec::with_capacity(n);
         for number in 0..n {
@@ -234,11 +237,11 @@ impl Course<'_> {
     }
 }
 
-/// Writes down what memory a process holds now, its RSS under this name.
+/// Records the current memory of a process, its RSS under this name.
 fn memory(run: &Run, resident: &'static str, sheet: &mut Sheet<'_>) -> Result<()> {
     let memory = run.memory()?;
     sheet.put(resident, Unit::Mib, memory.resident);
-    sheet.put("of it anonymous", Unit::Mib, memory.anonymous);
+    sheet.put("anonymous part", Unit::Mib, memory.anonymous);
     if let Some(proportional) = memory.proportional {
         sheet.put("PSS", Unit::Mib, proportional);
     }

@@ -1,4 +1,4 @@
-//! Who runs, and how each is started: the same flags, the same kubeconfig, four keys at once.
+//! The entrants, and how each is started: the same flags, the same kubeconfig, four workers.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::args::Name;
 
-/// Everyone, in the order of a round.
+/// All entrants, in the order of a round.
 pub const ALL: [Name; 7] = [
     Name::ClientGo,
     Name::ControllerRuntime,
@@ -17,24 +17,23 @@ pub const ALL: [Name; 7] = [
     Name::Floor,
 ];
 
-/// Keys at once, for all.
+/// The number of workers of every entrant.
 pub const WORKERS: &str = "4";
 
-/// One that is built.
+/// An entrant that is built.
 #[derive(Clone, Debug)]
 pub struct Entrant {
-    /// Which.
     pub name: Name,
-    /// The version of what it stands for.
+    /// The version of the library or program that it represents.
     pub version: String,
-    /// Its binary.
+    /// The path of its binary.
     pub program: PathBuf,
-    /// vmhost only: the component, and where compiled images are kept.
+    /// For vmhost only: the component, and the folder of compiled images.
     pub plugin: Option<(PathBuf, PathBuf)>,
 }
 
 impl Name {
-    /// The head of its column.
+    /// Returns the title of its column.
     pub fn title(self) -> &'static str {
         match self {
             Name::ClientGo => "client-go",
@@ -49,10 +48,10 @@ impl Name {
 }
 
 impl Entrant {
-    /// The command that starts it.
+    /// Returns the command that starts it.
     pub fn command(&self, kubeconfig: &Path, namespace: &str) -> Command {
         let mut command = Command::new(&self.program);
-        // What is set on the machine must not decide a race.
+        // The machine's settings must not influence a race.
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
             let foreign = [
@@ -77,13 +76,14 @@ impl Entrant {
         if let Some((plugin, cache)) = &self.plugin {
             command.arg("--plugin").arg(plugin);
             command.arg("--cache").arg(cache);
-            // Nobody else serves any.
+            // The other entrants serve neither.
             command.args(["--metrics-bind-address=0", "--health-probe-bind-address=0"]);
         }
         command
     }
 
-    /// Part of the line by which it says that its cache is filled and its workers start.
+    /// Returns a part of the line in which it reports that its cache is filled and its workers
+    /// start.
     pub fn synced(&self) -> &'static str {
         match self.plugin {
             Some(_) => "starting workers",

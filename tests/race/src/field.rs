@@ -1,4 +1,4 @@
-//! Where the race is run: the API server, one namespace, and its VirtualMachines.
+//! The environment of the race: the API server, one namespace, and its VirtualMachines.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -16,15 +16,15 @@ use crate::real::{ADMIN, Options, RealServer};
 use crate::wait::{eventually, eventually_within};
 use crate::{assets, kubeconfig};
 
-/// All objects lie here.
+/// The namespace of all objects.
 pub const NAMESPACE: &str = "race";
 const CRD: &str = include_str!("../../../plugins/vm/manifests/crd.yaml");
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const CRD_NAME: &str = "virtualmachines.cloud.waibizi.com";
-/// Requests in flight when many objects are made: as fast as the server can.
+/// The number of requests in flight when many objects are created: as fast as the server can.
 const AT_ONCE: usize = 16;
 
-/// 20,000 objects, and as many Events, take a busy server a while.
+/// How long deleting 20,000 objects and as many Events may take on a busy server.
 const EMPTY: Duration = Duration::from_secs(300);
 
 /// The API server and a client for it.
@@ -33,12 +33,12 @@ pub struct Field {
     client: Client,
 }
 
-/// The path of the VirtualMachines.
+/// Returns the path of the VirtualMachines.
 pub fn path() -> String {
     format!("/apis/cloud.waibizi.com/v1/namespaces/{NAMESPACE}/virtualmachines")
 }
 
-/// The name of the VM with this number.
+/// Returns the name of the VM with this number.
 pub fn name(number: usize) -> String {
     format!("vm-{number:05}")
 }
@@ -47,7 +47,7 @@ impl Field {
     /// Starts the server and installs the CRD.
     pub async fn open() -> Result<Field> {
         let assets = assets::find().context("no kube-apiserver")?;
-        // One at a time by default: emptying the field would take longer than a race.
+        // The default is one worker, which would empty the field more slowly than a race takes.
         let flags = vec!["--delete-collection-workers=8".into()];
         let options = Options {
             flags,
@@ -60,17 +60,17 @@ impl Field {
         Ok(field)
     }
 
-    /// For the entrants.
+    /// Returns the kubeconfig of the entrants.
     pub fn kubeconfig(&self) -> PathBuf {
         self.server.kubeconfig(ADMIN)
     }
 
-    /// For who follows.
+    /// Returns the client of the runner.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The server's version.
+    /// Returns the server's version.
     pub async fn version(&self) -> Result<String> {
         let answer = self.call(Method::GET, "/version", "", Vec::new()).await?;
         let answer: Value = serde_json::from_slice(&answer).context("reading the version")?;
@@ -91,7 +91,7 @@ impl Field {
         Ok(())
     }
 
-    /// Deletes all objects and their Events, and lets etcd forget that they were.
+    /// Deletes all objects and their Events, and compacts etcd.
     pub async fn empty(&self) -> Result<()> {
         let events = format!("/api/v1/namespaces/{NAMESPACE}/events");
         for path in [path(), events] {
@@ -117,7 +117,7 @@ impl Field {
             .await
     }
 
-    /// Creates one VM. A kind whose definition has just changed is "(re)initializing" for a moment.
+    /// Creates one VM. For a moment after a change of its definition, a kind is "(re)initializing".
     pub async fn create_one(&self, name: &str, bytes: usize, status: &str) -> Result<()> {
         let vm = vm(name, bytes, status);
         if self.post(&path(), &vm).await.is_ok() {
@@ -129,7 +129,7 @@ impl Field {
         .await
     }
 
-    /// A user's change of a VM.
+    /// Changes a VM as a user.
     pub async fn change(&self, name: &str, spec: Value) -> Result<()> {
         let path = format!("{}/{name}", path());
         let patch = serde_json::to_vec(&json!({ "spec": spec }))?;
@@ -145,8 +145,8 @@ impl Field {
         Ok(())
     }
 
-    /// Changes the definition in a way that matters to nobody: the server ends every watch of the kind, and no version
-    /// from before is good for another.
+    /// Makes a harmless change to the definition: the server ends every watch of the kind, and
+    /// refuses older versions in new watches.
     pub async fn end_watches(&self, text: &str) -> Result<()> {
         let place = "/spec/versions/0/schema/openAPIV3Schema/description";
         let patch = json!([{ "op": "add", "path": place, "value": text }]);
@@ -185,7 +185,8 @@ impl Field {
     }
 }
 
-/// A VM of about `bytes` more than its fields. Random, so that nothing can be won by compressing it.
+/// Returns a VM with about `bytes` of additional content, which is random so that compression gains
+/// nothing.
 fn vm(name: &str, bytes: usize, status: &str) -> Value {
     let padding: String = std::iter::repeat_with(fastrand::alphanumeric)
         .take(bytes)

@@ -1,4 +1,4 @@
-//! Sees, as any user could, when objects become complete: a watch of the runner's own.
+//! Observes with the runner's own watch, like any user could, when objects become complete.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,19 +15,19 @@ use tokio::task::JoinHandle;
 
 use crate::field;
 
-/// No drain takes nearly as long.
+/// The time limit of a drain, far above the slowest.
 const DRAINED: Duration = Duration::from_secs(400);
-/// Nor one object: it is lost.
+/// The time limit of one object, after which it is lost.
 const LOST: Duration = Duration::from_secs(60);
-/// The server takes a moment to serve a kind again whose definition has changed.
+/// The server takes a moment to serve a kind again after a change of its definition.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What has been seen.
+/// The observed state.
 #[derive(Default)]
 struct Seen {
     complete: HashMap<String, Instant>,
     open: HashSet<String>,
-    /// Watches begun.
+    /// The number of started watches.
     watches: u64,
 }
 
@@ -65,14 +65,14 @@ struct Spec {
 }
 
 impl Follower {
-    /// Starts to follow, from what there is on.
+    /// Starts to follow, including existing objects.
     pub fn start(client: &Client) -> Follower {
         let seen = Arc::<Mutex<Seen>>::default();
         let (sender, changes) = watch::channel(0);
         let (client, shared) = (client.clone(), seen.clone());
         let task = tokio::spawn(async move {
             loop {
-                // Watches end, by design of one scenario.
+                // Watches end; one scenario does that on purpose.
                 let _ = follow(&client, &shared, &sender).await;
                 tokio::time::sleep(PAUSE).await;
             }
@@ -84,7 +84,8 @@ impl Follower {
         }
     }
 
-    /// Waits until there are `n` objects and all are complete, and returns when the last became so.
+    /// Waits until `n` objects exist and all are complete, and returns when the last became
+    /// complete.
     pub async fn all(&self, n: usize) -> Result<Instant> {
         self.until(DRAINED, |seen| {
             let all = seen.open.is_empty() && seen.complete.len() == n;
@@ -101,7 +102,7 @@ impl Follower {
         })
     }
 
-    /// Waits until there are `n` objects, whatever they are.
+    /// Waits until `n` objects exist, in any state.
     pub async fn there(&self, n: usize) -> Result<()> {
         self.until(DRAINED, |seen| {
             (seen.open.len() + seen.complete.len() == n).then_some(())
@@ -109,13 +110,13 @@ impl Follower {
         .await
     }
 
-    /// Watches begun so far.
+    /// Returns how many watches have started.
     pub fn watches(&self) -> u64 {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.watches
     }
 
-    /// Waits until more watches have begun: the earlier one has been ended.
+    /// Waits until more watches have started, so that the earlier one has ended.
     pub async fn more_watches(&self, than: u64) -> Result<()> {
         self.until(LOST, |seen| (seen.watches > than).then_some(()))
             .await
@@ -127,14 +128,14 @@ impl Follower {
             .await
     }
 
-    /// Waits until this object is complete, and returns when that was seen.
+    /// Waits until this object is complete, and returns when that was observed.
     pub async fn one(&self, name: &str) -> Result<Instant> {
         self.until(LOST, |seen| seen.complete.get(name).copied())
             .await
             .with_context(|| format!("{name} is not complete"))
     }
 
-    /// Waits until one of these is complete, and returns when that was seen.
+    /// Waits until one of these is complete, and returns when that was observed.
     pub async fn any(&self, names: &[String]) -> Result<Instant> {
         self.until(LOST, |seen| {
             let complete = names.iter().filter_map(|name| seen.complete.get(name));
@@ -143,7 +144,7 @@ impl Follower {
         .await
     }
 
-    /// How many of these are not complete.
+    /// Returns how many of these are not complete.
     pub fn undone(&self, names: &[String]) -> usize {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let undone = names.iter();
@@ -159,7 +160,7 @@ impl Follower {
                     return Ok(value);
                 }
                 if changes.changed().await.is_err() {
-                    bail!("nobody follows any more");
+                    bail!("the follower has ended");
                 }
             }
         };
@@ -176,7 +177,7 @@ impl Drop for Follower {
     }
 }
 
-/// One watch, with what there is at its start.
+/// Runs one watch, including the existing objects.
 async fn follow(client: &Client, seen: &Mutex<Seen>, changes: &watch::Sender<u64>) -> Result<()> {
     let query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=3600";
     let request = Request::get(format!("{}?{query}", field::path())).body(Body::empty())?;

@@ -1,9 +1,9 @@
-//! Where and when it was run.
+//! The machine and the time of the race.
 
 use std::fs;
 use std::process::Command;
 
-/// Facts for below the table.
+/// Returns the facts below the table.
 pub fn facts(kubernetes: &str, rounds: u32) -> Vec<String> {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let model = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown CPU".into());
@@ -26,7 +26,7 @@ pub fn facts(kubernetes: &str, rounds: u32) -> Vec<String> {
     ]
 }
 
-/// The first line of what a command says; that it is not there is a fact too.
+/// Returns the first line of a command's output, or that the command is missing.
 pub fn first_line(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().ok();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());

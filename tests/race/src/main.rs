@@ -1,19 +1,20 @@
-//! A race: the same policy on client-go, controller-runtime, kube-rs and vmhost, and on an HTTP client alone, in turn
-//! against one real kube-apiserver. `tests/race/README.md` says how to read what it prints.
+//! A race: the same policy on client-go, controller-runtime, kube-rs and vmhost, and on a plain
+//! HTTP client, in turn against one real kube-apiserver. `tests/race/README.md` says how to read
+//! the output.
 //!
 //! ```text
 //! args     what to run
 //! make     builds every entrant, or says why it is skipped
-//! entrant  who runs, and how each is started
+//! entrant  the entrants, and how each is started
 //! field    the API server and the objects: create, change, empty
-//! follow   sees from outside when an object is complete
-//! run      one process of an entrant; proc: what it costs
-//! scenario the rounds; course: what one process goes through
-//! tally    all values, their medians; table: what is printed
+//! follow   observes from outside when an object is complete
+//! run      one process of an entrant; process: what it costs
+//! scenario the rounds; course: the steps of one process
+//! tally    all values, their medians; table: the output
 //! ```
 //!
-//! It knows entrants as processes only. The server and its helpers are those of the tests, taken in by path: depending
-//! on that crate would compile wasmtime once more.
+//! The runner knows entrants only as processes. It includes the server and its helpers from the
+//! tests by path, because a dependency on that crate would compile wasmtime again.
 
 mod args;
 mod course;

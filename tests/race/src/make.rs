@@ -1,5 +1,5 @@
-//! Builds every entrant, each with its own tools, outside of the checkout. What cannot be built for want of a tool is
-//! left out, with a line that says so; vmhost cannot be left out unless it is not asked for.
+//! Builds every entrant, each with its own tools, outside of the checkout. Skips an entrant whose
+//! tool is missing, with a line that says so; vmhost is only skipped if it was not selected.
 
 use std::env;
 use std::fs;
@@ -13,10 +13,10 @@ use crate::entrant::{ALL, Entrant};
 use crate::machine::first_line;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
-/// The mark in the guest; the letter after it says which fields are kept.
+/// The mark in the guest; the letter after it selects the kept fields.
 const MARK: &[u8] = b"VMHOST-RACE-FIELDS-";
 
-/// Builds all that were asked for. `say` tells what is left out.
+/// Builds all selected entrants. `say` reports what is skipped.
 pub fn all(args: &Args, say: impl Fn(&str)) -> Result<Vec<Entrant>> {
     let mut maker = Maker {
         root: Path::new(HERE).join("../..").canonicalize()?,
@@ -33,11 +33,11 @@ pub fn all(args: &Args, say: impl Fn(&str)) -> Result<Vec<Entrant>> {
             Err(error) => say(&format!("skipped {}: {error:#}", name.title())),
         }
     }
-    ensure!(!entrants.is_empty(), "nobody is left to race");
+    ensure!(!entrants.is_empty(), "no entrant is left");
     Ok(entrants)
 }
 
-/// `$XDG_CACHE_HOME/vmhost/race`.
+/// Returns `$XDG_CACHE_HOME/vmhost/race`.
 pub fn cache() -> Result<PathBuf> {
     let given = env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
     let base = match given {
@@ -154,7 +154,7 @@ impl Maker {
         })
     }
 
-    /// The shipped binary, as `cargo build --profile dist` makes it.
+    /// Builds the shipped binary, as `cargo build --profile dist` does.
     fn host(&mut self) -> Result<PathBuf> {
         if let Some(path) = &self.vmhost {
             let path = path.canonicalize();
@@ -198,20 +198,21 @@ fn file(name: Name) -> &'static str {
     }
 }
 
-/// Where this runner was built: what is built for vmhost is shared with what its user builds.
+/// Returns the target folder of this runner: builds of vmhost share it with builds by the user.
 fn target() -> Result<PathBuf> {
     let own = env::current_exe().context("finding this program")?;
     let folder = own
         .ancestors()
         .nth(2)
-        .context("this program lies nowhere")?;
+        .context("this program is in no folder")?;
     Ok(folder.to_owned())
 }
 
 fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // What is meant for this build must not reach the others. What `cargo run` tells of this package would make ring's build script, and all that stands on
-    // it, seem changed each time.
+    // Settings of this build must not reach the others. The variables that `cargo run` sets about
+    // this package would make ring's build script, and everything that depends on it, seem changed
+    // each time.
     let about_this = |name: &str| {
         [
             "CARGO_PKG_",
@@ -242,7 +243,7 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// The rest of the line after this text.
+/// Returns the rest of the line after this text.
 fn line_after(file: &Path, text: &str) -> Result<String> {
     let all = fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
     let rest = all.split_once(text).map(|(_, rest)| rest);

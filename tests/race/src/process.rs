@@ -1,4 +1,4 @@
-//! What a process has cost, as the kernel counts it.
+//! The cost of a process, as counted by the kernel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-/// `USER_HZ`, which Linux promises to user space on every architecture that matters here.
+/// `USER_HZ`, which Linux guarantees to user space on all relevant architectures.
 const TICKS_A_SECOND: f64 = 100.0;
-/// An entrant that has not burnt a tick for so long has nothing to do.
+/// An entrant is idle if it has not used a tick for this long.
 const QUIET: Duration = Duration::from_millis(600);
-/// Time between two looks.
+/// The interval between two checks.
 const LOOK: Duration = Duration::from_millis(100);
-/// One that never rests is measured as it is.
+/// An entrant that is never idle is measured after this time.
 const RESTLESS: Duration = Duration::from_secs(20);
 
 /// Memory, in MiB.
@@ -22,25 +22,26 @@ pub struct Memory {
     pub resident: f64,
     /// VmHWM: the highest it has been.
     pub peak: f64,
-    /// RssAnon: what it has allocated.
+    /// RssAnon: allocated memory.
     pub anonymous: f64,
-    /// Pss: with shared pages counted in part. None where it may not be read.
+    /// Pss: counts shared pages in part. `None` if it cannot be read.
     pub proportional: Option<f64>,
-    /// `memory.current` of its cgroup. None where it has none.
+    /// `memory.current` of its cgroup. `None` if there is no cgroup.
     pub group: Option<f64>,
 }
 
 /// A cgroup (version 2) for one process and its children, in which the kernel counts all memory
-/// that they cause: page cache and its own structures, too.
+/// that they cause, including page cache and kernel structures.
 pub struct Group(PathBuf);
 
 impl Group {
-    /// Makes one and moves a process there that has just started: what it has caused before stays
-    /// counted where it was. None where the machine does not allow that, or counts no memory.
+    /// Creates a cgroup and moves a process there that has just started; memory from before stays
+    /// counted in the old group. `None` if the machine does not permit that, or counts no memory.
     pub fn around(id: u32) -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
-        // Beside the runner's: below one that holds processes no memory is counted.
+        // Beside the runner's group, because the kernel counts no memory below a group that has
+        // processes.
         let above = Path::new(own).parent().unwrap_or(Path::new(""));
         let folder = Path::new("/sys/fs/cgroup").join(above);
         let folder = folder.join(format!("vmhost-race-{id}"));
@@ -59,16 +60,16 @@ impl Group {
 }
 
 impl Drop for Group {
-    /// It can only be removed once its processes have ended.
+    /// A cgroup can only be removed after its processes have ended.
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.0);
     }
 }
 
-/// Seconds of CPU, user and system, of the process and of its children that have ended.
+/// Returns the CPU seconds, user and system, of the process and of its ended children.
 pub fn cpu(id: u32) -> Result<f64> {
     let text = read(id, "stat")?;
-    // The command's name, in parentheses, may hold blanks.
+    // The command's name, in parentheses, may contain spaces.
     let (_, fields) = text.rsplit_once(')').context("stat has no command")?;
     // From `state`, field 3: utime is 14, stime 15, cutime 16, cstime 17.
     let ticks: Vec<f64> = fields
@@ -77,11 +78,11 @@ pub fn cpu(id: u32) -> Result<f64> {
         .take(4)
         .filter_map(|field| field.parse().ok())
         .collect();
-    anyhow::ensure!(ticks.len() == 4, "stat of {id} is not as expected");
+    anyhow::ensure!(ticks.len() == 4, "unexpected format of /proc/{id}/stat");
     Ok(ticks.iter().sum::<f64>() / TICKS_A_SECOND)
 }
 
-/// Memory now, of a process that is alone in its cgroup, if that is given.
+/// Returns the current memory of a process, and of its cgroup if that is given.
 pub fn memory(id: u32, group: Option<&Group>) -> Result<Memory> {
     let status = read(id, "status")?;
     let of = |name: &str| kilobytes(&status, name).with_context(|| format!("no {name} of {id}"));
@@ -95,7 +96,7 @@ pub fn memory(id: u32, group: Option<&Group>) -> Result<Memory> {
     })
 }
 
-/// Waits until the process rests, and returns its CPU by then.
+/// Waits until the process is idle, and returns its CPU seconds.
 pub async fn quiet(id: u32) -> Result<f64> {
     let start = Instant::now();
     let (mut last, mut since) = (cpu(id)?, start);

@@ -1,4 +1,4 @@
-//! One process of an entrant: started, seen to be synced, measured, killed.
+//! One process of an entrant: started, synced, measured, killed.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,21 +15,21 @@ use crate::entrant::Entrant;
 use crate::guard::Guard;
 use crate::process::{self, Group, Memory};
 
-/// 20,000 objects take the slowest a few seconds.
+/// 20,000 objects take the slowest entrant a few seconds.
 const SYNCED: Duration = Duration::from_secs(120);
 
-/// Killed on drop.
+/// A running entrant, killed on drop.
 pub struct Run {
     guard: Guard,
     /// Dropped after the process has ended.
     group: Option<Group>,
-    /// When it was started.
+    /// When the process was started.
     pub started: Instant,
     synced: watch::Receiver<Option<Instant>>,
 }
 
 impl Run {
-    /// Starts it. What it prints goes to `log`.
+    /// Starts the entrant, with its output in `log`.
     pub fn start(entrant: &Entrant, kubeconfig: &Path, namespace: &str, log: &Path) -> Result<Run> {
         let file = File::options().create(true).append(true).open(log);
         let file = file.with_context(|| format!("opening {}", log.display()))?;
@@ -62,7 +62,7 @@ impl Run {
         })
     }
 
-    /// Waits until it says that it is synced, and returns how long that took since its start.
+    /// Waits until the entrant reports that it is synced, and returns the time since its start.
     pub async fn synced(&self) -> Result<Duration> {
         let mut synced = self.synced.clone();
         let seen = tokio::time::timeout(SYNCED, synced.wait_for(Option::is_some)).await;
@@ -73,22 +73,22 @@ impl Run {
         }
     }
 
-    /// Its CPU so far.
+    /// Returns the CPU seconds so far.
     pub fn cpu(&self) -> Result<f64> {
         process::cpu(self.guard.id())
     }
 
-    /// Its CPU once it rests.
+    /// Returns the CPU seconds once the process is idle.
     pub async fn quiet(&self) -> Result<f64> {
         process::quiet(self.guard.id()).await
     }
 
-    /// Its memory now.
+    /// Returns the current memory.
     pub fn memory(&self) -> Result<Memory> {
         process::memory(self.guard.id(), self.group.as_ref())
     }
 
-    /// Lets it idle for so long: the share of one core that it took.
+    /// Waits for this time, and returns the used share of one core.
     pub async fn idle(&self, time: Duration) -> Result<f64> {
         let before = self.quiet().await?;
         let start = Instant::now();
@@ -97,7 +97,7 @@ impl Run {
     }
 }
 
-/// Copies a stream to the log and notes when the mark passes.
+/// Copies a stream to the log and reports the mark.
 fn listen(
     stream: impl Read + Send + 'static,
     log: Arc<Mutex<File>>,

@@ -1,4 +1,4 @@
-//! The race: every scenario, in every round everyone in turn.
+//! The race: every scenario, in every round, with all entrants in turn.
 
 use std::fs;
 use std::io::{Write, stderr, stdout};
@@ -15,7 +15,7 @@ use crate::follow::Follower;
 use crate::tally::Tally;
 use crate::{machine, make, table};
 
-/// What shares a process is one group.
+/// The scenarios of a group share a process.
 const GROUPS: &[&[Scenario]] = &[
     &[Scenario::Start],
     &[Scenario::Drain],
@@ -27,19 +27,19 @@ const GROUPS: &[&[Scenario]] = &[
     &[Scenario::Of100k],
 ];
 
-/// Progress, for who waits; the table alone goes to stdout.
+/// Prints progress to stderr; only the table goes to stdout.
 fn say(line: &str) {
     let _ = writeln!(stderr(), "{line}");
 }
 
-/// Runs it, prints the table.
+/// Runs the race and prints the table.
 pub async fn race(args: &Args) -> Result<()> {
     let entrants = make::all(args, say)?;
     say("starting the kube-apiserver");
     let field = Field::open().await?;
     let logs = make::cache()?.join("logs");
     fs::create_dir_all(&logs).with_context(|| format!("making {}", logs.display()))?;
-    say(&format!("what they print goes to {}", logs.display()));
+    say(&format!("their output is in {}", logs.display()));
     let mut race = Race {
         args,
         field,
@@ -52,13 +52,13 @@ pub async fn race(args: &Args) -> Result<()> {
         done = race.groups() => done?,
         told = interrupted() => {
             told?;
-            say("interrupted: what there is so far");
+            say("interrupted; these are the results so far");
         }
     }
     race.finish().await
 }
 
-/// Ctrl-C, or the time-out of whoever runs this.
+/// Waits for Ctrl-C or SIGTERM.
 async fn interrupted() -> Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("waiting for SIGTERM")?;
     tokio::select! {
@@ -76,8 +76,8 @@ struct Race<'a> {
 }
 
 impl Race<'_> {
-    /// Everyone once, uncounted: who cannot run must not spoil a round, and a compiled component lies in its cache as
-    /// it does on every start but the first.
+    /// Runs every entrant once without measuring: an entrant that cannot run must not spoil a
+    /// round, and the cache contains the compiled component, as at every start but the first.
     async fn warm_up(&mut self) -> Result<()> {
         let entrants = std::mem::take(&mut self.entrants);
         for entrant in entrants {
@@ -119,7 +119,7 @@ impl Race<'_> {
         Ok(())
     }
 
-    /// What all find in place, and leave as it is.
+    /// Creates the objects that all entrants find, and leave unchanged.
     async fn populate(&self, scenario: Scenario) -> Result<()> {
         self.field.empty().await?;
         if matches!(

@@ -1,4 +1,4 @@
-//! What is printed: one table in markdown, a row a measure, a column an entrant.
+//! The output: a markdown table with a row per measure and a column per entrant.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use crate::args::Name;
 use crate::entrant::Entrant;
 use crate::tally::{Spread, Tally, Unit};
 
-/// What ratios are to.
+/// The entrant that ratios refer to.
 const BASE: Name = Name::ClientGo;
 
-/// The table, with the facts below it.
+/// Returns the table, with the facts below.
 pub fn print(tally: &Tally, entrants: &[Entrant], facts: &[String]) -> String {
     let mut text = String::from("| Scenario | Measure |");
     for entrant in entrants {
@@ -46,7 +46,7 @@ fn cell(spread: Spread, base: Option<Spread>, unit: Unit, is_base: bool) -> Stri
     if spread.least < spread.most {
         let _ = write!(text, " ({}–{})", number(spread.least), number(spread.most));
     }
-    // A share of nearly nothing is noise.
+    // A ratio to almost zero is noise.
     if let Some(base) =
         base.filter(|base| base.median > 0.0 && !matches!(unit, Unit::Percent | Unit::Count))
     {
@@ -61,7 +61,7 @@ fn cell(spread: Spread, base: Option<Spread>, unit: Unit, is_base: bool) -> Stri
     text
 }
 
-/// Three digits, as far as there are.
+/// Formats a number with three significant digits.
 fn number(value: f64) -> String {
     match value {
         value if value >= 100.0 => format!("{value:.0}"),

@@ -1,4 +1,4 @@
-//! All values of a race, and what is said of them: the median, and from where to where they went.
+//! All values of a race, with their medians and ranges.
 
 use std::cell::RefCell;
 
@@ -9,21 +9,21 @@ use crate::args::{Name, Scenario};
 /// One value.
 #[derive(Clone, Debug, Serialize)]
 pub struct Value {
-    /// Of which scenario, as it is printed.
+    /// The title of its scenario.
     pub scenario: String,
-    /// Which measure.
+    /// The measure.
     pub measure: &'static str,
-    /// What it counts.
+    /// The unit.
     pub unit: Unit,
-    /// Whose.
+    /// The entrant.
     pub entrant: &'static str,
-    /// In which round.
+    /// The round.
     pub round: u32,
     /// The value.
     pub value: f64,
 }
 
-/// What a value counts.
+/// The unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Unit {
     /// Microseconds.
@@ -36,12 +36,12 @@ pub enum Unit {
     Mib,
     /// Percent of one core.
     Percent,
-    /// Pieces.
+    /// A count.
     Count,
 }
 
 impl Unit {
-    /// How it is printed.
+    /// Returns the printed unit.
     pub fn sign(self) -> &'static str {
         match self {
             Unit::Us => "µs",
@@ -54,24 +54,24 @@ impl Unit {
     }
 }
 
-/// The middle and both ends.
+/// The median and the range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// The median.
     pub median: f64,
-    /// The least.
+    /// The minimum.
     pub least: f64,
-    /// The most.
+    /// The maximum.
     pub most: f64,
 }
 
-/// All values. Written down one by one, so that a race that is interrupted has those before.
+/// All values. They are written one by one, so that an interrupted race keeps the earlier ones.
 #[derive(Debug, Default, Serialize)]
 pub struct Tally {
     values: RefCell<Vec<Value>>,
 }
 
-/// Where the values of one process go.
+/// Records the values of one process.
 pub struct Sheet<'a> {
     tally: &'a Tally,
     title: String,
@@ -80,7 +80,7 @@ pub struct Sheet<'a> {
 }
 
 impl Tally {
-    /// A sheet for one process.
+    /// Returns a sheet for one process.
     pub fn sheet(&self, scenario: Scenario, quick: bool, name: Name, round: u32) -> Sheet<'_> {
         Sheet {
             tally: self,
@@ -90,7 +90,7 @@ impl Tally {
         }
     }
 
-    /// The rows, in the order in which they were first measured.
+    /// Returns the rows, in the order in which they were first measured.
     pub fn rows(&self) -> Vec<(String, &'static str, Unit)> {
         let mut rows: Vec<(String, &'static str, Unit)> = Vec::new();
         for value in self.values.borrow().iter() {
@@ -99,13 +99,13 @@ impl Tally {
                 rows.push(row);
             }
         }
-        // Scenarios that share a process are measured in turns.
+        // Scenarios that share a process are measured alternately.
         let mut ordered = rows.clone();
         ordered.sort_by_key(|row| rows.iter().position(|first| first.0 == row.0));
         ordered
     }
 
-    /// What an entrant reached in a row.
+    /// Returns the values of an entrant in a row.
     pub fn of(&self, scenario: &str, measure: &str, name: Name) -> Option<Spread> {
         let values = self.values.borrow();
         let values = values.iter().filter(|value| {
@@ -117,12 +117,12 @@ impl Tally {
 }
 
 impl Sheet<'_> {
-    /// Another scenario of the same process.
+    /// Moves on to another scenario of the same process.
     pub fn turn(&mut self, scenario: Scenario, quick: bool) {
         self.title = scenario.title(quick);
     }
 
-    /// Writes a value down.
+    /// Records a value.
     pub fn put(&mut self, measure: &'static str, unit: Unit, value: f64) {
         self.tally.values.borrow_mut().push(Value {
             scenario: self.title.clone(),
@@ -134,7 +134,7 @@ impl Sheet<'_> {
         });
     }
 
-    /// Writes the middle and the far end of many times down, in milliseconds.
+    /// Records the median and a high quantile of many times, in milliseconds.
     pub fn put_times(&mut self, mut times: Vec<f64>) {
         times.sort_by(f64::total_cmp);
         if let (Some(p50), Some(p99)) = (quantile(&times, 0.5), quantile(&times, 0.99)) {
@@ -144,7 +144,7 @@ impl Sheet<'_> {
     }
 }
 
-/// Of sorted values: the nearest rank.
+/// Returns a quantile of sorted values, by nearest rank.
 fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let rank = (q * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied()

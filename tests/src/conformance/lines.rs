@@ -1,4 +1,4 @@
-//! What a guest logs, as the host's log gets it.
+//! The log lines of a guest, as they reach the host's log.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,20 +7,20 @@ use tracing::field::{Field, Visit};
 use tracing::span;
 use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 
-/// Level and text of a line.
+/// The level and the text of a line.
 pub type Line = (Level, String);
 
-/// Keeps the lines of plugins.
+/// Records the lines of plugins.
 #[derive(Clone, Default)]
 pub struct Lines(Arc<Mutex<Vec<Line>>>);
 
 impl Lines {
-    /// For [`tracing::instrument::WithSubscriber`].
+    /// Returns a dispatcher for [`tracing::instrument::WithSubscriber`].
     pub fn dispatch(&self) -> Dispatch {
         Dispatch::new(self.clone())
     }
 
-    /// The lines since the last time.
+    /// Takes the lines since the last call.
     pub fn take(&self) -> Vec<Line> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! What the conformance guests find in the cluster.
+//! The cluster that the conformance guests read.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,11 +6,11 @@ use vmhost_core::{
     Gvk, ListQuery, LiveRead, Object, ObjectName, ObjectReader, Page, ReadError, Snapshot,
 };
 
-/// Answers by the name that is asked for, and keeps the last query.
+/// Answers by the requested name, and keeps the last query.
 #[derive(Clone, Default)]
 pub struct Reader(Arc<Mutex<Option<ListQuery>>>);
 
-/// The text of an object of these reads, spaces and all: it has to arrive as it is.
+/// Returns the text of an object, with its spaces, which must arrive unchanged.
 pub fn text(kind: &str, name: &str) -> String {
     format!(
         r#"{{"apiVersion": "v1","kind":"{kind}","metadata":{{"name":"{name}","namespace":"default"}},"data":{{"é":"☃"}}}}"#
@@ -18,7 +18,7 @@ pub fn text(kind: &str, name: &str) -> String {
 }
 
 impl Reader {
-    /// The query of the last list.
+    /// Returns the query of the last list.
     pub fn query(&self) -> Option<ListQuery> {
         self.0
             .lock()
@@ -37,7 +37,7 @@ impl Reader {
             "invalid" => Err(ReadError::Invalid("no such ☃".into())),
             "unavailable" => Err(ReadError::Unavailable(String::new())),
             "a" => there(),
-            // Of a thousand the even ones.
+            // The even numbers below a thousand.
             other => match other
                 .strip_prefix('k')
                 .and_then(|number| number.parse::<u32>().ok())

@@ -1,16 +1,17 @@
-//! An outcome as JSON, to be compared with what was wanted.
+//! Converts an outcome to JSON for comparison.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use vmhost_core::{Effect, Next, ObjectKey, Outcome, PatchType};
 
-/// Effects and `next`. What a guest wrote as JSON is parsed: spaces and the order of members are the language's own.
+/// Returns the effects and `next`. JSON from the guest is parsed, because spaces and the order of
+/// members depend on the language.
 pub fn outcome(outcome: &Outcome) -> Result<Value> {
     let effects: Vec<Value> = outcome.effects.iter().map(effect).collect::<Result<_>>()?;
     Ok(json!({"effects": effects, "next": next(&outcome.next)}))
 }
 
-/// The body of an outcome that is one merge patch and nothing else.
+/// Returns the body of an outcome that is a single merge patch.
 pub fn parse_body(outcome: &Outcome) -> Result<&str> {
     match (&outcome.effects[..], &outcome.next) {
         ([Effect::Patch(patch)], Next::AwaitChange)
@@ -20,7 +21,7 @@ pub fn parse_body(outcome: &Outcome) -> Result<&str> {
         {
             Ok(&patch.body)
         }
-        _ => bail!("it is no answer: {outcome:?}"),
+        _ => bail!("not an answer: {outcome:?}"),
     }
 }
 
@@ -37,7 +38,7 @@ fn next(next: &Next) -> Value {
 
 fn effect(effect: &Effect) -> Result<Value> {
     let parse = |text: &str| {
-        serde_json::from_str::<Value>(text).with_context(|| format!("{text} is no JSON"))
+        serde_json::from_str::<Value>(text).with_context(|| format!("{text} is not JSON"))
     };
     Ok(match effect {
         Effect::Apply(apply) => json!({"apply": {

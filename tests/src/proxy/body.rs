@@ -1,4 +1,4 @@
-//! Bodies that the proxy answers with: frames as they come, until the end, an error or a cut.
+//! The bodies of the proxy's answers: frames as they arrive, until the end, an error or a cut.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +9,8 @@ use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use tokio::sync::{mpsc, watch};
 
-/// Frames in flight between the server and the client. Small: a slow client must be felt by the server.
+/// The frames in flight between the server and the client. Few, so that the server notices a slow
+/// client.
 const FRAMES: usize = 4;
 
 type Item = Result<Frame<Bytes>, io::Error>;
@@ -26,22 +27,21 @@ impl Body for Streamed {
     }
 }
 
-/// A body that is known already.
+/// Returns a body with known content.
 pub(super) fn whole(bytes: impl Into<Bytes>) -> Streamed {
     let (sender, receiver) = mpsc::channel(1);
-    // There is room for one.
+    // The channel has room for one frame.
     let _ = sender.try_send(Ok(Frame::data(bytes.into())));
     Streamed(receiver)
 }
 
-/// What may become of a watch: as soon as a counter moves, it breaks off, or brings nothing more
-/// and stays open.
+/// The faults of a watch: when a counter changes, the watch breaks off, or stays open and silent.
 pub(super) struct Faults {
     pub cut: watch::Receiver<u64>,
     pub swallow: watch::Receiver<u64>,
 }
 
-/// Passes `body` on, as far as the faults let it.
+/// Passes `body` on, until a fault.
 pub(super) fn stream<B>(mut body: B, mut faults: Option<Faults>) -> Streamed
 where
     B: Body<Data = Bytes> + Unpin + Send + 'static,
@@ -70,7 +70,7 @@ where
     Streamed(receiver)
 }
 
-/// Returns when the counter moves; never without a counter.
+/// Returns when the counter changes; never without a counter.
 async fn moved(counter: Option<&mut watch::Receiver<u64>>) {
     if let Some(counter) = counter
         && counter.changed().await.is_ok()

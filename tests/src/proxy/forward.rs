@@ -1,4 +1,4 @@
-//! Connections, and the way of one request through the rules to the server and back.
+//! Connections, and the path of one request through the rules to the server and back.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use super::body::{self, Faults, Streamed};
 use super::request::{self, Request};
 use super::rule::{Action, Refusal};
 
-/// Headers that belong to one connection and not to the message.
+/// Headers of one connection, which are not part of the message.
 const HOP_BY_HOP: [HeaderName; 4] = [
     header::CONNECTION,
     header::TRANSFER_ENCODING,
@@ -26,8 +26,8 @@ const HOP_BY_HOP: [HeaderName; 4] = [
     header::HOST,
 ];
 
-/// Accepts until aborted. While the proxy refuses connections there is no listener at all, so that
-/// clients see what a dead server shows: connection refused.
+/// Accepts until aborted. While the proxy refuses connections there is no listener, so that clients
+/// see the error of a dead server: connection refused.
 pub(super) async fn accept(listener: TcpListener, addr: SocketAddr, shared: Arc<Shared>) {
     let mut refusing = shared.refusing.subscribe();
     let mut listener = Some(listener);
@@ -42,12 +42,12 @@ pub(super) async fn accept(listener: TcpListener, addr: SocketAddr, shared: Arc<
             listener = TcpListener::bind(addr).await.ok();
         }
         let Some(open) = &listener else {
-            // Somebody else has our port for a moment; nothing signals its end.
+            // Another process has the port for a moment, and nothing signals its release.
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             continue;
         };
         tokio::select! {
-            // First: what connects after it was told to refuse is not served.
+            // First, so that a client that connects after the order to refuse is not served.
             biased;
             _ = refusing.changed() => {}
             connection = open.accept() => if let Ok((stream, _)) = connection {
@@ -60,10 +60,10 @@ pub(super) async fn accept(listener: TcpListener, addr: SocketAddr, shared: Arc<
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     let mut cut = shared.connection_cut.subscribe();
     if *shared.refusing.borrow() {
-        // Accepted just before.
+        // Accepted just before the order.
         return;
     }
-    // A client measures small writes; they must not wait for each other.
+    // Nagle's algorithm would delay the small writes that clients measure.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| answer(request, shared.clone()));
     let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
@@ -73,7 +73,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     }
 }
 
-/// An error breaks the connection without an answer: hyper closes it.
+/// Answers a request. An error makes hyper close the connection without an answer.
 async fn answer(
     request: http::Request<Incoming>,
     shared: Arc<Shared>,
@@ -86,7 +86,7 @@ async fn answer(
         .to_bytes();
     let record = record(&head, bytes.clone());
     let action = take_action(&shared, &record);
-    // Before the request is recorded: whoever waits for a watch there may cut it at once.
+    // Before the request is recorded, because a test that waits for a watch may cut it immediately.
     let faults = record.is_watch().then(|| Faults {
         cut: shared.watch_cut.subscribe(),
         swallow: shared.watch_swallowed.subscribe(),
@@ -102,7 +102,7 @@ async fn answer(
     }
     let response = forward(&shared, head, bytes).await?;
     if let Some(Action::LoseAnswer) = action {
-        // Read to its end: the server has then carried the write out.
+        // Reads the whole answer: the server has then carried the write out.
         let _ = response.into_body().collect().await;
         return Err(io::Error::other("the fault proxy lost this answer"));
     }
@@ -193,15 +193,15 @@ fn refuse(refusal: &Refusal) -> Result<Response<Streamed>, io::Error> {
     Ok(response)
 }
 
-/// The client puts the server's address and the user's credentials on. A server that is down breaks
-/// the caller's connection, as it would without a proxy.
+/// Forwards a request with the server's address and the user's credentials. If the server is down,
+/// breaks the caller's connection, as without a proxy.
 async fn forward(
     shared: &Shared,
     mut head: http::request::Parts,
     body: Bytes,
 ) -> Result<Response<kube::client::Body>, io::Error> {
     strip(&mut head.headers);
-    // Set anew from the body; the user's own would be in the way.
+    // Set again from the body; the original headers would conflict.
     head.headers.remove(header::CONTENT_LENGTH);
     head.headers.remove(header::AUTHORIZATION);
     head.version = http::Version::HTTP_11;

@@ -1,4 +1,4 @@
-//! One request as the proxy saw it.
+//! One request, as recorded by the proxy.
 
 use std::fmt;
 
@@ -15,24 +15,24 @@ pub struct Request {
     pub path: String,
     /// The query's parameters, decoded, in order.
     pub query: Vec<(String, String)>,
-    /// The `User-Agent`, or nothing.
+    /// The `User-Agent`, or empty.
     pub user_agent: String,
-    /// The `Content-Type`, or nothing: it tells the kinds of PATCH apart.
+    /// The `Content-Type`, or empty. It distinguishes the kinds of PATCH.
     pub content_type: String,
-    /// `Bearer ...`; empty without.
+    /// `Bearer ...`, or empty.
     pub authorization: String,
     /// The whole body.
     pub body: Bytes,
-    /// The status code of the answer, once there is one. `None` as well if its answer was lost.
+    /// The status code of the answer. `None` until there is one, or if the answer was dropped.
     pub answered: Option<u16>,
-    /// Its place in the order of all beginnings and ends.
+    /// Its place in the order of all starts and ends.
     pub began: usize,
-    /// The same for its end: when the server's answer came. `usize::MAX` if none did.
+    /// The place of its end, when the server's answer arrived. `usize::MAX` without an answer.
     pub ended: usize,
 }
 
 impl Request {
-    /// A query parameter.
+    /// Returns a query parameter.
     pub fn param(&self, name: &str) -> Option<&str> {
         self.query
             .iter()
@@ -40,32 +40,33 @@ impl Request {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Whether this opens a watch.
+    /// Returns whether the request opens a watch.
     pub fn is_watch(&self) -> bool {
         self.method == "GET" && matches!(self.param("watch"), Some("true" | "1"))
     }
 
-    /// Whether this may change something.
+    /// Returns whether the request may change something.
     pub fn is_write(&self) -> bool {
         self.method != "GET"
     }
 
-    /// Whether the path names objects of `plural`: the collection, an object or a subresource.
+    /// Returns whether the path names objects of `plural`: the collection, an object or a
+    /// subresource.
     pub fn concerns(&self, plural: &str) -> bool {
         self.path.split('/').any(|part| part == plural)
     }
 
-    /// Whether this reads a collection of `plural` without watching it.
+    /// Returns whether the request reads a collection of `plural` without watching it.
     pub fn is_list(&self, plural: &str) -> bool {
         self.method == "GET" && !self.is_watch() && self.path.ends_with(&format!("/{plural}"))
     }
 
-    /// Whether this writes to objects of `plural`.
+    /// Returns whether the request writes to objects of `plural`.
     pub fn writes(&self, plural: &str) -> bool {
         self.is_write() && self.concerns(plural)
     }
 
-    /// The body as JSON; `Null` if it is none.
+    /// Returns the body as JSON; `Null` if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
@@ -84,7 +85,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// Decodes a query string. Kubernetes clients encode as forms do.
+/// Decodes a query string, in the form encoding that Kubernetes clients use.
 pub(super) fn parse_query(query: &str) -> Vec<(String, String)> {
     query
         .split('&')

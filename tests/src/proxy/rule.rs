@@ -1,4 +1,4 @@
-//! What the proxy does to requests that a test picks.
+//! The faults that the proxy applies to the requests that a test selects.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::Request;
 use crate::wait::DEADLINE;
 
-/// One order of a test; the first rule that matches and has some left is taken.
+/// One rule of a test. The first matching rule with remaining uses applies.
 pub(super) struct Rule {
     pub left: usize,
     pub action: Action,
@@ -23,22 +23,22 @@ pub(super) enum Action {
     Rewrite(Change),
 }
 
-/// Makes another body of an answer's.
+/// Converts the body of an answer.
 pub(super) type Change = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
-/// An answer that the proxy gives in the server's place: a `Status`, as kube-apiserver words it.
+/// An answer that the proxy gives in the server's place: a `Status`, worded like kube-apiserver's.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     /// HTTP status code.
     pub code: u16,
     /// The `Status`.
     pub status: Value,
-    /// Seconds of a `Retry-After` header.
+    /// The seconds in a `Retry-After` header.
     pub retry_after: Option<u32>,
 }
 
 impl Refusal {
-    /// A `Status` with this code, reason and message.
+    /// Returns a `Status` with this code, reason and message.
     pub fn new(code: u16, reason: &str, message: &str) -> Refusal {
         let status = json!({
             "kind": "Status",
@@ -56,7 +56,7 @@ impl Refusal {
         }
     }
 
-    /// 403, as access control says it.
+    /// Returns a 403 of access control.
     pub fn forbidden() -> Refusal {
         Refusal::new(
             403,
@@ -65,12 +65,12 @@ impl Refusal {
         )
     }
 
-    /// 404 for an object.
+    /// Returns a 404 for an object.
     pub fn not_found() -> Refusal {
         Refusal::new(404, "NotFound", "refused by the fault proxy: not found")
     }
 
-    /// 409 for a stale resourceVersion.
+    /// Returns a 409 for a stale resourceVersion.
     pub fn conflict() -> Refusal {
         Refusal::new(
             409,
@@ -79,7 +79,7 @@ impl Refusal {
         )
     }
 
-    /// 422, as validation says it.
+    /// Returns a 422 of validation.
     pub fn invalid() -> Refusal {
         Refusal::new(
             422,
@@ -88,7 +88,7 @@ impl Refusal {
         )
     }
 
-    /// 429 with `Retry-After` in seconds, there and in the details.
+    /// Returns a 429 with `Retry-After` in seconds, in the header and in the details.
     pub fn too_many_requests(retry_after: u32) -> Refusal {
         let mut refusal = Refusal::new(
             429,
@@ -100,7 +100,7 @@ impl Refusal {
         refusal
     }
 
-    /// 410 for a list or a watch from a version that is too old.
+    /// Returns a 410 for a list or a watch from a version that is too old.
     pub fn expired() -> Refusal {
         Refusal::new(
             410,
@@ -109,7 +109,7 @@ impl Refusal {
         )
     }
 
-    /// 500.
+    /// Returns a 500.
     pub fn internal() -> Refusal {
         Refusal::new(
             500,
@@ -118,19 +118,19 @@ impl Refusal {
         )
     }
 
-    /// 401.
+    /// Returns a 401.
     pub fn unauthorized() -> Refusal {
         Refusal::new(401, "Unauthorized", "Unauthorized")
     }
 }
 
-/// Requests that wait for the test. Dropping it releases them.
+/// Held requests. Dropping it releases them.
 pub struct Hold {
     open: watch::Sender<bool>,
     waiting: watch::Receiver<usize>,
 }
 
-/// The proxy's end of a [`Hold`].
+/// The proxy's side of a [`Hold`].
 #[derive(Clone)]
 pub(super) struct Gate {
     open: watch::Receiver<bool>,
@@ -150,7 +150,7 @@ pub(super) fn gate() -> (Hold, Gate) {
 }
 
 impl Hold {
-    /// Waits until at least `n` requests have been held, counting those that gave up since.
+    /// Waits until at least `n` requests have been held, including those whose client gave up.
     pub async fn reached(&self, n: usize) -> anyhow::Result<()> {
         let mut waiting = self.waiting.clone();
         match tokio::time::timeout(DEADLINE, waiting.wait_for(|count| *count >= n)).await {
@@ -163,19 +163,19 @@ impl Hold {
         }
     }
 
-    /// How many requests have been held so far.
+    /// Returns how many requests have been held so far.
     pub fn held(&self) -> usize {
         *self.waiting.borrow()
     }
 
-    /// Lets the held requests go on, and later ones pass.
+    /// Releases the held requests, and lets later ones pass.
     pub fn release(self) {
         self.open.send_replace(true);
     }
 }
 
 impl Gate {
-    /// Returns when the hold is released or dropped.
+    /// Waits until the hold is released or dropped.
     pub(super) async fn pass(mut self) {
         if *self.open.borrow() {
             return;

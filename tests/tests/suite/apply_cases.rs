@@ -1,5 +1,5 @@
-//! Server-side apply and field ownership: one table of cases (`cases/apply.json`, which says how it is read) that
-//! the embedded server passes because a real one does.
+//! Server-side apply and field ownership: one table of cases (`cases/apply.json`, which describes
+//! its format) that the embedded server passes because a real one does.
 
 use std::collections::BTreeMap;
 
@@ -139,7 +139,7 @@ async fn take_step(client: &Client, name: &str, step: &Value) -> Result<(u16, Va
     }
 }
 
-/// What the table leaves out of bodies. Not where a body has it: some cases are about wrong ones.
+/// Adds what the table omits from bodies, unless a body has it: some cases are about wrong values.
 fn complete(mut body: Value, name: &str) -> Value {
     let Some(object) = body.as_object_mut() else {
         return body;
@@ -241,7 +241,8 @@ fn owners(object: &Value) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// Maps key by key, null for absent; the rest whole, except that maps in lists are again subsets.
+/// Compares maps key by key, with null for absent, and other values as a whole; maps in lists are
+/// again subsets.
 fn subset(wanted: &Value, had: &Value, at: &str) -> Result<()> {
     match (wanted, had) {
         (Value::Null, _) if at.is_empty() => Ok(()),
@@ -265,7 +266,7 @@ fn subset(wanted: &Value, had: &Value, at: &str) -> Result<()> {
     }
 }
 
-/// RFC 7386, on the client's side.
+/// Merges by RFC 7386, on the client's side.
 fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();

@@ -1,4 +1,4 @@
-//! Bad input at start-up: one clear line that names the thing at fault, and a non-zero exit.
+//! Bad input at start-up: one clear line that names the cause, and a non-zero exit code.
 
 use std::path::Path;
 
@@ -152,12 +152,12 @@ async fn a_crd_that_comes_later(server: &TestServer) -> Result<()> {
     host.until_ready().await
 }
 
-/// A policy whose turns have two effects.
+/// Returns a policy whose turns have two effects.
 fn twice() -> Result<PolicyFile> {
     PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Twice)?)
 }
 
-/// A host whose turn on the first VM is held at its first write.
+/// Returns a host whose turn on the first VM is held at its first write.
 async fn in_a_turn(proxy: &Proxy, vms: &Vms, policy: &PolicyFile) -> Result<(Host, Hold)> {
     let hold = proxy.hold(|request| request.writes(vm::PLURAL));
     let host = vms.host(proxy.kubeconfig(), policy)?.ready().await?;
@@ -174,13 +174,13 @@ async fn a_host_drains_on_sigterm(server: &TestServer) -> Result<()> {
     let (host, hold) = in_a_turn(&proxy, &vms, &policy).await?;
     host.sigterm()?;
     host.wait_for_line("shutting down").await?;
-    // No new keys, though its watch still shows them and workers are idle.
+    // The host accepts no new keys, though its watch still shows them and workers are idle.
     vms.create(1..2, 0).await?;
     host.until_metric("vmhost_store_objects", &[], 2.0).await?;
     hold.release();
     let exit = host.wait_exit().await?;
     ensure!(exit.status.success(), "{exit:?}");
-    // Its second effect was sent by a process that had been told to end.
+    // The second effect was sent by a process that had been told to end.
     let vm = vms.get(&Vms::name(0)).await?.context("it is there")?;
     ensure!(
         vm.complete() && vm.annotation(SECOND).is_some(),
@@ -201,7 +201,7 @@ async fn a_second_signal_stops_at_once(server: &TestServer) -> Result<()> {
     host.wait_for_line("shutting down").await?;
     ensure!(host.exited()?.is_none(), "it does not drain");
     host.sigterm()?;
-    // The write is still held: nobody waits for the turn.
+    // The write is still held, but the host does not wait for the turn.
     let exit = host.wait_exit().await?;
     exit.expect_error(&["error: stopped by a second signal"])?;
     ensure!(exit.status.code() == Some(1), "{exit:?}");

@@ -1,4 +1,4 @@
-//! `vmhost test`: cases are files, run without a cluster, and each comes out the same each time.
+//! `vmhost test`: cases are files, run without a cluster, and are reproducible.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use vmhost_tests::host::{self, Exit};
 const VM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins/vm");
 /// A first build compiles serde and the SDK, perhaps while other tests run.
 const BUILD: Duration = Duration::from_secs(300);
-/// What 20 cases of a Rust guest may take in all, in milliseconds.
+/// The time limit for 20 cases of a Rust guest together, in milliseconds.
 const SUITE: f64 = 50.0;
 
-/// Cases in a folder that goes with it.
+/// Cases in a temporary folder.
 struct Cases(TempDir);
 
 impl Cases {
@@ -35,7 +35,7 @@ impl Cases {
         fs::write(path, text.to_string()).context("writing a case")
     }
 
-    /// A case of `obey`, whose object says what is to be done.
+    /// Writes a case of `obey` whose object contains the orders.
     fn order(&self, name: &str, orders: Value, expect: Option<Value>) -> Result<()> {
         let annotations = json!({ "vmhost.test/turn": orders.to_string() });
         self.file(
@@ -59,7 +59,7 @@ impl Cases {
             .await
     }
 
-    /// The result as JSON.
+    /// Returns the result as JSON.
     async fn json(&self, plugin: &str) -> Result<Value> {
         let exit = self.test(plugin, &["--output", "json"]).await?;
         serde_json::from_str(&exit.stdout.join("\n")).with_context(|| format!("{exit:?}"))
@@ -80,7 +80,7 @@ fn succeeded(exit: Exit) -> Result<Vec<String>> {
     Ok(exit.stdout)
 }
 
-/// The line holds all of these, in a case that failed.
+/// Checks that a line of a failed case contains all of these words.
 fn told(exit: &Exit, words: &[&str]) -> Result<()> {
     exit.expect_error(words)?;
     ensure!(exit.status.code() == Some(1), "{exit:?}");
@@ -185,7 +185,7 @@ async fn a_case_that_cannot_be_read_is_named_by_file_and_place() -> Result<()> {
     told(
         &exit,
         &[
-            "foreign/object.json: the plugin has no controller for Job.v1.batch, it has vms, config-maps",
+            "foreign/object.json: the plugin has no controller for Job.v1.batch; available: vms, config-maps",
         ],
     )?;
     ensure!(

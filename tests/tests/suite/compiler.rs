@@ -1,5 +1,5 @@
-//! Where components are compiled makes no difference but to memory: a child says what this process would have said, and what it made can be taken out of memory
-//! and loaded again.
+//! Where components are compiled affects only memory: a child reports the errors that this process
+//! would have reported, and its image can be unloaded and loaded again.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ async fn load(engine: &Engine, bytes: &[u8], code: Code) -> Result<Plugin> {
     Ok(Plugin::load(engine, image, limits, &HashMap::new()).await?)
 }
 
-/// A call about an object that is gone.
+/// Makes a call about a deleted object.
 async fn call(plugin: &Plugin) -> Result<Outcome> {
     let request = Request {
         controller: "vms",
@@ -107,7 +107,7 @@ fn a_child_that_crashes_is_an_error() {
     });
 }
 
-/// Unloaded and loaded again, whatever becomes of the file's name.
+/// Checks that a plugin can be unloaded and loaded again, whatever happens to the file's name.
 async fn comes_back(engine: &Engine, code: Code, forget: impl Fn() -> Result<()>) -> Result<()> {
     let plugin = load(engine, &guests::vm_stamp(1, Mode::Keep)?, code).await?;
     let expected = call(&plugin).await?;

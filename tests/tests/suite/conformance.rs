@@ -1,7 +1,8 @@
-//! Each case of `tests/conformance/README.md` on the guest of each language, in the host's own engine and without a cluster.
+//! Each case of `tests/conformance/README.md` on the guest of each language, in the host's engine
+//! and without a cluster.
 //!
-//! It also makes the table of `plugins/README.md`, languages by cases. `VMHOST_UPDATE=1` writes it
-//! there.
+//! Also creates the table of `plugins/README.md`, languages by cases. `VMHOST_UPDATE=1` writes the
+//! table there.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -21,29 +22,29 @@ use vmhost_tests::conformance::{self, LANGUAGES, Line, Lines, Reader};
 use vmhost_tests::run;
 use vmhost_toolchain::{Builder, Network};
 
-/// Long for Python's first call on a busy machine, short for a loop without end.
+/// Long for Python's first call on a busy machine, short for an endless loop.
 const DEADLINE: Duration = Duration::from_secs(4);
 
-/// Lines that a case logs, and what became of its call.
+/// The result of a call, and the log lines of its case.
 type Called = (Result<Outcome, CallError>, Vec<Line>);
 
-/// What a case has to bring about.
+/// The expected result of a case.
 enum Expect {
-    /// This, as the only member of the merge patch.
+    /// This value, as the only member of the merge patch.
     Answer(Value),
-    /// The same, letter by letter.
+    /// The same, with exactly this text.
     Text(&'static str),
     /// These effects and this `next`.
     Outcome(Value),
-    /// A transient failure whose text holds this.
+    /// A transient failure whose text contains this.
     Retry(&'static str),
-    /// A transient failure of any text, or a trap.
+    /// A transient failure with any text, or a trap.
     Crash,
-    /// The call ends so.
+    /// The call fails with this kind of error.
     Ends(&'static str),
-    /// All levels, and the words `printed` where the language can print.
+    /// All levels, and the word `printed` if the language can print.
     Log,
-    /// One more with each call.
+    /// A number that increases by one with each call.
     State,
 }
 
@@ -84,7 +85,7 @@ fn every_language_passes_every_case() {
     });
 }
 
-/// Name, members of `spec`, and what has to come of it.
+/// Returns the name, the members of `spec`, and the expected result of each case.
 fn cases() -> Vec<(&'static str, Value, Expect)> {
     let next = |next: Value| Expect::Outcome(json!({"effects": [], "next": next}));
     let object = |kind: &str, name: &str| conformance::text(kind, name);
@@ -154,7 +155,7 @@ fn cases() -> Vec<(&'static str, Value, Expect)> {
         ("crash", json!({}), Expect::Crash),
         ("memory", json!({}), Expect::Ends("memory")),
         ("loop", json!({}), Expect::Ends("deadline")),
-        // Last: what came before has left nothing behind.
+        // Last: the earlier cases left nothing behind.
         ("state", json!({}), Expect::State),
         (
             "no such case",
@@ -191,7 +192,7 @@ impl Guest {
             .with_context(|| format!("{name}: loading {}", file.display()))
     }
 
-    /// As `vmhost dev` runs it, if that is not its component `built`.
+    /// Returns the guest as `vmhost dev` runs it, unless that is its component `built`.
     async fn in_dev(
         engine: &Engine,
         name: &'static str,
@@ -237,7 +238,7 @@ impl Guest {
         }))
     }
 
-    /// The word of each case; what is wrong is told in a line.
+    /// Returns the table's word for each case, and adds a line for each failure.
     async fn results(&self, wrong: &mut Vec<String>) -> Vec<(&'static str, &'static str)> {
         let name = self.name;
         let mut results = Vec::new();
@@ -253,7 +254,7 @@ impl Guest {
         results
     }
 
-    /// One call, of an object with this text; none: of one that is gone.
+    /// Makes one call about an object with this text, or about a deleted one for `None`.
     async fn call(&self, text: Option<&str>, last: Option<&Refusal>) -> Called {
         let name = ObjectName::new(Some("default"), "x");
         let snapshot = |text: &str| Object::with_text(name.clone(), "u-9", 9, text);
@@ -276,7 +277,7 @@ impl Guest {
         (called, lines.take())
     }
 
-    /// The word for the table.
+    /// Returns the word for the table.
     async fn check(&self, case: &str, mut spec: Value, expect: Expect) -> Result<&'static str> {
         spec["case"] = case.into();
         let text = object(&spec.to_string()).replace(
@@ -311,7 +312,7 @@ impl Guest {
             },
             Expect::Ends(kind) => match called {
                 Err(error) if error.kind() == kind => return Ok(kind),
-                // What a language can catch is a failure of the turn.
+                // A failure that the language can catch is a failure of the turn.
                 Ok(Outcome {
                     next: Next::Retry(_),
                     ..
@@ -329,7 +330,7 @@ impl Guest {
         Ok("yes")
     }
 
-    /// All fields of the request, with everything there and with nothing.
+    /// Checks all fields of the request, with everything set and with nothing set.
     async fn check_echo(&self, text: &str, told: Value) -> Result<()> {
         let key = json!({"group": "conformance.vmhost.dev", "version": "v1", "kind": "Case", "namespace": "default", "name": "x"});
         let wanted = json!({"controller": "cases", "key": key, "object": text, "previous": null, "deleting": false, "attempt": 0, "last": null});
@@ -369,7 +370,7 @@ impl Guest {
         Ok("yes")
     }
 
-    /// What is not a case of one call: the description, lists, a large object, mapping.
+    /// Checks what is not a case of one call: the description, lists, a large object, mapping.
     async fn check_the_rest(&self, results: &mut Vec<(&'static str, &'static str)>) -> Result<()> {
         let wanted =
             std::fs::read_to_string(conformance::folder("tests/conformance/description.json"))?;
@@ -509,7 +510,7 @@ fn object(spec: &str) -> String {
     )
 }
 
-/// What an answer holds.
+/// Returns the content of an answer.
 fn answer(outcome: &Outcome) -> Result<Value> {
     let mut body: Value = serde_json::from_str(conformance::parse_body(outcome)?)?;
     Ok(body["answer"].take())
@@ -520,7 +521,7 @@ fn same(told: Value, wanted: Value) -> Result<()> {
     Ok(())
 }
 
-/// Cases by languages.
+/// Returns the table of cases by languages.
 fn markdown(table: &BTreeMap<&str, Vec<(&str, &str)>>) -> String {
     let names: Vec<&str> = LANGUAGES.iter().map(|(name, _)| *name).collect();
     let mut text = format!(
@@ -537,7 +538,7 @@ fn markdown(table: &BTreeMap<&str, Vec<(&str, &str)>>) -> String {
     text
 }
 
-/// The page that has the table, between these two lines.
+/// The page with the table, which is between these two lines.
 const PAGE: &str = "plugins/README.md";
 const BEGIN: &str = "<!-- conformance: made by tests/tests/suite/conformance.rs -->\n";
 const END: &str = "<!-- end -->";

@@ -1,4 +1,4 @@
-//! Promise 1: every object's last change is reconciled by the newest plugin, whatever was cut, killed or
+//! Promise 1: the newest plugin reconciles every object's last change, whatever was cut, killed or
 //! swapped in between.
 
 use std::collections::BTreeSet;
@@ -14,10 +14,10 @@ use vmhost_tests::{both_servers, host, real, run};
 
 const MANY: usize = 1000;
 const PADDING: usize = 512;
-/// Swaps while VMs are created; at least twenty of the numbers must be seen on VMs.
+/// The number of swaps while VMs are created; at least twenty of the numbers must appear on VMs.
 const SWAPS: u32 = 24;
 const SEEN: usize = 20;
-/// VMs up to this one are made after a backup: two writes each.
+/// VMs up to this number are created after a backup: two writes each.
 const LOST: usize = 200;
 
 fn policy() -> Result<PolicyFile> {
@@ -32,7 +32,7 @@ async fn vms_complete(server: &TestServer) -> Result<()> {
     let _host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
     vms.create(10..20, PADDING).await?;
     vms.until_complete(20).await?;
-    // Not only what is new: a finished VM that a user reopens is finished again.
+    // Not only new objects: a finished VM that a user reopens is finished again.
     let reopened = vms.reopen(&Vms::name(3)).await?;
     vms.until_one(&Vms::name(3), "it is finished again", |vm| {
         vm.complete() && vm.version != reopened.version
@@ -78,7 +78,8 @@ async fn watches_are_cut_and_history_is_gone(server: &TestServer) -> Result<()> 
                 vms.values().filter(|vm| vm.complete()).count() >= done
             })
             .await?;
-            // The second cut also takes the history, so that the watch cannot go on where it was.
+            // The second cut also drops the history, so that the watch cannot continue from its
+            // position.
             let history_is_gone = round == 1;
             if history_is_gone {
                 proxy.refuse(1, Refusal::expired(), |request| {
@@ -111,7 +112,7 @@ async fn history_is_gone_when_the_server_comes_back(server: &TestServer) -> Resu
     vms.delete(&Vms::name(0)).await?;
     vms.reopen(&Vms::name(1)).await?;
     server.compact().await?;
-    // The history that the server holds in its own memory goes too.
+    // Also drops the history in the server's memory.
     server.restart().await?;
     vms.until("the server is back", |vms| vms.len() == 9)
         .await?;
@@ -129,7 +130,7 @@ async fn history_that_is_always_too_short_is_told_once(server: &TestServer) -> R
     let vms = Vms::install(server).await?;
     let policy = policy()?;
     let proxy = server.proxy().await?;
-    // Each list takes longer than the server remembers.
+    // Each list takes longer than the server keeps the history.
     let expired = |request: &Request| request.is_watch() && request.concerns(PLURAL);
     proxy.refuse(4, Refusal::expired(), expired);
     let host = vms.host(proxy.kubeconfig(), &policy)?.ready().await?;
@@ -137,7 +138,7 @@ async fn history_that_is_always_too_short_is_told_once(server: &TestServer) -> R
     vms.until_complete(1).await?;
     proxy.wait_for(5, expired).await?;
     let warning = host
-        .wait_for_line("takes longer than the API server remembers")
+        .wait_for_line("took longer than the API server keeps resource versions")
         .await?;
     for word in [
         "VirtualMachine.v1.cloud.waibizi.com",
@@ -151,7 +152,7 @@ async fn history_that_is_always_too_short_is_told_once(server: &TestServer) -> R
     Ok(())
 }
 
-/// Requests that list VMs, less those that ask for the version alone.
+/// Returns the requests that list VMs, except those that ask only for the version.
 fn lists(proxy: &Proxy) -> usize {
     let lists = |request: &Request| request.is_list(PLURAL) && request.param("limit") != Some("1");
     proxy.requests_where(lists).len()
@@ -181,8 +182,7 @@ async fn a_watch_that_dies_without_a_word_is_taken_up_where_it_was(
     Ok(())
 }
 
-/// A server that sends no bookmarks: the watch of a kind that does not change brings nothing at
-/// all.
+/// A server that sends no bookmarks: the watch of a kind that does not change delivers nothing.
 mod a_quiet_watch_costs_no_list {
     use super::*;
 
@@ -229,11 +229,12 @@ async fn etcd_is_restored_from_a_backup(server: &TestServer) -> Result<()> {
     vms.create(0..2, 0).await?;
     server.back_up().await?;
     let host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
-    // All of this is lost, and as many versions lie between the server and the host's position.
+    // All of this will be lost; it moves the version as far past the backup as the host's position.
     vms.create(2..LOST, 0).await?;
     vms.until_complete(LOST).await?;
     server.restore().await?;
-    // What the host had finished is not, what it knows is not there, and what comes now is news.
+    // The host's finished VMs are no longer finished, VMs that it knows no longer exist, and later
+    // ones are new.
     vms.until_complete(2).await?;
     vms.create(LOST..LOST + 1, 0).await?;
     vms.until_complete(3).await?;
@@ -331,7 +332,7 @@ async fn policies_are_swapped_while_vms_are_created(server: &TestServer) -> Resu
         };
         policy.swap(&guests::vm_stamp(number, Mode::Keep)?, way)?;
         let announced = host.until_metric(GENERATION, &plugin, first + f64::from(number - 1));
-        // All the time, also while the swap is under way; some of these get the old number, some the new one.
+        // Continuously, also during the swap; some of these get the old number, some the new one.
         let (announced, ()) = tokio::try_join!(announced, vms.create(created..created + 40, 0))?;
         ensure!(announced.sum(GENERATION, &plugin) == first + f64::from(number - 1));
         // These come after the announcement: no call starts on an older generation any more.
@@ -363,7 +364,7 @@ async fn in_the_end_all_carry_the_newest_number(server: &TestServer) -> Result<(
     vms.create(0..50, 0).await?;
     vms.until_complete(50).await?;
     let newest = 9;
-    // Nobody waits in between: a swap may overtake another, the last one counts.
+    // Without waiting in between: a swap may overtake another, and the last one counts.
     for number in 2..=newest {
         policy.swap(&guests::vm_stamp(number, Mode::Restamp)?, Way::Rename)?;
     }
@@ -388,7 +389,7 @@ async fn a_user_who_stops_a_vm_is_not_overwritten(server: &TestServer) -> Result
     vms.merge(&name, json!({ "spec": { "status": "stopped" } }))
         .await?;
     hold.release();
-    // Settled: the refused patch was answered, and a VM that came later is complete.
+    // Settled: the refused patch was answered, and a later VM is complete.
     proxy
         .wait_for(1, |request| {
             request.writes(PLURAL) && request.answered == Some(422)

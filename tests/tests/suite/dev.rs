@@ -1,4 +1,5 @@
-//! What a plugin's author does: `vmhost dev`, `build` and `inspect`, from source to a finished VM.
+//! The steps of a plugin's author: `vmhost dev`, `build` and `inspect`, from source to a finished
+//! VM.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,12 +22,13 @@ fn vm_folder() -> PathBuf {
     Path::new(PLUGINS).join("vm")
 }
 
-/// Where [`dev`] writes its kubeconfig: where it would by itself, in that folder.
+/// The path to which [`dev`] writes its kubeconfig: the default path, in that folder.
 fn kubeconfig_of(dir: &Path) -> PathBuf {
     dir.join(".vmhost/kubeconfig")
 }
 
-/// `vmhost dev` on a plugin, with the VM's manifests, and the VMs of its `default` namespace.
+/// Starts `vmhost dev` on a plugin, with the VM's manifests; returns the host and the VMs of its
+/// `default` namespace.
 async fn dev(plugin: &Path, dir: &Path) -> Result<(Host, Vms)> {
     let file = kubeconfig_of(dir);
     let host = host::bare()?
@@ -111,7 +113,7 @@ fn status_and_metrics_of_a_running_dev_are_found() {
     );
 }
 
-/// A copy of `plugins/vm` that stands alone, so that a test may edit it.
+/// Returns a stand-alone copy of `plugins/vm`, which a test may edit.
 fn copy_of_vm(dir: &Path) -> Result<PathBuf> {
     let folder = dir.join("vm");
     fs::create_dir_all(folder.join("src"))?;
@@ -138,7 +140,7 @@ serde = {{ version = "1", features = ["derive"] }}
 "#
     );
     fs::write(folder.join("Cargo.toml"), manifest)?;
-    // The versions that the workspace has chosen are on this machine; others may not be.
+    // Only the versions that the workspace uses are certain to be on this machine.
     fs::copy(
         Path::new(PLUGINS).join("../Cargo.lock"),
         folder.join("Cargo.lock"),

@@ -1,7 +1,8 @@
-//! The kinds that controllers work with, as the embedded server and a real one serve them: what they get without
-//! asking, how they are scaled, patched and seen in part, and how a kind's end looks from a watch.
+//! The kinds that controllers work with, on the embedded server and on a real one: their defaults,
+//! scaling, patches and partial forms, and how a watch sees the deletion of a kind.
 //!
-//! Garbage collection is not here: the real server has no controllers, so nothing collects there.
+//! Garbage collection is not tested here, because the real server has no controllers, so nothing
+//! collects there.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +23,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// A client that speaks of paths, bodies and codes.
+/// A client with paths, bodies and status codes.
 struct Plain(Client);
 
 impl Plain {
@@ -40,7 +41,7 @@ impl Plain {
         net::send(&self.0, method, path, media, body).await
     }
 
-    /// What must succeed.
+    /// Sends a request that must succeed.
     async fn ok(&self, method: Method, path: &str, media: &str, body: &Value) -> Result<Value> {
         match self.send(method.clone(), path, media, body).await? {
             (200..=299, value) => Ok(value),
@@ -70,7 +71,7 @@ impl Plain {
         self.ok(Method::PATCH, path, media, body).await
     }
 
-    /// The events of a watch until `enough`, or its end.
+    /// Returns the events of a watch until `enough`, or until its end.
     async fn watch(
         &self,
         path: &str,
@@ -99,7 +100,7 @@ impl Plain {
     }
 }
 
-/// Without what differs from one creation to the next.
+/// Removes what differs between two creations.
 fn timeless(mut object: Value) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         for field in [
@@ -130,7 +131,7 @@ fn template() -> Value {
     })
 }
 
-/// The template as it comes back.
+/// Returns the template as the server returns it.
 fn filled_template() -> Value {
     let mut filled = template();
     let spec = json!({
@@ -446,7 +447,7 @@ async fn lists_merge_by_their_keys(server: &TestServer) -> Result<()> {
         let items = items.as_array().into_iter().flatten();
         items.map(|item| item[key].to_string()).collect()
     };
-    // The order counts: it is that in which containers start.
+    // The order matters: containers start in it.
     let list = |items: &[&str]| -> Vec<String> { items.iter().map(|i| (*i).to_owned()).collect() };
     let pod = &live["spec"]["template"]["spec"];
     ensure!(
@@ -538,7 +539,7 @@ async fn a_definition_that_goes_ends_the_watches_of_its_kind(server: &TestServer
     let object = |name: &str| json!({ "apiVersion": "kinds.vmhost.dev/v1", "kind": "goners", "metadata": { "name": name } });
     for name in ["a", "b"] {
         eventually("the object is made", async || {
-            // A definition that was just established may not take objects yet.
+            // A newly established definition may not accept objects yet.
             let (code, _) = plain
                 .send(Method::POST, path, "application/json", &object(name))
                 .await?;
@@ -753,7 +754,7 @@ async fn deletions_wait_for_what_their_policy_asks(server: &TestServer) -> Resul
     let plain = Plain::of(server).await?;
     let namespace = server.namespace("policy").await?;
     let path = format!("/api/v1/namespaces/{namespace}/configmaps");
-    // Held, so that no collector ends it meanwhile.
+    // A finalizer holds the object, so that no collector deletes it in the meantime.
     let held = json!({ "metadata": { "name": "x", "finalizers": ["example.com/hold"] } });
     plain.post(&path, &held).await?;
     let object = format!("{path}/x");

@@ -1,4 +1,5 @@
-//! All of the examples at once in one process, and a broken plugin beside them; and what every example has.
+//! All examples at once in one process, with a broken plugin beside them; and the files that every
+//! example has.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +26,7 @@ async fn a_broken_plugin_slows_only_itself(server: &TestServer) -> Result<()> {
         .await?;
     vms.create(0..20, 0).await?;
 
-    // It spins over the same VMs that the example finishes.
+    // It spins on the same VMs that the example finishes.
     let broken = PolicyFile::new("spin", &spin_as("spin")?)?;
     let mut command = host(server)?
         .namespace(namespace)

@@ -1,4 +1,4 @@
-//! The example `app`: a controller as kubebuilder makes them, through an App's whole life.
+//! The example `app`: a controller in the style of kubebuilder, through an App's whole life.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -14,13 +14,13 @@ use crate::rbac::Runner;
 const REGISTRY: &str = "/api/v1/namespaces/default/configmaps/app-registry";
 const CONCURRENT: &str = "controller_runtime_max_concurrent_reconciles";
 
-/// What the example takes for granted.
+/// Sets up what the example requires.
 async fn set_up(server: &TestServer) -> Result<User> {
     let user = User::of(server).await?;
     user.install_definitions_of("app").await?;
     if user.get(REGISTRY).await?.is_none() {
         let registry = manifests("examples/app/manifests/registry.yaml")?;
-        // Another test may be quicker.
+        // Another test may have created it.
         let _ = user
             .create("/api/v1/namespaces/default/configmaps", &registry[0])
             .await;
@@ -51,7 +51,7 @@ impl Cluster {
         })
     }
 
-    /// With a host that may do what `vmhost rbac` prints and no more.
+    /// Starts a host with exactly the rights that `vmhost rbac` prints.
     async fn start_with_least_rights(server: &TestServer) -> Result<Cluster> {
         let user = set_up(server).await?;
         let runner = Runner::of(server, EXAMPLE_APP).await?;
@@ -99,7 +99,8 @@ impl Cluster {
         self.create("/api/v1/secrets", &secret).await
     }
 
-    /// What the Deployment's controller would say; the servers of these tests have none.
+    /// Writes the status of the Deployment's controller, which the servers of these tests do not
+    /// run.
     async fn run_pods(&self, available: i64) -> Result<()> {
         let deployment = self
             .user
@@ -115,7 +116,7 @@ impl Cluster {
             .map(drop)
     }
 
-    /// Waits until a condition of the App has this status and reason, for its newest specification.
+    /// Waits until a condition of the App has this status and reason, for its newest generation.
     async fn until_condition(&self, type_: &str, status: &str, reason: &str) -> Result<Value> {
         let what = format!("the App is {type_}={status}, {reason}");
         let path = self.app();
@@ -153,8 +154,8 @@ async fn an_apps_whole_life(server: &TestServer) -> Result<()> {
     whole_life(&Cluster::start(server).await?).await
 }
 
-/// As a service account, on a server that asks for a right before an owner reference may block its
-/// owner's deletion.
+/// As a service account, on a server that requires a permission before an owner reference may block
+/// its owner's deletion.
 #[test]
 fn least_rights_are_enough_for_an_apps_whole_life() {
     let enforced = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement";
@@ -180,7 +181,7 @@ fn least_rights_are_enough_for_an_apps_whole_life() {
 async fn whole_life(cluster: &Cluster) -> Result<()> {
     let (user, namespace) = (&cluster.user, &cluster.namespace);
 
-    // Without its Secret it is degraded, and nothing is made.
+    // Without its Secret the App is degraded, and nothing is created.
     let app = cluster.create_app().await?;
     let degraded = cluster
         .until_condition("Degraded", "True", "SecretNotFound")
@@ -193,7 +194,7 @@ async fn whole_life(cluster: &Cluster) -> Result<()> {
     ensure!(user.get(&cluster.deployment()).await?.is_none());
     ensure!(cluster.registered().await?.is_none());
 
-    // The Secret wakes it, by its label.
+    // The Secret wakes the App through its label.
     cluster.create_secret().await?;
     let progressing = cluster
         .until_condition("Ready", "False", "Progressing")
@@ -227,7 +228,7 @@ async fn whole_life(cluster: &Cluster) -> Result<()> {
     let event = user.until_event(namespace, "web", "Created").await?;
     ensure!(event["reportingController"] == "app-controller", "{event}");
 
-    // One of two pods is not enough; the status of the Deployment wakes its owner.
+    // One of two pods is not enough; a status change of the Deployment wakes its owner.
     cluster.run_pods(1).await?;
     let half = user
         .until(&cluster.app(), "one replica is available", |app| {
@@ -246,7 +247,8 @@ async fn whole_life(cluster: &Cluster) -> Result<()> {
         .await?;
     user.until_event(namespace, "web", "Ready").await?;
 
-    // What others do to its children is undone; what changes in the App and the Secret reaches them.
+    // Foreign changes to its children are reverted; changes of the App and the Secret are applied
+    // to them.
     user.merge(
         &cluster.config_map(),
         json!({ "data": { "message": "by hand" } }),
@@ -282,7 +284,7 @@ async fn whole_life(cluster: &Cluster) -> Result<()> {
     })
     .await?;
 
-    // It leaves the registry before it goes.
+    // The App leaves the registry before it is deleted.
     user.delete(&cluster.app()).await?;
     user.until_gone(&cluster.app()).await?;
     ensure!(
@@ -316,7 +318,8 @@ async fn what_is_not_its_own_is_not_taken_over(server: &TestServer) -> Result<()
     );
     ensure!(cluster.user.get(&cluster.deployment()).await?.is_none());
 
-    // Nothing tells when a foreign object goes, since it has no owner: RequeueAfter finds it.
+    // No event reports the deletion of a foreign object, because it has no owner: RequeueAfter
+    // notices it.
     cluster.user.delete(&cluster.config_map()).await?;
     cluster
         .until_condition("Ready", "False", "Progressing")

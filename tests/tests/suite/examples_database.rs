@@ -1,4 +1,5 @@
-//! The example `database`: it brings its own CustomResourceDefinition, never says a password, and a second start changes nothing.
+//! The example `database`: it installs its own CustomResourceDefinition, never logs a password, and
+//! a second start changes nothing.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ async fn start(server: &TestServer, namespace: &str) -> Result<Host> {
         .await
 }
 
-/// What a second start must leave alone.
+/// Returns what a second start must leave unchanged.
 fn lasting(crd: &Value) -> [Value; 4] {
     let metadata = &crd["metadata"];
     ["uid", "generation", "labels", "resourceVersion"].map(|field| metadata[field].clone())

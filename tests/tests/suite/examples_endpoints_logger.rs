@@ -1,4 +1,5 @@
-//! The example `endpoints-logger`: what happened, the key and the object as one line of JSON; a key that keeps failing is dropped after five retries.
+//! The example `endpoints-logger`: it logs the event, the key and the object as one line of JSON,
+//! and drops a key that keeps failing after five retries.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use vmhost_tests::server::TestServer;
 
 const MANIFEST: &str = "examples/endpoints-logger/manifests/endpoints.yaml";
 
-/// The example's Endpoints under this name, without the namespace.
+/// Returns the example's Endpoints under this name, without the namespace.
 fn endpoints(name: &str) -> Result<Value> {
     let mut object = manifests(MANIFEST)?.pop().context("it holds an object")?;
     object["metadata"] = json!({ "name": name });
@@ -21,7 +22,7 @@ fn collection(namespace: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/endpoints")
 }
 
-/// The object of a line.
+/// Returns the object in a line.
 fn object(line: &str) -> Result<Value> {
     let start = line.find('{').context("no JSON")?;
     serde_json::from_str(&line[start..]).with_context(|| line.to_owned())
@@ -65,7 +66,7 @@ async fn each_change_is_one_line(server: &TestServer) -> Result<()> {
         "{updated}"
     );
 
-    // A swap wakes all keys, and nothing has changed.
+    // A swap wakes all keys, although nothing has changed.
     policy.swap(&with_comment(&component, "again"), Way::Rename)?;
     host.wait_for_line("swapped endpoints-logger").await?;
 
@@ -80,7 +81,7 @@ async fn each_change_is_one_line(server: &TestServer) -> Result<()> {
         "the last known object: {deleted}"
     );
 
-    // Woken by the swap before `web` was deleted, and now by this.
+    // The swap woke the key before `web` was deleted, and this change wakes it again.
     user.merge(
         &format!("{}/early", collection(&namespace)),
         json!({ "metadata": { "labels": { "a": "b" } } }),
@@ -109,15 +110,15 @@ async fn a_key_that_keeps_failing_is_dropped_and_reported(server: &TestServer) -
         .await?;
     host.wait_for_line("given up after 5 retries").await?;
     let label = [("controller", "endpoints-logger/endpoints")];
-    // The first turn and five retries, the last of which ends it. A turn is counted after what it
-    // decides.
+    // The first turn and five retries, the last of which drops the key. A turn is counted after its
+    // decision.
     let metrics = host.until_metric(RECONCILE_ERRORS, &label, 6.0).await?;
     let errors = metrics.sum(RECONCILE_ERRORS, &label);
     ensure!(errors == 6.0, "{errors} errors");
     ensure!(metrics.sum("vmhost_retries_exhausted_total", &label) == 1.0);
     ensure!(said(&host).is_empty(), "half an object was printed");
 
-    // It comes back when it changes.
+    // A change of the object enqueues the key again.
     let path = format!("{}/large", collection(&namespace));
     user.merge(&path, json!({ "metadata": { "annotations": null } }))
         .await?;

@@ -1,4 +1,5 @@
-//! The example `foo`, upstream's sample-controller: what a user of Foos sees. `tests/compare/sample-controller.sh` shows the same of upstream's.
+//! The example `foo`, upstream's sample-controller: what a user of Foos sees.
+//! `tests/compare/sample-controller.sh` compares it with upstream's.
 
 #![allow(clippy::disallowed_names, reason = "a Foo is what the kind is called")]
 
@@ -14,7 +15,7 @@ const EXAMPLE: &str = "examples/foo/manifests/example-foo.yaml";
 const API_VERSION: &str = "samplecontroller.k8s.io/v1alpha1";
 const MISSING: &str = "spec.deploymentName is missing";
 
-/// A user with a namespace of their own, and the controller that serves it.
+/// A user with a namespace of their own, and its controller.
 struct Sample {
     user: User,
     namespace: String,
@@ -57,7 +58,7 @@ impl Sample {
         self.user.create(&self.foo(""), &foo).await
     }
 
-    /// The example, and its Deployment once the controller has done with both.
+    /// Returns the example and its Deployment once the controller has finished both.
     async fn example(&self) -> Result<(Value, Value)> {
         let foo = manifests(EXAMPLE)?.pop().context("it holds a Foo")?;
         let foo = self.user.create(&self.foo(""), &foo).await?;
@@ -80,7 +81,7 @@ impl Sample {
         self.user.until(&path, &what, shows).await
     }
 
-    /// A Deployment that no Foo made.
+    /// Creates a Deployment that does not belong to a Foo.
     async fn foreign(&self, name: &str) -> Result<Value> {
         let labels = json!({ "app": "other" });
         let containers = json!([{ "name": "other", "image": "other" }]);
@@ -90,7 +91,7 @@ impl Sample {
         self.user.create(&self.deployment(""), &deployment).await
     }
 
-    /// What the Deployment controller would do.
+    /// Acts as the Deployment controller.
     async fn make_available(&self, deployment: &str, available: i32) -> Result<()> {
         let path = self.deployment(&format!("/{deployment}/status"));
         let status = json!({ "replicas": available, "readyReplicas": available, "availableReplicas": available });
@@ -105,7 +106,7 @@ impl Sample {
         Ok(())
     }
 
-    /// A Foo made now is synced: what happened before has been seen.
+    /// Waits until a new Foo is synced: the controller has then seen all earlier changes.
     async fn settle(&self) -> Result<()> {
         let name = format!("marker-{:08x}", fastrand::u32(..));
         self.create(&name, json!({ "deploymentName": name }))
@@ -166,7 +167,7 @@ async fn replicas_are_kept_and_nothing_else(server: &TestServer) -> Result<()> {
     sample.scale("example-foo", 5).await?;
     sample.until_replicas("example-foo", 1).await?;
 
-    // Another image alone is left; a later turn shows that it was seen.
+    // A change of the image only is left alone; a later turn shows that it was seen.
     let path = sample.deployment("/example-foo");
     let containers =
         json!([{ "name": "nginx", "image": "nginx:mine" }, { "name": "sidecar", "image": "mine" }]);
@@ -180,7 +181,7 @@ async fn replicas_are_kept_and_nothing_else(server: &TestServer) -> Result<()> {
     let deployment = sample.until_replicas("example-foo", 1).await?;
     ensure!(image(&deployment) == "nginx:mine", "{deployment}");
 
-    // It goes when the replicas have to be written.
+    // The image is reset when the replicas must be written.
     let three = json!({ "spec": { "replicas": 3 } });
     sample
         .user
@@ -346,7 +347,7 @@ async fn nothing_is_made_for_a_foo_that_is_gone(server: &TestServer) -> Result<(
     sample.example().await?;
     sample.user.delete(&sample.foo("/example-foo")).await?;
     sample.user.until_gone(&sample.foo("/example-foo")).await?;
-    // Where there is a garbage collector, it may be gone already.
+    // A garbage collector may have deleted it already.
     let path = sample.deployment("/example-foo");
     sample.user.delete(&path).await?;
     sample.user.until_gone(&path).await?;

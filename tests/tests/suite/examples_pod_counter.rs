@@ -1,4 +1,5 @@
-//! The example `pod-counter`: pods of all namespaces counted every ten seconds, one pod by name, a Deployment scaled through its scale subresource.
+//! The example `pod-counter`: counts the pods of all namespaces every ten seconds, looks up one pod
+//! by name, and scales a Deployment through its scale subresource.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -57,7 +58,8 @@ async fn it_counts_looks_and_scales(server: &TestServer) -> Result<()> {
         "not through the scale subresource: {writes:?}"
     );
 
-    // The next tick sees the new pod; the next look finds the other one gone, and who scales back is undone.
+    // The next tick sees the new pod; the next lookup finds the other pod gone, and a manual scale
+    // is reverted.
     user.create(&pods(&two), &pod("b")).await?;
     user.delete(&format!("{}/a?gracePeriodSeconds=0", pods(&two)))
         .await?;
@@ -76,7 +78,7 @@ async fn it_counts_looks_and_scales(server: &TestServer) -> Result<()> {
         metrics.sum(LIVE_READS, &[("kind", "Pod.v1")]) >= 2.0,
         "live reads are counted"
     );
-    // Pods are watched without their specifications, and by the counter alone.
+    // Pods are watched without their specifications, and only by the counter.
     let lists = proxy.requests_where(|request| request.concerns("pods") && request.is_watch());
     ensure!(lists.len() == 1, "{lists:?}");
     Ok(())
@@ -91,7 +93,7 @@ async fn without_settings_two_of_three_say_so_once_and_rest(server: &TestServer)
         .await?;
     until_said(&host, "no pod to look at").await?;
     until_said(&host, "no Deployment to scale").await?;
-    // A second tick: what asks for no other turn has had none.
+    // At the second tick, a key that requested no other turn has had none.
     host.wait_for_lines(2, |line| line.contains("pods in the cluster"))
         .await?;
     let said = said(&host);

@@ -46,7 +46,7 @@ async fn a_vm_completes_or_fails_and_an_event_says_why(server: &TestServer) -> R
         "{event}"
     );
 
-    // Updates count as much as what is new, and deletions are seen.
+    // Updates wake the controller like new objects, and deletions are seen.
     vms.merge(
         "bad",
         json!({ "spec": { "disk": 500, "status": "creating" } }),

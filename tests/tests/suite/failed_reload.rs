@@ -1,5 +1,5 @@
-//! Promise 9: a failed reload changes nothing but a counter, a log line and a status. What may pass
-//! is tried again until it does.
+//! Promise 9: a failed reload changes nothing but a counter, a log line and a status. A reload that
+//! may succeed later is retried until it does.
 
 use std::fs::File;
 use std::io::Write;
@@ -21,11 +21,12 @@ use vmhost_tests::{both_servers, host};
 
 const PLUGIN: (&str, &str) = ("plugin", "vm-stamp");
 
-/// How long the writer of a file pauses. A file that is read while it is written cannot be loaded,
-/// and the host says so when it has not changed for a second.
+/// How long the writer of a file pauses. A file cannot be loaded while it is being written, and the
+/// host reports that when the file has not changed for a second.
 const LONGER_THAN_PATIENCE: Duration = Duration::from_millis(1500);
 
-/// The status, once the last reload ended so. `passes`: it is tried again by itself.
+/// Waits until the last reload failed with this text, and returns the status. `passes`: the host
+/// retries it.
 async fn until_failed(host: &Host, says: &str, passes: bool) -> Result<LastReload> {
     let wanted = |last: &LastReload| {
         last.result == "failed" && last.about.contains(says) && last.next_try.is_some() == passes
@@ -45,7 +46,7 @@ async fn until_failed(host: &Host, says: &str, passes: bool) -> Result<LastReloa
     state.plugins[0].reload.clone().context("there is one")
 }
 
-/// `vm-stamp`, with another kind that it reads.
+/// Returns `vm-stamp` with another kind that it reads.
 fn reading(kind: &Value) -> Result<Vec<u8>> {
     let vm = json!({ "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine" });
     let mut permission = vm.clone();
@@ -98,7 +99,7 @@ async fn the_old_policy_stays(server: &TestServer) -> Result<()> {
             .context(what)?;
         ensure!(vm.stamp == Some(1), "{what}: {vm:?}");
     }
-    // And a good one is loaded afterwards.
+    // A valid file is loaded afterwards.
     policy.swap(&guests::vm_stamp(2, Mode::Keep)?, Way::Rename)?;
     host.until_metric(GENERATION, &[PLUGIN], generation + 1.0)
         .await?;
@@ -116,12 +117,12 @@ async fn a_file_that_grows_slowly_is_never_loaded_in_part(server: &TestServer) -
         let announced = generation + f64::from(number - 1);
         host.until_metric(GENERATION, &[PLUGIN], announced).await
     };
-    // In two halves, one behind the other.
+    // In two halves, without a pause.
     for number in 2..6 {
         policy.swap(&policy_of(number)?, Way::InPlace)?;
         swapped(number).await?;
     }
-    // With pauses in which a reader finds a part of it, and says so.
+    // With pauses in which the host reads a part of the file, and reports that.
     let bytes = policy_of(6)?;
     let mut file = File::create(policy.path())?;
     for (at, piece) in bytes.chunks(bytes.len() / 3 + 1).enumerate() {
@@ -152,9 +153,9 @@ async fn what_cannot_be_read_or_is_too_large_is_a_failed_reload(server: &TestSer
     let last = until_failed(&host, "the file cannot be read: No such file", true).await?;
     ensure!(last.next_try.as_ref() > Some(&last.at), "{last:?}");
     ensure!(failures(&host).await? >= 1.0);
-    host.wait_for_line("is not loaded, generation 1 goes on, next try in")
+    host.wait_for_line("; generation 1 keeps running; retrying in")
         .await?;
-    // What ran all the time is back.
+    // The original policy, which never stopped running.
     policy.swap(&first, Way::Rename)?;
     host.until_state("nothing is wrong any more", |state| {
         let last = state.plugins[0].reload.as_ref();
@@ -168,7 +169,7 @@ async fn what_cannot_be_read_or_is_too_large_is_a_failed_reload(server: &TestSer
     std::fs::rename(&large, policy.path())?;
     until_failed(&host, "more than the limit of 67108864", false).await?;
     ensure!(failures(&host).await? == before + 1.0);
-    host.wait_for_line("is not loaded, generation 1 goes on: the file has 67108865 bytes")
+    host.wait_for_line("; generation 1 keeps running: the file has 67108865 bytes")
         .await?;
     policy.swap(b"no component", Way::Rename)?;
     until_failed(&host, "not WebAssembly", false).await?;
@@ -187,7 +188,7 @@ async fn a_right_that_comes_later_lets_the_new_version_in(server: &TestServer) -
         .arg("--allow-wider")
         .ready()
         .await?;
-    // The embedded server grants everything: what it says is taken back on the way.
+    // The embedded server grants everything, so the proxy changes its answer.
     proxy.rewrite(
         |answer| answer.replace(r#""allowed":true"#, r#""allowed":false"#),
         |request| request.path.ends_with("/selfsubjectaccessreviews"),
@@ -260,7 +261,7 @@ async fn an_api_server_that_was_away_lets_the_new_version_in(server: &TestServer
         &reading(&json!({ "version": "v1", "kind": "Secret" }))?,
         Way::Rename,
     )?;
-    until_failed(&host, "could not be listed within 100ms", true).await?;
+    until_failed(&host, "stores did not sync within 100ms", true).await?;
     proxy.refuse_connections(false);
     host.until_metric(GENERATION, &[PLUGIN], 2.0).await?;
     Ok(())

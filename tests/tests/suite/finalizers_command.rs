@@ -1,4 +1,4 @@
-//! `vmhost finalizers`: a plugin that goes leaves no object behind that cannot be deleted.
+//! `vmhost finalizers`: no object of a removed plugin is left that cannot be deleted.
 
 use anyhow::{Context, Result, ensure};
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -12,7 +12,7 @@ use vmhost_tests::{both_servers, run};
 
 const OURS: &str = "vmhost.test/ours";
 const OTHER: &str = "vmhost.test/other";
-/// More than a page of a list.
+/// More than one page of a list.
 const MANY: usize = 510;
 
 fn plugin() -> Result<PolicyFile> {
@@ -140,7 +140,7 @@ async fn somebody_else_may_write_meanwhile(server: &TestServer) -> Result<()> {
     let policy = plugin()?;
     create(&vms, "busy", &[OTHER, OURS]).await?;
     let proxy = server.proxy().await?;
-    // Between its read and its patch the object changes, and the entry moves.
+    // Between the read and the patch the object changes, and the entry moves.
     let hold = proxy.hold(|request| request.method == "PATCH");
     let host = host::bare()?
         .arg("finalizers")

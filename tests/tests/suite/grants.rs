@@ -8,7 +8,8 @@ use vmhost_tests::proxy::Request;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{PLURAL, Vms};
 
-/// Events are reported in the background, and a review changes nothing; all else is an effect.
+/// Returns whether a request is an effect: Events are reported in the background, and a review
+/// changes nothing.
 fn is_effect(request: &Request) -> bool {
     request.is_write()
         && !request.concerns("events")
@@ -56,7 +57,7 @@ async fn nothing_of_a_turn_outside_the_grants_is_written(server: &TestServer) ->
         })
         .await?;
     ensure!(!said.is_empty());
-    // Its first effect was within the grants and is not written either.
+    // The first effect is not written either, although it was within the grants.
     ensure!(
         proxy.requests_where(is_effect).is_empty(),
         "{:#?}",

@@ -1,4 +1,4 @@
-//! Promise 4: guest memory is not state. Whatever instances are dropped, no work is lost.
+//! Promise 4: guest memory is not state. No dropped instance loses work.
 
 use anyhow::{Context, Result, ensure};
 use vmhost_tests::both_servers;
@@ -66,7 +66,8 @@ async fn instances_are_reused_and_do_not_survive_a_swap(server: &TestServer) -> 
         .annotation("vmhost.test/calls")
         .context("it was counted")?
         .parse()?;
-    // The twenty of before were put back first or not; the instance that counted them is gone.
+    // The earlier twenty may or may not have been reset first; the instance that counted them is
+    // gone.
     ensure!(count <= 21, "the count went on over the swap: {count}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The harness itself: what every other test takes for granted.
+//! The harness itself: the assumptions of all other tests.
 
 use anyhow::{Context, Result, ensure};
 use futures_util::{StreamExt, TryStreamExt};
@@ -43,7 +43,8 @@ async fn a_killed_server_comes_back_with_its_data(server: &TestServer) -> Result
     server.kill9().await?;
     ensure!(vms.list().await.is_err(), "a killed server answers");
     server.restart().await?;
-    // Not at once: a restarted server answers lists with 429 until the CRD's storage is set up again.
+    // Not immediately: a restarted server answers lists with 429 until the CRD's storage is set up
+    // again.
     vms.until("the VMs are back", |vms| vms.len() == 3).await?;
     Ok(())
 }

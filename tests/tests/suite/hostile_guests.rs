@@ -1,5 +1,6 @@
-//! The guests by themselves, in the engine and without a cluster: each does what its page says, and the engine
-//! names the reason. On both compilers, since an interrupted loop is another piece of code on each.
+//! The hostile guests, in the engine and without a cluster: each does what its source says, and the
+//! engine names the reason. On both compilers, because they generate different code for an
+//! interrupted loop.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -80,7 +81,7 @@ fn each_is_stopped_for_its_own_reason() {
                 let plugin = load(&engine, &guests::read(component)?, code)
                     .await
                     .context(what.clone())?;
-                // Twice: the second call finds no instance that the first one poisoned.
+                // Twice: the first call must not leave a damaged instance for the second.
                 for _ in 0..2 {
                     let error = call(&plugin)
                         .await
@@ -96,7 +97,7 @@ fn each_is_stopped_for_its_own_reason() {
     });
 }
 
-/// Admits reads late, or answers them late.
+/// A reader that admits or answers reads late.
 struct Late {
     admitted: Duration,
     answered: Duration,
@@ -149,7 +150,7 @@ fn a_call_has_all_of_its_time_however_long_the_host_makes_it_wait() {
                 let late = Late { admitted, answered };
                 plugin.call(&request, Arc::new(late), || ()).await
             };
-            // Twice, on one instance: what the first has waited is not the second's.
+            // Twice, on one instance: the first call's waits do not count for the second.
             for _ in 0..2 {
                 late(2 * DEADLINE, DEADLINE / 10).await?;
             }

@@ -19,7 +19,8 @@ use vmhost_tests::{both_servers, host};
 
 const MANY: usize = 100;
 
-/// The good policy finishes all VMs beside these, the probes answer, and the watch goes on.
+/// Checks that the good policy finishes all VMs beside these, the probes answer, and the watch
+/// continues.
 async fn beside(server: &TestServer, hostile: &[(&str, Vec<u8>)]) -> Result<()> {
     let vms = Vms::install(server).await?;
     let good = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
@@ -56,7 +57,7 @@ async fn beside(server: &TestServer, hostile: &[(&str, Vec<u8>)]) -> Result<()> 
 
 both_servers!(guests_that_spin);
 async fn guests_that_spin(server: &TestServer) -> Result<()> {
-    // Both cores of the smallest machine.
+    // Two, for both cores of the smallest machine.
     beside(
         server,
         &[
@@ -105,7 +106,7 @@ async fn all_of_them_at_once(server: &TestServer) -> Result<()> {
     beside(server, &all).await
 }
 
-/// Changes that the guest was asked to map, with this result.
+/// Returns how many changes the guest was asked to map with this result.
 async fn mapped(host: &Host, result: &str) -> Result<f64> {
     let metrics = host.metrics().await?;
     Ok(metrics.sum("vmhost_map_calls_total", &[("result", result)]))
@@ -115,7 +116,7 @@ async fn breaker(host: &Host) -> Result<BreakerState> {
     Ok(host.state().await?.plugins[0].breaker)
 }
 
-/// A ConfigMap that the guest `watcher` maps to a VM.
+/// Creates a ConfigMap that the guest `watcher` maps to a VM.
 async fn map(server: &TestServer, vms: &Vms, name: &str, data: Value) -> Result<()> {
     let api: Api<ConfigMap> = Api::namespaced(server.client().await?, vms.namespace());
     let object = json!({
@@ -152,7 +153,7 @@ async fn mapping_waits_while_all_calls_of_the_policy_fail_and_says_nothing_about
         let before = breaker(&obey.host).await?;
         let mapped = mapped(&obey.host, "success").await?;
         let after = breaker(&obey.host).await?;
-        // Both looks fell into one pause, and not into its beginning, when a call may be trying.
+        // Both readings fell into one pause, and not at its beginning, when a call may be trying.
         let paused = before.failures == after.failures
             && before.pause_ms < 3_500
             && (500..before.pause_ms).contains(&after.pause_ms);
@@ -161,7 +162,7 @@ async fn mapping_waits_while_all_calls_of_the_policy_fail_and_says_nothing_about
     })
     .await?;
     ensure!(!early, "mapped while the breaker was open");
-    // Without what fails, the first call that is let through succeeds.
+    // Without the failing objects, the first permitted call succeeds.
     for number in 0..25 {
         obey.vms.delete(&format!("bad-{number}")).await?;
     }
@@ -197,7 +198,7 @@ async fn a_map_call_that_fails_on_old_code_does_not_count_against_the_new(
     policy.swap(&swapped, Way::Rename)?;
     host.wait_for_line("swapped watcher: generation 2").await?;
     host.wait_for_line("cannot map the changes").await?;
-    // The new code maps it when the old has failed.
+    // The new code maps the object after the old code has failed.
     hold.reached(2).await?;
     ensure!(mapped(&host, "error").await? == 1.0);
     let breaker = breaker(&host).await?;

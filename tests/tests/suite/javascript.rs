@@ -1,4 +1,4 @@
-//! A JavaScript policy is loaded when it is built, into a QuickJS that is made once.
+//! A JavaScript policy is loaded at build time, into a QuickJS that is built once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use vmhost_tests::run;
 use vmhost_toolchain::Language;
 use vmhost_toolchain::scaffold::Project;
 
-/// What `vmhost new` writes; none: its tools are not on this machine.
+/// Creates the project of `vmhost new`; `None` if its tools are not on this machine.
 async fn project() -> Result<Option<(TempDir, PathBuf)>> {
     let folder = tempfile::tempdir()?;
     let project = Project {
@@ -90,7 +90,7 @@ fn quickjs_is_made_once() {
         };
         let first = built().await?;
         ensure!(built().await? == first, "made again for nothing");
-        // Another tool, contract or loader.
+        // As if another tool, contract or loader had built it.
         fs::write(&recipe, "another")?;
         ensure!(built().await? > first, "an old one was taken");
         Ok(())

@@ -1,4 +1,4 @@
-//! What a user does with kubectl works on the embedded server, with each version that
+//! User commands of kubectl work on the embedded server, with each version that
 //! [`vmhost_tests::kubectl`] finds.
 
 #![allow(clippy::unwrap_used, reason = "a test may end by a panic")]
@@ -53,7 +53,7 @@ metadata: { name: settings }
 data: { a: "1" }
 "#;
 
-/// A kubectl with a home and a kubeconfig of its own.
+/// A kubectl with its own home and kubeconfig.
 struct Kubectl {
     binary: PathBuf,
     home: TempDir,
@@ -78,7 +78,7 @@ impl Kubectl {
             .envs(env.iter().copied())
             .spawn()
             .unwrap();
-        // A kubectl that reads nothing closes its end; that is no failure.
+        // A kubectl that reads nothing closes its end, which is not a failure.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         let output = child.wait_with_output().unwrap();
         let text = [output.stdout, output.stderr].concat();
@@ -88,7 +88,7 @@ impl Kubectl {
         )
     }
 
-    /// Runs it and expects words in what it prints.
+    /// Runs kubectl and expects these words in its output.
     fn ok(&self, args: &[&str], input: &str, words: &[&str]) -> String {
         let (success, text) = self.run(args, input, &[]);
         assert!(success, "{} {args:?}: {text}", self.binary.display());
@@ -153,7 +153,7 @@ fn session(k: &Kubectl) {
     k.ok(&["delete", "-f", "-"], CRD, &["deleted"]);
 }
 
-/// The same definition with more to it, applied over the live one.
+/// Applies an extended version of the same definition over the live one.
 fn subresources(k: &Kubectl) {
     let doors = "subresources: { status: {}, scale: { specReplicasPath: .spec.memory, statusReplicasPath: .status.count } }";
     let more = CRD.replace("    schema:\n", &format!("    {doors}\n    schema:\n"));
@@ -184,7 +184,7 @@ fn subresources(k: &Kubectl) {
     k.ok(&["delete", "vm", "--all"], "", &["deleted"]);
 }
 
-/// What the examples' users do with deployments and what belongs to them.
+/// The examples' users work with deployments and the objects that belong to them.
 fn workloads(k: &Kubectl) {
     let create = [
         "create",
@@ -264,7 +264,7 @@ fn workloads(k: &Kubectl) {
     other[2] = "applied";
     other.extend(["--dry-run=client", "-o", "yaml"]);
     let manifest = k.ok(&other, "", &["kind: Deployment"]);
-    // Older kubectls print these, and then take every apply for a change.
+    // Older kubectls print these fields, and then consider every apply a change.
     let manifest: String = manifest
         .lines()
         .filter(|line| !line.contains("creationTimestamp: null"))
@@ -284,7 +284,8 @@ fn workloads(k: &Kubectl) {
     k.ok(&all, "", &["deleted"]);
 }
 
-/// Deletes an owner in each way; kubectl itself waits for the owner, and for a dependent that is to go.
+/// Deletes an owner in each way; kubectl waits for the owner, and this test for dependents that
+/// must go too.
 fn garbage(k: &Kubectl, cascade: &str, children: &str) {
     let owner = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: owner}";
     k.ok(&["create", "-f", "-"], owner, &["created"]);
@@ -363,7 +364,7 @@ fn definitions_and_reads(k: &Kubectl) {
         r#"{"spec":{"status":"complete"}}"#,
     ];
     k.ok(&args, "", &["patched"]);
-    // Its own time-out ends it, should it never print this.
+    // kubectl's own time-out ends it if it never prints this.
     let printed = BufReader::new(watch.stdout.take().unwrap()).lines();
     let complete = |line: &String| line.contains("public-wx") && line.contains("complete");
     let seen = printed.map_while(Result::ok).find(complete);

@@ -1,4 +1,5 @@
-//! The VM policy of one language after the other on a running host, while VMs flow: none is lost.
+//! The VM policy in one language after the other on a running host, while VMs are created: none is
+//! lost.
 
 use anyhow::{Context, Result, ensure};
 use tokio::sync::OnceCell;
@@ -9,13 +10,13 @@ use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
 use vmhost_tests::{both_servers, host, run};
 
-/// The order of the swaps: neighbours have as little in common as there is.
+/// The order of the swaps: neighbours differ as much as possible.
 const ORDER: [&str; 8] = ["rust", "python", "go", "js", "c", "zig", "ts", "cpp"];
 
-/// VMs that are made while one language's policy is there and the next one comes.
+/// The number of VMs that are created between two swaps.
 const EACH: usize = 125;
 
-/// Names and components of the languages whose toolchains are here, built once.
+/// Returns the names and components of the languages whose toolchains are installed, built once.
 async fn policies() -> Result<&'static [(&'static str, Vec<u8>)]> {
     static BUILT: OnceCell<Vec<(&str, Vec<u8>)>> = OnceCell::const_new();
     let built = BUILT.get_or_try_init(async || {
@@ -46,7 +47,7 @@ async fn policies_of_all_languages_take_turns_and_lose_nothing(server: &TestServ
             vms.create(range, 0).await?;
             continue;
         }
-        // The file changes while the VMs are made: some are finished by the one, some by the other.
+        // The file changes while the VMs are created: each policy finishes some of them.
         let (made, swapped) = tokio::join!(vms.create(range, 0), async {
             policy.swap(component, Way::Rename)?;
             generation += 1.0;

@@ -1,4 +1,5 @@
-//! Leader election: of several hosts one works, and none writes without the lease, however it lost it.
+//! Leader election: only one of several hosts works, and none writes without the lease, however it
+//! lost it.
 
 use std::process::Command;
 
@@ -24,12 +25,12 @@ use vmhost_tests::wait::eventually;
 /// 1 while a host leads.
 const LEADS: &str = "leader_election_master_status";
 const ID: &str = "pair";
-/// So short that a lost leader is missed soon.
+/// Short, so that the loss of a leader is noticed soon.
 const SHORT: [&str; 3] = ["3s", "2s", "500ms"];
-/// So long that no test waits for its end: whoever takes over was given the lease.
+/// Long, so that no test waits for the lease's end: a host that takes over was given the lease.
 const LONG: [&str; 3] = ["3000s", "2000s", "500ms"];
 
-/// VMs of one namespace, where the Lease is too, and a server with two hosts.
+/// The VMs and the Lease of one namespace, and a server with two hosts.
 struct Pair<'a> {
     server: &'a TestServer,
     vms: Vms,
@@ -37,7 +38,7 @@ struct Pair<'a> {
     durations: [&'static str; 3],
 }
 
-/// A host that puts its number on the VMs that it finishes, behind a proxy of its own.
+/// A host that writes its number to the VMs that it finishes, behind its own proxy.
 struct Candidate {
     host: Host,
     proxy: Proxy,
@@ -56,7 +57,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Ready, which a standby is as well as the leader.
+    /// Starts a host and waits until it is ready, which both a standby and the leader are.
     async fn candidate(&self, number: u32, mode: Mode) -> Result<Candidate> {
         self.candidate_with(&guests::vm_stamp(number, mode)?, &[])
             .await
@@ -84,7 +85,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// The first leads, the second stands by.
+    /// Starts both: the first leads, the second stands by.
     async fn start(&self, mode: Mode) -> Result<(Candidate, Candidate)> {
         let first = self.candidate(1, mode).await?;
         first.leads().await?;
@@ -133,7 +134,7 @@ fn writes(request: &Request) -> bool {
     request.writes(PLURAL)
 }
 
-/// Whether this gives the Lease back.
+/// Returns whether this request releases the Lease.
 fn gives_back(request: &Request) -> bool {
     request.method == "PUT"
         && request.concerns("leases")
@@ -153,7 +154,7 @@ impl Candidate {
         Ok(metrics.sum(LEADS, &[]) > 0.0)
     }
 
-    /// How many VMs its store holds.
+    /// Waits until the host's store holds this many VMs.
     async fn has_seen(&self, n: usize) -> Result<()> {
         let store = "vmhost_store_objects";
         self.host.until_metric(store, &[], n as f64).await?;
@@ -164,14 +165,15 @@ impl Candidate {
         Ok(self.host.probe("/readyz").await?.0 == 200)
     }
 
-    /// Stops the process and waits until each of its threads stands still: `kill` returns earlier.
+    /// Stops the process and waits until all of its threads have stopped, because `kill` returns
+    /// earlier.
     async fn stop(&self) -> Result<()> {
         self.signal("STOP")?;
         let tasks = format!("/proc/{}/task", self.host.id());
         eventually("the process stands still", async || {
             for task in std::fs::read_dir(&tasks)? {
                 let stat = std::fs::read_to_string(task?.path().join("stat"))?;
-                // The state is behind the name, which may hold anything.
+                // The state follows the name, which may contain any character.
                 let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
                 if !state.is_some_and(|state| state.starts_with('T')) {
                     return Ok(None);
@@ -212,13 +214,13 @@ async fn one_works_and_hands_over_when_it_ends(server: &TestServer) -> Result<()
         "a standby has worked"
     );
 
-    // A standby's policy is swapped as a leader's.
+    // A standby's policy is swapped like a leader's.
     let policy = guests::vm_stamp(3, Mode::Keep)?;
     second.policy.swap(&policy, Way::Rename)?;
     let plugin = [("plugin", "vm-stamp")];
     second.host.until_metric(GENERATION, &plugin, 2.0).await?;
 
-    // It ends with a write under way: that one is finished before the lease is given back.
+    // The host ends during a write, and finishes the write before it releases the lease.
     let hold = first.proxy.hold(writes);
     pair.vms.create(20..21, 0).await?;
     hold.reached(1).await?;
@@ -282,7 +284,7 @@ async fn a_standby_keeps_no_changes_to_map(server: &TestServer) -> Result<()> {
     ensure!(state.leader == "standby", "{}", state.leader);
     let unmapped = state.plugins[0].controllers.iter().map(|of| of.unmapped);
     ensure!(unmapped.sum::<usize>() == 0, "{:?}", state.plugins[0]);
-    // It looks at every key when it leads.
+    // A new leader looks at every key.
     first.host.sigterm()?;
     second.leads().await?;
     let turn = |line: &str| said(line, "TURN").is_some_and(|turn| turn["name"] == "mapped");
@@ -296,7 +298,7 @@ async fn a_killed_leader_is_replaced(server: &TestServer) -> Result<()> {
     let (first, second) = pair.start(Mode::Keep).await?;
     first
         .host
-        .wait_for_line("may land after another host's first")
+        .wait_for_line("may land after the next leader's first write")
         .await?;
     pair.finishes(1, 0..10).await?;
     let before = pair.lease().await?;
@@ -315,7 +317,7 @@ async fn a_stopped_leader_does_not_write_when_it_goes_on(server: &TestServer) ->
     pair.finishes(1, 0..10).await?;
     let before = pair.lease().await?;
 
-    // It is stopped between the two effects of a turn: the answer to the first waits for it.
+    // The host is stopped between the two effects of a turn: the answer to the first is held.
     let hold = first.proxy.hold(writes);
     pair.vms.create(10..11, 0).await?;
     hold.reached(1).await?;
@@ -325,21 +327,21 @@ async fn a_stopped_leader_does_not_write_when_it_goes_on(server: &TestServer) ->
     pair.vms
         .until_one(&half, "the first effect is done", |vm| finished(vm, 1))
         .await?;
-    // What changes meanwhile is the other's.
+    // Later changes are for the other host.
     pair.vms.create(11..20, 0).await?;
     for at in 0..10 {
         pair.vms.reopen(&Vms::name(at)).await?;
     }
     pair.until_held_by_another(&before).await?;
 
-    // At once, so that the turn goes on and not its time-out.
+    // Resumed at once, so that the turn continues instead of its time-out.
     first.proxy.forget_requests();
     first.signal("CONT")?;
     first.host.wait_for_line("lost the leader lease").await?;
     first.has_seen(20).await?;
     ensure!(!first.says_it_leads().await?, "it still says that it leads");
     ensure!(first.is_ready().await?, "it stands by");
-    // Its stores are up to date, and what came meanwhile or comes later passes it by.
+    // Its stores are up to date, but it does not act on earlier or later changes.
     pair.vms
         .until("the other finishes all but one", |vms| {
             let mut others = (0..20).filter(|at| *at != 10);
@@ -353,7 +355,7 @@ async fn a_stopped_leader_does_not_write_when_it_goes_on(server: &TestServer) ->
     let vm = pair.vms.get(&half).await?.context("it is there")?;
     ensure!(vm.annotation(SECOND).is_none(), "{vm:?}");
 
-    // It has not given up: when the other one is gone, it works again.
+    // The host is still a candidate: when the other one is gone, it works again.
     second.host.kill9();
     pair.finishes(1, 25..30).await?;
     ensure!(first.says_it_leads().await?);
@@ -390,7 +392,7 @@ async fn guests_that_spin_do_not_cost_the_lease(server: &TestServer) -> Result<(
     pair.vms.create(0..16, 0).await?;
     let active = "controller_runtime_active_workers";
     leader.host.until_metric(active, &[], 16.0).await?;
-    // As many renewals as make two leases.
+    // As many renewals as two leases take.
     let mut last = pair.lease().await?;
     for _ in 0..12 {
         last = eventually("the lease is renewed", async || {
@@ -411,7 +413,7 @@ async fn guests_that_spin_do_not_cost_the_lease(server: &TestServer) -> Result<(
     Ok(())
 }
 
-/// What leader election needs, and no more.
+/// Exactly the rights that leader election needs.
 #[test]
 fn the_rights_that_it_needs() {
     run::real_shared("the_rights_that_it_needs", async |server| {

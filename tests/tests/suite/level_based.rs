@@ -1,5 +1,5 @@
-//! Promise 3: the guest never learns which event woke it. Promise 7: objects are never parsed to a tree and
-//! printed again on the way into a guest.
+//! Promise 3: the guest never learns which event woke it. Promise 7: the host never parses an
+//! object and prints it again on its way to a guest.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -11,13 +11,13 @@ use vmhost_tests::obey::{ECHO, Obey};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{PLURAL, Vms};
 
-/// A VM that `obey` shows whole; it orders nothing.
+/// Creates a VM that `obey` logs as a whole and that orders nothing.
 async fn echoing(vms: &Vms, name: &str) -> Result<()> {
     vms.create_with(name, json!({ ECHO: "yes" }), "creating")
         .await
 }
 
-/// What the first turn of an object showed: its text, and that as JSON.
+/// Returns what the first turn of an object logged: the line, the text, and the text as JSON.
 async fn echoed(obey: &Obey, name: &str) -> Result<(Value, String, Value)> {
     let turn = obey
         .until_turn(name, "its first", |turn| turn["text"].is_string())
@@ -42,7 +42,7 @@ async fn a_turn_looks_the_same_after_a_list_and_after_a_watch(server: &TestServe
             object.pointer("/metadata/managedFields").is_none(),
             "{text}"
         );
-        // What must differ between two objects.
+        // The fields that must differ between two objects.
         for field in ["name", "uid", "resourceVersion", "creationTimestamp"] {
             object["metadata"][field] = Value::Null;
         }
@@ -79,7 +79,7 @@ async fn several_changes_may_be_one_turn_and_the_last_is_seen(server: &TestServe
 
 both_servers!(the_guest_reads_the_servers_own_text);
 async fn the_guest_reads_the_servers_own_text(server: &TestServer) -> Result<()> {
-    // The same values in a spelling that no printer chooses: a tree in between would lose it.
+    // The same values in a spelling that no JSON printer uses: parsing and printing would lose it.
     const PLAIN: &str = r#""image":"""#;
     const ODD: &str = r#""image" :  "\u0061\/b" , "zz":1.0e+2,"a":0.10"#;
     let vms = Vms::install(server).await?;
@@ -108,7 +108,8 @@ async fn items_of_a_list_say_what_they_are(server: &TestServer) -> Result<()> {
         Ok(())
     };
     let proxy = server.proxy().await?;
-    // The API server leaves apiVersion and kind out of the items of a built-in kind's list, not out of a watch.
+    // The API server omits apiVersion and kind from the items of a built-in kind's list, but not
+    // from a watch.
     create("listed").await?;
     let obey = Obey::start_for(vms, proxy.kubeconfig()).await?;
     create("watched").await?;

@@ -1,4 +1,5 @@
-//! The life of a key: finalizers before the policy and after its clean-up, what a key looked like before, retries that end, keys that keep themselves busy.
+//! The life of a key: finalizers before the policy and after its clean-up, the previous object,
+//! retries that end, keys that keep enqueueing themselves.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::events::v1::Event;
@@ -41,7 +42,7 @@ async fn the_policy_cleans_up_before_an_object_goes(server: &TestServer) -> Resu
         "the policy saw it without its finalizer: {first}"
     );
     ensure!(finalizers(&obey, "tidy").await? == Some(vec![FINALIZER.to_owned()]));
-    // Somebody else's finalizer comes first, and stays.
+    // Another controller's finalizer comes first, and stays.
     let both = json!({ "metadata": { "finalizers": ["other.example.com/x", FINALIZER] } });
     obey.vms.merge("tidy", both).await?;
     obey.vms.delete("tidy").await?;
@@ -81,7 +82,7 @@ both_servers!(an_object_that_is_being_deleted_gets_no_finalizer);
 async fn an_object_that_is_being_deleted_gets_no_finalizer(server: &TestServer) -> Result<()> {
     let proxy = server.proxy().await?;
     let obey = Obey::watching(server, proxy.kubeconfig()).await?;
-    // Without the label nobody sees it yet.
+    // Without the label, the controller does not see the object.
     obey.vms.create_one("late", 0).await?;
     let held = json!({ "metadata": { "finalizers": ["other.example.com/x"] } });
     obey.vms.merge("late", held).await?;
@@ -113,7 +114,7 @@ async fn finalized_means_something_only_while_deleting(server: &TestServer) -> R
         .wait_for_line("`finalized`, but the request did not say `deleting`")
         .await?;
     ensure!(finalizers(&obey, "eager").await? == Some(vec![FINALIZER.to_owned()]));
-    // So that the namespace can go.
+    // Allows the namespace to be deleted.
     obey.vms.merge("eager", json!({ "metadata": { "annotations": { "vmhost.test/deleting": "{\"next\":\"finalized\"}" } } })).await?;
     obey.vms.delete("eager").await
 }
@@ -124,7 +125,7 @@ async fn previous_tells_added_changed_and_deleted_apart(server: &TestServer) -> 
     obey.case("history", "told", Value::Null).await?;
     let added = obey.until_turn("told", "added", |_| true).await?;
     ensure!(added["previous"].is_null(), "{added}");
-    // A turn that fails is not seen: the next one still compares with the last success.
+    // A failed turn does not count as seen: the next one still compares with the last success.
     let orders = json!({ "next": { "retry": "no" } }).to_string();
     let failing = json!({ "metadata": { "annotations": { "vmhost.test/turn": orders } } });
     obey.vms.merge("told", failing).await?;
@@ -140,7 +141,7 @@ async fn previous_tells_added_changed_and_deleted_apart(server: &TestServer) -> 
         })
         .await?;
     ensure!(changed["previous"] == added["resourceVersion"], "{changed}");
-    // It survives a swap.
+    // The memory survives a swap.
     let swapped = guests::with_comment(&guests::read(guests::WATCHER)?, "again");
     let before = obey.turns("told").len();
     obey.policy.swap(&swapped, Way::Rename)?;
@@ -154,7 +155,7 @@ async fn previous_tells_added_changed_and_deleted_apart(server: &TestServer) -> 
         gone["previous"] == version.as_str(),
         "the last known state: {gone}"
     );
-    // And again from the start.
+    // And again after a restart.
     let before = obey.turns("told").len();
     obey.case("history", "told", Value::Null).await?;
     let again = obey.until_turns("told", before + 1).await?;
@@ -172,7 +173,7 @@ async fn a_deletion_that_old_code_is_busy_with_is_shown_to_the_new(
     let proxy = server.proxy().await?;
     let obey = Obey::watching(server, proxy.kubeconfig()).await?;
     obey.vms.create_one("other", 0).await?;
-    // In the turn in which it is gone the policy writes to another object.
+    // In the turn about its deletion, the policy writes to another object.
     let other = json!({ "group": "cloud.waibizi.com", "version": "v1", "kind": "VirtualMachine", "name": "other" });
     let effect = json!({ "merge": { "metadata": { "labels": { "seen": "gone" } } }, "key": other });
     let annotations = json!({ "vmhost.test/gone": json!({ "effects": [effect] }).to_string() });
@@ -231,7 +232,7 @@ async fn a_key_is_given_up_after_its_last_retry_and_reported(server: &TestServer
         "given up after 2 retries",
     )
     .await?;
-    // A change gives it another chance.
+    // A change enqueues the key again.
     obey.reorder("poor", json!({})).await?;
     let turns = obey.until_turns("poor", 4).await?;
     ensure!(turns[3]["attempt"] == 0, "{turns:?}");
@@ -241,15 +242,15 @@ async fn a_key_is_given_up_after_its_last_retry_and_reported(server: &TestServer
 both_servers!(a_key_that_keeps_itself_busy_is_held);
 async fn a_key_that_keeps_itself_busy_is_held(server: &TestServer) -> Result<()> {
     let obey = Obey::watching(server, &server.kubeconfig()).await?;
-    // Each turn asks to come back at once.
+    // Each turn asks for a requeue at once.
     obey.case("hot", "hot", json!({ "next": { "requeue-after-ms": 1 } }))
         .await?;
     let labels = [("controller", "watcher/hot")];
     obey.host
         .until_metric("vmhost_hot_keys_total", &labels, 1.0)
         .await?;
-    until_event(server, &obey, "hot", "HotLoop", "the key rests for 30s").await?;
-    // The others go on.
+    until_event(server, &obey, "hot", "HotLoop", "the key is held for 30s").await?;
+    // Other keys continue.
     obey.case("hot", "cool", Value::Null).await?;
     obey.until_turns("cool", 1).await?;
     ensure!(
@@ -263,8 +264,7 @@ async fn a_key_that_keeps_itself_busy_is_held(server: &TestServer) -> Result<()>
 both_servers!(a_write_that_changes_nothing_keeps_no_key_busy);
 async fn a_write_that_changes_nothing_keeps_no_key_busy(server: &TestServer) -> Result<()> {
     let obey = Obey::watching(server, &server.kubeconfig()).await?;
-    // The controller watches no ConfigMaps: nothing but the answer tells that the write changed
-    // nothing.
+    // The controller watches no ConfigMaps: only the answer tells that the write changed nothing.
     let object = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -274,7 +274,7 @@ async fn a_write_that_changes_nothing_keeps_no_key_busy(server: &TestServer) -> 
     let apply = json!({ "apply": object, "force": true, "createIfAbsent": true });
     let orders = json!({ "effects": [apply], "next": { "requeue-after-ms": 100 } });
     obey.case("hot", "writes", orders).await?;
-    // More than a minute may hold of busy ones.
+    // More than the limit of turns per minute for busy keys.
     obey.until_turns("writes", 125).await?;
     let metrics = obey.host.metrics().await?;
     let labels = [("controller", "watcher/hot")];

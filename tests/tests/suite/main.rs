@@ -1,10 +1,10 @@
-//! All integration tests in one program: one link, and one API server of each kind for all tests
-//! that can share it.
+//! All integration tests in one program: it is linked once, and all tests that can share an API
+//! server of each kind do.
 //!
-//! Tests run beside each other on the shared servers, so each uses names of its own: a namespace by
+//! Tests run concurrently on the shared servers, so each uses names of its own: a namespace from
 //! [`TestServer::namespace`], a kind in a group that no other test uses. Every host of a test has
 //! `--namespace`; without it, it would work on the objects of other tests. A test that kills its
-//! server, needs a cluster without a kind or looks at all namespaces says `own`.
+//! server, needs a cluster without a kind or reads all namespaces says `own`.
 //!
 //! [`TestServer::namespace`]: vmhost_tests::server::TestServer::namespace
 

@@ -16,7 +16,8 @@ async fn a_turn_ends_on_the_generation_that_began_it(server: &TestServer) -> Res
     let host = vms.host(proxy.kubeconfig(), &policy)?.ready().await?;
     vms.create(0..1, 0).await?;
     hold.reached(1).await?;
-    // In the middle of its two effects another policy is announced. The announcement does not wait for the turn.
+    // Between the two effects another policy is announced. The announcement does not wait for the
+    // turn.
     let plugin = [("plugin", "vm-stamp")];
     let generation = host.generation("vm-stamp").await?;
     policy.swap(&guests::vm_stamp(2, Mode::Twice)?, Way::Rename)?;
@@ -31,7 +32,7 @@ async fn a_turn_ends_on_the_generation_that_began_it(server: &TestServer) -> Res
     ensure!(vm.stamp == Some(1), "{vm:?}");
     let second = vm.annotation(SECOND).context("it is there")?;
     ensure!(second == "1", "the turn began on 1 and ended on {second}");
-    // The next one begins on the new generation.
+    // The next turn begins on the new generation.
     vms.create(1..2, 0).await?;
     let vm = vms
         .until_one(&Vms::name(1), "it is complete", |vm| vm.complete())

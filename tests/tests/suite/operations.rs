@@ -1,4 +1,4 @@
-//! What an operator looks at: probes that name each check, the state of a running host, `vmhost status`.
+//! The operator's view: probes that name each check, the state of a running host, `vmhost status`.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -252,7 +252,7 @@ fn status_of_nothing_is_one_line() {
             .args(["status", "--address", &address])
             .run()
             .await?;
-        exit.expect_error(&["error:", &address, "nothing answers", "refused"])?;
+        exit.expect_error(&["error:", &address, "cannot connect to", "refused"])?;
         ensure!(exit.output.len() == 1, "{:?}", exit.output);
         Ok(())
     });
@@ -263,13 +263,13 @@ async fn status_of_another_program_is_one_line(server: &TestServer) -> Result<()
     let vms = Vms::install(server).await?;
     let policy = policy()?;
     let host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
-    // The probes speak HTTP but know no state.
+    // The probes' server speaks HTTP but has no state.
     let address = host.probes_addr().to_string();
     let exit = host::bare()?
         .args(["status", "--address", &address])
         .run()
         .await?;
-    exit.expect_error(&["error:", &address, "does not answer as vmhost does", "404"])?;
+    exit.expect_error(&["error:", &address, "is not a vmhost", "404"])?;
     ensure!(exit.output.len() == 1, "{:?}", exit.output);
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! The pages: links and named files exist, and commands can be typed as they stand there.
+//! Checks the pages: links and named files exist, and commands can be typed as printed.
 //!
-//! A command of `vmhost` is given to the binary with `--help` behind it. The binary reads the
-//! command line up to there, so that a subcommand, a flag or a value that does not exist is an
-//! error. Every other command is in [`OTHERS`], with the file that runs it, or is one of kubectl's
-//! that `kubectl.rs` runs. What a page shows as output is not compared.
+//! A `vmhost` command is run with `--help` at its end. The binary parses the command line up to
+//! there, so a subcommand, a flag or a value that does not exist is an error. Every other command
+//! is in [`OTHERS`], with the file that runs it, or is a kubectl command that `kubectl.rs` runs.
+//! The output on a page is not compared.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,14 +13,14 @@ use anyhow::{Context, Result, ensure};
 use vmhost_tests::conformance::folder;
 use vmhost_tests::{host, run};
 
-/// Most lines of the first page.
+/// The maximum number of lines of the first page.
 const FIRST_PAGE: usize = 150;
 
-/// Most characters of a line outside of tables and blocks.
+/// The maximum number of characters of a line outside of tables and blocks.
 const WIDTH: usize = 100;
 
-/// Pages beside those of the folders of `plugins` and `examples`. Templates are no pages yet: they
-/// hold placeholders.
+/// Pages beside those in the folders of `plugins` and `examples`. Templates are not checked,
+/// because they contain placeholders.
 const PAGES: [&str; 9] = [
     "README.md",
     "examples/README.md",
@@ -33,7 +33,7 @@ const PAGES: [&str; 9] = [
     "wit/README.md",
 ];
 
-/// Pages whose flags are all flags of vmhost, but for [`FOREIGN_FLAGS`].
+/// Pages whose flags are all flags of vmhost, except for [`FOREIGN_FLAGS`].
 const PAGES_OF_FLAGS: [&str; 4] = [
     "README.md",
     "host/README.md",
@@ -44,7 +44,7 @@ const PAGES_OF_FLAGS: [&str; 4] = [
 /// Flags of other programs on these pages: cargo's and kube-apiserver's.
 const FOREIGN_FLAGS: [&str; 2] = ["bench", "watch-cache"];
 
-/// Flags that no page has to explain.
+/// Flags that no page must explain.
 const PLAIN_FLAGS: [&str; 2] = ["help", "version"];
 
 /// The subcommands of vmhost.
@@ -61,8 +61,9 @@ const SUBCOMMANDS: [&str; 10] = [
     "types",
 ];
 
-/// Commands of other programs. Each has a file, and words of it: the file runs the command, or it
-/// compiles or installs what the command is about, or it is a page that says that no test runs it.
+/// Commands of other programs, each with a file and words in that file. The file runs the command,
+/// or compiles or installs the command's subject, or is a page that says that no test runs the
+/// command.
 const OTHERS: [(&str, &str, &str); 17] = [
     (
         "cargo bench --profile dev",
@@ -118,23 +119,23 @@ const OTHERS: [(&str, &str, &str); 17] = [
 const SDKS: &str = "tests/tests/suite/sdks.rs";
 const ASSEMBLYSCRIPT: &str = "examples/other-assemblyscript/README.md";
 
-/// Words of a shell that are no programs to look for.
+/// Words of a shell that are not programs.
 const SHELL: [&str; 4] = ["cd", "done", "echo", "for"];
 
-/// Folders at the top: a text in `code` that begins with one names a file.
+/// Folders at the top: a text in `code` that begins with one of them names a file.
 const FOLDERS: [&str; 6] = [".ci/", "examples/", "host/", "plugins/", "tests/", "wit/"];
 
-/// What no file in the checkout is: a pattern, a placeholder, what a build makes.
+/// Parts of names that are not files in the checkout: patterns, placeholders, build results.
 const PLACEHOLDERS: [&str; 6] = ["*", "<", "$", "NAME", "LANGUAGE", ".wasm"];
 
-/// What would be made if the contract changed.
+/// The folder of a future contract.
 const TO_COME: &str = "wit/v2";
 
 struct Page {
     name: String,
-    /// All that is not in a block.
+    /// Everything outside of blocks.
     prose: String,
-    /// The lines of the blocks of `console`.
+    /// The lines of the `console` blocks.
     console: Vec<String>,
 }
 
@@ -163,13 +164,13 @@ impl Page {
         })
     }
 
-    /// What stands in `code`, without line breaks.
+    /// Returns the texts in `code`, without line breaks.
     fn code(&self) -> Vec<String> {
         let parts = self.prose.split('`').skip(1).step_by(2);
         parts.map(|part| part.replace('\n', " ")).collect()
     }
 
-    /// The commands that a user types, each with its words.
+    /// Returns the commands that a user types, each with its words.
     fn commands(&self) -> Vec<Vec<String>> {
         let mut commands = Vec::new();
         let mut lines = self.console.iter();
@@ -188,7 +189,7 @@ impl Page {
         commands
     }
 
-    /// Whether a file of this name is there, from the page's folder or from the top.
+    /// Returns whether a file of this name exists, relative to the page's folder or to the top.
     fn finds(&self, file: &str) -> bool {
         let here = Path::new(&self.name).parent().unwrap_or(Path::new(""));
         let beside = here.join(file);
@@ -196,7 +197,8 @@ impl Page {
     }
 }
 
-/// A line of shell as its commands, without comments, substitutions, assignments and shell words.
+/// Returns a shell line as its commands, without comments, substitutions, assignments and shell
+/// words.
 fn simple_commands(line: &str) -> Vec<Vec<String>> {
     let mut line = line.split(" # ").next().unwrap_or_default().to_owned();
     while let Some((before, rest)) = line.split_once("$(") {
@@ -218,7 +220,7 @@ fn simple_commands(line: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// The arguments, if the command is vmhost's.
+/// Returns the arguments if the command is vmhost's.
 fn arguments_of_vmhost(words: &[String]) -> Option<&[String]> {
     let [program, arguments @ ..] = words else {
         return None;
@@ -247,7 +249,7 @@ fn pages() -> Result<Vec<Page>> {
     names.iter().map(|name| Page::read(name)).collect()
 }
 
-/// The flags that a text names, without their dashes.
+/// Returns the flags that a text names, without their dashes.
 fn flags(text: &str) -> BTreeSet<String> {
     let mut flags = BTreeSet::new();
     for (at, dashes) in text.match_indices("--") {
@@ -264,7 +266,7 @@ fn flags(text: &str) -> BTreeSet<String> {
     flags
 }
 
-/// What vmhost prints with `--help` behind these arguments.
+/// Returns what vmhost prints for these arguments with `--help` at the end.
 async fn help(arguments: &[String]) -> Result<String> {
     let exit = host::bare()?.args(arguments).arg("--help").run().await?;
     ensure!(exit.status.success(), "{}", exit.output.join("\n"));
@@ -287,7 +289,7 @@ fn the_first_page_is_short() -> Result<()> {
 fn lines_are_not_too_long() -> Result<()> {
     for page in pages()? {
         for line in page.prose.lines() {
-            // A table, or a word that has no place to break at.
+            // A table, or a word without a place to break at.
             let whole = line.starts_with('|') || !line.trim().contains(' ') || in_code(line);
             ensure!(
                 whole || line.chars().count() <= WIDTH,
@@ -299,7 +301,7 @@ fn lines_are_not_too_long() -> Result<()> {
     Ok(())
 }
 
-/// Whether a line is one piece of `code`.
+/// Returns whether a line is one piece of `code`.
 fn in_code(line: &str) -> bool {
     line.trim().starts_with('`')
 }
@@ -359,7 +361,7 @@ fn the_first_page_names_the_versions_that_are_built() -> Result<()> {
             .filter_map(|line| line.trim().split_once(' '))
             .find_map(|(name, version)| (name == package).then_some(version))
             .with_context(|| format!("{file} does not name {package}"))?;
-        // kubectl v0.36.3 is that of Kubernetes v1.36.3.
+        // kubectl v0.36.3 belongs to Kubernetes v1.36.3.
         let version = version.replace("v0.", "v1.");
         ensure!(
             page.prose.contains(&version),
@@ -387,7 +389,7 @@ fn commands_of_vmhost_can_be_typed() {
         }
         ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
         ensure!(count >= 30, "only {count} commands of vmhost were found");
-        // The check itself: a flag that does not exist is seen.
+        // Tests the check itself: it detects a flag that does not exist.
         let bad = ["status", "--no-such-flag"].map(str::to_owned);
         ensure!(help(&bad).await.is_err(), "{bad:?} is accepted");
         Ok(())

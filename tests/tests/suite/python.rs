@@ -1,5 +1,5 @@
 //! `vmhost dev` runs a Python policy from its source, in a CPython that componentize-py builds
-//! once; what only a build can do is built. `vmhost test` compares both ways.
+//! once; it builds a policy whose features require a build. `vmhost test` compares both ways.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,19 +15,19 @@ use vmhost_tests::wait::eventually_within;
 use vmhost_toolchain::Language;
 use vmhost_toolchain::scaffold::Project;
 
-/// componentize-py takes 10 s on two cores of which nobody else takes any.
+/// componentize-py takes 10 s on two idle cores.
 const BUILD: Duration = Duration::from_secs(300);
 
-/// What `vmhost new` writes, with a componentize-py that counts how often it builds.
+/// The project of `vmhost new`, with a componentize-py that counts its builds.
 struct Greeter {
     _folder: TempDir,
     path: PathBuf,
-    /// The policy as it was written.
+    /// The original policy.
     policy: String,
 }
 
 impl Greeter {
-    /// Returns nothing if the tools are not on this machine.
+    /// Creates the project; `None` if the tools are not on this machine.
     async fn new() -> Result<Option<Self>> {
         let folder = tempfile::tempdir()?;
         let project = Project {
@@ -62,7 +62,7 @@ impl Greeter {
         }))
     }
 
-    /// How often componentize-py has built something.
+    /// Returns how often componentize-py has built something.
     fn builds(&self) -> usize {
         let builds = fs::read_to_string(self.path.join(".venv/builds"));
         builds.unwrap_or_default().lines().count()
@@ -71,7 +71,7 @@ impl Greeter {
     /// Saves the policy with a line at its top, and another greeting.
     fn save(&self, line: &str, greeting: &str) -> Result<()> {
         let policy = self.policy.replace("hello, {", &format!("{greeting}, {{"));
-        // Behind the module's own text.
+        // After the module's docstring.
         let policy = policy.replacen("\n\n", &format!("\n\n{line}\n"), 1);
         ensure!(
             policy != self.policy,
@@ -96,7 +96,7 @@ impl Greeter {
     }
 }
 
-/// Waits for a line that holds all of these.
+/// Waits for a line that contains all of these.
 async fn line(host: &Host, words: &[&str]) -> Result<()> {
     eventually_within(BUILD, &format!("a line with {words:?}"), async || {
         let lines = host.output();
@@ -120,7 +120,7 @@ fn what_is_saved_runs_without_a_build() {
         line(&host, &["swapped greeter: generation 2"]).await?;
         line(&host, &["status.message", "-> good day, "]).await?;
 
-        // A module of its own, which reads no file and imports nothing new.
+        // A module of the policy that reads no file and imports nothing new.
         greeter.write("words.py", "WORD = 'welcome'\n")?;
         greeter.save("from words import WORD", "{WORD}")?;
         line(&host, &["swapped greeter: generation 3"]).await?;
@@ -140,7 +140,7 @@ fn what_is_saved_runs_without_a_build() {
         }
         line(
             &host,
-            &["generation 3 goes on", "Python's messages are above"],
+            &["generation 3 keeps running", "Python's messages are above"],
         )
         .await?;
         ensure!(greeter.builds() == 1, "{}", greeter.builds());
@@ -157,10 +157,10 @@ fn what_only_a_build_can_do_is_built() {
         let host = greeter.dev()?;
         line(&host, &["status.message", "hello, "]).await?;
 
-        // Both, and only these, although the first one that is missed ends the import.
+        // Both modules and only these, although the first missing one ends the import.
         let imports = "import decimal\nfrom xml.etree import ElementTree";
         greeter.save(imports, "{decimal.Decimal('1.5')}")?;
-        let with = "are built, with decimal, xml, xml.etree, xml.etree.ElementTree, which takes";
+        let with = "adding decimal, xml, xml.etree, xml.etree.ElementTree";
         line(&host, &[with]).await?;
         line(&host, &["status.message", "-> 1.5, "]).await?;
         ensure!(greeter.builds() == 2, "{}", greeter.builds());
@@ -169,12 +169,17 @@ fn what_only_a_build_can_do_is_built() {
         let read =
             "from pathlib import Path\nWORD = (Path(__file__).parent / 'word.txt').read_text()";
         greeter.save(read, "{WORD}")?;
-        line(&host, &["is built whole", "it opens /1/word.txt"]).await?;
+        line(
+            &host,
+            &["building the whole component", "it opens /1/word.txt"],
+        )
+        .await?;
         line(&host, &["status.message", "-> from a file, "]).await?;
 
         greeter.save("import decimal", "again {decimal.Decimal('1.5')}")?;
         line(&host, &["status.message", "-> again 1.5, "]).await?;
-        // pathlib is new, too: with it, then whole, and then as before.
+        // Needs pathlib too: one build with pathlib, one of the whole policy, and no build
+        // afterwards.
         ensure!(greeter.builds() == 4, "{}", greeter.builds());
         Ok(())
     });
@@ -190,14 +195,14 @@ fn both_ways_are_tested_and_compared() {
         ensure!(exit.status.success(), "{exit:?}");
         ensure!(greeter.builds() == 2, "{}", greeter.builds());
 
-        // There while it is built, and nowhere when it runs.
+        // The file exists while the component is built, but not when it runs.
         let seen = "import os\nSEEN = os.path.exists(__file__)";
         greeter.save(seen, "{'hello' if SEEN else 'nothing'}")?;
         let exit = greeter.test().await?;
         exit.expect_error(&["of 3 cases failed"])?;
         let all = exit.output.join("\n");
         for words in [
-            "in vmhost dev (+) the policy does something else than its component (-)",
+            "the plugin behaves differently in vmhost dev (+) than as a component (-)",
             "-            \"message\": \"hello, world\"",
             "+            \"message\": \"nothing, world\"",
         ] {
@@ -219,8 +224,8 @@ fn the_policy_vm_passes_its_cases_both_ways() {
             .arg("--cases")
             .arg(Path::new(&folder("plugins/vm/cases")));
         let exit = test.spawn()?.wait_exit_within(BUILD).await?;
-        // Rust's words for an object that cannot be read are others, and Python logs a traceback:
-        // the same one both ways.
+        // Python's text for an object that cannot be read differs from Rust's, and Python logs a
+        // traceback; both are the same in both ways.
         let all = exit.output.join("\n");
         let failed = all.contains("FAILED not-readable") && all.contains("9 passed, 1 failed");
         ensure!(failed && !all.contains("in vmhost dev (+)"), "{all}");

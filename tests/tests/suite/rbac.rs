@@ -1,4 +1,5 @@
-//! The RBAC that `vmhost rbac` prints is enough and no more: on a real API server, as the service account that it is bound to.
+//! The output of `vmhost rbac` grants exactly the required rights: tested on a real API server, as
+//! the service account that it is bound to.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,24 +21,24 @@ use vmhost_tests::vm::Vms;
 use vmhost_tests::{kubeconfig, kubectl, net, run};
 
 const ACCOUNT: &str = "runner";
-const GRANTED: &str = "all that the plugin needs is granted";
+const GRANTED: &str = "RBAC grants all rights that the plugin needs";
 
 /// A policy, the VMs of a namespace, and a service account there without rights.
 pub(crate) struct Runner {
     client: Client,
-    /// Their namespace is the account's.
+    /// In the account's namespace.
     pub(crate) vms: Vms,
     policy: PolicyFile,
     kubeconfig: PathBuf,
 }
 
 impl Runner {
-    /// Of the policy `vm`.
+    /// Creates a runner of the policy `vm`.
     async fn new(server: &TestServer) -> Result<Runner> {
         Runner::of(server, guests::EXAMPLE_VM).await
     }
 
-    /// Of the component in this file.
+    /// Creates a runner of the component in this file.
     pub(crate) async fn of(server: &TestServer, component: &str) -> Result<Runner> {
         let vms = Vms::install(server).await?;
         let client = server.client().await?;
@@ -65,7 +66,7 @@ impl Runner {
         })
     }
 
-    /// What `vmhost rbac` prints.
+    /// Returns the output of `vmhost rbac`.
     pub(crate) async fn yaml(&self, flags: &[&str]) -> Result<String> {
         let account = format!("{}/{ACCOUNT}", self.vms.namespace());
         let exit = host::bare()?
@@ -79,7 +80,7 @@ impl Runner {
         Ok(exit.stdout.join("\n"))
     }
 
-    /// Server-side apply of each document.
+    /// Applies each document server-side.
     pub(crate) async fn apply(&self, yaml: &str) -> Result<Vec<String>> {
         let mut kinds = Vec::new();
         for document in serde_yaml_ng::Deserializer::from_str(yaml) {
@@ -105,7 +106,7 @@ impl Runner {
         Ok(kinds)
     }
 
-    /// A host with this policy that runs as the service account.
+    /// Returns a host with this policy that runs as the service account.
     pub(crate) fn host(&self) -> Result<HostCommand> {
         Ok(host::on(&self.kubeconfig)?
             .plugin(self.policy.path())
@@ -153,7 +154,7 @@ fn a_role_is_enough_for_one_namespace() {
         host.wait_for_line(GRANTED).await?;
         let (_, state) = net::get(host.metrics_addr(), "/debug/state").await?;
         ensure!(state.contains(r#""leader":"leading""#), "{state}");
-        // By discovery the same text comes out.
+        // Discovery gives the same text.
         let admin = server.kubeconfig();
         let asked = runner
             .yaml(&[
@@ -207,7 +208,7 @@ fn what_is_missing_is_told_and_waited_for() {
             host.until_ready().await?;
             runner.vms.until_complete(3).await?;
             for verb in ["get", "list", "watch", "patch"] {
-                let now = format!("vmhost may {verb} virtualmachines.cloud.waibizi.com now");
+                let now = format!("RBAC now grants {verb} virtualmachines.cloud.waibizi.com");
                 host.wait_for_line(&now).await?;
             }
             Ok(())
@@ -238,8 +239,8 @@ fn a_swap_that_needs_more_than_is_granted_is_refused() {
             let wider = guests::describing(&wider.to_string())?;
             runner.policy.swap(&wider, Way::Rename)?;
             host.wait_for_lines(1, |line| {
-                line.contains("is not loaded, generation 1 goes on, next try in")
-                    && line.contains(": it needs 5 rights")
+                line.contains("; generation 1 keeps running; retrying in")
+                    && line.contains(": the new version needs 5 rights")
             })
             .await?;
             for row in [
@@ -251,7 +252,7 @@ fn a_swap_that_needs_more_than_is_granted_is_refused() {
             }
             runner.vms.create(0..1, 0).await?;
             runner.vms.until_complete(1).await?;
-            // Granted later, it comes in without another look at the file.
+            // Granted later, the plugin is loaded without a change of its file.
             runner.apply(&runner.yaml(&[]).await?).await?;
             host.until_metric(GENERATION, &[("plugin", "vm")], 2.0)
                 .await?;
@@ -287,7 +288,7 @@ fn definitions_are_installed_with_what_is_granted_for_them() {
     );
 }
 
-/// What a kubectl command that reads from stdin prints.
+/// Returns the output of a kubectl command that reads from stdin.
 fn kubectl(program: &Path, kubeconfig: &Path, command: &[&str], input: &str) -> Result<String> {
     let mut child = Command::new(program)
         .args(command)
@@ -358,7 +359,7 @@ async fn takes_the_yaml(program: &Path, server: &TestServer) -> Result<()> {
     Ok(())
 }
 
-/// `vmhost rbac` of a plugin that says this about itself.
+/// Runs `vmhost rbac` for a plugin with this description.
 async fn rbac(description: &str, flags: &[&str]) -> Result<Exit> {
     let policy = PolicyFile::new("p", &guests::describing(description)?)?;
     let command = host::bare()?.arg("rbac").arg(policy.path());

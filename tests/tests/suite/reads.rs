@@ -1,4 +1,5 @@
-//! Reads of a policy: from the shared cache by label, index, owner and namespace, page by page; and past it, from the API server itself.
+//! Reads of a policy: from the shared cache by label, index, owner and namespace, page by page; and
+//! past it, from the API server.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
@@ -13,8 +14,8 @@ use vmhost_tests::vm::{PLURAL, Vms};
 
 const VMS: (&str, &str) = ("cloud.waibizi.com", "VirtualMachine");
 
-/// Lets the guest `watcher` ask the cluster, without waiting for its answer. The name of the
-/// question.
+/// Lets the guest `watcher` query the cluster, without waiting for the answer. Returns the name of
+/// the query.
 async fn put(server: &TestServer, obey: &Obey, query: &Value) -> Result<String> {
     let name = format!("ask-{:08x}", fastrand::u32(..));
     let api: Api<ConfigMap> = Api::namespaced(server.client().await?, obey.vms.namespace());
@@ -26,7 +27,7 @@ async fn put(server: &TestServer, obey: &Obey, query: &Value) -> Result<String> 
     Ok(name)
 }
 
-/// Lets the guest `watcher` ask the cluster, and returns its answer.
+/// Lets the guest `watcher` query the cluster, and returns the answer.
 async fn ask(server: &TestServer, obey: &Obey, query: Value) -> Result<Value> {
     let name = put(server, obey, &query).await?;
     let of = |line: &str| said(line, "READ").filter(|read| read["name"] == name.as_str());
@@ -65,7 +66,8 @@ async fn the_cache_answers_by_label_index_and_owner(server: &TestServer) -> Resu
             json!({ "metadata": { "ownerReferences": [reference] } }),
         )
         .await?;
-    // The cache may lag behind what this test wrote: it asks until it sees the last write.
+    // The cache may lag behind this test's writes, so the test queries until it sees the last
+    // write.
     let owned = vmhost_tests::wait::eventually("the cache shows the last write", async || {
         let owned = ask(server, &obey, list(VMS, json!({ "owner": owner }))).await?;
         Ok((owned["names"] == json!(["vm-6"])).then_some(owned))
@@ -114,11 +116,11 @@ async fn what_was_not_declared_is_not_answered(server: &TestServer) -> Result<()
         (list(VMS, json!({ "labels": "a in (" })), "invalid: "),
         (
             list(VMS, json!({ "index": ["image", "x"], "owner": "y" })),
-            "invalid: a query by index and by owner",
+            "invalid: a query can use an index or an owner",
         ),
         (
             list(("", "ConfigMap"), json!({ "owner": "y" })),
-            "invalid: the primary kind is not kept by owner",
+            "invalid: the primary kind is not indexed by owner",
         ),
         (list(("", "Pod"), json!({})), "not watched: Pod.v1"),
         (
@@ -142,7 +144,7 @@ async fn what_was_not_declared_is_not_answered(server: &TestServer) -> Result<()
                 VMS,
                 json!({ "live": true, "namespace": obey.vms.namespace(), "index": ["image", "x"] }),
             ),
-            "invalid: list-live knows neither indexes nor owners",
+            "invalid: list-live supports neither indexes nor owners",
         ),
     ] {
         let answer = ask(server, &obey, query.clone()).await?;
@@ -226,7 +228,7 @@ both_servers!(slow_live_reads_hold_up_no_other_plugin_and_no_other_group);
 async fn slow_live_reads_hold_up_no_other_plugin_and_no_other_group(
     server: &TestServer,
 ) -> Result<()> {
-    // More than were allowed for all plugins together.
+    // More than the limit for all plugins together.
     const SLOW: usize = 40;
     let proxy = server.proxy().await?;
     let vms = Vms::install(server).await?;
@@ -275,7 +277,8 @@ async fn all_who_watch_a_kind_share_one_watch(server: &TestServer) -> Result<()>
     let obey = Obey::watching(server, proxy.kubeconfig()).await?;
     obey.case("owner", "x", Value::Null).await?;
     obey.until_turns("x", 1).await?;
-    // Five controllers watch all ConfigMaps; one those with a label, and one those of another.
+    // Five controllers watch all ConfigMaps; one watches those with a label, and one those with
+    // another label.
     let watches =
         proxy.requests_where(|request| request.concerns("configmaps") && request.is_watch());
     let mut selectors: Vec<&str> = watches

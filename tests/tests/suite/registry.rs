@@ -1,4 +1,5 @@
-//! Generations by themselves: replaced in one step, kept by whoever took them, gone with the last of these.
+//! The registry of generations: a generation is replaced in one step, kept by those who hold it,
+//! and dropped with its last holder.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Rights: a key whose write is not allowed waits until it is, and one question for each right
-//! tells when that is.
+//! Rights: a key whose write is forbidden waits until it is permitted, and the host asks once per
+//! right when that is.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::events::v1::Event;
@@ -18,7 +18,7 @@ use vmhost_tests::{both_servers, run};
 const GROUP: &str = "cloud.waibizi.com";
 const KEYS: usize = 20;
 
-/// Whether this asks for the right to patch VMs, of one object or of all.
+/// Returns whether this asks for the right to patch VMs, of one object or of all.
 fn asks_to_patch(request: &Request) -> bool {
     let asked = request.json()["spec"]["resourceAttributes"].clone();
     request.path.ends_with("/selfsubjectaccessreviews")
@@ -26,13 +26,13 @@ fn asks_to_patch(request: &Request) -> bool {
         && asked["resource"] == PLURAL
 }
 
-/// The same, not about one object.
+/// Returns whether this asks for the right to patch all VMs.
 fn asks_to_patch_all(request: &Request) -> bool {
     asks_to_patch(request) && request.json()["spec"]["resourceAttributes"]["name"].is_null()
 }
 
-/// What the embedded server, which has no access control, would answer with it: writes are refused,
-/// and reviews say no.
+/// Makes the embedded server answer as with access control: writes are refused, and reviews are
+/// answered "denied".
 fn forbid(proxy: &Proxy) {
     proxy.refuse(usize::MAX, Refusal::forbidden(), |request| {
         request.writes(PLURAL)
@@ -67,7 +67,7 @@ both_servers!(a_grant_wakes_all_that_wait_for_the_right);
 async fn a_grant_wakes_all_that_wait_for_the_right(server: &TestServer) -> Result<()> {
     let proxy = server.proxy().await?;
     let obey = Obey::start(server, proxy.kubeconfig()).await?;
-    // What the plugin lacks at the start has been looked at.
+    // The host has checked the plugin's missing rights at the start.
     proxy
         .wait_for(1, |request| {
             asks_to_patch(request) && request.answered.is_some()
@@ -85,7 +85,7 @@ async fn a_grant_wakes_all_that_wait_for_the_right(server: &TestServer) -> Resul
         obey.vms.namespace()
     );
     obey.host
-        .wait_for_line(&format!("vmhost may not {right}"))
+        .wait_for_line(&format!("forbidden to {right}"))
         .await?;
     for name in &names {
         obey.until_turns(name, 1).await?;
@@ -106,14 +106,17 @@ async fn a_grant_wakes_all_that_wait_for_the_right(server: &TestServer) -> Resul
     proxy.clear();
     obey.vms.until_complete(KEYS).await?;
     obey.host
-        .wait_for_line(&format!("vmhost may {right} now: {KEYS} keys"))
+        .wait_for_line(&format!("RBAC now grants {right}; resuming {KEYS} keys"))
         .await?;
     for name in &names {
         ensure!(obey.turns(name).len() >= 2, "{:?}", obey.turns(name));
     }
-    ensure!(lines(&obey, "vmhost may not") == 1, "a line for the right");
     ensure!(
-        lines(&obey, "vmhost may patch") == 1,
+        lines(&obey, "keys that need it wait") == 1,
+        "a line for the right"
+    );
+    ensure!(
+        lines(&obey, "RBAC now grants patch") == 1,
         "a line for its grant"
     );
     Ok(())
@@ -123,7 +126,7 @@ both_servers!(a_refusal_that_is_not_for_want_of_a_right_rests);
 async fn a_refusal_that_is_not_for_want_of_a_right_rests(server: &TestServer) -> Result<()> {
     let proxy = server.proxy().await?;
     let obey = Obey::start(server, proxy.kubeconfig()).await?;
-    // As admission and quotas refuse.
+    // A refusal of admission or a quota.
     proxy.refuse(usize::MAX, Refusal::forbidden(), |request| {
         request.writes(PLURAL) && request.path.ends_with("/refused")
     });
@@ -138,7 +141,10 @@ async fn a_refusal_that_is_not_for_want_of_a_right_rests(server: &TestServer) ->
         "once more, and then it rests: {:?}",
         obey.turns("refused")
     );
-    ensure!(lines(&obey, "vmhost may not") == 0, "no right is missing");
+    ensure!(
+        lines(&obey, "keys that need it wait") == 0,
+        "no right is missing"
+    );
     proxy.clear();
     let changed = json!({ "metadata": { "labels": { "changed": "yes" } } });
     obey.vms.merge("refused", changed).await?;
@@ -148,7 +154,7 @@ async fn a_refusal_that_is_not_for_want_of_a_right_rests(server: &TestServer) ->
     Ok(())
 }
 
-/// Lets the plain user do this.
+/// Grants the plain user these rights.
 async fn grant(client: &Client, namespace: Option<&str>, name: &str, rules: Value) -> Result<()> {
     let subjects =
         json!([{ "kind": "User", "name": PLAIN_USER, "apiGroup": "rbac.authorization.k8s.io" }]);
@@ -193,7 +199,7 @@ fn a_role_is_felt_when_it_is_granted() {
             let user = server.kubeconfig_of(PLAIN_USER);
             let proxy = Proxy::start(&user.context("it has access control")?).await?;
             let obey = Obey::start(server, proxy.kubeconfig()).await?;
-            // What is missing at the start is told in one table.
+            // One table reports the rights that are missing at the start.
             obey.host.wait_for_line("the plugin obey lacks").await?;
             for name in ["one", "two"] {
                 obey.order(name, json!({ "effects": [complete()] })).await?;
@@ -216,14 +222,18 @@ fn a_role_is_felt_when_it_is_granted() {
             ensure!(obey.turns("one").len() == 1, "{:?}", obey.turns("one"));
             grant(&client, Some(&namespace), "all", rules(Value::Null)).await?;
             obey.vms.until_complete(2).await?;
-            let right = format!("vmhost may patch {PLURAL}.{GROUP} in namespace {namespace} now");
+            let right = format!("RBAC now grants patch {PLURAL}.{GROUP} in namespace {namespace}");
             obey.host.wait_for_line(&right).await?;
-            ensure!(lines(&obey, "vmhost may not") == 0, "the table has told it");
-            // Others that were missing at the start are told when they are granted, though no key
-            // waits for them.
+            ensure!(
+                lines(&obey, "keys that need it wait") == 0,
+                "the table has told it"
+            );
+            // Other rights that were missing at the start are reported when they are granted, even
+            // if no key waits for them.
             let events = json!([{ "apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"] }]);
             grant(&client, Some(&namespace), "events", events).await?;
-            let right = format!("vmhost may create events.events.k8s.io in namespace {namespace}");
+            let right =
+                format!("RBAC now grants create events.events.k8s.io in namespace {namespace}");
             obey.host.wait_for_line(&right).await?;
             Ok(())
         },

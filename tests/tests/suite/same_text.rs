@@ -1,4 +1,5 @@
-//! Promise 7: an object is never parsed to a tree and printed again on its way to a guest: it is the API server's text, the same whether a list or a watch brought it.
+//! Promise 7: the host never parses an object and prints it again on its way to a guest. The guest
+//! gets the API server's text, the same from a list and from a watch.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use vmhost_core::Gvk;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::{both_servers, run};
 
-/// An informer of one kind and namespace.
+/// Starts an informer of one kind and namespace.
 async fn informer(
     kubeconfig: std::path::PathBuf,
     kind: &str,
@@ -42,7 +43,8 @@ async fn informer(
     Ok(subscription)
 }
 
-/// The texts that a paged list, a streaming list and a plain watch bring of one object, which `create` makes.
+/// Returns the texts of one object, which `create` makes, from a paged list, a streaming list and a
+/// plain watch.
 async fn texts(
     server: &TestServer,
     kind: &str,
@@ -51,7 +53,7 @@ async fn texts(
     create: impl AsyncFnOnce(kube::Client, &str) -> Result<()>,
 ) -> Result<[String; 3]> {
     let namespace = server.namespace("same-text").await?;
-    // It is there before the object: a watch event brings it.
+    // Started before the object exists, so that a watch event delivers it.
     let watched = informer(server.kubeconfig(), kind, &namespace, wanted, false).await?;
     create(server.client().await?, &namespace).await?;
     let key = format!("{namespace}/{name}");
@@ -109,7 +111,7 @@ async fn metadata_alone_has_one_text(server: &TestServer) -> Result<()> {
     let wanted = Wanted::metadata();
     let texts = texts(server, "ConfigMap", "x", &wanted, create_configmap).await?;
     ensure!(!texts[0].contains("\"data\""), "{}", texts[0]);
-    // What the server leaves out, and what the store does, make the same text.
+    // The omissions by the server and by the store result in the same text.
     let path = format!(
         "/api/v1/namespaces/{}/configmaps/x",
         namespace_of(&texts[0])?

@@ -1,6 +1,8 @@
-//! What an SDK's author and a policy's author run themselves, each in the language's own test runner, and whether the committed bindings are those of `wit/`.
+//! The tests that an SDK's author and a policy's author run, each in the language's own test
+//! runner; and whether the committed bindings match `wit/`.
 //!
-//! A language whose tools are not on this machine is skipped, with a line; with `VMHOST_REQUIRE_LANGUAGES` that is an error.
+//! A language whose tools are missing is skipped, with a line; with `VMHOST_REQUIRE_LANGUAGES` that
+//! is an error.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -87,7 +89,7 @@ fn zig() -> Result<()> {
     passes(&folder("plugins/vm-zig"), "zig", &policy, &environment)
 }
 
-/// What is published has to compile where this repository is not.
+/// The published crate must compile outside of this repository.
 #[test]
 fn the_rust_crate_carries_the_contract() -> Result<()> {
     let arguments = ["package", "--list", "--allow-dirty", "--offline"];

@@ -1,4 +1,5 @@
-//! What the host does with a cluster besides watching and writing: installs definitions, asks for its rights, lists past the stores.
+//! The host's other requests to a cluster: installs definitions, checks its rights, lists past the
+//! stores.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use vmhost_tests::vm::{PLURAL, Vms};
 const MANAGER: &str = "vmhost/database";
 const SOON: Duration = Duration::from_secs(30);
 
-/// A kind of the test's own: tests share servers.
+/// A kind for this test only, because tests share servers.
 struct Definition {
     group: String,
     crds: Api<CustomResourceDefinition>,
@@ -49,7 +50,7 @@ impl Definition {
         format!("{plural}.{}", self.group)
     }
 
-    /// With these versions, of which the first is stored.
+    /// Returns the definition with these versions, of which the first is stored.
     fn of(&self, plural: &str, kind: &str, versions: &[&str]) -> Value {
         let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
         let versions: Vec<Value> = versions
@@ -74,7 +75,7 @@ impl Definition {
         self.definitions.install(definition, MANAGER, version).await
     }
 
-    /// Resource version, generation, a label.
+    /// Returns the resource version, the generation and a label.
     async fn state(&self) -> Result<(String, i64, Option<String>)> {
         let metadata = self.crds.get(&self.name("databases")).await?.metadata;
         let label = metadata.labels.unwrap_or_default().remove("team");
@@ -114,7 +115,8 @@ async fn a_definition_is_installed_once(server: &TestServer) -> Result<()> {
         ensure!(after == before, "{before:?} became {after:?}");
     }
 
-    // A newer plugin with the same definition leaves its version, and the generation as it is.
+    // A newer plugin with the same definition writes its own version, and leaves the generation
+    // unchanged.
     ensure!(kind.install(&wanted, "1.10.0").await? == Installed::Updated);
     let after = kind.state().await?;
     ensure!(after.1 == before.1 && after.2 == before.2 && after.0 != before.0);

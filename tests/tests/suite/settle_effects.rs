@@ -1,4 +1,5 @@
-//! Settle: what each effect does to the cluster, and what it must not do to an object that changed meanwhile.
+//! Settle: what each effect does to the cluster, and what it must not do to an object that changed
+//! in the meantime.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -139,13 +140,13 @@ async fn a_create_that_comes_second_is_told_to_the_guest(server: &TestServer) ->
     Ok(())
 }
 
-/// Has a VM's orders carried out while the watches that would show what they write are cut off.
-/// Returns whether its first turn waited for them: then its second one, for a change that came
-/// meanwhile, begins after the wait was given up.
+/// Carries out a VM's orders while the watches of what they write are held. Returns whether the
+/// first turn waited for them: then the second turn, for a concurrent change, begins after the wait
+/// was given up.
 async fn waits(obey: &Obey, controller: &str, name: &str, orders: Value) -> Result<bool> {
     obey.case(controller, name, orders).await?;
     obey.until_turns(name, 1).await?;
-    // Somebody else's change, for a turn that sees only what the stores show.
+    // A foreign change, for a turn that sees only what the stores show.
     let changed = json!({ "metadata": { "labels": { "changed": "yes" } } });
     obey.vms.merge(name, changed).await?;
     obey.until_turns(name, 2).await?;
@@ -171,10 +172,10 @@ async fn a_turn_waits_for_what_a_selective_watch_will_show_and_no_other(
         };
         request.is_watch() && (selected("labelSelector") || selected("fieldSelector"))
     };
-    // Until the test ends.
+    // Held until the test ends.
     let hold = proxy.hold(selective);
     proxy.cut_watches();
-    // That of the ConfigMaps with a label, of those that are read, and of the Secrets of a type.
+    // The watches of ConfigMaps with a label, of those that are read, and of the Secrets of a type.
     hold.reached(3).await?;
     let apply = |object: Value| json!({ "effects": [{ "apply": object, "force": true, "createIfAbsent": true }] });
     let labelled = |name: &str, labels: Value| {
@@ -230,7 +231,7 @@ async fn a_name_is_only_made_for_what_the_watch_will_show(server: &TestServer) -
     obey.case("guest", "hidden", nameless(json!({ "hidden": "yes" })))
         .await?;
     obey.host
-        .wait_for_line("generateName is only taken for an object that the controller's watch")
+        .wait_for_line("generateName is only allowed for an object that the controller's watch")
         .await?;
     obey.case(
         "guest",

@@ -1,4 +1,4 @@
-//! Settle: what becomes of a key whose turn failed.
+//! Settle: what happens to a key whose turn failed.
 
 use std::time::Instant;
 
@@ -17,10 +17,10 @@ use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::PLURAL;
 use vmhost_tests::wait::eventually;
 
-/// First delay of a failing key in milliseconds; each failure doubles it.
+/// The first delay of a failing key in milliseconds; each failure doubles it.
 const FIRST_DELAY: f64 = 5.0;
 
-/// The next `times` writes to this VM by the host are answered so.
+/// Refuses the next `times` writes of the host to this VM with this answer.
 fn refuse(proxy: &Proxy, name: &'static str, times: usize, refusal: Refusal) {
     proxy.refuse(times, refusal, move |request| {
         request.writes(PLURAL) && request.path.ends_with(name)
@@ -65,7 +65,7 @@ async fn what_may_pass_is_tried_again(server: &TestServer) -> Result<()> {
             "{name}: {answers:?}"
         );
     }
-    // It lasts: the guest is told how often.
+    // The failure persists, and the guest is told the attempt's number.
     obey.until_turns("internal", 4).await?;
     let attempts: Vec<Value> = obey
         .turns("internal")
@@ -106,7 +106,7 @@ both_servers!(the_servers_wait_is_kept_whatever_changes_meanwhile);
 async fn the_servers_wait_is_kept_whatever_changes_meanwhile(server: &TestServer) -> Result<()> {
     let proxy = server.proxy().await?;
     let obey = Obey::start(server, proxy.kubeconfig()).await?;
-    // So long that nothing that follows takes as long.
+    // So long that all following steps are shorter.
     refuse(&proxy, "waits", 1, Refusal::too_many_requests(300));
     refuse(&proxy, "goes-on", 1, Refusal::internal());
     for name in ["waits", "goes-on"] {
@@ -126,7 +126,8 @@ async fn the_servers_wait_is_kept_whatever_changes_meanwhile(server: &TestServer
     obey.settle().await?;
     let turns = obey.turns("waits");
     ensure!(turns.len() == 1, "{turns:?}");
-    // A new version does not know better than the server. Its own key comes up all the same.
+    // A new version of the plugin does not shorten the server's delay. Its own key is enqueued all
+    // the same.
     let other = with_comment(&guests::read(guests::OBEY)?, "the same");
     obey.policy.swap(&other, Way::Rename)?;
     obey.host
@@ -142,7 +143,7 @@ both_servers!(a_question_that_fails_costs_no_look_at_the_object);
 async fn a_question_that_fails_costs_no_look_at_the_object(server: &TestServer) -> Result<()> {
     let proxy = server.proxy().await?;
     let obey = Obey::start(server, proxy.kubeconfig()).await?;
-    // Which resource serves ConfigMaps is asked before the first is written: nothing was sent that
+    // The host looks up the resource of ConfigMaps before its first write: no request was sent that
     // could have been carried out.
     let asks = |request: &Request| request.method == "GET" && request.path == "/api/v1";
     proxy.refuse(1, Refusal::internal(), asks);
@@ -165,7 +166,7 @@ async fn a_question_that_fails_costs_no_look_at_the_object(server: &TestServer) 
     Ok(())
 }
 
-/// The notes of the Warning Events about a VM that hold this.
+/// Returns the notes of the Warning Events about a VM that contain this text.
 async fn warnings(obey: &Obey, client: &Client, name: &str, text: &str) -> Result<Vec<String>> {
     let events: Api<Event> = Api::namespaced(client.clone(), obey.vms.namespace());
     let about = |event: Event| {
@@ -198,7 +199,7 @@ async fn what_always_collides_is_an_error_and_told_once(server: &TestServer) -> 
         ("patcher", misfit, "test /spec/status"),
     ];
     for (name, orders, named) in &cases {
-        // The controller `hot` is none of those that are woken by ConfigMaps.
+        // ConfigMaps do not wake the controller `hot`.
         obey.case("hot", name, orders.clone()).await?;
         let turns = obey.until_turns(name, 8).await?;
         ensure!(
@@ -216,12 +217,12 @@ async fn what_always_collides_is_an_error_and_told_once(server: &TestServer) -> 
         ensure!(others.len() == 1, "told once: {others:?}");
     }
     let labels = [("controller", "watcher/hot")];
-    // Four of each key's eight turns, at the least.
+    // At least four of each key's eight turns.
     obey.host
         .until_metric(RECONCILE_ERRORS, &labels, 8.0)
         .await?;
 
-    // Three that are nobody's business, two retries, and the one too many.
+    // Three that do not count, two retries, and the one too many.
     obey.case("bounded", "given-up", create).await?;
     obey.until_turns("given-up", 6).await?;
     eventually("an Event tells it", async || {
@@ -248,8 +249,8 @@ async fn a_failing_key_backs_off_though_it_writes_before_it_fails(
         "kind": "ConfigMap",
         "metadata": { "name": "refused", "namespace": obey.vms.namespace() },
     });
-    // The first effect changes the VM on every attempt, and its event comes back to the host: it must not
-    // count as a reason to try at once.
+    // The first effect changes the VM on every attempt, and the host gets the event: it must not
+    // cause an immediate attempt.
     let stamp = json!({ "merge": { "metadata": { "annotations": { "attempt": "$attempt" } } } });
     let began = Instant::now();
     obey.order(
@@ -263,7 +264,8 @@ async fn a_failing_key_backs_off_though_it_writes_before_it_fails(
         obey.settle().await?;
     }
     let turns = obey.turns("failing").len() as f64;
-    // Delays that double fit only so often into the time that has passed; the rest is for the first turn and rounding.
+    // The elapsed time limits the number of doubled delays; the rest is for the first turn and
+    // rounding.
     let most = (began.elapsed().as_secs_f64() * 1000.0 / FIRST_DELAY).log2() + 3.0;
     ensure!(turns <= most, "{turns} turns where {most} fit");
     Ok(())
@@ -282,7 +284,8 @@ async fn a_failing_key_backs_off_though_it_writes_what_it_watches(
         "data": { "attempt": "$attempt" },
     });
     let key = json!({ "version": "v1", "kind": "ConfigMap", "name": "absent" });
-    // The ConfigMap of the VM's name wakes it, and it writes that one on every attempt.
+    // The ConfigMap with the VM's name wakes it, and the VM's turn writes that ConfigMap on every
+    // attempt.
     let orders = json!({ "effects": [
         { "apply": object, "force": true, "createIfAbsent": true },
         { "merge": { "data": { "a": "b" } }, "key": key },

@@ -22,7 +22,8 @@ async fn a_key_waits_for_its_own_turn(server: &TestServer) -> Result<()> {
         .await?;
     vms.create(0..1, 0).await?;
     hold.reached(1).await?;
-    // The key becomes dirty again and again while it is in a worker; the other workers are idle and must not take it.
+    // The key becomes dirty repeatedly while a worker has it; the other workers are idle and must
+    // not take it.
     for round in 0..10 {
         vms.merge(
             &slow,
@@ -30,7 +31,7 @@ async fn a_key_waits_for_its_own_turn(server: &TestServer) -> Result<()> {
         )
         .await?;
         vms.create(1 + round..2 + round, 0).await?;
-        // Its events came after the change's: when it is complete, the change has been seen.
+        // Its events follow those of the change: when it is complete, the host has seen the change.
         vms.until_one(&Vms::name(1 + round), "the next VM is complete", |vm| {
             vm.complete()
         })

@@ -1,5 +1,5 @@
-//! A start is all or nothing: no worker runs before every plugin was checked and given its stores,
-//! and a start that is ended meanwhile leaves nothing behind.
+//! A start is all or nothing: no worker runs before every plugin was checked and has its stores,
+//! and an interrupted start leaves nothing behind.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -15,7 +15,7 @@ use vmhost_tests::wait::eventually;
 
 const ID: &str = "starting";
 
-/// VMs, the policy that finishes them, and one that carries a definition.
+/// VMs, the policy that finishes them, and a policy that brings a definition.
 struct Two {
     vms: Vms,
     proxy: Proxy,
@@ -61,7 +61,7 @@ impl Two {
         })
     }
 
-    /// A host that starts both, and stands for election.
+    /// Returns a host that starts both, with leader election.
     fn host(&self) -> Result<HostCommand> {
         Ok(host::on(self.proxy.kubeconfig())?
             .namespace(self.vms.namespace())
@@ -95,7 +95,7 @@ async fn no_worker_starts_before_all_plugins_are_set_up(server: &TestServer) -> 
     two.until_led().await?;
     eventually("the first plugin waits on full stores", async || {
         let (_, text) = host.probe("/readyz").await?;
-        let waits = "[-]vm-stamp/vms failed: the stores are full, the workers are about to start";
+        let waits = "[-]vm-stamp/vms failed: stores are synced, workers are about to start";
         ensure!(text.contains(waits), "{text}");
         Ok(Some(()))
     })
@@ -113,7 +113,7 @@ async fn a_plugin_that_cannot_be_set_up_starts_no_other_and_the_lease_is_given_b
     server: &TestServer,
 ) -> Result<()> {
     let two = Two::new(server).await?;
-    // It is looked for, and then may not be made.
+    // The host looks for the definition, but may then not create it.
     let hold = two
         .proxy
         .hold(|request| of_definitions(request) && !request.is_write());

@@ -1,12 +1,12 @@
-//! Checks of the tests' own sources: a guest that no test uses shows nothing, nor does a test that
-//! is not compiled.
+//! Checks of the tests' own sources: every guest must be used by a test, and every test must be
+//! compiled.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-/// What lies in a folder of this package, by name.
+/// Returns the entries of a folder of this package, sorted by name.
 fn entries(folder: &str) -> Result<Vec<PathBuf>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut entries = Vec::new();
@@ -17,7 +17,7 @@ fn entries(folder: &str) -> Result<Vec<PathBuf>> {
     Ok(entries)
 }
 
-/// The name of a file of Rust without its ending.
+/// Returns the name of a Rust file without its extension.
 fn module(path: &Path) -> Option<&str> {
     path.extension()
         .filter(|extension| *extension == "rs")

@@ -1,4 +1,5 @@
-//! Triggers: owned and mapped objects wake the right keys, old and new owner alike; predicates keep what does not matter from waking anybody; timers tick.
+//! Triggers: owned and mapped objects wake the right keys, of the old and the new owner; predicates
+//! filter irrelevant changes; timers tick.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -41,7 +42,7 @@ impl Watching {
         Ok(())
     }
 
-    /// How many turns a VM had, when nothing that was done before can still wake it.
+    /// Returns the number of a VM's turns after all earlier changes have been handled.
     async fn settled(&self, case: &str, name: &str) -> Result<usize> {
         let marker = format!("marker-{:08x}", fastrand::u32(..));
         self.obey.case(case, &marker, Value::Null).await?;
@@ -49,7 +50,7 @@ impl Watching {
         Ok(self.obey.turns(name).len())
     }
 
-    /// Does it, and waits until the VM has one turn more.
+    /// Makes a change, and waits until the VM has one more turn.
     async fn wakes(&self, name: &str, what: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
         let before = self.obey.turns(name).len();
         what().await?;
@@ -75,7 +76,7 @@ async fn an_owned_object_wakes_its_controller(server: &TestServer) -> Result<()>
     })
     .await?;
     ensure!(w.settled("owner", "two").await? == 1, "not its child");
-    // A change of hands wakes both.
+    // A change of the owner wakes both.
     let before = w.obey.turns("one").len();
     let moved = json!({ "metadata": { "ownerReferences": [reference("two", "VirtualMachine", &two, true)] } });
     w.wakes("two", async || w.merge("child", moved).await)
@@ -88,8 +89,8 @@ async fn an_owned_object_wakes_its_controller(server: &TestServer) -> Result<()>
         Ok(())
     })
     .await?;
-    // Another kind of the same name, an object of the same name that went before, and an owner that
-    // does not control.
+    // Another kind of the same name, a deleted object of the same name, and an owner that does not
+    // control.
     let before = w.settled("owner", "one").await?;
     let earlier = json!("4b6a7c1e-0000-4000-8000-000000000000");
     for (name, reference) in [
@@ -109,7 +110,7 @@ async fn each_mapping_finds_its_keys(server: &TestServer) -> Result<()> {
     let w = Watching::start(server).await?;
     for case in ["labelled", "field", "named", "indexed", "guest"] {
         for name in [case.to_owned(), format!("other-{case}")] {
-            // The image is the VM's name: what the index holds.
+            // The image is the VM's name, which the index contains.
             w.obey.case(case, &name, Value::Null).await?;
             w.obey.until_turns(&name, 1).await?;
         }
@@ -134,7 +135,7 @@ async fn each_mapping_finds_its_keys(server: &TestServer) -> Result<()> {
     let data = json!({ "vm": "guest" });
     w.wakes("guest", async || w.config_map("g", labels, data).await)
         .await?;
-    // Both whom it named and whom it names now.
+    // Both the VM that it named and the VM that it names now.
     for (case, name, patch) in [
         (
             "labelled",
@@ -177,14 +178,14 @@ async fn what_the_guest_cannot_map_holds_up_nothing_and_comes_again(
         .host
         .until_metric("vmhost_map_calls_total", &failed, 4.0)
         .await?;
-    // Others are mapped meanwhile.
+    // Others are mapped in the meantime.
     let fine = json!({ "vm": "other" });
     w.wakes("other", async || w.config_map("fine", labels, fine).await)
         .await?;
-    // What can never be mapped becomes a look at every key, in the end.
+    // A change that can never be mapped finally wakes every key.
     w.obey
         .host
-        .wait_for_line("every key is looked at instead")
+        .wait_for_line("enqueueing every key instead")
         .await?;
     w.obey.until_turns("mapped", before + 1).await?;
     Ok(())
@@ -215,7 +216,7 @@ async fn more_than_the_buffer_becomes_a_look_at_every_key(server: &TestServer) -
             .host
             .output()
             .iter()
-            .all(|line| !line.contains("every key is looked at instead"))
+            .all(|line| !line.contains("enqueueing every key instead"))
     );
     let large = json!({ "vm": "mapped", "padding": "x".repeat(10_000) });
     w.wakes("mapped", async || {
@@ -224,7 +225,7 @@ async fn more_than_the_buffer_becomes_a_look_at_every_key(server: &TestServer) -
     .await?;
     w.obey
         .host
-        .wait_for_line("every key is looked at instead")
+        .wait_for_line("enqueueing every key instead")
         .await?;
     Ok(())
 }

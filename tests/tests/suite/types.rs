@@ -1,4 +1,5 @@
-//! What `vmhost types` writes of a definition is read by the SDK of its language, and its checker takes it. Rust's generator is not among what CI installs.
+//! The SDK of a language reads the types of `vmhost types`, and the language's checker accepts
+//! them. CI does not install Rust's generator.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -44,7 +45,7 @@ spec:
 
 const OBJECT: &str = r#"{"apiVersion":"example.com/v1","kind":"Machine","metadata":{"name":"m"},"spec":{"size":9007199254740993,"zone":"b","labels":{"x":"y"},"disks":[{"name":"d"}]}}"#;
 
-/// The types of the definition; none: their generator is not on this machine.
+/// Returns the types of the definition; `None` if the generator is not on this machine.
 async fn written(language: Language) -> Result<Option<String>> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("crd.yaml");

@@ -1,4 +1,5 @@
-//! Dynamic watches: a swap starts what is new and stops what nobody wants any more; a kind may vanish and come back; plugins that cannot live together are told so.
+//! Dynamic watches: a swap starts new watches and stops unused ones; a kind may disappear and
+//! return; incompatible plugins are refused with a reason.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -24,13 +25,13 @@ fn describing(name: &str, controller: Value) -> Result<Vec<u8>> {
     guests::describing(&description.to_string())
 }
 
-/// Watches of a kind that were opened.
+/// Returns the opened watches of a kind.
 fn opened(proxy: &Proxy, plural: &str) -> usize {
     let of = |request: &Request| request.is_watch() && request.concerns(plural);
     proxy.requests_where(of).len()
 }
 
-/// The stores of the host, as `/debug/state` shows them: kind and how many subscribers share it.
+/// Returns the stores of the host from `/debug/state`: the kind, and how many subscribers share it.
 async fn stores(host: &Host) -> Result<Vec<(String, u64)>> {
     let (_, text) = net::get(host.metrics_addr(), "/debug/state").await?;
     let state: Value = serde_json::from_str(&text)?;
@@ -113,7 +114,8 @@ async fn plugins_share_a_watch_whatever_fields_they_want(server: &TestServer) ->
         let metrics = host.metrics().await?;
         Ok(metrics.sum("vmhost_store_bytes", &[]))
     };
-    // Memory of what only one of them wanted comes back when it wants it no more.
+    // The memory of a field that only one of them wanted is freed when it no longer wants the
+    // field.
     vms.create_labelled("large", json!({}), json!({}), &"x".repeat(100_000))
         .await?;
     eventually("the image is kept", async || {

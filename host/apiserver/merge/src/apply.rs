@@ -1,6 +1,6 @@
-//! An apply: the merge, the conflicts, and the ownership after it.
+//! A server-side apply: the merge, the conflicts, and the ownership after it.
 //!
-//! Owns the order of the steps. Must not know how a merge or a comparison goes.
+//! Owns the order of the steps. Must not know how to merge or compare objects.
 
 use serde_json::{Value, json};
 use vmhost_schema::Schema;
@@ -17,9 +17,8 @@ use crate::{compare, last_applied, walk};
 /// `metadata.managedFields`. Without a `schema` the object may hold anything.
 ///
 /// `applied` must carry `apiVersion`, `kind` and the name; `now` is an RFC 3339 time in seconds.
-/// The result is neither defaulted nor validated, and the fields in `manager.reset` are the
-/// caller's to put back. After that, [`crate::keep_times`] makes an apply that changed nothing the
-/// same object as before.
+/// The result is neither defaulted nor validated. The caller must restore the fields in
+/// `manager.reset`. After that, [`crate::keep_times`] detects an apply that changed nothing.
 pub fn apply(
     schema: Option<&Schema>,
     live: Option<&Value>,
@@ -57,7 +56,7 @@ pub fn apply(
     let id = manager.id(Operation::Apply);
     let reset = manager.reset_fields();
     if managers.is_empty() {
-        // Nobody was tracked so far: whatever is there was there before the first apply.
+        // No manager was tracked so far, so all fields existed before the first apply.
         let nobody = Id {
             manager: BEFORE_FIRST_APPLY.to_owned(),
             ..manager.id(Operation::Update)
@@ -129,7 +128,7 @@ pub fn apply(
     Ok(new)
 }
 
-/// Who owns what was there before ownership was tracked.
+/// The manager that owns the fields from before ownership was tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 fn text<'a>(object: &'a Value, name: &str) -> &'a str {
@@ -144,7 +143,8 @@ fn conflict((id, path): &(Id, Vec<Step>)) -> Conflict {
     }
 }
 
-/// `default/x; example.com/v1, Kind=Widget`, as the server's own errors name an object.
+/// Returns the name of an object as in the server's own errors:
+/// `default/x; example.com/v1, Kind=Widget`.
 fn object_name(object: &Value, manager: &Manager<'_>) -> String {
     let metadata = |name: &str| {
         object

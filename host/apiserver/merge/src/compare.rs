@@ -1,4 +1,4 @@
-//! What changed between two objects, as sets of paths.
+//! The changes between two objects, as sets of paths.
 //!
 //! Follows structured-merge-diff `typed/compare.go`. Must not know managers.
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::set::{Set, Step};
 use crate::shape::{List, Map, Place, Shape};
 
-/// No path is in more than one of the sets.
+/// The changed paths. The sets are disjoint.
 #[derive(Debug, Default)]
 pub(crate) struct Comparison {
     pub(crate) added: Set,
@@ -18,7 +18,7 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// The comparison without `fields` and everything below them.
+    /// Returns the comparison without `fields` and everything below them.
     pub(crate) fn without(self, fields: &Set) -> Comparison {
         Comparison {
             added: self.added.recursive_difference(fields),
@@ -28,7 +28,7 @@ impl Comparison {
     }
 }
 
-/// Equality of values; 1 and 1.0 are equal.
+/// Returns whether two values are equal; 1 and 1.0 are equal.
 pub(crate) fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -85,7 +85,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Says whether the place was one leaf.
+    /// Compares a place, and returns whether it is a single leaf.
     fn shaped(
         &mut self,
         shape: Shape<'_>,
@@ -179,7 +179,7 @@ impl Walk {
                 ([] | [_], [] | [_]) => {
                     self.below(step, shape.item, old.first().copied(), new.first().copied())?
                 }
-                // Duplicates are owned as one; they differ when anything of them does.
+                // Duplicates are owned as one, so they differ if any of them differs.
                 ([_, _, ..], [_, _, ..]) => {
                     if old.len() != new.len()
                         || !old.iter().zip(&new).all(|(old, new)| equal(old, new))

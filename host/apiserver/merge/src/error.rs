@@ -1,35 +1,35 @@
-//! Why an apply is refused.
+//! The reasons for refusing an apply.
 //!
-//! Owns the words of a conflict. Must not know how conflicts are found.
+//! Owns the text of a conflict. Must not know how conflicts are found.
 
 /// Why an apply was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
-    /// Others own fields with other values (409); `force` would take them.
+    /// Other managers own fields with other values (409); `force` would take them.
     #[error("{}", conflict_text(.0))]
     Conflict(Vec<Conflict>),
     /// The object does not fit the schema: a field that it does not declare, a wrong type, a list
     /// item without its keys, a duplicate (500).
     #[error("{0}")]
     Undeclared(String),
-    /// The request itself is no good (400).
+    /// The request itself is invalid (400).
     #[error("{0}")]
     Invalid(String),
 }
 
-/// One field of another manager that an apply would change.
+/// A field of another manager that an apply would change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// Name of the manager that owns the field.
+    /// The manager that owns the field.
     pub manager: String,
-    /// `conflict with "one"`, or `conflict with "one" using v1` when it was an update: the text of
-    /// the `Status` cause.
+    /// The text of the `Status` cause: `conflict with "one"`, or `conflict with "one" using v1` if
+    /// the owner made an update.
     pub message: String,
-    /// `.spec.size`
+    /// The path of the field: `.spec.size`.
     pub field: String,
 }
 
-/// The message of the `Status`.
+/// Returns the message of the `Status`.
 fn conflict_text(conflicts: &[Conflict]) -> String {
     if let [one] = conflicts {
         return format!(

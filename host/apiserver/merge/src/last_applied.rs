@@ -1,7 +1,7 @@
-//! The annotation of client-side apply, for objects that move to server-side apply by kubectl.
+//! The annotation of client-side apply, for objects that kubectl moves to server-side apply.
 //!
-//! Follows k8s.io/apimachinery `util/managedfields/internal/lastapplied*.go`. Only the manager
-//! `kubectl` is meant.
+//! Follows k8s.io/apimachinery `util/managedfields/internal/lastapplied*.go`, which concerns only
+//! the manager `kubectl`.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::set::Set;
 use crate::shape::Place;
 use crate::walk;
 
-/// The one manager that is moved over.
+/// The only manager whose fields are moved.
 pub(crate) const MANAGER: &str = "kubectl";
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -24,7 +24,8 @@ fn annotation(object: &Value) -> Option<&str> {
         .filter(|text| !text.is_empty())
 }
 
-/// The fields that client-side apply set and nobody changed since: taking them is no conflict.
+/// Returns the fields that client-side apply set and that have not changed since. Taking them is no
+/// conflict.
 pub(crate) fn unchanged_since(place: Place<'_>, live: &Value, api_version: &str) -> Option<Set> {
     let last: Value = serde_json::from_str(annotation(live)?).ok()?;
     if last.get("apiVersion").and_then(Value::as_str) != Some(api_version) {
@@ -40,7 +41,7 @@ pub(crate) fn unchanged_since(place: Place<'_>, live: &Value, api_version: &str)
     )
 }
 
-/// Keeps the annotation, where there is one, in step with what is now applied.
+/// Updates the annotation to the applied object, if the annotation exists.
 pub(crate) fn refresh(object: &mut Value, applied: &Value) {
     if annotation(object).is_none() {
         return;

@@ -16,18 +16,18 @@ pub(crate) enum Operation {
     Update,
 }
 
-/// What tells one entry from another. Appliers are the same in every version.
+/// The identity of an entry. An apply has the same identity in every version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id {
     pub(crate) manager: String,
     pub(crate) operation: Operation,
-    /// Empty for appliers.
+    /// Empty for an apply.
     pub(crate) api_version: String,
     pub(crate) subresource: String,
 }
 
 impl std::fmt::Display for Id {
-    /// As conflicts name a manager.
+    /// Writes the manager's name as in conflicts.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?}", self.manager)?;
         if !self.subresource.is_empty() {
@@ -40,7 +40,7 @@ impl std::fmt::Display for Id {
     }
 }
 
-/// What a manager owns.
+/// The fields that a manager owns.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Owned {
     pub(crate) set: Set,
@@ -50,13 +50,13 @@ pub(crate) struct Owned {
 
 pub(crate) type Managers = BTreeMap<Id, Owned>;
 
-/// At most so many entries of updates; kube-apiserver's DefaultMaxUpdateManagers.
+/// The maximum number of entries for updates, as kube-apiserver's DefaultMaxUpdateManagers.
 const MAX_UPDATE_MANAGERS: usize = 10;
 
-/// Under whose name the oldest updates are put together.
+/// The manager into which the oldest updates are combined.
 const OLD_UPDATES: &str = "ancient-changes";
 
-/// `metadata.managedFields`, unless absent or null.
+/// Returns `metadata.managedFields`, unless absent or null.
 pub(crate) fn list(object: &Value) -> Option<&Value> {
     object
         .get("metadata")?
@@ -64,16 +64,16 @@ pub(crate) fn list(object: &Value) -> Option<&Value> {
         .filter(|list| !list.is_null())
 }
 
-/// Takes `metadata.managedFields` off an object.
+/// Removes `metadata.managedFields` from an object.
 pub(crate) fn strip(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
     }
 }
 
-/// Whether a client asks to forget all ownership: a list of one empty entry, or an empty list. The
-/// metadata of custom resources is decoded and written once more on its way in, and an empty list
-/// does not survive that.
+/// Returns whether a client asks to drop all ownership, with a list of one empty entry or an empty
+/// list. For a custom resource only the former works: its metadata is decoded and encoded on the
+/// way in, which removes an empty list.
 pub(crate) fn is_reset(list: &Value, custom: bool) -> bool {
     match list.as_array().map(Vec::as_slice) {
         Some([]) => !custom,
@@ -82,7 +82,7 @@ pub(crate) fn is_reset(list: &Value, custom: bool) -> bool {
     }
 }
 
-/// Reads a list of entries; `None` when one of them makes no sense.
+/// Reads a list of entries; `None` if one of them is invalid.
 pub(crate) fn decode(list: &Value) -> Option<Managers> {
     let mut out = Managers::new();
     for entry in list.as_array()? {
@@ -123,7 +123,7 @@ pub(crate) fn decode(list: &Value) -> Option<Managers> {
     Some(out)
 }
 
-/// The managers of an object; no managers when it has none or they cannot be read.
+/// Returns the managers of an object; empty if it has none or they cannot be read.
 pub(crate) fn of(object: Option<&Value>) -> Managers {
     object.and_then(list).and_then(decode).unwrap_or_default()
 }
@@ -133,7 +133,7 @@ fn seconds(time: Option<&str>) -> i64 {
         .map_or(0, |time| time.as_second())
 }
 
-/// Writes the managers into an object that has none: appliers first, then by time and name.
+/// Writes the managers into an object without managers: applies first, then by time and name.
 pub(crate) fn encode(managers: &Managers, object: &mut Value) {
     let mut entries: Vec<(&Id, &Owned)> = managers.iter().collect();
     entries.sort_by_key(|(id, owned)| {
@@ -182,7 +182,7 @@ fn entry(id: &Id, owned: &Owned) -> Value {
     entry
 }
 
-/// Puts the oldest updates of one version together until there are few enough.
+/// Combines the oldest updates of each version until the number of entries is within the limit.
 pub(crate) fn cap(managers: &mut Managers) {
     let mut updaters: Vec<Id> = managers
         .keys()

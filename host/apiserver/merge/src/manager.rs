@@ -1,34 +1,34 @@
 //! The author of a write.
 //!
-//! Owns what a caller says of the author, and the entry of `managedFields` that this becomes. Must
-//! not know schemas or objects.
+//! Owns what a caller states about the author, and the resulting entry of `managedFields`. Must not
+//! know schemas or objects.
 
 use crate::managed::{Id, Operation};
 use crate::set::Set;
 
-/// Who writes, and through which door.
+/// The author of a write and the endpoint in use.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manager<'a> {
     /// The `fieldManager` of the request.
     pub name: &'a str,
-    /// The `apiVersion` that the request speaks, as `apps/v1`.
+    /// The `apiVersion` of the request, such as `apps/v1`.
     pub api_version: &'a str,
-    /// `""` or `"status"`.
+    /// The subresource: `""`, `"status"` or `"scale"`.
     pub subresource: &'a str,
-    /// Fields that this door cannot write, as dotted paths (`"status"`): the caller puts them back
-    /// to their live values, and nobody gains or loses ownership of them through this write.
-    /// See [`RESET_MAIN`], [`RESET_STATUS`].
+    /// Fields that this endpoint cannot write, as dotted paths (`"status"`). The caller restores
+    /// them to their live values, and this write does not change their ownership. See
+    /// [`RESET_MAIN`], [`RESET_STATUS`].
     pub reset: &'a [&'a str],
 }
 
-/// What a write to the main resource resets when the kind has a status subresource.
+/// The fields that a write to the main resource resets if the kind has a status subresource.
 pub const RESET_MAIN: &[&str] = &["status"];
 
-/// What a write to the status subresource resets.
+/// The fields that a write to the status subresource resets.
 pub const RESET_STATUS: &[&str] = &["spec", "metadata"];
 
 impl Manager<'_> {
-    /// The entry that the author's fields are noted under.
+    /// Returns the identity under which the author's fields are recorded.
     pub(crate) fn id(&self, operation: Operation) -> Id {
         let name = if self.name.is_empty() {
             "unknown"
@@ -48,7 +48,7 @@ impl Manager<'_> {
         }
     }
 
-    /// The fields of [`Manager::reset`] as a set.
+    /// Returns the fields of [`Manager::reset`] as a set.
     pub(crate) fn reset_fields(&self) -> Set {
         Set::of_fields(self.reset.iter().copied())
     }

@@ -1,7 +1,7 @@
-//! The applied object laid over the live one.
+//! Merges the applied object into the live one.
 //!
-//! Follows structured-merge-diff `typed/merge.go`: the applied value wins, items keep the live
-//! order as far as the applied order allows. Nothing is removed here. Must not know managers.
+//! Follows structured-merge-diff `typed/merge.go`: the applied value wins, and items keep the live
+//! order as far as the applied order allows. Removes nothing. Must not know managers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,7 +80,7 @@ fn merge_map(
     Ok(Value::Object(out))
 }
 
-/// The items of one side with their steps; a step that comes twice stands for no single item.
+/// The items of one side by their steps. A step that occurs twice has no single item.
 struct Side<'a> {
     steps: Vec<Step>,
     by_step: BTreeMap<Step, Option<&'a Value>>,
@@ -137,8 +137,7 @@ fn merge_list(shape: List<'_>, live: &[Value], applied: &[Value]) -> Result<Vec<
                 continue;
             }
             if right.has(a) && next_shared.is_some_and(|next| next != a) {
-                // Shared, but not the one whose turn it is: it comes where the applied order puts
-                // it.
+                // A shared item out of turn: the applied order decides its place.
                 l += 1;
                 continue;
             }

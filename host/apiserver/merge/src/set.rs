@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// One step of a path. The order of the cases is the order in which they are written.
+/// One step of a path. The variants are in the order in which steps are written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step {
     /// A field of a struct, or a key of a map.
@@ -17,7 +17,7 @@ pub(crate) enum Step {
     Key(String),
     /// An item of a set: a JSON scalar.
     Value(String),
-    /// An item of any other list; nothing here makes one, but clients may write one.
+    /// An item of any other list. This crate never creates one, but clients may.
     Index(u64),
 }
 
@@ -28,7 +28,7 @@ impl Step {
 
     pub(crate) fn key<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Step {
         let sorted: BTreeMap<&str, &Value> = pairs.into_iter().collect();
-        // Maps of JSON values always print.
+        // A map of JSON values can always be serialised.
         Step::Key(serde_json::to_string(&sorted).unwrap_or_default())
     }
 
@@ -36,7 +36,7 @@ impl Step {
         Step::Value(value.to_string())
     }
 
-    /// `f:name`, `k:{"name":"a"}`, `v:"a"`, `i:0`
+    /// Encodes the step as in `fieldsV1`: `f:name`, `k:{"name":"a"}`, `v:"a"`, `i:0`.
     pub(crate) fn encode(&self) -> String {
         match self {
             Step::Field(name) => format!("f:{name}"),
@@ -61,7 +61,7 @@ impl Step {
     }
 }
 
-/// As in conflicts and errors: `.spec.ports[name="a"].port`
+/// Writes the step as in conflicts and errors: `.spec.ports[name="a"].port`.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -80,22 +80,22 @@ impl fmt::Display for Step {
     }
 }
 
-/// Prints a path.
+/// Formats a path.
 pub(crate) fn text(path: &[Step]) -> String {
     path.iter().map(Step::to_string).collect()
 }
 
-/// A set of paths. A path may be a member without its descendants being so, and the other way
-/// round.
+/// A set of paths. A path may be a member without its descendants, and a descendant without its
+/// ancestors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Set {
     pub(crate) members: BTreeSet<Step>,
-    /// Never holds an empty set.
+    /// Never contains an empty set.
     pub(crate) children: BTreeMap<Step, Set>,
 }
 
 impl Set {
-    /// A set of fields given as dotted paths.
+    /// Returns a set of fields that are given as dotted paths.
     pub(crate) fn of_fields<'a>(paths: impl IntoIterator<Item = &'a str>) -> Set {
         let mut set = Set::default();
         for path in paths {
@@ -109,7 +109,7 @@ impl Set {
         self.members.is_empty() && self.children.is_empty()
     }
 
-    /// The empty path is the whole object, which nobody owns: it is left out.
+    /// Adds a path. Ignores the empty path, because no manager owns the whole object.
     pub(crate) fn insert(&mut self, path: &[Step]) {
         match path {
             [] => {}
@@ -163,7 +163,7 @@ impl Set {
         out
     }
 
-    /// Path by path: a member of `other` does not take its descendants with it.
+    /// Removes the members of `other`, but not their descendants.
     pub(crate) fn difference(&self, other: &Set) -> Set {
         let mut out = Set {
             members: &self.members - &other.members,
@@ -178,7 +178,7 @@ impl Set {
         out
     }
 
-    /// A member of `other` takes everything below it along.
+    /// Removes the members of `other` and everything below them.
     pub(crate) fn recursive_difference(&self, other: &Set) -> Set {
         let mut out = Set {
             members: &self.members - &other.members,
@@ -197,7 +197,7 @@ impl Set {
         out
     }
 
-    /// Every member as a path.
+    /// Returns every member as a path.
     pub(crate) fn paths(&self) -> Vec<Vec<Step>> {
         let mut out = Vec::new();
         self.collect(&mut Vec::new(), &mut out);
@@ -217,7 +217,7 @@ impl Set {
         }
     }
 
-    /// The set as `fieldsV1`.
+    /// Encodes the set as `fieldsV1`.
     pub(crate) fn encode(&self) -> Value {
         let mut out = serde_json::Map::new();
         for step in &self.members {
@@ -233,7 +233,7 @@ impl Set {
         Value::Object(out)
     }
 
-    /// Reads `fieldsV1`; `None` when it is not one.
+    /// Decodes `fieldsV1`; `None` if it is invalid.
     pub(crate) fn decode(fields: &Value) -> Option<Set> {
         let mut out = Set::default();
         for (name, value) in fields.as_object()?.iter().filter(|(name, _)| *name != ".") {

@@ -8,16 +8,16 @@ use vmhost_schema::{Additional, ListType, Node, Type, object_meta};
 
 use crate::set::Step;
 
-/// What is known of a place before its value is seen.
+/// What the schema says about a place, independent of its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place<'a> {
     /// A schema, and whether it or one above it preserves unknown fields.
     Node(&'a Node, bool),
-    /// Anything: maps merge by key, lists are atomic.
+    /// Any value: maps merge by key, lists are atomic.
     Open,
-    /// Anything, as one value.
+    /// Any value, merged as a whole.
     Atomic,
-    /// A string of the type metadata.
+    /// A text field of the type metadata.
     Text,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Place<'a> {
         Place::Node(node, false)
     }
 
-    /// The shape for a value; null and nothing take the form that their counterpart has.
+    /// Returns the shape for a value; a null or absent value takes the form of its counterpart.
     pub(crate) fn shape(self, value: Option<&Value>) -> Shape<'a> {
         let list = |item| {
             Shape::List(List {
@@ -117,7 +117,7 @@ fn node_shape<'a>(node: &'a Node, open: bool, value: Option<&Value>) -> Shape<'a
 }
 
 impl<'a> Map<'a> {
-    /// The place of a field that the schema names.
+    /// Returns the place of a field that the schema declares.
     pub(crate) fn declared(&self, name: &str) -> Option<Place<'a>> {
         let node = self.node?;
         if node.is_meta(name) {
@@ -132,12 +132,13 @@ impl<'a> Map<'a> {
             .map(|field| Place::Node(field, self.open))
     }
 
-    /// The place of any field or key; `None` when it is not declared.
+    /// Returns the place of any field or key; `None` if it is not declared.
     pub(crate) fn field(&self, name: &str) -> Option<Place<'a>> {
         self.declared(name).or(self.element)
     }
 
-    /// Whether nothing at all is declared; such maps change neither to atomic nor back.
+    /// Returns whether the map declares nothing. Such a map never changes between atomic and
+    /// granular.
     pub(crate) fn is_untyped(&self) -> bool {
         matches!(self.element, Some(Place::Open | Place::Atomic))
             && self.node.is_none_or(|node| node.properties.is_empty())
@@ -149,7 +150,7 @@ impl List<'_> {
         *self.kind == ListType::Atomic
     }
 
-    /// The step that leads to an item of a set or a map list.
+    /// Returns the step that leads to an item of a set or a map list.
     pub(crate) fn step(&self, item: &Value) -> Result<Step, String> {
         match (self.kind, item) {
             (ListType::Atomic, _) => Err("invalid indexing of non-associative list".to_owned()),

@@ -1,4 +1,4 @@
-//! Ownership as entries of `managedFields`: what the table of cases cannot say.
+//! Ownership as entries of `managedFields`: tests that the table of cases cannot express.
 
 mod table;
 

@@ -1,7 +1,7 @@
 //! Ownership after a write that is not an apply, and the times of ownership after any write.
 //!
 //! Follows k8s.io/apimachinery `util/managedfields/internal`. Must not know how the new object was
-//! made.
+//! created.
 
 use serde_json::{Value, json};
 use vmhost_schema::Schema;
@@ -16,9 +16,9 @@ use crate::update;
 /// Sets the ownership of `new` after a write that is not an apply: POST (`live` is `None`), PUT and
 /// patches.
 ///
-/// `new` is the object as it is about to be stored, with `manager.reset` put back. A client that
-/// sends a list of its own replaces the ownership with it, except through a subresource; `[{}]`
-/// ends the tracking, and so does an empty list on a built-in kind.
+/// `new` is the object to be stored, with `manager.reset` restored. A client that sends its own
+/// list replaces the ownership with it, except through a subresource; `[{}]` ends the tracking, and
+/// so does an empty list on a built-in kind.
 pub fn track_update(
     schema: Option<&Schema>,
     live: Option<&Value>,
@@ -50,8 +50,8 @@ pub fn track_update(
     let place = Place::root(schema.unwrap_or(&open).root());
     let id = manager.id(Operation::Update);
     let mut tried = managers.clone();
-    // An object that does not fit its schema keeps the ownership it had: nothing better can be
-    // said.
+    // An object that does not fit its schema keeps its ownership, because no better one can be
+    // computed.
     if update::update(
         place,
         &before,
@@ -72,8 +72,8 @@ pub fn track_update(
     }
 }
 
-/// Gives `new` the live times of ownership back when nothing else differs, so that a write that
-/// changes nothing is seen as one. Follows k8s.io/apiserver
+/// Restores the live times of ownership in `new` if nothing else differs, so that a write that
+/// changes nothing is detected. Follows k8s.io/apiserver
 /// `endpoints/handlers/fieldmanager/equality.go`.
 pub fn keep_times(live: &Value, new: &mut Value) {
     let (Some(old), Some(list)) = (managed::list(live), managed::list(new)) else {
@@ -91,7 +91,7 @@ pub fn keep_times(live: &Value, new: &mut Value) {
     }
 }
 
-/// Entries without their times, in an order that does not depend on them.
+/// Returns the entries without their times, in an order that does not depend on the times.
 fn timeless(list: &Value) -> Option<Vec<(Id, Set, String)>> {
     let managers = managed::decode(list)?;
     Some(
@@ -102,7 +102,7 @@ fn timeless(list: &Value) -> Option<Vec<(Id, Set, String)>> {
     )
 }
 
-/// Whether a version belongs to a CustomResourceDefinition, as far as its group tells.
+/// Returns whether a version belongs to a CustomResourceDefinition, judging by its group.
 fn is_custom(api_version: &str) -> bool {
     api_version
         .split_once('/')

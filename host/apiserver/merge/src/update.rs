@@ -1,8 +1,9 @@
-//! Who owns what after a write.
+//! Computes field ownership after a write.
 //!
-//! Follows structured-merge-diff `merge/update.go` and k8s.io/apimachinery's stripmeta.go: an
-//! update takes what it changes, an apply takes what it states and removes what it no longer states
-//! and nobody else owns. Must not know the form of `managedFields`.
+//! Follows structured-merge-diff `merge/update.go` and k8s.io/apimachinery's stripmeta.go. An
+//! update takes ownership of what it changes. An apply takes ownership of what it states, and
+//! removes fields that it no longer states and that no other manager owns. Must not know the form
+//! of `managedFields`.
 
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ use crate::set::{Set, Step};
 use crate::shape::Place;
 use crate::walk;
 
-/// Fields that nobody owns.
+/// Fields that no manager can own.
 const NEVER_OWNED: [&str; 12] = [
     "apiVersion",
     "kind",
@@ -29,9 +30,9 @@ const NEVER_OWNED: [&str; 12] = [
     "metadata.resourceVersion",
 ];
 
-/// What an apply could not do.
+/// Why an apply failed.
 pub(crate) enum Failure {
-    /// Fields of others, by owner.
+    /// The conflicting fields, by owner.
     Conflicts(Vec<(Id, Vec<Step>)>),
     /// The merge itself failed.
     Merge(String),
@@ -41,15 +42,15 @@ fn strip_meta(set: &Set) -> Set {
     set.difference(&Set::of_fields(NEVER_OWNED))
 }
 
-/// Brings all sets in line with the schema of today.
+/// Adapts all sets to the current schema.
 pub(crate) fn reconcile(place: Place<'_>, managers: &mut Managers) {
     for owned in managers.values_mut() {
         owned.set = walk::reconcile(place, &owned.set);
     }
 }
 
-/// Takes what changed from everyone but `except`; without `force` that is refused when anyone would
-/// lose a value.
+/// Takes the changed fields from every manager but `except`. Without `force`, fails if another
+/// manager owns a changed field.
 fn take(
     managers: &mut Managers,
     changes: &Comparison,
@@ -73,7 +74,7 @@ fn take(
     Ok(())
 }
 
-/// The new ownership after an update by `id`.
+/// Computes the ownership after an update by `id`.
 pub(crate) fn update(
     place: Place<'_>,
     live: &Value,
@@ -85,7 +86,7 @@ pub(crate) fn update(
 ) -> Result<(), String> {
     reconcile(place, managers);
     let changes = compare(place, live, new)?.without(reset);
-    // By force: an update never conflicts.
+    // With force: an update never conflicts.
     if let Err(Failure::Merge(error)) = take(managers, &changes, None, true) {
         return Err(error);
     }
@@ -105,7 +106,7 @@ pub(crate) fn update(
     Ok(())
 }
 
-/// The merged object and the new ownership after an apply by `id`.
+/// Returns the merged object, and computes the ownership after an apply by `id`.
 pub(crate) fn apply(
     place: Place<'_>,
     live: &Value,
@@ -144,8 +145,8 @@ pub(crate) fn apply(
     Ok(new)
 }
 
-/// Removes what the manager owned by its last apply, unless it states it again or another manager
-/// owns it.
+/// Removes the fields of the manager's last apply, unless it states them again or another manager
+/// owns them.
 fn prune(place: Place<'_>, merged: Value, managers: &Managers, last: Option<Set>) -> Value {
     let Some(last) = last.filter(|last| !last.is_empty()) else {
         return merged;
@@ -162,7 +163,7 @@ fn prune(place: Place<'_>, merged: Value, managers: &Managers, last: Option<Set>
     let last = parents(&last);
     let pruned = remove(&last);
 
-    // What anyone owns comes back, with all that leads to it.
+    // Keep what any manager owns, with its ancestors.
     let owned = managers
         .values()
         .fold(Set::default(), |all, owned| all.union(&owned.set));
@@ -170,7 +171,7 @@ fn prune(place: Place<'_>, merged: Value, managers: &Managers, last: Option<Set>
     let kept = parents(&walk::fields(place, &pruned)).union(&parents(&owned));
     let pruned = remove(&all.difference(&kept));
 
-    // What the manager did not own before comes back too.
+    // Keep what the manager did not own before.
     let kept = parents(&walk::fields(place, &pruned));
     remove(&all.difference(&kept).intersection(&last))
 }

@@ -1,5 +1,5 @@
-//! Walks over one object: the set of its fields, its check against the schema, and the removal of a
-//! set from it.
+//! Walks over one object: computes the set of its fields, checks it against the schema, and removes
+//! a set from it.
 //!
 //! Follows structured-merge-diff `typed/{tofieldset,validate,remove,reconcile_schema}.go`. Must not
 //! know managers.
@@ -12,7 +12,7 @@ use vmhost_schema::Type;
 use crate::set::{Set, Step};
 use crate::shape::{List, Place, Shape};
 
-/// Every field that an object states, as its author would own them.
+/// Returns every field that an object states, in the form in which its author owns them.
 pub(crate) fn fields(place: Place<'_>, object: &Value) -> Set {
     let mut set = Set::default();
     collect(place, object, &mut Vec::new(), &mut set);
@@ -61,8 +61,8 @@ fn group<'a>(list: List<'_>, value: &'a Value) -> Vec<(Step, Vec<&'a Value>)> {
     groups
 }
 
-/// Says what does not fit the schema: undeclared fields, wrong types, items without keys,
-/// duplicates.
+/// Returns an error if the object does not fit the schema: undeclared fields, wrong types, items
+/// without keys, duplicates.
 pub(crate) fn check(place: Place<'_>, object: &Value, duplicates: bool) -> Result<(), String> {
     let mut errors = Vec::new();
     check_at(place, object, duplicates, "", &mut errors);
@@ -176,7 +176,7 @@ fn wrong_scalar(place: Place<'_>, value: &Value) -> Option<String> {
     }
 }
 
-/// The object without the members of `set`; what is left of an emptied map or list is null.
+/// Returns the object without the members of `set`. An emptied map or list becomes null.
 pub(crate) fn remove(place: Place<'_>, object: &Value, set: &Set) -> Value {
     match place.shape(Some(object)) {
         Shape::Scalar => object.clone(),
@@ -222,8 +222,8 @@ pub(crate) fn remove(place: Place<'_>, object: &Value, set: &Set) -> Value {
     }
 }
 
-/// The set with every declared field above a member made a member too, so that an emptied struct
-/// goes away.
+/// Returns the set with all declared ancestors of its members, so that an emptied struct is
+/// removed.
 pub(crate) fn with_parents(place: Option<Place<'_>>, set: &Set) -> Set {
     let mut out = Set {
         members: set.members.clone(),
@@ -256,7 +256,7 @@ fn list_of(place: Place<'_>) -> Option<List<'_>> {
     }
 }
 
-/// The set after its schema changed: what became atomic is owned as a whole.
+/// Returns the set after a change of its schema: a place that became atomic is owned as a whole.
 pub(crate) fn reconcile(place: Place<'_>, set: &Set) -> Set {
     let mut out = set.clone();
     for (step, child) in &set.children {

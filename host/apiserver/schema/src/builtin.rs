@@ -1,10 +1,10 @@
-//! Schemas of kinds that no CustomResourceDefinition describes, as data in the same form.
+//! Schemas of kinds without a CustomResourceDefinition, as data in the same form.
 //!
-//! Owns the list types and map types that server-side apply reads, taken from k8s.io/api's
-//! `+listType` marks. The metadata of objects has one schema for all kinds. Kinds that share their
-//! parts (a pod's and a template's spec) are one table, `workloads.json`, generated from the
-//! OpenAPI of kube-apiserver 1.36 and its defaulting code; in it a part stands as `$ref`. Must not
-//! know which kinds are served.
+//! Owns the list types and map types for server-side apply, from the `+listType` markers of
+//! k8s.io/api. All kinds share one schema for object metadata. The kinds with pod specs and pod
+//! templates are in one table, `workloads.json`, generated from the OpenAPI of kube-apiserver 1.36
+//! and its defaulting code; the table refers to shared parts with `$ref`. Must not know which kinds
+//! are served.
 
 use std::sync::LazyLock;
 
@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 use crate::node::Node;
 use crate::parse;
 
-/// The schema of a built-in kind, in the form of a CustomResourceDefinition's `openAPIV3Schema`,
-/// without metadata.
+/// Returns the schema of a built-in kind, in the form of a CustomResourceDefinition's
+/// `openAPIV3Schema`, without metadata.
 pub fn builtin(group: &str, kind: &str) -> Option<Value> {
     let text = match (group, kind) {
         ("", "ConfigMap") => include_str!("builtin/configmap.json"),
@@ -33,10 +33,10 @@ pub fn builtin(group: &str, kind: &str) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
-/// A schema of the table, with its parts put in.
+/// Returns a schema of the table, with its references replaced.
 fn workload(kind: &str) -> Option<Value> {
     static TABLE: LazyLock<Map<String, Value>> = LazyLock::new(|| {
-        // Part of the program; a test reads it, so this cannot come out empty.
+        // The table is embedded and a test parses it, so the result is never empty.
         serde_json::from_str(include_str!("builtin/workloads.json")).unwrap_or_default()
     });
     TABLE.get(kind).map(|schema| expand(schema, &TABLE))
@@ -53,7 +53,7 @@ fn expand(schema: &Value, table: &Map<String, Value>) -> Value {
                 Some(Value::Object(part)) => part,
                 _ => Map::new(),
             };
-            // What stands beside the reference adds to the part: a default, mostly.
+            // Fields beside the reference override the part: mostly a default.
             let own = map.iter().filter(|(key, _)| *key != "$ref");
             out.extend(own.map(|(key, value)| (key.clone(), expand(value, table))));
             Value::Object(out)
@@ -66,7 +66,7 @@ fn expand(schema: &Value, table: &Map<String, Value>) -> Value {
 /// The text of ObjectMeta's schema.
 pub const OBJECT_META: &str = include_str!("builtin/objectmeta.json");
 
-/// ObjectMeta as a node.
+/// Returns ObjectMeta as a node.
 pub fn object_meta() -> &'static Node {
     static NODE: LazyLock<Node> = LazyLock::new(|| {
         let parsed = serde_json::from_str(OBJECT_META)

@@ -1,4 +1,4 @@
-//! Defaults of fields that an object leaves out.
+//! Fills in defaults for missing fields.
 //!
 //! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/defaulting`. Must not know
 //! validation.
@@ -11,9 +11,9 @@ fn is_wrong_null(value: &Value, node: &Node) -> bool {
     value.is_null() && !node.nullable
 }
 
-/// Drops nulls of fields that cannot be null and have no default, as
-/// `PruneNonNullableNullsWithoutDefaults` does. Only declared fields are looked at, so the rest of
-/// an open object is left alone.
+/// Drops nulls of fields that are not nullable and have no default, as
+/// `PruneNonNullableNullsWithoutDefaults` does. Only visits declared fields, and so leaves the rest
+/// of an open object unchanged.
 pub(crate) fn drop_nulls(value: &mut Value, node: &Node) {
     match value {
         Value::Object(map) => {
@@ -37,7 +37,7 @@ pub(crate) fn drop_nulls(value: &mut Value, node: &Node) {
     }
 }
 
-/// Fills in defaults, outside in: a default object is itself completed.
+/// Fills in defaults from the outside in, so that a default object gets its own defaults.
 pub(crate) fn fill(value: &mut Value, node: &Node) {
     match value {
         Value::Object(map) => {

@@ -1,34 +1,34 @@
 //! What is wrong with an object or a schema, field by field.
 //!
-//! Owns the form of such a fault. Must not know how an answer carries it.
+//! Owns the form of a fault. Must not know how an answer carries it.
 
-/// A rule that an object or a schema breaks, and where.
+/// A broken rule of an object or a schema, and its field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct Fault {
     /// The sort of rule.
     pub reason: Reason,
-    /// Text as kube-apiserver words it, without the field's name.
+    /// The text, as worded by kube-apiserver, without the field's name.
     pub message: String,
-    /// Path of the field, as `spec.ports[0].name`; in a schema relative to it, as
+    /// The path of the field: `spec.ports[0].name`. For a schema relative to the schema:
     /// `properties[spec].type`.
     pub field: String,
 }
 
-/// The sort of rule that is broken.
+/// The sort of a broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A value is missing.
+    /// A required value is missing.
     Required,
-    /// A value may not be there.
+    /// A forbidden value is present.
     Forbidden,
-    /// A value breaks a rule of its own field.
+    /// A value breaks a rule of its field.
     Invalid,
-    /// A value has another type or format.
+    /// A value has the wrong type or format.
     TypeInvalid,
-    /// A value is none of those that are allowed.
+    /// A value is not among the allowed ones.
     NotSupported,
-    /// An item of a set, or the keys of one, come twice.
+    /// An item of a set, or the keys of an item, occur twice.
     Duplicate,
     /// A text is too long.
     TooLong,
@@ -37,7 +37,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Its name in a `Status`, as `FieldValueInvalid`.
+    /// Returns the name in a `Status`, such as `FieldValueInvalid`.
     pub fn name(self) -> &'static str {
         match self {
             Reason::Required => "FieldValueRequired",
@@ -52,7 +52,7 @@ impl Reason {
     }
 }
 
-/// A schema that is not structural: everything that is wrong with it, sorted by field.
+/// The schema is not structural. Contains all faults, sorted by field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the schema is not structural: {}", joined(.0))]
 pub struct NotStructural(pub Vec<Fault>);

@@ -1,7 +1,7 @@
-//! String formats: which are known, and whether a string has one.
+//! String formats: which are known, and whether a string matches.
 //!
-//! Follows k8s.io/kube-openapi `pkg/validation/strfmt`; formats that only a bank or a bookshop
-//! needs are accepted unseen. Must not know schemas.
+//! Follows k8s.io/kube-openapi `pkg/validation/strfmt`, but does not check uncommon formats (credit
+//! cards, ISBNs). Must not know schemas.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -10,7 +10,8 @@ use regex::Regex;
 
 use crate::node::Type;
 
-/// Formats that a CustomResourceDefinition's strings may have, without dashes; others are ignored.
+/// The formats that strings of a CustomResourceDefinition may have, without dashes; others are
+/// ignored.
 const STRINGS: [&str; 24] = [
     "bsonobjectid",
     "uri",
@@ -38,7 +39,7 @@ const STRINGS: [&str; 24] = [
     "datetime",
 ];
 
-/// Whether a node of this type is held to this format at all.
+/// Returns whether values of this type are checked against this format.
 pub(crate) fn is_known(kind: Option<Type>, format: &str) -> bool {
     match kind {
         None | Some(Type::String) => {
@@ -51,7 +52,7 @@ pub(crate) fn is_known(kind: Option<Type>, format: &str) -> bool {
     }
 }
 
-/// Whether `text` has the string format `format`.
+/// Returns whether `text` matches the string format `format`.
 pub(crate) fn matches(format: &str, text: &str) -> bool {
     match format.replace('-', "").as_str() {
         "datetime" => is_date_time(text),
@@ -76,7 +77,7 @@ pub(crate) fn matches(format: &str, text: &str) -> bool {
     }
 }
 
-/// A pattern that is part of this file; a test runs each of them.
+/// Compiles a pattern of this file; a test compiles each of them.
 fn fixed(pattern: &str) -> Regex {
     Regex::new(pattern).unwrap_or_else(|error| unreachable!("{pattern}: {error}"))
 }

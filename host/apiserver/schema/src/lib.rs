@@ -1,5 +1,5 @@
-//! Structural schemas of kinds: what an object may hold, what it gets by default, and how its lists
-//! and maps merge.
+//! Structural schemas of kinds: what an object may hold, its defaults, and how its lists and maps
+//! merge.
 //!
 //! Owns the form of OpenAPI v3 that CustomResourceDefinitions use, for custom and built-in kinds
 //! alike (behaviour and texts of k8s.io/apiextensions-apiserver `pkg/apiserver/schema` and
@@ -50,7 +50,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Reads an `openAPIV3Schema`. An empty object is an open schema.
+    /// Parses an `openAPIV3Schema`. An empty object is an open schema.
     pub fn parse(openapi_v3_schema: &Value) -> Result<Schema, NotStructural> {
         let empty = openapi_v3_schema
             .as_object()
@@ -64,7 +64,7 @@ impl Schema {
         })
     }
 
-    /// The schema of an object that may hold anything.
+    /// Returns the schema of an object that may hold anything.
     pub fn open() -> Schema {
         let root = Node {
             kind: Some(Type::Object),
@@ -77,32 +77,31 @@ impl Schema {
         }
     }
 
-    /// Fills in the defaults of fields that `object` leaves out, or says are null where null is not
+    /// Fills in the defaults of fields that are missing in `object`, or null where null is not
     /// allowed.
     pub fn apply_defaults(&self, object: &mut Value) {
         default::fill(object, &self.root);
     }
 
-    /// Removes the fields that the schema does not know, and returns their paths, sorted; and drops
-    /// nulls where null is not allowed and no default stands in for it. `apiVersion`, `kind` and
-    /// `metadata` at the root stay.
+    /// Removes the fields that the schema does not declare, and returns their paths, sorted. Also
+    /// drops nulls of fields that are not nullable and have no default. Keeps `apiVersion`, `kind`
+    /// and `metadata` at the root.
     ///
-    /// This belongs to reading a body, not to writing: a real server does not prune what an apply
-    /// has merged, so that a list or map whose last item goes may stay behind as a null, and be
-    /// refused.
+    /// Call this when reading a body, not when writing: a real server does not prune the result of
+    /// an apply, so a list or map that loses its last item may remain as a null and be refused.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         let unknown = prune::prune(object, &self.root);
         default::drop_nulls(object, &self.root);
         unknown
     }
 
-    /// Returns everything that is wrong with `object`, except for `metadata`, which every kind has
-    /// in common.
+    /// Returns everything that is wrong with `object`, except for `metadata`, which all kinds
+    /// share.
     pub fn validate(&self, object: &Value) -> Vec<Fault> {
         validate::validate(object, &self.root)
     }
 
-    /// The schema's outermost place.
+    /// Returns the root of the schema.
     pub fn root(&self) -> &Node {
         &self.root
     }

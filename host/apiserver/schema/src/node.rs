@@ -1,14 +1,14 @@
 //! A schema as a tree of nodes.
 //!
-//! Owns the parsed form that defaulting, pruning, validation and merging read. Must not know how it
-//! is written down.
+//! Owns the parsed form that defaulting, pruning, validation and merging read. Must not know its
+//! textual form.
 
 use std::collections::BTreeMap;
 
 use regex::Regex;
 use serde_json::{Number, Value};
 
-/// The `type` of a node; a node without one takes any value.
+/// The `type` of a node; a node without one accepts any value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// `object`
@@ -53,24 +53,24 @@ impl Type {
 /// `additionalProperties`
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Additional {
-    /// Not said.
+    /// Absent.
     #[default]
     Unset,
-    /// A plain yes or no.
+    /// `true` or `false`.
     Allowed(bool),
-    /// What every other field must be.
+    /// The schema of every other field.
     Schema(Box<Node>),
 }
 
 /// `x-kubernetes-list-type`, with the keys of a map list. A list without one is atomic.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ListType {
-    /// One value.
+    /// The list is one value.
     #[default]
     Atomic,
-    /// Scalars, each of them once.
+    /// Unique scalars.
     Set,
-    /// Objects that these fields tell apart.
+    /// Objects that are identified by these fields.
     Map(Vec<String>),
 }
 
@@ -83,8 +83,8 @@ pub struct Node {
     pub(crate) int_or_string: bool,
     /// `x-kubernetes-preserve-unknown-fields`
     pub preserve: bool,
-    /// `x-kubernetes-embedded-resource`: has `apiVersion`, `kind` and `metadata` of its own. True
-    /// at the root.
+    /// `x-kubernetes-embedded-resource`: the object has its own `apiVersion`, `kind` and
+    /// `metadata`. True at the root.
     pub embedded: bool,
     /// `x-kubernetes-list-type`
     pub list_type: ListType,
@@ -102,7 +102,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// The node of a field: declared, or covered by `additionalProperties`.
+    /// Returns the node of a field, declared or covered by `additionalProperties`.
     pub(crate) fn field(&self, name: &str) -> Option<&Node> {
         self.properties.get(name).or(match &self.additional {
             Additional::Schema(node) => Some(node),
@@ -110,18 +110,18 @@ impl Node {
         })
     }
 
-    /// Whether `name` belongs to the type and object metadata that every resource has.
+    /// Returns whether `name` belongs to the type and object metadata that every resource has.
     pub fn is_meta(&self, name: &str) -> bool {
         self.embedded && matches!(name, "apiVersion" | "kind" | "metadata")
     }
 
-    /// `format`
+    /// Returns `format`.
     pub fn format(&self) -> Option<&str> {
         self.rules.format.as_deref()
     }
 }
 
-/// Everything in a schema that only judges and never shapes; an absent rule judges nothing.
+/// The parts of a schema that only validate. An absent rule accepts every value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Rules {
     pub(crate) format: Option<String>,

@@ -1,8 +1,8 @@
-//! Reads an `openAPIV3Schema` into nodes and refuses what is not structural.
+//! Parses an `openAPIV3Schema` into nodes and refuses schemas that are not structural.
 //!
 //! Owns the rules of k8s.io/apiextensions-apiserver `pkg/apiserver/schema/validation.go` and the
-//! part of `pkg/apis/apiextensions/validation` that concerns schemas. Must not know
-//! CustomResourceDefinitions around the schema.
+//! part of `pkg/apis/apiextensions/validation` that concerns schemas. Must not know the
+//! CustomResourceDefinition around the schema.
 
 mod list;
 mod report;
@@ -17,7 +17,7 @@ use crate::{prune, validate};
 use report::{Report, child};
 use shape::Level;
 
-/// Keywords of JSON schema that a CustomResourceDefinition must not use.
+/// Keywords of JSON Schema that a CustomResourceDefinition must not use.
 const FORBIDDEN: [&str; 7] = [
     "$ref",
     "id",
@@ -28,7 +28,8 @@ const FORBIDDEN: [&str; 7] = [
     "definitions",
 ];
 
-/// Keywords that shape an object, and so have no place under a junctor.
+/// Keywords that determine structure, and so are forbidden under `allOf`, `anyOf`, `oneOf` and
+/// `not`.
 const SHAPING: [(&str, &str); 10] = [
     ("type", "must be empty to be structural"),
     ("default", "must be undefined to be structural"),
@@ -67,7 +68,7 @@ pub(crate) fn structural(schema: &Value) -> Result<Node, NotStructural> {
     }
 }
 
-/// `typed` says that this node may name its type although it is nested.
+/// Parses a node. `typed`: the node may name its type although it is nested.
 fn read(report: &mut Report, schema: &Value, level: Level, path: &str, typed: bool) -> Node {
     let Some(map) = schema.as_object() else {
         report.invalid(path.to_owned(), schema, "must be a schema");
@@ -115,7 +116,7 @@ fn read(report: &mut Report, schema: &Value, level: Level, path: &str, typed: bo
     node
 }
 
-/// A default must itself be what the schema asks for.
+/// Checks that a default fits the schema itself.
 fn check_default(report: &mut Report, default: &Value, node: &Node, at: &str) {
     let mut pruned = default.clone();
     if !prune::prune(&mut pruned, node).is_empty() {
@@ -164,7 +165,7 @@ fn children(
     node.additional = match map.get("additionalProperties") {
         None | Some(Value::Null) => Additional::Unset,
         Some(Value::Bool(allowed)) => Additional::Allowed(*allowed),
-        // Refused as a whole; what it says does not matter any more.
+        // The keyword is refused here, so its content does not matter.
         Some(_) if level == Level::Nested => Additional::Unset,
         Some(schema) => {
             let at = child(path, "additionalProperties");
@@ -196,10 +197,10 @@ fn children(
     }
 }
 
-/// What stands under `allOf`, `anyOf`, `oneOf` and `not`.
+/// Parses the schemas under `allOf`, `anyOf`, `oneOf` and `not`.
 fn junctors(report: &mut Report, map: &Map<String, Value>, rules: &mut Rules, path: &str) {
-    // `anyOf: [{type: integer}, {type: string}]`, alone or first in `allOf`, is the one place for
-    // types here.
+    // Types are allowed here only in `anyOf: [{type: integer}, {type: string}]`, alone or first in
+    // `allOf`.
     let int_or_string = json!([{ "type": "integer" }, { "type": "string" }]);
     let typed = map.get("anyOf") == Some(&int_or_string);
     rules.any_of = junctor(report, map, "anyOf", path, typed);

@@ -1,4 +1,4 @@
-//! Removal of fields that a schema does not know.
+//! Removes fields that a schema does not declare.
 //!
 //! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/pruning`. Must not know validation
 //! or defaults.
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::node::{Additional, Node};
 
-/// Prunes `value` and returns the paths of what was removed, sorted.
+/// Prunes `value` and returns the paths of the removed fields, sorted.
 pub(crate) fn prune(value: &mut Value, root: &Node) -> Vec<String> {
     let mut pruner = Pruner {
         path: Vec::new(),
@@ -28,7 +28,7 @@ impl Pruner {
         self.walk(value, node, node.is_some_and(|node| node.preserve));
     }
 
-    /// `open` is handed down through lists, as `skipPrune` does.
+    /// `open` is passed on through lists, like `skipPrune`.
     fn walk(&mut self, value: &mut Value, node: Option<&Node>, open: bool) {
         match value {
             Value::Object(map) => map.retain(|name, value| self.keep(name, value, node, open)),

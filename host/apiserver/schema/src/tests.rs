@@ -1,4 +1,4 @@
-//! Tables of schemas, objects and what comes of them.
+//! Tables of schemas, objects and expected results.
 
 use serde_json::{Value, json};
 

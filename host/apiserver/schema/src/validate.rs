@@ -1,4 +1,4 @@
-//! Validation of an object against its schema.
+//! Validates an object against its schema.
 //!
 //! Follows k8s.io/kube-openapi `pkg/validation/validate` in what is checked, in which order and
 //! with which texts, and k8s.io/apiextensions-apiserver `pkg/apiserver/schema/listtype` for sets
@@ -32,7 +32,7 @@ fn check(value: &Value, node: &Node, path: &str, faults: &mut Vec<Fault>) {
         Value::Array(items) => check_items(items, node, path, faults),
         _ => {}
     }
-    // Not even a null among them allows null.
+    // A null among the allowed values does not allow null.
     if let Some(allowed) = &node.rules.allowed
         && (value.is_null() || !allowed.iter().any(|one| equal(one, value)))
     {
@@ -43,7 +43,7 @@ fn check(value: &Value, node: &Node, path: &str, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Equality of JSON values, with 1 equal to 1.0.
+/// Returns whether two JSON values are equal; 1 and 1.0 are equal.
 fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -51,7 +51,7 @@ fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// JSON type and Go's format of a value, as the type check names them.
+/// Returns the JSON type and Go's format of a value, as named by the type check.
 fn type_of(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
@@ -173,12 +173,12 @@ fn junctors(value: &Value, node: &Node, path: &str, faults: &mut Vec<Fault>) {
     }
 }
 
-/// The alternative that failed least speaks for all of them.
+/// Returns the faults of the alternative with the fewest faults.
 fn closest(results: Vec<Vec<Fault>>) -> Vec<Fault> {
     results.into_iter().min_by_key(Vec::len).unwrap_or_default()
 }
 
-/// Of the three string rules only the first that fails is told.
+/// Checks the three string rules and reports only the first that fails.
 fn check_string(string: &str, node: &Node, path: &str, faults: &mut Vec<Fault>) {
     let rules = &node.rules;
     let value = || Value::String(string.to_owned());

@@ -1,6 +1,7 @@
-//! What a good CustomResourceDefinition is.
+//! Validates a CustomResourceDefinition.
 //!
-//! Owns its rules beside the schema's own. Must not know what becomes of a definition.
+//! Owns the rules besides those of the schema. Must not know what happens to a definition
+//! afterwards.
 
 use serde_json::{Value, json};
 use vmhost_schema::Schema;
@@ -9,7 +10,7 @@ use crate::jsonpath::JsonPath;
 use crate::meta::check::{is_label, is_subdomain};
 use crate::status::{Cause, FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, cause};
 
-/// Fills in the names that follow from others.
+/// Fills in the names that are derived from others.
 pub(crate) fn default(definition: &mut Value) {
     let Some(spec) = definition.get_mut("spec").filter(|s| s.is_object()) else {
         return;
@@ -34,7 +35,7 @@ pub(crate) fn default(definition: &mut Value) {
     }
 }
 
-/// Everything that is wrong with a definition.
+/// Returns everything that is wrong with a definition.
 pub(crate) fn check(live: Option<&Value>, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let spec = &new["spec"];
@@ -258,7 +259,7 @@ fn immutable(live: &Value, new: &Value, causes: &mut Vec<Cause>) {
             ));
         }
     }
-    // A version in which objects were stored cannot go.
+    // A version in which objects were stored cannot be removed.
     let names: Vec<&Value> = new["spec"]["versions"]
         .as_array()
         .into_iter()

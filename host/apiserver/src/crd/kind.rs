@@ -1,4 +1,4 @@
-//! The kind that a CustomResourceDefinition describes.
+//! Builds the kind that a CustomResourceDefinition describes.
 
 use serde_json::{Map, Value, json};
 use vmhost_schema::Schema;
@@ -7,7 +7,7 @@ use crate::jsonpath::JsonPath;
 use crate::kinds::{ALL_VERBS, Column, Fill, Kind, Scale, Show, Version, join_version};
 use crate::meta;
 
-/// Tells apart definitions whose kinds differ.
+/// Returns a mark that differs between definitions whose kinds differ.
 pub(crate) fn mark(definition: &Value) -> String {
     let generation = meta::get(definition, "generation")
         .and_then(Value::as_i64)
@@ -19,7 +19,7 @@ pub(crate) fn mark(definition: &Value) -> String {
     )
 }
 
-/// The kind of a definition that was checked; `None` if it is none after all.
+/// Returns the kind of a validated definition; `None` if it is invalid all the same.
 pub(crate) fn of(definition: &Value, mark: String) -> Option<Kind> {
     let spec = definition.get("spec")?;
     let group = spec.get("group")?.as_str()?.to_owned();

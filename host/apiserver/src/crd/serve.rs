@@ -1,7 +1,8 @@
-//! Kinds that are served because a definition says so.
+//! Serves the kinds of CustomResourceDefinitions.
 //!
-//! Owns their registration, and the finalizer by which a definition waits for the last object of
-//! its kind. Must not know what a good definition is, or how objects are deleted.
+//! Owns the registration of these kinds, and the finalizer that keeps a definition until the last
+//! object of its kind is gone. Must not know how a definition is validated, or how objects are
+//! deleted.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::state::Inner;
 
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Serves the established definitions of now. A definition that did not change keeps its kind.
+/// Serves the currently established definitions. An unchanged definition keeps its kind.
 pub(crate) fn register(inner: &mut Inner) {
     let old = inner.registry.clone();
     let mut kinds: Vec<Arc<Kind>> = Vec::new();
@@ -43,7 +44,7 @@ pub(crate) fn register(inner: &mut Inner) {
     }
 }
 
-/// Stored objects are read by the schema of now: pruned, and with its defaults.
+/// Re-reads stored objects by the current schema: prunes them and fills in its defaults.
 fn reread(inner: &mut Inner, kind: &Arc<Kind>) {
     for version in 0..kind.versions.len() {
         let target = Target {
@@ -66,7 +67,7 @@ fn reread(inner: &mut Inner, kind: &Arc<Kind>) {
     }
 }
 
-/// The kind that is served for the definition of this name.
+/// Returns the kind that is served for the definition of this name.
 pub(crate) fn served(inner: &Inner, name: &str) -> Option<Arc<Kind>> {
     inner
         .registry
@@ -75,7 +76,7 @@ pub(crate) fn served(inner: &Inner, name: &str) -> Option<Arc<Kind>> {
         .cloned()
 }
 
-/// Puts our finalizer on a definition.
+/// Adds the cleanup finalizer to a definition.
 pub(super) fn hold(definition: &mut Value) {
     let finalizers = meta::of(definition)
         .entry("finalizers")
@@ -88,7 +89,7 @@ pub(super) fn hold(definition: &mut Value) {
     }
 }
 
-/// Takes our finalizer off a definition that is being deleted.
+/// Removes the cleanup finalizer from a definition that is being deleted.
 pub(crate) fn release(inner: &mut Inner, name: &str) {
     let key = Key::new("", name);
     let Some(live) = inner
@@ -117,8 +118,8 @@ pub(crate) fn release(inner: &mut Inner, name: &str) {
     register(inner);
 }
 
-/// Follows a removal: of the last object of a kind whose definition waits for it, or of a
-/// definition.
+/// Follows a removal: of a definition, or of the last object of a kind whose definition waits for
+/// it.
 pub(crate) fn after_remove(inner: &mut Inner, kind: &Kind) {
     if &*kind.storage == DEFINITIONS {
         register(inner);

@@ -1,5 +1,5 @@
-//! The status of a definition: its conditions, the names that it got, the versions that it was
-//! stored in.
+//! The status of a definition: its conditions, its accepted names, and the versions that its
+//! objects were stored in.
 //!
 //! Owns what kube-apiserver's controllers write there. Must not know how kinds are served.
 
@@ -12,7 +12,7 @@ use crate::meta;
 use crate::object::{Key, Object};
 use crate::state::Inner;
 
-/// Writes the status of now, as a controller of a real server would.
+/// Updates the status, as a controller of a real server would.
 pub(super) fn write(inner: &mut Inner, target: &Target, key: &Key, live: &Object) {
     let status = status_of(inner, live);
     if live.get("status") == Some(&status) {
@@ -36,7 +36,7 @@ pub(super) fn write(inner: &mut Inner, target: &Target, key: &Key, live: &Object
     inner.store.put(&target.kind.storage, key.clone(), new);
 }
 
-/// Says that a definition is being deleted.
+/// Sets the condition that a definition is being deleted.
 pub(super) fn terminating(definition: &mut Value) {
     let condition = condition(
         definition,
@@ -98,7 +98,7 @@ fn status_of(inner: &Inner, definition: &Value) -> Value {
     status
 }
 
-/// Another definition of the group that has one of the names already.
+/// Returns the text of a conflict if another definition of the group already has one of the names.
 fn name_conflict(inner: &Inner, definition: &Value) -> Option<String> {
     let names = |d: &Value| {
         let names = &d["spec"]["names"];
@@ -138,7 +138,7 @@ fn name_conflict(inner: &Inner, definition: &Value) -> Option<String> {
     None
 }
 
-/// The version that a definition has its objects stored in.
+/// Returns the version in which a definition's objects are stored.
 pub(super) fn storage_version(definition: &Value) -> Option<&str> {
     let versions = definition.pointer("/spec/versions")?.as_array()?;
     versions

@@ -1,4 +1,4 @@
-//! Fields that an object gets when it lacks them.
+//! Fills in missing fields of an object.
 
 use serde_json::Value;
 

@@ -1,19 +1,20 @@
-//! Pods and templates of pods.
+//! Pods and pod templates.
 //!
-//! Must not know the kinds that have templates.
+//! Must not know which kinds have templates.
 
 use serde_json::{Map, Value, json};
 
 use super::absent::absent;
 
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
-/// How long a pod stays on a node that is gone; the admission `DefaultTolerationSeconds`.
+/// The taints that a pod tolerates for 300 s, as set by the admission plugin
+/// `DefaultTolerationSeconds`.
 const TOLERATED: [&str; 2] = [
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
 ];
 
-/// A pod that is created or replaced.
+/// Completes a pod that is created or replaced.
 pub(super) fn fill(live: Option<&Value>, new: &mut Value) {
     let Some(pod) = new.get_mut("spec").filter(|spec| spec.is_object()) else {
         return;
@@ -34,7 +35,7 @@ pub(super) fn fill(live: Option<&Value>, new: &mut Value) {
     }
 }
 
-/// The spec of a pod or of a template.
+/// Completes the spec of a pod or a template.
 pub(super) fn spec(spec: &mut Value) {
     for container in containers(spec) {
         let image = container["image"].as_str().unwrap_or_default();
@@ -67,14 +68,14 @@ fn containers(spec: &mut Value) -> Vec<&mut Value> {
         .collect()
 }
 
-/// Whether an image is named without a digest, and with no tag or the tag `latest`.
+/// Returns whether an image has no digest, and no tag or the tag `latest`.
 fn is_latest(image: &str) -> bool {
     let name = image.rsplit('/').next().unwrap_or_default();
     let tag = name.split_once(':').map_or("latest", |(_, tag)| tag);
     !name.contains('@') && tag == "latest"
 }
 
-/// What is limited is requested, unless something else is.
+/// Copies limits to requests that are not set.
 fn request_limits(resources: &mut Value) {
     let limits = resources.get("limits").and_then(Value::as_object).cloned();
     let Some(limits) = limits.filter(|limits| !limits.is_empty()) else {
@@ -103,7 +104,7 @@ fn tolerate(spec: &mut Value) {
     }
 }
 
-/// The class of a pod's quality of service.
+/// Returns the quality-of-service class of a pod.
 fn class(spec: &mut Value) -> &'static str {
     let mut none = true;
     let mut guaranteed = true;

@@ -1,4 +1,4 @@
-//! Services: their addresses and ports. Node ports and load balancers are nobody's here.
+//! Services: their addresses and ports. Node ports and load balancers are not supported.
 
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
@@ -37,7 +37,7 @@ pub(super) fn fill(inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<
         .to_owned();
     let address = match (asked.as_str(), had) {
         ("", "") => free(inner),
-        // A client that replaces a service need not know the address.
+        // A client that replaces a service may omit the address.
         ("", had) => had.to_owned(),
         (asked, "") if asked != "None" && in_use(inner).contains(asked) => {
             let why = format!(
@@ -66,7 +66,7 @@ fn in_use(inner: &Inner) -> HashSet<&str> {
     services.map(|(_, service)| address(service)).collect()
 }
 
-/// An address that no service has; empty when all 65,000 are taken.
+/// Returns an address that no service has; empty if all 65,000 are in use.
 fn free(inner: &Inner) -> String {
     let used = in_use(inner);
     let start = fastrand::u16(1..u16::MAX);

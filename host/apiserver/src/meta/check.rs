@@ -1,4 +1,4 @@
-//! What metadata may hold.
+//! Validates metadata.
 //!
 //! Owns the rules of names, labels, annotations, finalizers and owner references. Must not know
 //! kinds or storage.
@@ -8,8 +8,7 @@ use serde_json::{Map, Value};
 use super::{get, is_deleting, of, text};
 use crate::status::{ApiError, Cause, FORBIDDEN, INVALID, REQUIRED, cause};
 
-/// Makes `metadata` well-formed: fields that no object has are dropped and returned, fields of a
-/// wrong type refused.
+/// Makes `metadata` well-formed: drops and returns unknown fields, refuses fields of a wrong type.
 pub(crate) fn decode(object: &mut Value) -> Result<Vec<String>, ApiError> {
     let wrong = |field: &str, want: &str, got: &Value| {
         let got = match got {
@@ -86,7 +85,7 @@ pub(crate) fn decode(object: &mut Value) -> Result<Vec<String>, ApiError> {
     let empty = |v: &Value| {
         v.as_array().is_some_and(Vec::is_empty) || v.as_object().is_some_and(Map::is_empty)
     };
-    // An empty managedFields says something: that ownership ends.
+    // An empty managedFields has a meaning: it ends ownership.
     metadata.retain(|field, value| {
         field == "managedFields" || !(empty(value) || value.as_str() == Some(""))
     });
@@ -94,7 +93,7 @@ pub(crate) fn decode(object: &mut Value) -> Result<Vec<String>, ApiError> {
     Ok(unknown)
 }
 
-/// The rules of metadata, for a create and for an update.
+/// Checks the rules for a create and for an update.
 pub(crate) fn validate(object: &Value, label_names: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     let name = text(object, "name");
@@ -186,7 +185,7 @@ pub(crate) fn validate(object: &Value, label_names: bool) -> Vec<Cause> {
     causes
 }
 
-/// The rules between an object and what it is to become.
+/// Checks the rules between an object and its new content.
 pub(crate) fn validate_update(live: &Value, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
@@ -225,7 +224,7 @@ const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of low
 const QUALIFIED_RULE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// A DNS label.
+/// Returns whether the text is a DNS label.
 pub(crate) fn is_label(text: &str) -> bool {
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     let inside = text
@@ -234,7 +233,7 @@ pub(crate) fn is_label(text: &str) -> bool {
     text.len() <= 63 && inside && edge(text.chars().next()) && edge(text.chars().last())
 }
 
-/// A DNS subdomain.
+/// Returns whether the text is a DNS subdomain.
 pub(crate) fn is_subdomain(text: &str) -> bool {
     let part = |p: &str| {
         !p.is_empty() && is_label(p.get(..p.len().min(1)).unwrap_or_default()) && {

@@ -1,6 +1,6 @@
-//! A v2 document from JSON to gnostic's messages.
+//! Converts a v2 document from JSON to gnostic's messages.
 //!
-//! Must not know Kubernetes: what it is given it writes down, as far as `proto` has a place for it.
+//! Must not know Kubernetes: it converts every part that `proto` has a message for.
 
 use serde_json::{Map, Value};
 
@@ -43,7 +43,7 @@ fn entries<'a>(
         .flat_map(Map::iter)
 }
 
-/// JSON is YAML.
+/// Returns the value as YAML, of which JSON is a subset.
 fn any(value: &Value) -> Any {
     Any {
         yaml: format!("{value}\n"),

@@ -1,7 +1,6 @@
-//! The definitions that operations refer to: the kinds, their lists, and what all kinds have in
-//! common.
+//! The definitions that operations refer to: the kinds, their lists, and what all kinds share.
 //!
-//! The rules by which schemas lose what OpenAPI v2 cannot say are those of
+//! The conversion to OpenAPI v2 drops what it cannot express, by the rules of
 //! k8s.io/apiextensions-apiserver `controller/openapi/v2/conversion.go`. Must not know operations.
 
 use serde_json::{Map, Value, json};
@@ -17,7 +16,8 @@ pub(super) const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.De
 const API_VERSION: &str = "The versioned schema of this representation of an object.";
 const KIND: &str = "The REST resource that this object represents.";
 
-/// `io.k8s.api.core.v1.ConfigMap`, or the group reversed: `dev.vmhost.cases.v1.Widget`.
+/// Returns the name of a definition: `io.k8s.api.core.v1.ConfigMap`, or the group reversed:
+/// `dev.vmhost.cases.v1.Widget`.
 pub(super) fn name(kind: &KindInfo) -> String {
     let (group, version, name) = (&kind.group, &kind.version, &kind.kind);
     match group.as_str() {
@@ -60,7 +60,7 @@ fn text(description: &str) -> Value {
     json!({ "type": "string", "description": description })
 }
 
-/// A reference with a description, where the dialect allows both side by side.
+/// Returns a reference, with a description if the dialect allows both.
 fn described(dialect: Dialect, reference: &str, description: &str) -> Value {
     let mut out = dialect.reference(reference);
     match dialect {
@@ -80,7 +80,7 @@ fn object(kind: &KindInfo, dialect: Dialect) -> Value {
             Dialect::V3 => kind.schema.clone(),
         }
     };
-    // An open object has no properties in v2: kubectl would take those it sees for all there are.
+    // An open object has no properties in v2, because kubectl would consider them complete.
     let says_all = dialect == Dialect::V3 || out.get("properties").is_some();
     if says_all || !open {
         let properties = &mut out["properties"];
@@ -112,7 +112,7 @@ fn list(kind: &KindInfo, dialect: Dialect) -> Value {
     })
 }
 
-/// What a v2 schema cannot say is left out, and with it whatever would then be said too strictly.
+/// Converts a schema to v2. Drops what v2 cannot express, and what would be too strict without it.
 fn to_v2(schema: &Value) -> Value {
     let Some(map) = schema.as_object() else {
         return json!({});

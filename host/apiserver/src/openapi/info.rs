@@ -1,4 +1,4 @@
-//! What the documents are made of: served kinds, and the two dialects of OpenAPI.
+//! The input of the documents: served kinds, and the two dialects of OpenAPI.
 //!
 //! Must not know definitions or operations.
 
@@ -7,23 +7,23 @@ use serde_json::{Value, json};
 /// One served kind, in one version.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct KindInfo {
-    /// `""` for the core group.
+    /// The group; `""` for the core group.
     pub group: String,
-    /// `v1`
+    /// The version, such as `v1`.
     pub version: String,
-    /// `ConfigMap`
+    /// The kind, such as `ConfigMap`.
     pub kind: String,
-    /// `configmaps`
+    /// The plural, such as `configmaps`.
     pub plural: String,
-    /// Whether objects lie in namespaces.
+    /// Whether the kind is namespaced.
     pub namespaced: bool,
-    /// `status`, `scale`
+    /// The subresources, such as `status` and `scale`.
     pub subresources: Vec<String>,
     /// `openAPIV3Schema`; `{}` when the kind is open.
     pub schema: Value,
 }
 
-/// The two forms in which the same is said.
+/// The two versions of OpenAPI.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     V2,
@@ -31,7 +31,7 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// A reference to a definition.
+    /// Returns a reference to a definition.
     pub(super) fn reference(self, name: &str) -> Value {
         match self {
             Dialect::V2 => json!({ "$ref": format!("#/definitions/{name}") }),
@@ -40,7 +40,7 @@ impl Dialect {
     }
 }
 
-/// `api/v1` or `apis/<group>/<version>`
+/// Returns `api/v1` or `apis/<group>/<version>`.
 pub(super) fn group_version_path(group: &str, version: &str) -> String {
     if group.is_empty() {
         format!("api/{version}")

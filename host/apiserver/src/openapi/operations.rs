@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::definitions::{DELETE_OPTIONS, PATCH, STATUS, list_name, name};
 use super::info::{Dialect, KindInfo, group_version_path};
 
-/// Query parameters: name, type, description.
+/// A query parameter: name, type, description.
 type Parameter = (&'static str, &'static str, &'static str);
 
 const DRY_RUN: Parameter = (
@@ -87,7 +87,8 @@ const LIST: [Parameter; 10] = [
     ),
 ];
 
-/// Verb of HTTP, `x-kubernetes-action`, prefix of the operation's id, and its query parameters.
+/// The HTTP method, `x-kubernetes-action`, the prefix of the operation's id, and its query
+/// parameters.
 struct Verb {
     method: &'static str,
     action: &'static str,
@@ -138,7 +139,7 @@ const DELETE_MANY: Verb = Verb {
     parameters: &LIST,
 };
 
-/// All paths of the kinds.
+/// Returns all paths of the kinds.
 pub(super) fn paths(kinds: &[&KindInfo], dialect: Dialect) -> Map<String, Value> {
     let mut out = Map::new();
     for kind in kinds {
@@ -232,7 +233,7 @@ impl Writer<'_> {
             ),
         };
         let object = match scope {
-            // The scale of an object is described loosely: clients find it by its kind.
+            // The schema of scale is open: clients find it by its kind.
             Scope::Subresource("scale") => json!({ "type": "object" }),
             _ => self.dialect.reference(&name(kind)),
         };
@@ -327,7 +328,7 @@ fn group_word(group: &str) -> String {
     }
 }
 
-/// `cases.vmhost.dev` as `CasesVmhostDev`, or `casesVmhostDev`.
+/// Returns `cases.vmhost.dev` as `CasesVmhostDev` or `casesVmhostDev`.
 fn camel(text: &str, first: bool) -> String {
     let mut upper = first;
     let mut out = String::new();

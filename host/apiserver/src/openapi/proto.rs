@@ -1,7 +1,7 @@
-//! The part of gnostic's `openapi.v2` messages that is written here.
+//! The subset of gnostic's `openapi.v2` messages that this server writes.
 //!
-//! Field numbers are those of github.com/google/gnostic-models `openapiv2/OpenAPIv2.proto`; a test
-//! decodes with them what it encoded by hand. Must not know Kubernetes.
+//! The field numbers are those of github.com/google/gnostic-models `openapiv2/OpenAPIv2.proto`; a
+//! test decodes hand-encoded bytes with them. Must not know Kubernetes.
 
 /// Any value, as YAML.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -195,7 +195,7 @@ pub(super) struct SchemaItem {
     pub(super) schema: Option<Schema>,
 }
 
-/// Also `Properties`, which has the same form.
+/// Also used for `Properties`, which has the same form.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Definitions {
     #[prost(message, repeated, tag = "1")]

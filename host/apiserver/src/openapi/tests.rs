@@ -1,4 +1,4 @@
-//! What clients look up in the documents, looked up as they do it.
+//! Reads the documents in the way that clients do.
 
 use prost::Message;
 use serde_json::{Value, json};
@@ -139,7 +139,7 @@ fn every_reference_leads_somewhere() {
     );
 }
 
-/// As `kubectl`'s query parameter verifier looks.
+/// Returns the query parameters, as `kubectl`'s query parameter verifier finds them.
 fn parameters(operation: &Operation) -> Vec<&str> {
     let parameter = |item: &'_ super::proto::ParametersItem| {
         let query = item.parameter.as_ref()?.non_body.as_ref()?.query.as_ref()?;

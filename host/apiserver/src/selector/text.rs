@@ -1,10 +1,11 @@
 //! A selector as text.
 //!
-//! Owns the three forms in which objects hold one. Must not know which object it is.
+//! Owns the three forms in which objects hold a selector. Must not know which object it is.
 
 use serde_json::Value;
 
-/// One that is text already, a map of labels, or a `LabelSelector`. `None` if it is no selector.
+/// Returns the text of a selector that is a text, a map of labels, or a `LabelSelector`. `None` for
+/// anything else.
 pub(crate) fn text(selector: &Value) -> Option<String> {
     if let Value::String(text) = selector {
         return Some(text.clone());

@@ -1,4 +1,4 @@
-//! History, its order and its end.
+//! The history, its order and its limits.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Cells that are made of more than one value.
+//! Cells that combine several values.
 //!
 //! Follows k8s.io/kubernetes `pkg/printers/internalversion/printers.go`. Must not know kinds beyond
 //! their columns.
@@ -10,10 +10,10 @@ use crate::kinds::{Column, Show};
 use crate::selector;
 
 const NONE: &str = "<none>";
-/// How many endpoints are printed.
+/// The maximum number of endpoints that are printed.
 const ENDPOINTS: usize = 3;
 
-/// The cell of a column that shows many values; `None` if it shows one.
+/// Returns the cell of a column that shows several values; `None` if it shows one.
 pub(super) fn cell(column: &Column, object: &Value) -> Option<Value> {
     let found = || -> Vec<&Value> {
         let mut paths = column.paths.iter().map(|path| path.find(object));

@@ -1,4 +1,4 @@
-//! Built-in kinds: what they get without asking, and how their lists merge.
+//! Built-in kinds: their defaults, and how their lists merge.
 
 use serde_json::json;
 
@@ -167,7 +167,7 @@ async fn pods_and_services_get_what_a_cluster_gives_them() {
         made["spec"]["ports"],
         json!([{ "port": 80, "protocol": "TCP", "targetPort": 80 }])
     );
-    // Replaced by one who does not know the address, and by one who wants another.
+    // One client replaces the service without its address, another with a different address.
     let again = c.put(&format!("{SERVICES}/s"), &service).await.ok();
     assert_eq!(again["spec"]["clusterIP"], address);
     let other = json!({ "spec": { "clusterIP": "10.96.250.250" } });

@@ -24,7 +24,7 @@ async fn a_definition_is_established_and_served() {
     assert_eq!(c.get(VMS).await.ok()["items"], json!([]));
     let resources = c.get("/apis/cloud.waibizi.com/v1").await.ok();
     assert_eq!(resources["resources"][0]["shortNames"], json!(["vm"]));
-    // Without the subresource there is no such path.
+    // Without the subresource, the path does not exist.
     c.post(VMS, &vm("x")).await.ok();
     c.get(&format!("{VMS}/x/status"))
         .await
@@ -223,7 +223,7 @@ async fn a_definition_waits_for_its_objects() {
     .await
     .ok();
     c.get(&path).await.refused(404, "NotFound", "");
-    // So does one that somebody else held.
+    // A definition that another controller's finalizer held is removed too.
     let mut owned = definition();
     owned["metadata"]["finalizers"] = json!(["c/d"]);
     c.post(CRDS, &owned).await.ok();
@@ -231,7 +231,7 @@ async fn a_definition_waits_for_its_objects() {
     let free = json!([{ "op": "remove", "path": "/metadata/finalizers/0" }]);
     c.patch(&path, "json-patch", &free).await.ok();
     c.get(&path).await.refused(404, "NotFound", "");
-    // The same name may come again, with nothing left of before.
+    // A new definition of the same name starts with no objects.
     c.post(CRDS, &definition()).await.ok();
     assert_eq!(c.get(VMS).await.ok()["items"], json!([]));
 }

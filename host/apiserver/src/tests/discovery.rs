@@ -35,7 +35,7 @@ async fn aggregated_discovery_says_what_it_is_and_may_be_kept() {
     assert_eq!((kept.code, kept.text.as_str()), (304, ""));
     let core = c.get_as("/api", &asked).await.ok();
     assert_eq!(core["items"].as_array().unwrap().len(), 1);
-    // An older client asks for what is gone, and gets the plain form.
+    // An older client asks for a removed version, and gets the plain form.
     let old = c.get_as("/apis", &DISCO.replace("v=v2", "v=v2beta1")).await;
     assert_eq!(old.code, 200);
     let plain = c.get_as("/apis", "application/json").await;

@@ -1,5 +1,4 @@
-//! The front as a client on the other end of a socket sees it: TLS, both HTTP versions, stop, kill
-//! and restart.
+//! The front, tested through a socket: TLS, both HTTP versions, stop, kill and restart.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use crate::{Error, Options, Server, State};
 
 const CMS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// What a client takes from a kubeconfig.
+/// The parts of a kubeconfig that a client uses.
 struct Config {
     addr: SocketAddr,
     tls: TlsConnector,
@@ -73,7 +72,7 @@ impl Config {
             .unwrap()
     }
 
-    /// One request on a connection of its own, by HTTP/1.1.
+    /// Sends one request on a new connection, by HTTP/1.1.
     async fn send(&self, request: Request<Full<Bytes>>) -> http::Response<hyper::body::Incoming> {
         let io = TokioIo::new(self.connect().await.unwrap());
         let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
@@ -152,11 +151,11 @@ async fn a_stop_ends_watches_and_a_kill_cuts_them() {
     let path = format!("{CMS}?watch=true&resourceVersion={version}");
     let watch = client.send(client.request("GET", &path, "")).await;
     server.kill().await;
-    // Cut in the middle of a chunked body.
+    // The connection breaks in the middle of a chunked body.
     assert!(watch.into_body().collect().await.is_err());
     assert!(TcpStream::connect(addr).await.is_err());
 
-    // The same address, certificate authority, token and objects, from another front.
+    // Another front has the same address, certificate authority, token and objects.
     let server = Server::start(state, Options::at(addr)).await.unwrap();
     client.json("POST", CMS, &config_map("two")).await;
     let mut watch = client.send(client.request("GET", &path, "")).await;
@@ -183,7 +182,7 @@ async fn a_front_collects_what_has_lost_its_owner() {
     let made = client.json("POST", CMS, &child("child")).await;
     let version = made["metadata"]["resourceVersion"].as_str().unwrap();
     let path = format!("{CMS}?watch=true&resourceVersion={version}");
-    // Another front takes over, and finds the work that is left.
+    // Another front takes over, and finds the remaining work.
     server.kill().await;
     let server = Server::start(state, Options::at(addr)).await.unwrap();
     let mut watch = client.send(client.request("GET", &path, "")).await;

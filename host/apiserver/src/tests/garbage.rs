@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::collect;
 
-/// A config map that names owners: (object, whether it blocks).
+/// Returns a config map that names owners: (object, whether it blocks).
 fn child(name: &str, owners: &[(&Value, bool)]) -> Value {
     let mut child = cm(name, "1");
     let references = owners
@@ -22,7 +22,7 @@ fn reference(owner: &Value, blocks: bool) -> Value {
     })
 }
 
-/// Collects to the end; the number of steps that this took.
+/// Collects all garbage; returns the number of steps.
 fn collect(c: &Cluster) -> usize {
     (1..100_000)
         .find(|_| !c.state.write(collect::step))
@@ -68,7 +68,7 @@ async fn dependents_go_after_their_last_owner_with_a_watch_event_each() {
         .await;
     assert_eq!(delete(&c, "a", "Background").await["status"], "Success");
     collect(&c);
-    // One owner is left: it is all that is named now.
+    // Only the reference to the existing owner remains.
     let left = c.get(&format!("{CMS}/both")).await.ok();
     assert_eq!(
         left["metadata"]["ownerReferences"],
@@ -103,7 +103,7 @@ async fn an_owner_that_never_was_is_as_good_as_gone() {
     let mut secret = real.clone();
     secret["kind"] = json!("Secret");
     make(&c, "wrong-kind", &[(&secret, false)]).await;
-    // Whether such a kind is somewhere, nobody can tell.
+    // An owner of a kind that is not served counts as existing.
     let mut unknown = real.clone();
     (unknown["apiVersion"], unknown["kind"]) = (json!("example.com/v1"), json!("Thing"));
     make(&c, "unknown-kind", &[(&unknown, false)]).await;
@@ -112,7 +112,7 @@ async fn an_owner_that_never_was_is_as_good_as_gone() {
     c.post(there, &child("elsewhere", &[(&real, false)]))
         .await
         .ok();
-    // An object without a namespace cannot have an owner that lies in one.
+    // A cluster-scoped object cannot have a namespaced owner.
     let mut namespace = json!({ "metadata": { "name": "owned" } });
     namespace["metadata"]["ownerReferences"] = json!([reference(&real, false)]);
     c.post("/api/v1/namespaces", &namespace).await.ok();
@@ -120,7 +120,7 @@ async fn an_owner_that_never_was_is_as_good_as_gone() {
     assert_eq!(names(&c).await, ["real", "right", "unknown-kind"]);
     assert_eq!(c.get(there).await.ok()["items"], json!([]));
     c.get("/api/v1/namespaces/owned").await.ok();
-    // References that come later count, too.
+    // References that are added later count too.
     make(&c, "late", &[]).await;
     let named = json!({ "metadata": { "ownerReferences": [reference(&never, false)] } });
     c.merge(&format!("{CMS}/late"), &named).await.ok();
@@ -148,7 +148,8 @@ async fn in_the_foreground_the_owner_waits_for_those_that_block_it() {
     c.merge(&format!("{CMS}/held"), &free).await.ok();
     collect(&c);
     assert_eq!(names(&c).await, [""; 0]);
-    // Nobody blocks: the owner goes at once, and the others after it. The query may say so, too.
+    // No dependent blocks: the owner is removed at once, and its dependents after it. The query can
+    // select the policy too.
     let owner = make(&c, "owner", &[]).await;
     make(&c, "loose", &[(&owner, false)]).await;
     let path = format!("{CMS}/owner?propagationPolicy=Foreground");
@@ -167,7 +168,7 @@ async fn orphans_stay_and_no_longer_name_their_owner() {
     }
     let waiting = delete(&c, "owner", "Orphan").await;
     assert_eq!(waiting["metadata"]["finalizers"], json!(["orphan"]));
-    // The children are freed in more than one step, with the lock free in between.
+    // The children are released in more than one step, with the lock free in between.
     assert!(collect(&c) > 2);
     let names = names(&c).await;
     assert!(
@@ -229,7 +230,7 @@ async fn ten_thousand_children_go_in_small_steps() {
         let before = c.state.read(|inner| inner.store.version());
         delete(&c, "owner", policy).await;
         let steps = collect(&c);
-        // Each child is looked at a bounded number of times, and no step looks at many.
+        // Each child is processed a bounded number of times, and no step processes many objects.
         assert!(
             (CHILDREN / 64..CHILDREN / 8).contains(&steps),
             "{policy}: {steps}"

@@ -176,7 +176,7 @@ async fn updates_carry_versions() {
     c.put(&path, &deleted)
         .await
         .refused(422, "Invalid", "field is immutable");
-    // A built-in kind takes an update without a version.
+    // A built-in kind accepts an update without a version.
     c.post(CMS, &cm("one", "1")).await.ok();
     assert_eq!(
         c.put(&format!("{CMS}/one"), &cm("one", "2")).await.ok()["data"]["a"],
@@ -377,7 +377,7 @@ async fn kinds_have_the_defaults_of_their_data() {
     c.get("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
         .await
         .refused(405, "MethodNotAllowed", "");
-    // A lease may be made by a PUT.
+    // A PUT can create a lease.
     let lease = json!({ "metadata": { "name": "l" }, "spec": { "holderIdentity": "me" } });
     let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l";
     assert_eq!(c.put(path, &lease).await.code, 201);

@@ -49,7 +49,7 @@ async fn merge_and_json_patches() {
     c.patch(&path, "x-patch", &json!({}))
         .await
         .refused(415, "UnsupportedMediaType", "");
-    // What a patch says of version and uid is a precondition.
+    // The version and uid in a patch are preconditions.
     let old =
         json!({ "metadata": { "resourceVersion": version_of(&made) }, "spec": { "memory": 2 } });
     c.merge(&path, &old)
@@ -210,7 +210,7 @@ async fn an_apply_creates_unless_it_names_a_uid() {
         "Apply"
     );
     assert_eq!(made.body["spec"]["size"], "small");
-    // A second apply that says nothing new writes nothing.
+    // A second apply without changes writes nothing.
     assert_eq!(c.patch(&path, "apply", &vm("new")).await.ok(), made.body);
     let mut less = vm("new");
     less["spec"] = json!({ "status": "creating" });

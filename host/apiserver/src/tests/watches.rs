@@ -21,7 +21,7 @@ async fn events_come_in_order_from_a_version_on() {
         .merge(&format!("{VMS}/a"), &json!({ "spec": { "memory": 1 } }))
         .await
         .ok();
-    // The same again writes nothing.
+    // The same patch again writes nothing.
     c.merge(&format!("{VMS}/a"), &json!({ "spec": { "memory": 1 } }))
         .await
         .ok();
@@ -144,7 +144,7 @@ async fn quiet_watches_get_bookmarks_and_an_end() {
         format!("watch=true&resourceVersion={version}&allowWatchBookmarks=true&timeoutSeconds=90");
     let mut watch = c.watch(&format!("{VMS}?{query}"), "*/*").await;
     let mut seen = Vec::new();
-    // The clock is paused: it jumps whenever everybody waits, at most 10 s in `next`.
+    // The clock is paused: it jumps when all tasks wait, at most 10 s in `next`.
     for _ in 0..20 {
         let next = tokio::time::timeout(std::time::Duration::from_secs(200), async {
             http_body_util::BodyExt::frame(&mut watch.body).await

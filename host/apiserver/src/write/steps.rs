@@ -1,5 +1,5 @@
-//! The steps of a write, each a function of the request and the object: they refuse, or make the
-//! object fit.
+//! The steps of a write, each a function of the request and the object: they refuse the object or
+//! complete it.
 //!
 //! Must not know the order of the steps, or how an object is stored.
 
@@ -13,7 +13,7 @@ use crate::state::Inner;
 use crate::status::{ApiError, Cause, INVALID, cause};
 use crate::{crd, fill, meta, namespace, refuse};
 
-/// Checks what a body says that it is, and fills it in for built-in kinds.
+/// Checks apiVersion and kind of a body, and fills them in for built-in kinds.
 pub(crate) fn check_type(target: &Target, body: &mut Value) -> Result<(), ApiError> {
     let Some(map) = body.as_object_mut() else {
         return Err(ApiError::bad_request(
@@ -57,7 +57,8 @@ pub(crate) fn check_type(target: &Target, body: &mut Value) -> Result<(), ApiErr
     Ok(())
 }
 
-/// Name and namespace of the body are those of the path.
+/// Checks that name and namespace of the body match the path, and fills them in if they are
+/// missing.
 pub(crate) fn check_place(call: &Call<'_>, new: &mut Value) -> Result<(), ApiError> {
     let name = meta::text(new, "name");
     if name.is_empty() && !call.name.is_empty() {
@@ -113,7 +114,7 @@ pub(crate) fn check_preconditions(
     Ok(())
 }
 
-/// Prunes and defaults; unknown fields are refused, told, or silently dropped.
+/// Prunes and fills in defaults. Unknown fields are refused, reported as warnings, or dropped.
 pub(crate) fn shape(
     call: &Call<'_>,
     new: &mut Value,
@@ -123,8 +124,8 @@ pub(crate) fn shape(
     let target = call.target;
     target.complete(new);
     if let Some(schema) = target.schema() {
-        // What an apply has merged was checked before, and is not read again; typed kinds always
-        // are.
+        // The result of an apply was checked before and is not pruned again, except for typed
+        // kinds.
         if !merged || !target.kind.custom {
             unknown.extend(schema.prune(new));
         }
@@ -160,7 +161,7 @@ pub(crate) fn shape(
     Ok(warnings)
 }
 
-/// What kinds do with their objects before they are checked.
+/// Applies the code of the kind before the object is checked.
 pub(crate) fn prepare(
     inner: &Inner,
     call: &Call<'_>,
@@ -190,7 +191,7 @@ pub(crate) fn prepare(
     Ok(())
 }
 
-/// The rules of metadata and schema.
+/// Checks the rules of metadata and schema.
 pub(crate) fn check(
     call: &Call<'_>,
     name: &str,

@@ -1,4 +1,5 @@
-//! The floor: wasmtime with the same component, a typed function and the same arguments, and nothing of vmhost's.
+//! The floor: bare wasmtime with the same component, a typed function and the same arguments, and
+//! no vmhost code.
 
 use vmhost_core::{Gvk, ObjectName};
 use wasmtime::component::{Component, HasSelf, Linker};
@@ -17,7 +18,6 @@ mod generated {
 use generated::exports::vmhost::plugin::controller::{Outcome, Request};
 use generated::vmhost::plugin::{cluster, config, log, types};
 
-/// An instance.
 pub struct Bare {
     store: Store<State>,
     plugin: generated::Plugin,

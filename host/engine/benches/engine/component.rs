@@ -1,9 +1,9 @@
-//! The component that is measured: `plugins/vm`, built as `vmhost build` does.
+//! The benchmarked component: `plugins/vm`, built with the settings of `vmhost build`.
 
 use std::path::Path;
 use std::process::Command;
 
-/// As `vmhost build`: see `host/src/build.rs`.
+/// The settings of `vmhost build`, see `host/toolchain/src/build/rust.rs`.
 const PROFILE: [&str; 5] = [
     "profile.release.opt-level=\"s\"",
     "profile.release.lto=true",
@@ -12,14 +12,15 @@ const PROFILE: [&str; 5] = [
     "profile.release.strip=true",
 ];
 
-/// Its bytes.
+/// Returns the bytes of the component.
 pub fn bytes() -> Vec<u8> {
     if let Some(path) = std::env::var_os("VMHOST_BENCH_COMPONENT") {
         return std::fs::read(path).expect("the component of VMHOST_BENCH_COMPONENT");
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let own = std::env::current_exe().expect("the path of this program");
-    // <target>/<profile>/deps/engine-…: a folder of its own, since cargo holds the lock of the other.
+    // <target>/<profile>/deps/engine-…: a separate folder, because cargo holds the lock of the
+    // target folder.
     let target = own
         .ancestors()
         .nth(3)

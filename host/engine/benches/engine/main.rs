@@ -1,6 +1,7 @@
-//! The engine against bare wasmtime with the same component, and against the same policy compiled into the process.
+//! Compares the engine with bare wasmtime running the same component, and with the same policy
+//! compiled into the process.
 //!
-//! `cargo bench -p vmhost-engine`, or with a component of one's own: `VMHOST_BENCH_COMPONENT=FILE`.
+//! `cargo bench -p vmhost-engine`, or with another component: `VMHOST_BENCH_COMPONENT=FILE`.
 
 mod bare;
 mod component;
@@ -19,7 +20,7 @@ use vmhost_plugin::Policy;
 use crate::objects::{Case, Nothing};
 
 fn main() {
-    // A child of this very program compiles, as it does in the host.
+    // A child process of this program compiles, as in the host.
     if let Some(exit) = vmhost_engine::as_child(std::env::args_os()) {
         std::process::exit(i32::from(exit != std::process::ExitCode::SUCCESS));
     }
@@ -76,7 +77,7 @@ async fn call(plugin: &Plugin, request: &Request<'_>) -> Outcome {
         .expect("an outcome")
 }
 
-/// One turn on an instance that is there: by the engine, by bare wasmtime, natively.
+/// One turn on an existing instance: through the engine, through bare wasmtime, natively.
 fn calls(criterion: &mut Criterion, bytes: &[u8]) {
     let (runtime, engine) = (runtime(), engine(None, Compiler::Here));
     let plugin = runtime.block_on(plugin(&engine, bytes, often()));
@@ -106,7 +107,8 @@ fn calls(criterion: &mut Criterion, bytes: &[u8]) {
     group.finish();
 }
 
-/// A future that does not wait, polled where it stands: no runtime's cost is measured with it. One that waits after all (for a tick) is polled again.
+/// Polls a future in place until it is ready, so that no runtime's cost is measured. A future that
+/// waits (for an epoch tick) is polled again.
 fn futures_now<F: Future>(future: F) -> F::Output {
     let mut future = std::pin::pin!(future);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -117,8 +119,9 @@ fn futures_now<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// The same call on one and on two threads at once: CPU time of a call, so that what else the machine does counts little. What two threads do to each other shows
-/// as more of it.
+/// The same call on one thread and on two threads at once. Measures CPU time per call, so that
+/// other load on the machine matters little; contention between the two threads shows as more CPU
+/// time.
 fn threads(criterion: &mut Criterion, bytes: &[u8]) {
     let (runtime, engine) = (runtime(), engine(None, Compiler::Here));
     let plugin = runtime.block_on(plugin(&engine, bytes, often()));
@@ -147,7 +150,7 @@ fn threads(criterion: &mut Criterion, bytes: &[u8]) {
     group.finish();
 }
 
-/// What this thread has used of a CPU.
+/// Returns the CPU time that this thread has used.
 fn on_cpu() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     let nanos = text
@@ -157,7 +160,7 @@ fn on_cpu() -> Duration {
     Duration::from_nanos(nanos.expect("a number"))
 }
 
-/// Making an instance, and loading an image that lies in the cache.
+/// Creates an instance, and loads an image from the cache.
 fn life(criterion: &mut Criterion, bytes: &[u8]) {
     let runtime = runtime();
     let folder = tempfile::tempdir().expect("a folder");
@@ -174,7 +177,7 @@ fn life(criterion: &mut Criterion, bytes: &[u8]) {
             bencher.iter(|| futures_now(call(&plugin, &case.request())));
         });
     });
-    // No plugin has the image: it is mapped each time.
+    // No plugin holds the image, so each iteration maps it.
     plugin.rest(Instant::now());
     group.bench_function("load-from-cache-and-describe", |bencher| {
         bencher.iter(|| runtime.block_on(self::plugin(&engine, bytes, Limits::default())));
@@ -194,7 +197,7 @@ fn life(criterion: &mut Criterion, bytes: &[u8]) {
     group.finish();
 }
 
-/// From bytes to an image, in this process and in a child.
+/// Compiles bytes to an image, in this process and in a child process.
 fn compile(criterion: &mut Criterion, bytes: &[u8]) {
     let runtime = runtime();
     let mut group = criterion.benchmark_group("compile");

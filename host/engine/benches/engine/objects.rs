@@ -1,4 +1,4 @@
-//! What the policy is called with: VirtualMachines as a store holds them.
+//! The objects of the benchmarked calls: VirtualMachines as a store holds them.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,10 +11,10 @@ static KIND: LazyLock<Gvk> =
     LazyLock::new(|| Gvk::new("cloud.waibizi.com", "v1", "VirtualMachine"));
 static NAME: LazyLock<ObjectName> = LazyLock::new(|| ObjectName::new(Some("default"), "vm-00001"));
 
-/// A cluster with nothing in it.
+/// An empty cluster.
 pub struct Nothing;
 
-/// One call.
+/// The request of one benchmarked call.
 pub struct Case {
     pub name: String,
     pub text: Option<Arc<str>>,
@@ -22,7 +22,8 @@ pub struct Case {
 }
 
 impl Case {
-    /// An object that is gone; one with its wanted fields only; with as much padding as a store without wanted fields would hold; and one that needs a write.
+    /// Returns four cases: a deleted object, an object with its wanted fields only, an object with
+    /// the padding that a store without wanted fields holds, and an object that needs a write.
     pub fn all() -> Vec<Self> {
         vec![
             Self::new("gone", None),

@@ -1,8 +1,9 @@
-//! A component is given a text, and what it becomes remembers it.
+//! A component loads a text, and the component made from it remembers that text.
 
 use crate::{Base, BaseError, Engine, EngineConfig, LoadError};
 
-/// Keeps what it is given. Asked `?`, it refuses, with what it has kept; `trap` and `grow` do so. It has an import that nobody provides.
+/// A component that stores the text it is given. For `?` it returns an error with the stored text;
+/// for `trap` and `grow` it traps or grows its memory. It imports a function that no host provides.
 const KEEPER: &str = r#"
 (component
   (import "other:tool/helper" (instance (export "help" (func))))
@@ -54,7 +55,7 @@ async fn what_was_loaded_is_in_the_component() {
             .await;
         assert!(matches!(asked, Err(BaseError::Refused(kept)) if kept == text));
     }
-    // Each has an instance of its own.
+    // Each snapshot has an instance of its own.
     let asked = base.snapshot("?").await;
     assert!(matches!(asked, Err(BaseError::Refused(kept)) if kept.is_empty()));
 }

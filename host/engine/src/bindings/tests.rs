@@ -1,15 +1,17 @@
-//! `wit/v1` is frozen: a component that was built for it runs on every host that has it. What the host offers in addition comes as further imports, or as optional
-//! fields of the description; what would change a type or a function here is `wit/v2`, beside this one.
+//! `wit/v1` is frozen: a component built for it runs on every host that supports it. The host adds
+//! features as further imports or as optional fields of the description; a change to an existing
+//! type or function requires `wit/v2` beside it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// SHA-256 over the files' names and what they say without their comments: words may get better.
+/// SHA-256 of the files' names and their text without comments, so that comments may be improved.
 const V1: &str = "2b5a9058272047eeb9094416a63592a5eed355df934819794dae1e0640e1c239";
 
-/// SHA-256 over the description's schema. It may grow by optional fields: whoever does that puts the new digest here.
+/// SHA-256 of the description's schema. Optional fields may be added; a change that adds one puts
+/// the new digest here.
 const SCHEMA: &str = "1dafd9b45693e4338130e9eab2024c931c5a06acf0f51495a420fa656de7b74f";
 
 #[test]

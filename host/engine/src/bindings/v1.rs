@@ -1,4 +1,5 @@
-//! Bindings of `wit/v1`, and the conversion from and to core's types. Nothing else in the host names a generated type.
+//! Bindings of `wit/v1`, and the conversion from and to core's types. Only this file of the host
+//! uses generated types.
 
 use vmhost_core as core;
 use vmhost_core::{Gvk, MapRequest, ObjectKey, ObjectName, Outcome, Request};
@@ -22,7 +23,7 @@ pub(crate) use generated::{Plugin, PluginPre};
 
 use generated::exports::vmhost::plugin::controller;
 
-/// Interface that a plugin exports, without its version.
+/// The interface that a plugin exports, without its version.
 pub(crate) const CONTROLLER: &str = "vmhost:plugin/controller";
 
 /// Calls `reconcile`. Strings are lowered straight from the snapshot into the guest's memory.
@@ -61,7 +62,7 @@ pub(crate) async fn reconcile(
     Ok(lift_outcome(outcome))
 }
 
-/// Calls `map-changes`: the keys, or what the policy says went wrong.
+/// Calls `map-changes`. Returns the keys, or the error text of the policy.
 pub(crate) async fn map(
     plugin: &Plugin,
     store: &mut wasmtime::Store<crate::state::HostState>,

@@ -1,30 +1,31 @@
-//! How much the cache folder holds, and what goes when that is too much: the images that were used
-//! least recently. It knows files and their times, and nothing of what they hold.
+//! The size limit of the cache folder, and the removal of the least recently used images above it.
+//! This module knows files and their times, but not their content.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The most that the images in a cache folder may take: a hundred policies of 2 to 10 MB.
+/// The maximum total size of the images in a cache folder: room for a hundred policies of 2 to 10
+/// MB.
 pub(crate) const BOUND: u64 = 1 << 30;
 
-/// A file that is being written is younger than this: what a killed process left is older.
+/// A temporary file older than this belongs to a killed process.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// What a cache folder holds.
+/// The size and the limit of a cache folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheUse {
-    /// The compiled components in it.
+    /// The number of compiled components in the folder.
     pub files: usize,
-    /// Their sizes together.
+    /// Their total size in bytes.
     pub bytes: u64,
-    /// The most bytes that are kept.
+    /// The limit in bytes.
     pub bound: u64,
 }
 
 impl CacheUse {
-    /// Looks at a folder of compiled components. One that is not there holds nothing.
+    /// Measures a folder of compiled components. An absent folder is empty.
     pub fn of(folder: &Path) -> io::Result<Self> {
         let images = match images(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -44,8 +45,8 @@ struct Image {
     used: SystemTime,
 }
 
-/// Removes images until at most `bound` bytes are left, the least recently used first. One that is
-/// mapped stays mapped.
+/// Removes the least recently used images until at most `bound` bytes are left. Processes that have
+/// mapped a removed image keep it.
 pub(super) fn prune(folder: &Path, bound: u64) -> io::Result<()> {
     let mut images = images(folder)?;
     images.sort_unstable_by_key(|image| image.used);
@@ -60,12 +61,12 @@ pub(super) fn prune(folder: &Path, bound: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The images of a folder. Files that a killed process left half written are removed on the way.
+/// Lists the images of a folder, and removes half-written files of killed processes.
 fn images(folder: &Path) -> io::Result<Vec<Image>> {
     let mut images = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        // Another process may have removed it by now.
+        // Another process may have removed the file in the meantime.
         let Ok(metadata) = fs::symlink_metadata(&path) else {
             continue;
         };
@@ -86,7 +87,7 @@ fn images(folder: &Path) -> io::Result<Vec<Image>> {
     Ok(images)
 }
 
-/// Returns whether tempfile named it: these are renamed once they are whole.
+/// Returns whether tempfile chose the name. Such files are renamed when they are complete.
 fn is_unfinished(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
     name.as_encoded_bytes().starts_with(b".tmp")

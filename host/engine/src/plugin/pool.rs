@@ -1,6 +1,7 @@
-//! The present image of a plugin, and the instances of it that wait for a call: each thread keeps those that it called last, so that workers do not meet here.
+//! The current image of a plugin, and its idle instances. Each thread keeps the instances that it
+//! called last, so that workers do not contend for one lock.
 //!
-//! It must not know how images and instances are made.
+//! This module must not know how images and instances are created.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,28 +15,27 @@ use crate::code::Code;
 use crate::engine::Image;
 use crate::instance::Instance;
 
-/// Idle instances that a thread keeps for the next calls.
+/// The maximum number of idle instances that a thread keeps.
 const IDLE: usize = 64;
 
-/// How many instances a plugin has.
+/// The counts of a plugin's instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceStats {
-    /// Alive, idle or in a call.
+    /// Instances that are idle or in a call.
     pub live: usize,
-    /// Idle.
+    /// Idle instances.
     pub idle: usize,
-    /// Made since the plugin was loaded.
+    /// Instances created since the plugin was loaded.
     pub created: u64,
-    /// Is the code there? Else the next call loads it.
+    /// Whether the code is loaded. If not, the next call loads it.
     pub loaded: bool,
     /// How often the code was dropped.
     pub unloads: u64,
 }
 
-/// See the module.
 pub(super) struct Pool {
     present: Mutex<Present>,
-    /// That of the present image, for who only wants to know whether it is still the same.
+    /// A copy of the current image's number, to check without a lock that it is still the same.
     number: AtomicU64,
     idle: Striped<Mutex<Idle>>,
     live: Arc<AtomicUsize>,
@@ -43,36 +43,36 @@ pub(super) struct Pool {
     unloads: AtomicU64,
 }
 
-/// Of which image instances are made.
+/// The image that instances are created from.
 struct Present {
-    /// None: unloaded, until the next call.
+    /// `None` while unloaded, until the next call.
     image: Option<Arc<Image>>,
-    /// Another with every change of `image`.
+    /// Changes with every change of `image`.
     number: u64,
     code: Code,
     stored: Option<Arc<Stored>>,
     since: Instant,
 }
 
-/// What one thread, or a few, have left.
+/// The idle instances of one thread, or of a few threads that share this slot.
 #[derive(Default)]
 struct Idle {
-    /// Last in, first out: the memory of the newest is the warmest.
+    /// Last in, first out: the memory of the newest instance is the warmest.
     instances: Vec<Counted>,
-    /// When the last call of one began.
+    /// When the last call on one of them began.
     used: Option<Instant>,
 }
 
-/// An image that instances may be made of.
+/// An image that instances may be created from, with its number.
 pub(super) struct Numbered {
     pub image: Arc<Image>,
     number: u64,
 }
 
-/// An instance that is counted while it lives.
+/// An instance that counts as live until it is dropped.
 pub(super) struct Counted {
     pub instance: Instance,
-    /// Of its image.
+    /// The number of its image.
     number: u64,
     live: Arc<AtomicUsize>,
 }
@@ -101,18 +101,20 @@ impl Pool {
         }
     }
 
-    /// An idle instance, if possible one that this thread has called before.
+    /// Takes an idle instance, preferably one that this thread has called before.
     pub fn pop(&self) -> Option<Counted> {
         self.idle
             .from_mine()
             .find_map(|place| place.lock().instances.pop())
     }
 
-    /// An instance whose call ended well may serve another, unless its image was replaced or unloaded meanwhile.
+    /// Keeps the instance for another call after one that ended well, unless its image was replaced
+    /// or unloaded in the meantime.
     pub fn give_back(&self, counted: Counted) {
         let mut idle = self.idle.mine().lock();
         idle.used = Some(counted.instance.used());
-        // Compared under the lock: who changes the image takes it afterwards, to clear what was kept of the old one.
+        // Compared under the lock: a task that changes the image then takes this lock to drop the
+        // idle instances of the old one.
         if counted.instance.calls_left > 0
             && counted.number == self.number.load(Ordering::Acquire)
             && idle.instances.len() < IDLE
@@ -121,7 +123,7 @@ impl Pool {
         }
     }
 
-    /// From here on it is counted, also when it is dropped at once.
+    /// Counts the instance as live until it is dropped.
     pub fn count(&self, of: &Numbered, instance: Instance) -> Counted {
         self.created.fetch_add(1, Ordering::Relaxed);
         self.live.fetch_add(1, Ordering::Relaxed);
@@ -132,18 +134,18 @@ impl Pool {
         }
     }
 
-    /// The present image; none: unloaded.
+    /// Returns the current image, or `None` while unloaded.
     pub fn image(&self) -> Option<Numbered> {
         self.present.lock().numbered()
     }
 
-    /// What to map when it is unloaded: a file, and how that was compiled.
+    /// Returns the file to map again after unloading, and how its code was compiled.
     pub fn stored(&self) -> (Option<Arc<Stored>>, Code) {
         let present = self.present.lock();
         (present.stored.clone(), present.code)
     }
 
-    /// What was unloaded is there again, if there is no better one meanwhile.
+    /// Restores an unloaded image, unless a better one was installed in the meantime.
     pub fn put_back(&self, image: Arc<Image>) -> Option<Numbered> {
         let mut present = self.present.lock();
         if present.image.is_none() && present.code == image.code {
@@ -152,7 +154,8 @@ impl Pool {
         present.numbered()
     }
 
-    /// An image takes the place of the present one, whose idle instances go. If that is unloaded, so stays this one, if a file holds it.
+    /// Replaces the current image and drops its idle instances. If the current image is unloaded
+    /// and a file holds the new one, the plugin stays unloaded.
     pub fn replace(&self, image: Arc<Image>) {
         let mut present = self.present.lock();
         let stays_unloaded = present.image.is_none() && image.stored.is_some();
@@ -168,7 +171,8 @@ impl Pool {
         }
     }
 
-    /// Drops idle instances that were called last before `before`; with the last instance, the image too, if a file holds it. True: the image was dropped.
+    /// Drops idle instances whose last call began before `before`. With the last instance, also
+    /// drops the image if a file holds it. Returns whether the image was dropped.
     pub fn rest(&self, before: Instant) -> bool {
         let mut old = Vec::new();
         for place in self.idle.iter() {
@@ -195,7 +199,8 @@ impl Pool {
         true
     }
 
-    /// When it was called last, or came, if it is there.
+    /// Returns when the plugin was last called, or else when its image was installed; `None` while
+    /// unloaded.
     pub fn used(&self) -> Option<Instant> {
         let since = {
             let present = self.present.lock();
@@ -204,7 +209,7 @@ impl Pool {
         Some(self.last_call().map_or(since, |used| used.max(since)))
     }
 
-    /// Instances that live.
+    /// Returns the number of live instances.
     pub fn live(&self) -> usize {
         self.live.load(Ordering::Relaxed)
     }

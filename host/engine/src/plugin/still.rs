@@ -1,4 +1,4 @@
-//! Calls that come out the same each time: for cases that are compared with what is expected of them.
+//! Reproducible calls, for cases whose outcome is compared with an expectation.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::instance::Instance;
 use crate::still::World;
 
 impl Plugin {
-    /// One turn on an instance of its own, with these settings. The clock stands at 2000-01-01T00:00:00Z, and chance is always the same.
+    /// Runs one turn on an instance of its own, with these settings. The clock stands at
+    /// 2000-01-01T00:00:00Z, and random numbers are always the same.
     pub async fn call_still(
         &self,
         request: &Request<'_>,
@@ -23,7 +24,8 @@ impl Plugin {
             .await
     }
 
-    /// [`Plugin::map_changes`], as [`Plugin::call_still`] calls.
+    /// Like [`Plugin::map_changes`], with the instance, clock and random numbers of
+    /// [`Plugin::call_still`].
     pub async fn map_changes_still(
         &self,
         request: &MapRequest<'_>,

@@ -1,7 +1,9 @@
-//! The changes that wait to be mapped: bounded, in their order, and out of each other's way.
+//! The changes that wait for the plugin's mapping function: a bounded buffer that keeps the order
+//! of each object's changes, and in which a failing object does not block the others.
 //!
-//! What becomes too much is dropped in exchange for the fact that something was missed; on a
-//! standby all of it is. It must not know what maps them.
+//! If the buffer overflows, all waiting changes are dropped and a flag says that every key must be
+//! enqueued instead. A standby keeps nothing but this flag. The buffer must not know what maps the
+//! changes.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -15,33 +17,35 @@ pub mod buffer;
 
 use buffer::{MapBuffer, Room};
 
-/// Changes of one call; the contract says so.
+/// Maximum number of changes per call. It is part of the plugin contract.
 const BATCH: usize = 500;
-/// Text of one call, in bytes: a fraction of what an instance may hold.
+/// Maximum object text per call, in bytes: a fraction of an instance's memory limit.
 const BATCH_BYTES: usize = 8 << 20;
-/// Objects whose changes wait, at most.
+/// Maximum number of objects with waiting changes.
 const OBJECTS: usize = 50_000;
-/// States of one object that wait, at most.
+/// Maximum number of waiting states per object.
 const STATES: usize = 32;
-/// Failures in a row of one object by itself, after which every key is looked at in its stead.
+/// Consecutive failures of calls with one object alone, after which its changes are dropped and
+/// every key is enqueued instead.
 const TRIES: u32 = 10;
-/// First wait after a failure; it doubles.
+/// The first pause after a failure. It doubles with each further failure.
 const FIRST: Duration = Duration::from_millis(5);
-/// Longest wait after a failure.
+/// The longest pause after a failure.
 const LONGEST: Duration = Duration::from_secs(60);
-/// What a state takes besides its text, in bytes: the object without it, its name and its entry
-/// here, rounded up.
+/// The memory of a state besides its text, in bytes: the object's other fields, its name and its
+/// entry in the buffer, rounded up.
 const OVERHEAD: usize = 256;
 
-/// A watched object: the number of its watch, and its name.
-pub type Watched = (u16, ObjectName);
+/// The number of a watch, and the name of an object in it.
+pub(crate) type Watched = (u16, ObjectName);
 
-/// The changes that wait.
+/// The buffer of waiting changes of one controller.
 #[derive(Debug)]
-pub struct Mapper {
+pub(crate) struct Mapper {
     buffer: Arc<MapBuffer>,
     state: Mutex<State>,
-    /// Something came, or the task has to look again (a swap, an end).
+    /// Rung when a change arrives, and when the mapping task must look again after a swap or at the
+    /// end.
     bell: Notify,
 }
 
@@ -49,14 +53,14 @@ pub struct Mapper {
 struct State {
     order: VecDeque<Watched>,
     waiting: HashMap<Watched, Waiting>,
-    /// Why all keys have to be looked at.
+    /// Set if every key must be enqueued because changes were dropped.
     missed: Option<Missed>,
-    /// Of a change nothing but the fact is kept.
+    /// If true, only the fact that something changed is kept.
     standby: bool,
-    /// How often all that waited was dropped. What is mapped meanwhile does not go on where the
-    /// next changes begin.
+    /// How often the buffer was cleared. A batch taken before a clear cannot be put back in front
+    /// of the changes that came after it.
     cleared: u64,
-    /// Objects of a call: all that fit, and half of them after each failure.
+    /// The number of objects in the next call: as many as fit, and half as many after each failure.
     most: usize,
     failures: u32,
     closed: bool,
@@ -77,21 +81,21 @@ impl Default for State {
     }
 }
 
-/// Why changes are not there to be mapped.
+/// Why changes are missing from the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missed {
-    /// There were too many, or one could not be mapped.
+    /// The buffer overflowed, or a change could not be mapped.
     Dropped,
-    /// This host stood by.
+    /// This host was a standby.
     StoodBy,
 }
 
-/// What waits of one object.
+/// The waiting changes of one object.
 #[derive(Debug)]
 struct Waiting {
-    /// Its states, the oldest first; the first is the one before the first change.
+    /// The object's states, oldest first. The first is the state before the first change.
     states: Vec<Option<Snapshot>>,
-    /// Calls with this object alone that failed.
+    /// Failed calls with this object alone.
     tries: u32,
     room: Room,
 }
@@ -99,16 +103,16 @@ struct Waiting {
 impl Waiting {
     fn bytes(&self) -> usize {
         let text = |object: &Snapshot| object.text.len();
-        // Each state but the first and the last is told twice.
+        // Each state except the first and the last is passed twice: as new, then as old.
         2 * self.states.iter().flatten().map(text).sum::<usize>()
     }
 }
 
-/// What is mapped at once.
+/// The changes of one call.
 #[derive(Debug)]
 pub(crate) struct Batch {
     objects: Vec<(Watched, Waiting)>,
-    /// As [`State::cleared`] when it was taken.
+    /// The value of [`State::cleared`] when the batch was taken.
     cleared: u64,
 }
 
@@ -124,7 +128,7 @@ impl Batch {
         self.objects.iter().flat_map(of).collect()
     }
 
-    /// How many objects, and the first of them.
+    /// The number of objects, and the name of the first one.
     pub(crate) fn objects(&self) -> (usize, Option<&ObjectName>) {
         (
             self.objects.len(),
@@ -132,7 +136,8 @@ impl Batch {
         )
     }
 
-    /// Which watches brought which versions; a deletion's is not known.
+    /// The watch and the version of each change. A deletion has no known version and gets
+    /// `u64::MAX`.
     pub(crate) fn versions(&self) -> Vec<(u16, u64)> {
         let of = |((source, _), waiting): &(Watched, Waiting)| -> Vec<(u16, u64)> {
             let version =
@@ -145,8 +150,8 @@ impl Batch {
 }
 
 impl Mapper {
-    /// No change waits yet. Those of a plugin's controllers share the buffer.
-    pub fn new(buffer: Arc<MapBuffer>) -> Self {
+    /// An empty buffer. All controllers of a plugin share `buffer`, the limit in bytes.
+    pub(crate) fn new(buffer: Arc<MapBuffer>) -> Self {
         Self {
             buffer,
             state: Mutex::default(),
@@ -154,14 +159,15 @@ impl Mapper {
         }
     }
 
-    /// Something changed.
-    pub fn push(&self, object: Watched, change: Change) {
+    /// Adds a change and wakes the mapping task.
+    pub(crate) fn push(&self, object: Watched, change: Change) {
         self.state.lock().push(&self.buffer, object, change);
         self.bell.notify_one();
     }
 
-    /// From now on only the fact is kept that something changed: another host maps it.
-    pub fn stand_by(&self) {
+    /// Enters standby: only the fact that something changed is kept, since the leader maps the
+    /// change.
+    pub(crate) fn stand_by(&self) {
         let mut state = self.state.lock();
         if !state.standby {
             if !state.waiting.is_empty() {
@@ -172,23 +178,25 @@ impl Mapper {
         state.standby = true;
     }
 
-    /// From now on changes are kept.
-    pub fn lead(&self) {
+    /// Leaves standby: changes are kept again.
+    pub(crate) fn lead(&self) {
         self.state.lock().standby = false;
     }
 
-    /// Objects whose changes wait.
-    pub fn len(&self) -> usize {
+    /// The number of objects with waiting changes.
+    pub(crate) fn len(&self) -> usize {
         self.state.lock().waiting.len()
     }
 
-    /// None?
-    pub fn is_empty(&self) -> bool {
+    /// Returns whether no change waits.
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A swap: what failed is tried again at once. `moved`: the numbers of the watches mean others now; the swap looks at every key anyway.
-    pub fn renew(&self, moved: bool) {
+    /// Prepares the buffer for a new generation: failed changes are retried at once. If `moved`,
+    /// the watches got new numbers; the waiting changes are dropped, since a swap enqueues every
+    /// key anyway.
+    pub(crate) fn renew(&self, moved: bool) {
         let mut state = self.state.lock();
         state.failures = 0;
         state.most = BATCH;
@@ -199,8 +207,8 @@ impl Mapper {
         self.bell.notify_one();
     }
 
-    /// The controller ends.
-    pub fn close(&self) {
+    /// Closes the buffer when the controller ends.
+    pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.drop_all(Missed::Dropped);
         state.closed = true;
@@ -212,12 +220,13 @@ impl Mapper {
         self.state.lock().closed
     }
 
-    /// Why all keys have to be looked at, if changes were missed since the last time.
+    /// Takes the reason to enqueue every key, if changes were dropped since the last call.
     pub(crate) fn missed(&self) -> Option<Missed> {
         self.state.lock().missed.take()
     }
 
-    /// Resolves when there is something to do, after the back-off of the last failure. False: it was closed.
+    /// Waits for a change to map, and for the back-off after a failure. Returns `false` if the
+    /// buffer was closed.
     pub(crate) async fn ready(&self) -> bool {
         let mut waited = false;
         loop {
@@ -240,7 +249,7 @@ impl Mapper {
             };
             match wait {
                 None => self.bell.notified().await,
-                // A bell shortens the wait only if it was a swap's, or the end's.
+                // The bell ends this wait only after a swap or a close.
                 Some(wait) => {
                     let _ = tokio::time::timeout(wait, self.renewed()).await;
                     waited = true;
@@ -269,7 +278,7 @@ impl Mapper {
         state.most = (state.most * 2).min(BATCH);
     }
 
-    /// The call has failed: the same changes come again, in smaller calls.
+    /// Returns the changes of a failed call to the buffer. The next calls are smaller.
     pub(crate) fn put_back(&self, batch: Batch) {
         self.state.lock().put_back(batch);
     }
@@ -289,7 +298,7 @@ impl State {
         }
     }
 
-    /// False: there is no room for it.
+    /// Returns `false` if there is no room for the change.
     fn keep(&mut self, buffer: &Arc<MapBuffer>, object: Watched, change: Change) -> bool {
         let objects = self.waiting.len();
         if let Some(waiting) = self.waiting.get_mut(&object) {
@@ -372,7 +381,7 @@ impl State {
                 continue;
             }
             if let Some(later) = self.waiting.get_mut(&object) {
-                // The first of the later ones is the last of these.
+                // The first of the later states equals the last of these.
                 waiting.states.extend(later.states.drain(1..));
                 waiting.room.absorb(&mut later.room);
                 *later = waiting;
@@ -380,7 +389,7 @@ impl State {
             }
             if alone {
                 self.order.push_back(object.clone());
-                // The others need not wait for this one.
+                // The other objects need not wait for this one's back-off.
                 self.failures = if self.order.len() > 1 {
                     0
                 } else {
@@ -394,7 +403,7 @@ impl State {
     }
 }
 
-/// What a state takes, in bytes.
+/// The memory of a state, in bytes.
 fn size(state: &Option<Snapshot>) -> usize {
     OVERHEAD + state.as_ref().map_or(0, |object| object.text.len())
 }

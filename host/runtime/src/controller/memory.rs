@@ -1,18 +1,18 @@
-//! What a controller remembers of its keys, from one turn to the next: why a key fails, which events
-//! are the host's own, what was written last, what the last successful turn saw, and which keys keep
-//! themselves busy.
+//! What a controller remembers about its keys from one turn to the next: why a key fails, which
+//! events are the host's own writes, what was written last, what the last successful turn saw, and
+//! which keys wake themselves again and again.
 //!
-//! One lock for all of it, and no clean-up task. It is bounded by what it is about:
+//! One lock covers all parts, and no clean-up task is needed, because each part is bounded:
 //!
 //! | Part | Holds at most |
 //! |---|---|
-//! | failures | the keys whose last turn was no success |
-//! | own writes | the keys whose turn is writing, or whose writes no watch has shown yet |
-//! | last writes | 65,536 names of objects that were applied, or that no watch shows |
-//! | previous | the keys of a controller with `previous`, each with one snapshot |
+//! | failures | the keys whose last turn failed |
+//! | own writes | the keys whose turn is writing, or whose writes are not back as events yet |
+//! | last writes | 65,536 names of objects that were applied or are in no watch |
+//! | previous | one snapshot per key, for a controller with `previous` |
 //! | busy keys | the keys that wrote within the last minute |
 //!
-//! It must not know queues, workers or effects: it never decides what becomes of a key.
+//! It must not know queues, workers or effects: it stores facts and never decides about a key.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,21 +25,21 @@ use vmhost_core::{Apply, ObjectKey, ObjectName, Refusal, Snapshot};
 
 use crate::rights::access::Required;
 
-pub mod hot;
-pub mod last_writes;
-pub mod own_writes;
+pub(crate) mod hot;
+pub(crate) mod last_writes;
+pub(crate) mod own_writes;
 
 use hot::HotKeys;
 use last_writes::LastWrites;
 use own_writes::{Came, Origin, OwnWrites};
 
-/// Collisions in a row that are nobody's business: somebody else was faster. More look like a name
-/// that is taken, or a patch that never fits.
-pub const COLLISIONS: u32 = 3;
+/// Consecutive conflicts that are not reported, since another writer may simply have been faster.
+/// More of them suggest a name that is taken, or a patch that never applies.
+pub(crate) const COLLISIONS: u32 = 3;
 
-/// The memory of one controller, or of the controllers that have followed each other in one place.
+/// The memory of one controller. A controller of the same kind that replaces it takes it over.
 #[derive(Debug, Default)]
-pub struct KeyMemory {
+pub(crate) struct KeyMemory {
     keys: Mutex<Keys>,
     /// True if a key fails or rests, so that the common case skips the lock.
     troubled: AtomicBool,
@@ -54,36 +54,36 @@ struct Keys {
     hot: HotKeys,
 }
 
-/// What is remembered of a key between a failure and its next success.
+/// The state of a key between its first failure and its next success.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failing {
+pub(crate) struct Failing {
     /// Failures since the last success.
-    pub attempt: u32,
-    /// The refused effect of the last turn.
-    pub last: Option<Refusal>,
-    /// Turns in a row that ended in a collision with what others wrote, up to the last one.
-    pub collisions: u32,
-    /// What is known of the rights for want of which the last turn ended.
-    pub rights: Awaited,
+    pub(crate) attempt: u32,
+    /// The effect that the API server refused in the last turn.
+    pub(crate) last: Option<Refusal>,
+    /// Consecutive turns, up to the last one, that ended in a conflict with another writer.
+    pub(crate) collisions: u32,
+    /// The missing rights that ended the last turn, if any.
+    pub(crate) rights: Awaited,
 }
 
 impl Failing {
     /// Retries that count against `maxRetries`.
-    pub fn retries(&self) -> u32 {
+    pub(crate) fn retries(&self) -> u32 {
         let too_many = self.collisions.saturating_sub(COLLISIONS);
         self.attempt.saturating_add(too_many)
     }
 }
 
-/// Rights that a key waits for.
+/// The rights that a key waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Awaited {
-    /// It waits for no right.
+pub(crate) enum Awaited {
+    /// The key waits for no right.
     #[default]
     None,
-    /// It is woken when these are granted.
+    /// The key is enqueued when these rights are granted.
     Missing(Arc<Required>),
-    /// All that it waited for was granted already when it was refused.
+    /// All the rights had been granted already when the turn was refused.
     Granted,
 }
 
@@ -94,43 +94,48 @@ impl Awaited {
 }
 
 impl KeyMemory {
-    /// What is remembered of a key that fails.
-    pub fn failing(&self, key: &ObjectName) -> Option<Failing> {
+    /// The failure state of a key. `None` if the key does not fail.
+    pub(crate) fn failing(&self, key: &ObjectName) -> Option<Failing> {
         self.if_troubled()?.failing.get(key).cloned()
     }
 
-    /// How many keys fail, and some of them, in no order.
-    pub fn some_failing(&self, limit: usize) -> (usize, Vec<(ObjectName, Failing)>) {
+    /// The number of failing keys, and up to `limit` of them in no order.
+    pub(crate) fn some_failing(&self, limit: usize) -> (usize, Vec<(ObjectName, Failing)>) {
         let keys = self.keys.lock();
         let some = keys.failing.iter().take(limit);
         let some = some.map(|(key, failing)| (key.clone(), failing.clone()));
         (keys.failing.len(), some.collect())
     }
 
-    /// The key's turn was a success, or the key is given up.
-    pub fn recovered(&self, key: &ObjectName) {
+    /// Clears the failure state, after a success or when the key is given up.
+    pub(crate) fn recovered(&self, key: &ObjectName) {
         if let Some(mut keys) = self.if_troubled() {
             keys.failing.remove(key);
             self.note_troubles(&keys);
         }
     }
 
-    /// The key's turn was no success.
-    pub fn fails(&self, key: &ObjectName, failing: Failing) {
+    /// Stores the failure state of a key.
+    pub(crate) fn fails(&self, key: &ObjectName, failing: Failing) {
         let mut keys = self.keys.lock();
         keys.failing.insert(key.clone(), failing);
         self.note_troubles(&keys);
     }
 
     /// Returns whether the key still waits for these rights.
-    pub fn awaits(&self, key: &ObjectName, required: &Arc<Required>) -> bool {
+    pub(crate) fn awaits(&self, key: &ObjectName, required: &Arc<Required>) -> bool {
         let keys = self.if_troubled();
         let failing = keys.as_ref().and_then(|keys| keys.failing.get(key));
         failing.is_some_and(|failing| failing.rights.is(required))
     }
 
-    /// The key's wait for these rights is over. Returns whether it waited for them.
-    pub fn end_wait(&self, key: &ObjectName, required: &Arc<Required>, now: Awaited) -> bool {
+    /// Ends the key's wait for these rights. Returns whether the key waited for them.
+    pub(crate) fn end_wait(
+        &self,
+        key: &ObjectName,
+        required: &Arc<Required>,
+        now: Awaited,
+    ) -> bool {
         let Some(mut keys) = self.if_troubled() else {
             return false;
         };
@@ -139,113 +144,113 @@ impl KeyMemory {
         waiting.map(|failing| failing.rights = now).is_some()
     }
 
-    /// How long a key that kept itself busy still rests.
-    pub fn rest(&self, key: &ObjectName) -> Option<Duration> {
+    /// How much longer a self-waking key is held. `None` if it is not held.
+    pub(crate) fn rest(&self, key: &ObjectName) -> Option<Duration> {
         let mut keys = self.if_troubled()?;
         let rest = keys.hot.rest(key);
         self.note_troubles(&keys);
         rest
     }
 
-    /// A turn of the key ended that wrote, or that asked to come back at once. Returns whether the
-    /// key rests from now on.
-    pub fn was_busy(&self, key: &ObjectName) -> bool {
+    /// Counts a turn of the key that wrote or asked to be requeued at once. Returns whether the key
+    /// is held from now on.
+    pub(crate) fn was_busy(&self, key: &ObjectName) -> bool {
         let mut keys = self.keys.lock();
         let is_hot = keys.hot.count(key);
         self.note_troubles(&keys);
         is_hot
     }
 
-    /// How many keys rest since they kept themselves busy.
-    pub fn resting(&self) -> usize {
+    /// The number of self-waking keys that are held.
+    pub(crate) fn resting(&self) -> usize {
         self.keys.lock().hot.resting()
     }
 
-    /// What the key's last successful turn saw.
-    pub fn previous(&self, key: &ObjectName) -> Option<Snapshot> {
+    /// The snapshot that the key's last successful turn saw.
+    pub(crate) fn previous(&self, key: &ObjectName) -> Option<Snapshot> {
         self.keys.lock().previous.get(key).cloned()
     }
 
-    /// A turn that saw this has succeeded. Without a snapshot, the object was gone.
-    pub fn saw(&self, key: &ObjectName, object: Option<&Snapshot>) {
+    /// Stores the snapshot that a successful turn saw. `None` if the object was deleted.
+    pub(crate) fn saw(&self, key: &ObjectName, object: Option<&Snapshot>) {
         let mut keys = self.keys.lock();
         let before = match object {
             Some(object) => keys.previous.insert(key.clone(), object.clone()),
             None => keys.previous.remove(key),
         };
-        // A text may be large: freed without the lock.
+        // Object text may be large, so it is freed after the lock is released.
         drop(keys);
         drop(before);
     }
 
-    /// The key's object is gone, and its last turn has succeeded, or was given up: nothing will ask
-    /// for what was written to it, nor for whose events are its own.
-    pub fn gone(&self, key: &ObjectName) {
+    /// Forgets the writes of a key whose object is deleted and whose last turn succeeded or was
+    /// given up. Nothing asks for them any more.
+    pub(crate) fn gone(&self, key: &ObjectName) {
         let mut keys = self.keys.lock();
         keys.last_writes.forget(key);
         keys.own_writes.forget(key);
     }
 
-    /// The keys whose end has not been told.
-    pub fn unfinished(&self) -> Vec<ObjectName> {
+    /// The keys that still fail, or whose deletion no successful turn has seen.
+    pub(crate) fn unfinished(&self) -> Vec<ObjectName> {
         let keys = self.keys.lock();
         let failing = keys.failing.keys();
         failing.chain(keys.previous.keys()).cloned().collect()
     }
 
-    /// A swap: the new code gets its chance with every key.
-    pub fn forgive(&self) {
+    /// Clears all failures and holds, so that the code of a new generation runs for every key.
+    pub(crate) fn forgive(&self) {
         let mut keys = self.keys.lock();
         let failing = std::mem::take(&mut keys.failing);
         let hot = std::mem::take(&mut keys.hot);
         self.note_troubles(&keys);
-        // Freed without the lock, which all workers take.
+        // Freed after the lock is released, since all workers take it.
         drop(keys);
         drop((failing, hot));
     }
 
-    /// The key's turn is about to write.
-    pub fn begin_writes(&self, key: &ObjectName) {
+    /// Begins the write phase of the key's turn.
+    pub(crate) fn begin_writes(&self, key: &ObjectName) {
         self.keys.lock().own_writes.begin(key);
     }
 
-    /// The key's turn wrote an object of these watches, which has this version now. Not for a write
-    /// that changed nothing: no event will bring its version.
-    pub fn wrote(&self, key: &ObjectName, sources: impl Iterator<Item = u16>, version: u64) {
+    /// Records that the key's turn wrote an object in these watches, which now has this version. A
+    /// write that changed nothing must not be recorded, since no event will bring its version.
+    pub(crate) fn wrote(&self, key: &ObjectName, sources: impl Iterator<Item = u16>, version: u64) {
         let mut keys = self.keys.lock();
         for source in sources {
             keys.own_writes.wrote(key, source, version);
         }
     }
 
-    /// The writes of the key's turn are over. Returns what came for the key meanwhile.
-    pub fn end_writes(&self, key: &ObjectName) -> Came {
+    /// Ends the write phase of the key's turn. Returns which events arrived for the key meanwhile.
+    pub(crate) fn end_writes(&self, key: &ObjectName) -> Came {
         self.keys.lock().own_writes.end(key)
     }
 
-    /// Returns whose change it is that an event of this watch, with this version, brings.
-    pub fn origin(&self, key: &ObjectName, source: u16, version: u64) -> Origin {
+    /// Returns the origin of the change with this version in this watch.
+    pub(crate) fn origin(&self, key: &ObjectName, source: u16, version: u64) -> Origin {
         self.keys.lock().own_writes.origin(key, source, version)
     }
 
-    /// Returns whether an apply would change nothing. `stored`: uid and version of the object in
-    /// the store.
-    pub fn is_repeated(&self, key: &ObjectKey, apply: &Apply, stored: (&str, u64)) -> bool {
+    /// Returns whether an apply would change nothing. `stored` is the uid and the version of the
+    /// object in the store.
+    pub(crate) fn is_repeated(&self, key: &ObjectKey, apply: &Apply, stored: (&str, u64)) -> bool {
         self.keys.lock().last_writes.is_repeated(key, apply, stored)
     }
 
-    /// An apply was carried out.
-    pub fn applied(&self, key: &ObjectKey, apply: &Apply, written: &Written) {
+    /// Records a successful apply.
+    pub(crate) fn applied(&self, key: &ObjectKey, apply: &Apply, written: &Written) {
         self.keys.lock().last_writes.applied(key, apply, written);
     }
 
-    /// The version that the last write has made of an object that no watch shows, if it is known.
-    pub fn version(&self, key: &ObjectKey) -> Option<u64> {
+    /// The version after the last write, if known, of an object that is in no watch.
+    pub(crate) fn version(&self, key: &ObjectKey) -> Option<u64> {
         self.keys.lock().last_writes.version(key)
     }
 
-    /// A write has made this version of an object that no watch shows.
-    pub fn wrote_unseen(&self, key: &ObjectKey, version: u64) {
+    /// Records the version after a write to an object that is in no watch.
+    pub(crate) fn wrote_unseen(&self, key: &ObjectKey, version: u64) {
         self.keys.lock().last_writes.wrote_unseen(key, version);
     }
 

@@ -1,6 +1,6 @@
-//! A circuit breaker per generation of a plugin: a policy whose calls all end in traps, deadlines
-//! or memory kills is left in peace for a while, so that it does not cost a core for nothing. Keys
-//! that come up meanwhile wait out the pause.
+//! A circuit breaker per generation of a plugin. If all calls end in traps, deadlines or memory
+//! limits, calls pause for a while, so that the plugin does not use a core for nothing. Keys that
+//! become ready during the pause wait for its end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -8,18 +8,19 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Failed calls in a row, over all keys, after which it opens. A single bad object among good ones never gets there.
+/// Consecutive failed calls, over all keys, that open the breaker. One bad object among good ones
+/// never opens it.
 const FAILURES: u32 = 20;
-/// First pause; it doubles.
+/// The first pause. Each further one is twice as long.
 const FIRST: Duration = Duration::from_secs(1);
-/// Longest pause.
+/// The longest pause.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Counts what calls end in.
+/// Counts consecutive failed calls.
 #[derive(Debug, Default)]
 pub(crate) struct Breaker {
     state: Mutex<State>,
-    /// Whether a call has failed since the last that did not, for all those that would only learn that nothing is wrong.
+    /// True if a call failed since the last success, so that the common case skips the lock.
     troubled: AtomicBool,
 }
 
@@ -28,12 +29,13 @@ struct State {
     failures: u32,
     pause: Duration,
     until: Option<Instant>,
-    /// A call was let through after the pause, and has not ended.
+    /// True while the trial call after a pause is in flight.
     trying: bool,
 }
 
 impl Breaker {
-    /// How long calls have to wait; `None`: go on. After a pause one call is let through at a time until one succeeds.
+    /// How long calls have to wait. `None` if the caller may call now. After a pause one trial call
+    /// at a time is let through until one succeeds.
     pub(crate) fn pause(&self) -> Option<Duration> {
         if !self.troubled.load(Ordering::Relaxed) {
             return None;
@@ -44,14 +46,14 @@ impl Breaker {
         if now < until {
             return Some(until - now);
         }
-        // Half open: this caller tries, the others wait for what it finds.
+        // Half open: this caller makes the trial call, and the others wait for its result.
         state.until = Some(now + state.pause);
         state.trying = true;
         None
     }
 
-    /// How long it is open yet, for calls of another kind, whose end says nothing about these;
-    /// `None`: it is not. Changes nothing.
+    /// How much longer the breaker is open. `None` if it is closed. For calls of another kind,
+    /// whose result says nothing about the counted calls. Changes nothing.
     pub(crate) fn open(&self) -> Option<Duration> {
         if !self.troubled.load(Ordering::Relaxed) {
             return None;
@@ -64,7 +66,7 @@ impl Breaker {
         (!left.is_zero()).then_some(left)
     }
 
-    /// A call returned an outcome.
+    /// Records a call that returned an outcome, and closes the breaker.
     pub(crate) fn success(&self) {
         if self.troubled.load(Ordering::Relaxed) {
             let mut state = self.state.lock();
@@ -73,7 +75,7 @@ impl Breaker {
         }
     }
 
-    /// A call did not return. The pause, if this one opened the breaker.
+    /// Records a call that did not return. Returns the pause if this failure opened the breaker.
     pub(crate) fn failure(&self) -> Option<Duration> {
         let mut state = self.state.lock();
         self.troubled.store(true, Ordering::Relaxed);
@@ -81,7 +83,7 @@ impl Breaker {
         if state.failures < FAILURES {
             return None;
         }
-        // Calls that were in flight when it opened say nothing new; the one that tries after the pause does.
+        // Calls in flight when the breaker opened tell nothing new. Only the trial call counts.
         if !state.trying && state.until.is_some() {
             return None;
         }
@@ -95,7 +97,7 @@ impl Breaker {
         Some(state.pause)
     }
 
-    /// Failed calls in a row, and how long calls have to wait. Changes nothing.
+    /// The number of consecutive failed calls, and how long calls have to wait. Changes nothing.
     pub(crate) fn status(&self) -> (u32, Option<Duration>) {
         let state = self.state.lock();
         let until = state.until.map(|until| until - Instant::now());

@@ -1,6 +1,7 @@
-//! Why new content did not become a generation, and whether the same content may do so later.
+//! The reasons why new content did not become a generation, and whether the same content may
+//! succeed later.
 //!
-//! It decides by type. It must not know how often something was tried.
+//! The decision depends on the error type alone. This module must not know the number of attempts.
 
 use std::time::Duration;
 
@@ -11,52 +12,52 @@ use crate::deploy::files::FileError;
 use crate::deploy::unique::Shared;
 use crate::rights::access::MissingRights;
 
-/// Longest pause between two tries that cost a few requests or a look at a file: how late a right,
-/// a definition or a readable file is felt.
+/// The longest pause between two attempts that cost a few requests or a file read. It bounds how
+/// late the host notices a right, a definition or a readable file.
 const CHEAP: Duration = Duration::from_secs(30);
 
-/// Longest pause between two tries that compile, or run a guest to its deadline: of 10 s
-/// (`--call-timeout`) in 310 s, 3 % of a core.
+/// The longest pause between two attempts that compile, or run a guest to its deadline: 10 s
+/// (`--call-timeout`) every 310 s is 3 % of a core.
 const COSTLY: Duration = Duration::from_secs(300);
 
 /// Why a reload failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// There is no content.
+    /// The file could not be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The source cannot be built: a save, or a tool that is installed, mends it.
+    /// The source does not build. A saved change or an installed tool fixes it.
     #[error(transparent)]
     Build(Box<dyn std::error::Error + Send + Sync>),
-    /// The content is no plugin of this host.
+    /// The content is not a plugin that this host can load.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// It is another plugin.
+    /// The content is another plugin.
     #[error(
-        "its description has the name {found:?}, and the plugin that runs is {expected:?}: the name owns fields in the cluster"
+        "the new description is named {found:?}, but the running plugin is {expected:?}: the name owns fields in the cluster and cannot change"
     )]
     OtherName {
-        /// In the new description.
+        /// The name in the new description.
         found: String,
-        /// Of the plugin that runs.
+        /// The name of the running plugin.
         expected: String,
     },
-    /// The operator has granted less.
+    /// The content asks for more than the operator granted.
     #[error(
-        "it asks for more than the plugin was granted ({0}); restart vmhost to grant it, or run with --allow-wider"
+        "the new version asks for more than the plugin was granted ({0}); restart vmhost to grant it, or run with --allow-wider"
     )]
     Wider(String),
-    /// RBAC grants less.
+    /// RBAC does not grant all the rights that the content needs.
     #[error(transparent)]
     MissingRights(#[from] MissingRights),
-    /// Another plugin has to act: its own file may change.
+    /// The content conflicts with another plugin, whose own file may change.
     #[error(transparent)]
     Shared(#[from] Shared),
-    /// A definition that it carries is not installed.
+    /// A CustomResourceDefinition of the plugin could not be installed.
     #[error(transparent)]
     Definition(#[from] CrdError),
-    /// Kinds are not served, or lists take long.
-    #[error("the objects that it wants could not be listed within {after:?}: {waiting}")]
+    /// The informers did not sync: a kind is not served, or a list takes long.
+    #[error("stores did not sync within {after:?}: {waiting}")]
     NotSynced {
         /// `--cache-sync-timeout`.
         after: Duration,
@@ -66,11 +67,11 @@ pub enum ReloadError {
 }
 
 impl ReloadError {
-    /// The longest pause before the same content is tried again. Nothing if only other content
-    /// can mend it.
+    /// The longest pause before the same content is retried. `None` if only other content can
+    /// succeed.
     ///
-    /// What follows from the bytes and from how the host was started is not tried again. What
-    /// depends on the cluster, the machine or another plugin is.
+    /// Errors that follow from the bytes or from the host's flags are not retried. Errors that
+    /// depend on the cluster, the machine or another plugin are.
     pub(crate) fn longest_pause(&self) -> Option<Duration> {
         match self {
             Self::File(FileError::Unreadable(_))

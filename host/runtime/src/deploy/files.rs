@@ -1,7 +1,10 @@
-//! When has a file new content that is whole? The only owner of `notify`.
+//! Watches plugin files, and decides when new content is complete. The only user of the `notify`
+//! crate.
 //!
-//! Editors and build tools write in place, rename, or exchange a symlink (as ConfigMap volumes do). The folder is watched, not the file; an event only means "look":
-//! what counts is the content. A file that is being written in place is not read before its writer has closed it.
+//! Editors and build tools write in place, rename, or exchange a symlink (as ConfigMap volumes do).
+//! Therefore the folder is watched and not the file, and an event only means "read the file": the
+//! content decides. A file that is being written in place is not read before the writer has closed
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,38 +20,39 @@ mod sign;
 use hub::{Hub, WatchedFile};
 use sign::{POLL, Signs};
 
-/// Silence after which a burst of events is over.
+/// How long no event must arrive for a burst of events to be over.
 const QUIET: Duration = Duration::from_millis(40);
-/// The same when one of them said that the file is whole, and none since that somebody writes: who opens it again all the same is seen, and read once more.
+/// The same pause if one of the events says that the file is complete and no later one says that it
+/// is being written. If a writer opens the file again after all, the file is read once more.
 const WHOLE: Duration = Duration::from_millis(2);
-/// How long a writer that has not closed the file may pause. Behind it the file is read all the same: the event of the close can be missing on some file systems.
+/// How long a writer that has not closed the file may pause. After that the file is read anyway,
+/// since some file systems may omit the close event.
 const WRITING: Duration = Duration::from_secs(10);
-/// Watches one file, wherever its links point.
+/// A watch on one file, which follows symlinks.
 pub(crate) struct FileWatch {
     path: PathBuf,
-    /// Bytes behind which it is not read.
+    /// The size in bytes above which the file is not read.
     limit: u64,
     hub: Arc<Hub>,
     watched: WatchedFile,
     signs: Arc<Signs>,
-    /// A sign has come, and the file was not read since.
+    /// True if an event arrived since the file was last read.
     pending: bool,
-    /// What was handed out last.
+    /// The last result that was returned.
     last: Seen,
-    /// What `stat` said when the content was read last.
+    /// The file's `stat` data at the last read.
     stamp: Option<Stamp>,
 }
 
 type Stamp = (u64, std::time::SystemTime, u64);
 
-/// Why a file has no content that could be a plugin's.
+/// Why a file has no content that could be a plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It is not there, or this process may not read it. It may come, or be granted, without an
-    /// event.
+    /// The file does not exist, or this process may not read it. Both can change without an event.
     #[error("the file cannot be read")]
     Unreadable(#[from] std::io::Error),
-    /// More bytes than are read.
+    /// The file is larger than the limit.
     #[error("the file has {size} bytes, more than the limit of {limit}")]
     TooLarge {
         /// Its size in bytes.
@@ -58,7 +62,7 @@ pub enum FileError {
     },
 }
 
-/// What a watch has handed out: another one is news.
+/// A result of a watch. Only a different result is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Content([u8; 32]),
@@ -86,7 +90,8 @@ pub async fn read(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
 }
 
 impl FileWatch {
-    /// Watches a file whose present content has this SHA-256. Content of more than `limit` bytes is never read.
+    /// Watches a file whose current content has the SHA-256 `known`. Content of more than `limit`
+    /// bytes is never read.
     pub(crate) fn new(hub: &Arc<Hub>, path: &Path, known: [u8; 32], limit: u64) -> Self {
         let signs = Arc::new(Signs::default());
         let watched = WatchedFile::of(path);
@@ -99,21 +104,23 @@ impl FileWatch {
             signs,
             pending: false,
             last: Seen::Content(known),
-            // Unknown: the first poll reads the file, which may have changed before it was watched.
+            // Unknown, so that the first poll reads the file, which may have changed before the
+            // watch began.
             stamp: None,
         }
     }
 
-    /// Resolves with the next content that differs from the last one, or when the file can be read
-    /// no more. Cancel safe.
+    /// Returns the next content that differs from the last one, or an error when the file becomes
+    /// unreadable. Cancel safe.
     pub(crate) async fn changed(&mut self) -> Result<Vec<u8>, FileError> {
         loop {
             self.quiet().await;
-            // A link may point elsewhere now.
+            // A symlink may point elsewhere now.
             self.follow_links();
             self.stamp = stamp(&self.path);
             let read = read(&self.path, self.limit).await;
-            // Not before: a caller that gives up while the file is read has not seen it.
+            // Reset only after the read: if the caller cancels during the read, the change is
+            // reported by the next call.
             self.pending = false;
             let seen = Seen::of(&read);
             if self.last != seen {
@@ -123,7 +130,7 @@ impl FileWatch {
         }
     }
 
-    /// Resolves when something happened, and then nothing for a while.
+    /// Waits for an event, and then for a period without events.
     async fn quiet(&mut self) {
         while !self.pending {
             let looked = tokio::time::timeout(POLL, self.signs.look.notified()).await;
@@ -149,7 +156,8 @@ impl FileWatch {
         }
     }
 
-    /// Watches the folders of the file and of what its links point to, again: a folder that was removed and made again has lost its watch.
+    /// Renews the watches on the folders of the file and of its symlink targets. A folder that was
+    /// removed and created again has lost its watch.
     fn follow_links(&mut self) {
         let watched = WatchedFile::of(&self.path);
         self.hub.watch(&watched, &self.signs);
@@ -199,7 +207,7 @@ mod tests {
         fs::write(&path, "one").unwrap();
         let mut watch = FileWatch::new(&Hub::new(), &path, digest(b"one"), 1000);
 
-        // In place, in two halves: the first is not seen.
+        // Written in place in two halves: the first half is not read.
         let mut file = fs::File::create(&path).unwrap();
         file.write_all(b"tw").unwrap();
         file.flush().unwrap();
@@ -209,13 +217,13 @@ mod tests {
         drop(file);
         assert_eq!(next(&mut watch).await, b"two");
 
-        // By rename.
+        // Replaced by a rename.
         let other = folder.path().join("other");
         fs::write(&other, "three").unwrap();
         fs::rename(&other, &path).unwrap();
         assert_eq!(next(&mut watch).await, b"three");
 
-        // The same bytes again are no change; the next ones are.
+        // The same bytes again are no change; different bytes are.
         fs::write(&path, "three").unwrap();
         fs::write(&path, "four").unwrap();
         assert_eq!(next(&mut watch).await, b"four");
@@ -231,7 +239,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         let gone = look(&mut watch).await;
         assert!(matches!(gone, Err(FileError::Unreadable(_))), "{gone:?}");
-        // Another event, and the file is as it was: nothing new.
+        // Another event while the file is still missing: no news.
         watch.signs.note(Sign::Look);
         let still = tokio::time::timeout(5 * QUIET, watch.changed()).await;
         assert!(still.is_err(), "{still:?}");
@@ -278,7 +286,7 @@ mod tests {
             &[Sign::Closed, Sign::Closed],
             &[Sign::Writing, Sign::Closed, Sign::Look],
         ] {
-            // One is taken before the next ones come, as between two threads.
+            // The first event is taken before the others arrive, as with two threads.
             let (first, others) = signs.split_first().unwrap();
             watch.signs.note(*first);
             watch.signs.look.notified().await;

@@ -1,8 +1,8 @@
-//! The first load of a host's plugins: a swap from nothing.
+//! The first load of a host's plugins, at the start.
 //!
-//! It takes two steps, since what is wrong with a plugin is told before there is a cluster to tell
-//! about. Plugins are loaded one by one, each checked against those before it; then all of them, or
-//! none, are given what they need in the cluster, and their sources are followed.
+//! It takes two steps, so that a broken plugin is reported before the cluster is needed. First,
+//! plugins are loaded one by one, and each is checked against those before it. Then all of them, or
+//! none, are set up in the cluster, and their sources are watched.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::deploy::{idle, swap, unique};
 use crate::rights::wait::Rights;
 use crate::rights::{check, needs};
 
-/// Plugins that may run beside each other, and do not run yet.
+/// Plugins that are compatible with each other and do not run yet.
 pub struct FirstLoad {
     loader: Arc<Loader>,
     plugins: Vec<First>,
@@ -30,12 +30,12 @@ pub struct FirstLoad {
 struct First {
     source: Source,
     plugin: Plugin,
-    /// Only if it is still to be compiled well.
+    /// The component, if optimised code is still to be compiled.
     bytes: Option<Vec<u8>>,
 }
 
 impl FirstLoad {
-    /// None yet.
+    /// An empty load.
     pub fn new(loader: Arc<Loader>) -> Self {
         Self {
             loader,
@@ -43,13 +43,13 @@ impl FirstLoad {
         }
     }
 
-    /// Loads a component's file.
+    /// Loads a component file.
     pub async fn file(&mut self, path: &Path) -> Result<()> {
         let loaded = self.loader.load_file(path).await?;
         self.add(Source::File(path.to_owned()), loaded)
     }
 
-    /// Takes a plugin that was loaded of this source.
+    /// Adds a plugin that was loaded from this source.
     pub fn add(&mut self, source: Source, loaded: Loaded) -> Result<()> {
         let (plugin, path) = (loaded.plugin, source.path().display());
         for other in &self.plugins {
@@ -68,8 +68,8 @@ impl FirstLoad {
         Ok(())
     }
 
-    /// Starts the controllers of all plugins, or of none, and swaps when a source changes. What
-    /// they are not granted is told beside that, and asked for again.
+    /// Starts the controllers of all plugins, or of none, and follows their sources. Missing rights
+    /// are reported in the background and checked again later.
     pub async fn start(
         self,
         plugins: &Arc<Plugins>,
@@ -116,7 +116,7 @@ impl FirstLoad {
         for name in self.loader.config.settings.keys() {
             let is_of = |first: &First| first.plugin.description().name == *name;
             if !self.plugins.iter().any(is_of) {
-                tracing::warn!("--setting {name}.…: no plugin of that name is loaded");
+                tracing::warn!("--setting {name}.…: no plugin named {name} is loaded");
             }
         }
     }

@@ -1,6 +1,8 @@
-//! Plugins that nobody calls are unloaded: their instances first, then their code. The next call of one loads it again, in about a millisecond.
+//! Unloads idle plugins: first their instances, then their code. The next call loads a plugin
+//! again, in about a millisecond.
 //!
-//! It knows neither why a plugin is idle nor what its code is: it looks at the clock now and then.
+//! The module only compares the time of the last call with the clock. It must not know why a plugin
+//! is idle.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -10,13 +12,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::Slot;
 
-/// Plugins whose code stays for the whole time. Of more, those that were called last stay: at about 1 MiB each.
+/// The number of plugins that keep their code for the whole idle time, at about 1 MiB each. With
+/// more plugins, the most recently called ones keep it.
 pub const WARM: usize = 64;
 
-/// A plugin beyond [`WARM`] is left alone for so long after a call.
+/// How long after a call a plugin beyond [`WARM`] keeps its code.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A plugin's image is a file that is held open, and so is each watch: with many plugins these are more than the 1,024 that a process may usually have at first.
+/// Raises the limit of open files to its maximum. Each plugin holds its image open, and each watch
+/// is an open file as well; with many plugins these exceed the usual soft limit of 1,024.
 pub fn allow_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let most = Rlimit {
@@ -25,13 +29,13 @@ pub fn allow_open_files() {
     };
     if let Err(error) = setrlimit(Resource::Nofile, most) {
         tracing::debug!(
-            "the limit of open files stays at {:?}: {error}",
+            "cannot raise the limit of {:?} open files: {error}",
             limit.current
         );
     }
 }
 
-/// Looks now and then, for as long as there is a plugins.
+/// Starts the task that unloads idle plugins. It ends when the plugins are dropped.
 pub(crate) fn start(plugins: &Arc<Plugins>) {
     let Some(after) = plugins.loader.config.idle_unload else {
         return;
@@ -51,7 +55,8 @@ async fn follow(plugins: Weak<Plugins>, after: Duration) {
     }
 }
 
-/// Unloads what was not called for `after`, and all but the `warm` plugins that were called last.
+/// Unloads plugins that were not called for `after`, and all but the `warm` plugins that were
+/// called last.
 fn unload(slots: &[Arc<Slot>], now: Instant, after: Duration, warm: usize) {
     let mut loaded = Vec::new();
     for slot in slots {

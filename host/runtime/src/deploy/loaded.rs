@@ -1,17 +1,17 @@
-//! What a load makes: plain data for the swap that follows.
+//! The result of a load: plain data for the swap that follows.
 
 use std::time::Duration;
 
 use vmhost_engine::Plugin;
 
-/// A plugin that was loaded.
+/// A loaded plugin.
 pub struct Loaded {
-    /// The code.
+    /// The plugin with its compiled code.
     pub plugin: Plugin,
-    /// What the code was made of.
+    /// The component that the code was compiled from.
     pub bytes: Vec<u8>,
-    /// From source to bytes, if the host built it.
+    /// The time from source to component, if the host built it.
     pub build: Option<Duration>,
-    /// From bytes to code.
+    /// The compilation time.
     pub compile: Duration,
 }

@@ -1,4 +1,4 @@
-//! From a component's bytes to a plugin that can be called. Needs no cluster.
+//! Turns a component's bytes into a plugin that can be called. It needs no cluster.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use crate::deploy::files;
 use crate::deploy::files::hub::Hub;
 use crate::deploy::loaded::Loaded;
 
-/// Loads plugins. Needs no cluster.
+/// Loads plugins.
 pub struct Loader {
     /// The engine.
     pub engine: Engine,
-    /// How plugins are run.
+    /// The operator's settings.
     pub config: Config,
     /// The runtime that guests run on.
     pub guests: Handle,
-    /// Tells when a plugin's file changes.
+    /// The watcher of plugin files.
     pub(crate) files: Arc<Hub>,
 }
 
 impl Loader {
-    /// Sets the engine up.
+    /// Creates the engine.
     pub fn new(config: Config, guests: Handle) -> anyhow::Result<Self> {
         let (engine, problem) = Engine::new(&EngineConfig {
             cache: config.cache.clone(),
@@ -34,7 +34,7 @@ impl Loader {
         })?;
         if let Some(problem) = problem {
             tracing::warn!(
-                "{:#}; compiled components are not kept",
+                "{:#}; compiled components are not cached",
                 anyhow::Error::new(problem)
             );
         }
@@ -46,7 +46,7 @@ impl Loader {
         })
     }
 
-    /// Reads a component's file, and loads it. The error names the file.
+    /// Reads and loads a component file. Errors name the file.
     pub async fn load_file(&self, path: &Path) -> anyhow::Result<Loaded> {
         let plugin = || format!("plugin {}", path.display());
         let limit = self.config.limits.component;
@@ -60,12 +60,13 @@ impl Loader {
         })
     }
 
-    /// Compiles off the runtimes' threads, then runs `describe` where guests run. With how long the compilation took.
+    /// Compiles the component on threads outside the runtimes, then calls `describe` on the guests'
+    /// runtime. Also returns the compilation time.
     pub async fn load(&self, bytes: &[u8]) -> Result<(Plugin, Duration), LoadError> {
         self.load_with(bytes, None).await
     }
 
-    /// The same of an interpreter's component, whose instances are given this script.
+    /// Like [`Loader::load`], for an interpreter's component whose instances are given this script.
     pub async fn load_with(
         &self,
         bytes: &[u8],

@@ -1,5 +1,5 @@
-//! Optimised code, behind a swap and behind a start: it belongs to its generation, changes no
-//! number and re-enqueues nothing.
+//! Compiles optimised code in the background after a start or a swap. The code replaces the
+//! baseline code of its generation: the generation number stays the same, and no key is enqueued.
 
 use std::sync::{Arc, Weak};
 
@@ -8,8 +8,8 @@ use vmhost_engine::{Code, Engine};
 use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::Slot;
 
-/// Compiles the generation's component well, in the background. One is compiled at a time in the
-/// process; of a plugin it is the newest.
+/// Starts the optimising compilation of the current generation's component in the background. One
+/// component is compiled at a time in the process, and only the newest of each plugin.
 pub(crate) fn optimise_later(plugins: &Arc<Plugins>, slot: &Arc<Slot>, bytes: Vec<u8>) {
     let generation = slot.current();
     let component = generation.plugin.component();
@@ -35,8 +35,8 @@ async fn optimise(
 ) {
     static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
     let _turn = ONE_AT_A_TIME.lock().await;
-    // Compared before the work, and again before it is installed. Generations that one interpreter
-    // runs have the same component.
+    // The component is compared before the compilation and again before the code is installed. All
+    // generations that run on one interpreter have the same component.
     let current = || {
         let generation = slot.upgrade()?.current();
         (generation.plugin.component() == component).then_some(generation)
@@ -46,7 +46,7 @@ async fn optimise(
     }
     let compiled = engine.optimise(bytes, limit).await;
     match compiled {
-        // A generation of the same component may have come meanwhile.
+        // A newer generation of the same component may be current by now.
         Ok(image) => {
             let mut last = 0;
             while let Some(generation) = current().filter(|generation| generation.number != last) {
@@ -63,7 +63,7 @@ async fn optimise(
             if let Some(generation) = current() {
                 tracing::warn!(
                     plugin = generation.description().name,
-                    "the plugin stays on baseline code: {error}"
+                    "the plugin keeps running baseline code: {error}"
                 );
             }
         }

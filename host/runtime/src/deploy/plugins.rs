@@ -1,7 +1,8 @@
-//! All plugins of a host, and what a new one is given: stores, a recorder, live reads.
+//! All plugins of a host, and the parts that each of them is wired to: stores, an event recorder,
+//! live reads.
 //!
-//! A first load and a swap are wired here alike. It must not know what a turn does: workers are
-//! started by whatever [`StartWorkers`] it was given.
+//! A first load and a swap use the same wiring. This module must not know what a turn does: workers
+//! are started through [`StartWorkers`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,32 +28,32 @@ use crate::observe::metrics::Metrics;
 use crate::wake::live::Live;
 use crate::wake::sources::Sources;
 
-/// The plugins, by slot, and what they share.
+/// The slots of all plugins, and the services that they share.
 pub struct Plugins {
-    /// Loads them.
+    /// Loads plugins.
     pub loader: Arc<Loader>,
-    /// All metrics.
+    /// The host's metrics.
     pub metrics: Arc<Metrics>,
-    /// Says which kinds are served.
+    /// Reads from the API server which kinds are served.
     pub(crate) reader: Reader,
-    /// Says what this host may do.
+    /// Asks the API server which rights this host has.
     pub(crate) reviews: AccessReviews,
-    /// Fills their stores.
+    /// The informers, which fill the stores.
     pub informers: Informers,
-    /// Whether this host works and writes, or stands by.
+    /// Whether this host leads or is a standby.
     pub(crate) leadership: Arc<Leadership>,
     definitions: Definitions,
     events: Events,
     live: Arc<Live>,
     workers: Arc<dyn StartWorkers>,
     slots: Mutex<Vec<Arc<Slot>>>,
-    /// They swap when a plugin's source changes.
+    /// The tasks that follow the plugins' sources.
     followers: Mutex<JoinSet<()>>,
     stopping: AtomicBool,
 }
 
 impl Plugins {
-    /// There is none yet.
+    /// A host without plugins.
     pub(crate) fn new(
         loader: Arc<Loader>,
         metrics: Arc<Metrics>,
@@ -79,13 +80,13 @@ impl Plugins {
         }
     }
 
-    /// Adds plugins that may run beside each other, all or none: each is checked against those that
-    /// run, what it needs in the cluster is set up, and it is given its stores, before the first
-    /// worker of any of them may start. Workers then start as soon as the stores that they read are
-    /// ready: a kind that is not served holds up no other plugin.
+    /// Adds compatible plugins, all or none. Each is checked against the running ones, its
+    /// CustomResourceDefinitions are installed, and it gets its stores, before any of their workers
+    /// may start. Workers then start as soon as the stores that they read are ready, so that a kind
+    /// that is not served delays no other plugin.
     ///
-    /// After an error, or when the future is dropped, some have stores and none has workers: all
-    /// that is left to do is a shutdown.
+    /// After an error, or when the future is dropped, some plugins have stores and none has
+    /// workers. The only valid next step is a shutdown.
     pub(crate) async fn add_all(&self, plugins: Vec<Plugin>) -> Result<Vec<Arc<Slot>>> {
         for plugin in &plugins {
             self.check_unique(plugin.description(), None)?;
@@ -103,8 +104,8 @@ impl Plugins {
         for slot in &slots {
             for wired in slot.current().controllers.values() {
                 wired.sources.open();
-                // Timers, and what a store that another plugin had filled before told while nobody
-                // listened.
+                // The keys of timers, and the objects of a store that another plugin had already
+                // filled, whose first events these controllers missed.
                 let first = wired.sources.first_names();
                 wired.controller.queue.add_low_all(first);
                 self.start_workers(slot, wired.clone());
@@ -133,7 +134,8 @@ impl Plugins {
         slot
     }
 
-    /// May a plugin run beside the others? Those are all, but for the slot that it is to take over.
+    /// Returns an error if a plugin conflicts with a running one. `own` is the slot that it
+    /// replaces, which is not compared.
     pub(crate) fn check_unique(
         &self,
         description: &Description,
@@ -145,14 +147,15 @@ impl Plugins {
             .try_for_each(|slot| check(description, slot.current().description()))
     }
 
-    /// What comes before a generation's stores: the definitions that it carries have to be served.
+    /// Sets up what a generation needs before its stores: its CustomResourceDefinitions have to be
+    /// served.
     pub(crate) async fn set_up(&self, description: &Description) -> Result<(), CrdError> {
         let allowed = self.loader.config.install_crds;
         setup::run(&self.definitions, description, allowed).await
     }
 
-    /// The controllers of a description: those of the present generation that fit go on with their
-    /// queues, and with their stores if they want the same.
+    /// Creates the controllers of a description. A controller of the present generation that fits
+    /// keeps its queue, and its stores too if their description is unchanged.
     pub(crate) fn wire(
         &self,
         description: &Description,
@@ -206,12 +209,12 @@ impl Plugins {
         }
     }
 
-    /// Starts a controller's workers once its stores are ready.
+    /// Starts a controller's workers as soon as its stores are ready.
     pub(crate) fn start_workers(&self, slot: &Arc<Slot>, wired: Wired) {
         self.workers.start(slot, wired);
     }
 
-    /// All plugins.
+    /// The slots of all plugins.
     pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
         self.slots.lock().clone()
     }
@@ -221,18 +224,18 @@ impl Plugins {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    /// Runs a task that follows a plugin's source, until the host is closed.
+    /// Runs a task that follows a plugin's source, until the host closes.
     pub(crate) fn follow(&self, follower: impl Future<Output = ()> + Send + 'static) {
         self.followers.lock().spawn(follower);
     }
 
-    /// Resolves when nothing follows a source any more: a build that was under way is stopped.
+    /// Stops all tasks that follow sources, including running builds, and waits for their end.
     pub(crate) async fn unfollowed(&self) {
         let mut followers = std::mem::take(&mut *self.followers.lock());
         followers.shutdown().await;
     }
 
-    /// Hands out no new keys, and swaps no more.
+    /// Closes all queues and stops swaps.
     pub(crate) fn close(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.followers.lock().abort_all();
@@ -243,7 +246,7 @@ impl Plugins {
         }
     }
 
-    /// Drops all plugins, and with them their stores.
+    /// Drops all plugins and their stores.
     pub(crate) fn clear(&self) {
         self.slots.lock().clear();
     }

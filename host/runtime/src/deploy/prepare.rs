@@ -1,8 +1,8 @@
-//! From content to all that a swap needs: read, compiled, described, checked, and given its stores.
-//! Nothing that the present generation uses is changed.
+//! Prepares a swap: reads, compiles, describes and checks new content, and fills its stores.
+//! Nothing that the present generation uses changes.
 //!
-//! Each step is repeated by itself: code that was compiled waits for a right, and stores that are
-//! late go on filling.
+//! Each step is retried by itself: while a right is missing, the compiled code is kept, and while
+//! stores sync slowly, they keep filling.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -20,13 +20,13 @@ use crate::deploy::tries::Tries;
 use crate::deploy::{files, tries};
 use crate::rights::{check, needs};
 
-/// How long new content that cannot be loaded may still be half of a file, closed and opened again
-/// by its writer.
+/// How long an error of new content is held back, since the content may be half of a file that its
+/// writer closes and opens again.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Tries until what has changed is ready to be swapped to. `build`: what builds the folder at
-/// `path`; none: a component's file is there. Returns nothing if there is nothing to swap before
-/// another change. A caller that drops the future ends the tries.
+/// Retries until the changed content is ready for a swap. `build` builds the folder at `path`;
+/// `None` if `path` is a component file. Returns `None` if there is nothing to swap before the next
+/// change. Dropping the future ends the retries.
 pub(crate) async fn prepare(
     plugins: &Arc<Plugins>,
     slot: &Slot,
@@ -46,7 +46,7 @@ pub(crate) async fn prepare(
     ready(plugins, slot, tries, loaded).await
 }
 
-/// A file's content is read, unless it came with the news of it, and loaded.
+/// Loads a component file. The content is read only if it did not come with the change.
 async fn load_file(
     plugins: &Plugins,
     tries: &mut Tries<'_>,
@@ -76,14 +76,15 @@ async fn load_file(
     })
 }
 
-/// From a plugin to all that a swap to it needs; nothing if it runs already.
+/// Prepares a loaded plugin for a swap. Returns `None` if the plugin runs already.
 async fn ready(
     plugins: &Arc<Plugins>,
     slot: &Slot,
     mut tries: Tries<'_>,
     loaded: Loaded,
 ) -> Option<Ready> {
-    // Nobody else swaps this slot: what is compared with now is what will be replaced.
+    // No other task swaps this slot, so the generation that is compared here is the one that will
+    // be replaced.
     let present = slot.current();
     if loaded.plugin.digest() == present.plugin.digest() {
         tries::count(&plugins.metrics, slot, "unchanged", String::new(), None);
@@ -99,7 +100,7 @@ async fn ready(
         .until(|| {
             Box::pin(async {
                 synced(plugins, &controllers, &present).await?;
-                // That may have taken long, and another plugin may have been swapped meanwhile.
+                // The sync may have taken long, and another plugin may have been swapped meanwhile.
                 Ok(plugins.check_unique(description, Some(slot))?)
             })
         })
@@ -111,7 +112,8 @@ async fn ready(
     })
 }
 
-/// May this description take the place of the present one? What it needs in the cluster is set up.
+/// Returns an error if this description may not replace the present one. Installs its
+/// CustomResourceDefinitions.
 async fn check(
     plugins: &Plugins,
     slot: &Slot,
@@ -137,8 +139,8 @@ async fn check(
     Ok(plugins.set_up(description).await?)
 }
 
-/// Waits for stores that are new. Those that the present generation reads too are as ready as they
-/// were.
+/// Waits until new stores are ready. Stores that the present generation also reads are not waited
+/// for.
 async fn synced(
     plugins: &Plugins,
     controllers: &HashMap<String, Wired>,

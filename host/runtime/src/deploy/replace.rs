@@ -1,7 +1,7 @@
-//! A generation takes the place of another: one pointer is replaced, then all keys get their chance
-//! with the new code.
+//! Replaces a generation by the next one: exchanges one pointer, then enqueues all keys for the new
+//! code.
 //!
-//! Nothing can fail here, and nothing waits but for calls that were about to start.
+//! No step can fail, and the only wait is for calls that were about to start.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,26 +10,26 @@ use std::time::{Duration, Instant};
 use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::{Generation, Ready, Slot, Wired};
 
-/// What a swap did, and how long its steps took.
+/// The result of a swap, with the time of each step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Swapped {
     pub(crate) plugin: String,
-    /// The number of its generation now.
+    /// The number of the new generation.
     pub(crate) generation: u64,
-    /// From source to bytes, if the host built it.
+    /// The time from source to component, if the host built it.
     pub(crate) build: Option<Duration>,
-    /// From bytes to code.
+    /// The compilation time.
     pub(crate) compile: Duration,
-    /// Describe, compare with the grants, fill new stores.
+    /// The time to describe the plugin, compare it with the grants and fill new stores.
     pub(crate) check: Duration,
-    /// In which no worker could start a call.
+    /// The time in which no worker could start a call.
     pub(crate) pause: Duration,
-    /// Keys that were put back.
+    /// The number of requeued keys.
     pub(crate) keys: usize,
 }
 
-/// `swapped vm: generation 2 (build 1.9s, compile 44ms, check 1.2ms, pause 800ns, keys put back:
-/// 501)`.
+/// `swapped vm: generation 2 (build 1.9s, compile 44ms, check 1.2ms, pause 800ns, keys requeued:
+/// 501)` is the text of a swap.
 impl std::fmt::Display for Swapped {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
@@ -42,14 +42,14 @@ impl std::fmt::Display for Swapped {
         }
         write!(
             f,
-            "compile {:.1?}, check {:.1?}, pause {:.1?}, keys put back: {})",
+            "compile {:.1?}, check {:.1?}, pause {:.1?}, keys requeued: {})",
             self.compile, self.check, self.pause, self.keys
         )
     }
 }
 
-/// From now on calls start on the new generation. Must be run to its end: else keys are not put
-/// back.
+/// Makes the new generation current: from now on calls start on it. This must run to its end, or
+/// keys are not requeued.
 pub(crate) async fn replace(plugins: &Arc<Plugins>, slot: &Arc<Slot>, ready: Ready) -> Swapped {
     let number = slot.next_number();
     let share = slot.current().share.clone();
@@ -61,7 +61,8 @@ pub(crate) async fn replace(plugins: &Arc<Plugins>, slot: &Arc<Slot>, ready: Rea
     let started = Instant::now();
     let before = slot.replace(generation.clone());
     let pause = started.elapsed();
-    // Calls that were about to start on the old code have started when this is announced.
+    // After this, the calls that were about to start on the old code have started, and the swap can
+    // be announced.
     before.started().await;
 
     plugins
@@ -81,18 +82,18 @@ pub(crate) async fn replace(plugins: &Arc<Plugins>, slot: &Arc<Slot>, ready: Rea
     }
 }
 
-/// All keys get their chance with the new code; controllers that are new start, and those that are
-/// no more stop.
+/// Requeues all keys for the new code, starts new controllers and stops dropped ones. Returns the
+/// number of keys.
 fn renew(plugins: &Arc<Plugins>, slot: &Arc<Slot>, before: &Generation, now: &Generation) -> usize {
     let mut left = HashMap::new();
     for (name, old) in &before.controllers {
         if now.sources(&old.controller).is_none() {
             tracing::info!(
                 controller = name,
-                "the controller is not part of the plugin any more, or another one"
+                "the new generation drops or replaces the controller; stopping its workers"
             );
-            // What the old queue still knows, its successor has to look at: an object that is gone
-            // is in no store.
+            // The successor has to process the keys that the old queue still knows: a deleted
+            // object is in no store.
             left.insert(name, old.controller.unfinished());
             slot.retire(&old.controller);
         }
@@ -108,8 +109,8 @@ fn renew(plugins: &Arc<Plugins>, slot: &Arc<Slot>, before: &Generation, now: &Ge
             let own = names.len();
             names.extend(left.remove(name).into_iter().flatten());
             if !Arc::ptr_eq(&old.sources, &wired.sources) {
-                // What only the old stores show is gone by now, and is to be told; then they tell
-                // no more.
+                // Objects that only the old stores show are deleted by now, and turns must see
+                // that. After this, the old stores send no more events.
                 names.extend(old.sources.names());
                 old.sources.close();
                 wired.controller.mapper.renew(true);
@@ -123,7 +124,7 @@ fn renew(plugins: &Arc<Plugins>, slot: &Arc<Slot>, before: &Generation, now: &Ge
         }
         wired.controller.mapper.renew(false);
         keys += wired.controller.renew(names);
-        // A controller that still waits for its old stores may be the better for new ones.
+        // A controller whose workers still wait for its old stores may start with the new ones.
         if !wired.controller.has_started() {
             plugins.start_workers(slot, wired.clone());
         }
@@ -131,7 +132,7 @@ fn renew(plugins: &Arc<Plugins>, slot: &Arc<Slot>, before: &Generation, now: &Ge
     keys
 }
 
-/// Warns of a finalizer that the new version does not put on any more: nothing takes it off.
+/// Warns about a finalizer that the new version no longer adds, since then nothing removes it.
 fn warn_of_finalizer(old: &Wired, now: Option<&Wired>) {
     let finalizer = |wired: &Wired| wired.sources.description().finalizer.clone();
     if let Some(was) = finalizer(old)
@@ -139,7 +140,7 @@ fn warn_of_finalizer(old: &Wired, now: Option<&Wired>) {
     {
         tracing::warn!(
             controller = &*old.controller.label,
-            "the new version does not take {was} off: objects that carry it cannot go. Run `vmhost finalizers FILE --remove` with the old version"
+            "the new version no longer removes the finalizer {was}: objects that carry it cannot be deleted; run `vmhost finalizers FILE --remove` with the old version"
         );
     }
 }

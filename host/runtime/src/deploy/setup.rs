@@ -1,7 +1,9 @@
-//! What has to be in the cluster before a plugin's controllers start: the CustomResourceDefinitions that it carries.
+//! Sets up a plugin in the cluster before its controllers start: installs its
+//! CustomResourceDefinitions.
 //!
-//! It owns the order (install, then wait until they are served) and the operator's word (`--install-crds`). How a definition is compared, applied and refused is
-//! `vmhost-cluster`'s.
+//! It owns the order (install, then wait until the API server serves them) and respects
+//! `--install-crds`. The crate `vmhost-cluster` compares and applies a definition and decides on
+//! refusals.
 
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use vmhost_core::Description;
 /// How long the API server may take to serve a new definition.
 const ESTABLISHED: Duration = Duration::from_secs(30);
 
-/// Installs the definitions of a plugin, or says what is missing if the operator has not allowed it.
+/// Installs the definitions of a plugin, or warns about them if the operator has not allowed it.
 pub(crate) async fn run(
     definitions: &Definitions,
     description: &Description,
@@ -25,7 +27,7 @@ pub(crate) async fn run(
         } else {
             tracing::warn!(
                 plugin = description.name,
-                "it carries the definition {name}, which is not installed without --install-crds: its controllers wait until somebody has"
+                "the CustomResourceDefinition {name} is not installed without --install-crds; controllers wait until it is served"
             );
         }
     }

@@ -1,7 +1,7 @@
-//! A plugin as the operator knows it, and its present generation, which is replaced in one step: a
-//! turn that has taken it keeps it to its end.
+//! A slot: a plugin under its name, with its current generation. A swap replaces the generation in
+//! one step, and a turn keeps the generation that it started with.
 //!
-//! A generation never changes, and does not know whether it is the present one.
+//! A generation is immutable and does not know whether it is current.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,48 +24,49 @@ use crate::deploy::starts::{Starting, Starts};
 use crate::wake::live::LiveReads;
 use crate::wake::sources::Sources;
 
-/// What a call sees from get to settle: code, description and stores belong together.
+/// The code, description and stores that a turn uses from get to settle.
 pub struct Generation {
-    /// From 1, per plugin.
+    /// The load number: from 1, per plugin.
     pub number: u64,
-    /// The code.
+    /// The plugin with its compiled code.
     pub plugin: Plugin,
-    /// What its effects may do: what it declared, which the slot's grants cover.
+    /// The allowed effects: those that the plugin declared, which the slot's grants cover.
     pub(crate) grants: Grants,
-    /// Its controllers, by name.
+    /// The controllers, by name.
     pub controllers: HashMap<String, Wired>,
-    /// Opens when all calls of its policy fail.
+    /// Opens when all reconcile calls fail.
     pub(crate) breaker: Breaker,
-    /// The same of its `map-changes`, which may work while the policy fails, and fail while it
-    /// works.
+    /// Opens when all `map-changes` calls fail. It is separate, because either kind of call may
+    /// fail while the other works.
     pub(crate) map_breaker: Breaker,
-    /// What it shares with the plugin's other generations.
+    /// The parts that all generations of the plugin share.
     pub(crate) share: Arc<Share>,
-    /// Calls that are about to start.
+    /// The calls that are about to start.
     starts: Starts,
 }
 
-/// A plugin's own part of what all plugins use, whichever generation runs.
+/// A plugin's own share of the host's services, used by all its generations.
 pub struct Share {
-    /// Takes its Events.
+    /// Records the plugin's Events.
     pub recorder: Recorder,
-    /// Sends its live reads.
+    /// Sends the plugin's live reads.
     pub live: Arc<LiveReads>,
-    /// Bounds the changes that it has still to map.
+    /// Limits the bytes of the plugin's unmapped changes.
     pub map_buffer: Arc<MapBuffer>,
 }
 
-/// A controller of a generation: the queue that lives on across swaps, and the stores of this generation.
+/// A controller of a generation: the queue, which survives swaps, and the stores of this
+/// generation.
 #[derive(Clone)]
 pub struct Wired {
-    /// Queue, metrics, memory of failures.
+    /// The queue, the metrics and the memory of failing keys.
     pub controller: Arc<Controller>,
-    /// What it reads.
+    /// The stores that the controller reads.
     pub sources: Arc<Sources>,
 }
 
 impl Generation {
-    /// Code and its controllers; it may do what it declared.
+    /// A generation of this plugin. Its grants are what the plugin declared.
     pub fn new(
         number: u64,
         plugin: Plugin,
@@ -84,69 +85,70 @@ impl Generation {
         }
     }
 
-    /// A call is about to start.
+    /// Counts a call that is about to start, until the guard drops.
     pub(super) fn begin(&self) -> Starting<'_> {
         self.starts.begin()
     }
 
-    /// Resolves when no call is about to start on this generation. Once it was replaced, none ever
-    /// will again.
+    /// Resolves when no call is about to start on this generation. After the generation was
+    /// replaced, no further call can be.
     pub async fn started(&self) {
         self.starts.none().await;
     }
 
-    /// Are these its controller of the name, and that one's stores?
+    /// Returns whether this generation has this controller with these stores.
     pub(crate) fn has(&self, wired: &Wired) -> bool {
         self.sources(&wired.controller)
             .is_some_and(|sources| Arc::ptr_eq(sources, &wired.sources))
     }
 
-    /// The stores of a controller; none: this generation has no such controller, or another one of that name.
+    /// The stores of a controller. `None` if this generation has no controller of the name, or
+    /// another one.
     pub(crate) fn sources(&self, controller: &Arc<Controller>) -> Option<&Arc<Sources>> {
         let wired = self.controllers.get(&controller.name)?;
         Arc::ptr_eq(&wired.controller, controller).then_some(&wired.sources)
     }
 
-    /// What the plugin says about itself.
+    /// The plugin's description.
     pub(crate) fn description(&self) -> &Description {
         self.plugin.description()
     }
 }
 
-/// All that a swap needs.
+/// Everything that a swap needs.
 pub(crate) struct Ready {
     pub(crate) loaded: Loaded,
-    /// Its controllers, with stores that are filled.
+    /// The controllers, with filled stores.
     pub(crate) controllers: HashMap<String, Wired>,
-    /// For the checks and the stores, pauses included.
+    /// The time for the checks and for filling the stores, pauses included.
     pub(crate) check: Duration,
 }
 
-/// Starts the workers of a controller, once its stores are ready.
+/// Starts the workers of a controller as soon as its stores are ready.
 pub(crate) trait StartWorkers: Send + Sync {
-    /// Returns at once. Nothing starts if a swap has brought the controller other stores by then:
-    /// those have been started for.
+    /// Returns at once. If a swap gives the controller other stores before these are ready, nothing
+    /// starts, since the swap starts the workers itself.
     fn start(&self, slot: &Arc<Slot>, wired: Wired);
 }
 
-/// A plugin as the operator knows it: a name, grants, and the generation that is current.
+/// A plugin's name, its grants, and its current generation.
 pub struct Slot {
-    /// The name in its description, which never changes.
+    /// The name in the plugin's description, which never changes.
     pub name: String,
-    /// What a new generation may ask for: what the first one declared.
+    /// The rights that a new generation may ask for: what the first one declared.
     pub(crate) grants: Grants,
-    /// How the last change of its file ended.
+    /// The result of the last change of the plugin's file.
     pub last_reload: ArcSwapOption<LastReload>,
     current: ArcSwap<Generation>,
     last_number: AtomicU64,
-    /// Controllers that a swap has replaced or dropped, until their last turns have ended.
+    /// Controllers that a swap replaced or dropped, until their last turns end.
     retired: Mutex<Vec<Arc<Controller>>>,
-    /// The digest of the component that is compiled well, or was last, and the task that does it.
+    /// The digest of the component that the optimising compiler took last, and its task.
     optimising: Mutex<Option<(String, AbortHandle)>>,
 }
 
 impl Slot {
-    /// A plugin with its first generation.
+    /// A slot with its first generation.
     pub fn new(first: Generation) -> Self {
         let description = first.plugin.description();
         Self {
@@ -160,7 +162,7 @@ impl Slot {
         }
     }
 
-    /// A swap has replaced or dropped this controller: it gets no new keys.
+    /// Shuts down a controller that a swap has replaced or dropped.
     pub(crate) fn retire(&self, controller: &Arc<Controller>) {
         controller.shut_down();
         let mut retired = self.retired.lock();
@@ -168,7 +170,8 @@ impl Slot {
         retired.push(controller.clone());
     }
 
-    /// Resolves when no turn of a retired controller of this name runs any more: their last keys may be its successor's first.
+    /// Resolves when no turn of a retired controller of this name runs any more. A new controller
+    /// waits for this, because the retired controller's last keys may be its first.
     pub(crate) async fn retired_have_ended(&self, name: &str) {
         loop {
             let next = self
@@ -187,8 +190,8 @@ impl Slot {
         }
     }
 
-    /// Starts the task that compiles the newest generation's component well, unless one does that
-    /// already. A task for another component is ended.
+    /// Starts the task that compiles optimised code for the newest generation's component, unless
+    /// that task already runs. Aborts a task for another component.
     pub(crate) fn optimising(&self, component: &str, start: impl FnOnce() -> Option<AbortHandle>) {
         let mut newest = self.optimising.lock();
         if let Some((of, task)) = &*newest
@@ -203,35 +206,39 @@ impl Slot {
         *newest = start().map(|task| (component.to_owned(), task));
     }
 
-    /// A call is about to start on this generation. Until the guard drops, a swap that replaces the generation is not announced. None: it was replaced.
+    /// Counts a call that is about to start on this generation. While the guard lives, a swap that
+    /// replaces the generation is not announced. Returns `None` if the generation was already
+    /// replaced.
     pub fn begin<'a>(&self, generation: &'a Arc<Generation>) -> Option<Starting<'a>> {
         let starting = generation.begin();
-        // Counted first, then compared: either the swap sees the count, or this sees the swap.
+        // The call is counted before the generation is compared: either the swap sees the count, or
+        // this function sees the swap.
         self.is_current(generation).then_some(starting)
     }
 
-    /// The present generation.
+    /// The current generation.
     pub fn current(&self) -> Arc<Generation> {
         self.current.load_full()
     }
 
-    /// The number of the next generation.
+    /// Reserves the number of the next generation.
     pub fn next_number(&self) -> u64 {
         self.last_number.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// From now on no turn starts on the generation before. Returns it.
+    /// Makes a generation current and returns the one before. From now on no turn starts on the old
+    /// one.
     pub fn replace(&self, generation: Arc<Generation>) -> Arc<Generation> {
         self.current.swap(generation)
     }
 
-    /// Returns whether this is the present generation.
+    /// Returns whether this is the current generation.
     pub(crate) fn is_current(&self, generation: &Arc<Generation>) -> bool {
         Arc::ptr_eq(generation, &self.current.load())
     }
 
-    /// The key comes up once more, on whichever generation is present, if that has the controller
-    /// or one for the same kind in its place.
+    /// Enqueues the key once more in the low lane, on the current generation, if that has this
+    /// controller or a successor for the same kind.
     pub(crate) fn again(&self, controller: &Controller, key: &ObjectName) {
         loop {
             let present = self.current();
@@ -240,7 +247,7 @@ impl Slot {
             {
                 wired.controller.queue.add_low(key.clone());
             }
-            // Either the next swap finds the key in the queue, or this sees the swap.
+            // Either the next swap finds the key in the queue, or this function sees the swap.
             if self.is_current(&present) {
                 return;
             }

@@ -1,7 +1,7 @@
-//! Where a plugin's content comes from, and comes from again at each change: a component's file, or
-//! a folder of source.
+//! The source of a plugin's content: a component file or a folder of source code. A change of the
+//! source starts a reload.
 //!
-//! It must not know how a folder is built: whoever names one brings that.
+//! It must not know how a folder is built: the caller brings a [`Build`].
 
 use std::path::{Path, PathBuf};
 
@@ -14,25 +14,26 @@ use crate::deploy::loaded::Loaded;
 
 /// What a plugin is loaded from.
 pub enum Source {
-    /// A component's file.
+    /// A component file.
     File(PathBuf),
-    /// A folder, which has been watched since before it was built, and what builds it.
+    /// A folder of source code and its build. The folder has been watched since before its first
+    /// build, so that no save is lost.
     Folder(FolderWatch, Box<dyn Build>),
 }
 
-/// Builds a folder of source, and loads what came of it.
+/// Builds a folder of source and loads the result.
 pub trait Build: Send + Sync {
-    /// Whoever drops the future ends the build.
+    /// Starts a build. Dropping the future ends it.
     fn build(&self) -> Building<'_>;
 }
 
-/// A build that is under way.
+/// A running build.
 pub type Building<'a> = BoxFuture<'a, Result<Loaded, ReloadError>>;
 
-/// What a change brings: the content of a file; of a folder nothing, which is to be built.
+/// The content of a changed file, or its error. `None` for a folder, which has to be built.
 pub(crate) type News = Option<Result<Vec<u8>, FileError>>;
 
-/// Tells of changes.
+/// A watch on a source.
 pub(crate) enum Watch {
     File(FileWatch),
     Folder(FolderWatch),

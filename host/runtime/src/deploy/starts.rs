@@ -1,12 +1,12 @@
-//! Calls that are about to start on one generation: a swap waits for them before it announces the
-//! next one. It must not know generations.
+//! Counts the calls that are about to start on one generation. A swap waits for them before it
+//! announces the next generation. This module must not know generations.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 use vmhost_core::Striped;
 
-/// How many calls are about to start, and a bell for the task that waits until there are none.
+/// The count, and a notification for the task that waits until it is zero.
 #[derive(Default)]
 pub(crate) struct Starts {
     counts: Striped<AtomicUsize>,
@@ -14,15 +14,15 @@ pub(crate) struct Starts {
     none: Notify,
 }
 
-/// A call is about to start on a generation.
+/// A guard for a call that is about to start on a generation.
 pub struct Starting<'a> {
     starts: &'a Starts,
-    /// Where it was counted, whichever thread ends it.
+    /// The counter that was incremented, whichever thread drops the guard.
     count: &'a AtomicUsize,
 }
 
 impl Starts {
-    /// A call is about to start. It has started when the guard drops.
+    /// Counts a call that is about to start. The call has started when the guard drops.
     pub(crate) fn begin(&self) -> Starting<'_> {
         let count = self.counts.mine();
         count.fetch_add(1, Ordering::SeqCst);
@@ -53,7 +53,8 @@ impl Starts {
 
 impl Drop for Starting<'_> {
     fn drop(&mut self) {
-        // SeqCst on both sides: either this sees that somebody waits, or that one sees this count.
+        // SeqCst on both sides: either this thread sees the waiting task, or the waiting task sees
+        // this count.
         if self.count.fetch_sub(1, Ordering::SeqCst) == 1
             && self.starts.awaited.load(Ordering::SeqCst)
         {

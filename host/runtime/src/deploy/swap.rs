@@ -1,10 +1,13 @@
-//! From new content to a new generation, or to nothing but a counter, a log line and a status.
+//! Swaps a plugin to new content. A reload that fails leaves only a counter, a log line and a
+//! status.
 //!
-//! compile (off the runtimes' threads) -> describe (where guests run) -> check -> new stores -> replace one pointer -> all keys back in the low lane -> announce.
-//! Optimised code comes later, behind the swap: it belongs to its generation, changes no number and re-enqueues nothing.
+//! The steps: compile (on threads outside the runtimes) -> describe (on the guests' runtime) ->
+//! check -> fill new stores -> exchange one pointer -> requeue all keys in the low lane ->
+//! announce. Optimised code is installed later and changes no generation number.
 //!
-//! [`super::prepare`] is all up to the new stores, and changes nothing that runs; [`super::tries`] repeats a step
-//! of it whose failure may pass, as [`super::error`] says; [`super::replace`] is the rest.
+//! [`super::prepare`] does everything up to the new stores and changes nothing that runs.
+//! [`super::tries`] retries a step of the preparation if [`super::error`] says that the failure may
+//! pass. [`super::replace`] does the rest.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,8 +20,8 @@ use crate::deploy::slot::{Ready, Slot};
 use crate::deploy::source::{Source, Watch};
 use crate::deploy::{replace, tries};
 
-/// Watches a plugin's source and swaps when its content changes. Never ends; a reload that fails
-/// leaves all as it is.
+/// Watches a plugin's source and swaps when its content changes. Never returns. A failed reload
+/// leaves the current generation running.
 pub async fn follow(plugins: Arc<Plugins>, slot: Arc<Slot>, source: Source) {
     let path = source.path().to_owned();
     let (mut watch, build) = match source {
@@ -29,7 +32,8 @@ pub async fn follow(plugins: Arc<Plugins>, slot: Arc<Slot>, source: Source) {
     loop {
         let ready = tokio::select! {
             ready = prepare(&plugins, &slot, &path, build.as_deref(), news) => ready,
-            // What is being built, compiled, checked or waited for is old already.
+            // The content that is being built, compiled, checked or waited for is already out of
+            // date.
             newer = watch.changed() => {
                 news = newer;
                 continue;
@@ -42,17 +46,17 @@ pub async fn follow(plugins: Arc<Plugins>, slot: Arc<Slot>, source: Source) {
     }
 }
 
-/// Watches the file that the present generation was loaded from.
+/// Watches the file that the current generation was loaded from.
 fn watch_file(plugins: &Plugins, slot: &Slot, path: &Path) -> FileWatch {
     let limit = plugins.loader.config.limits.component;
     let mut known = [0; 32];
-    // A digest of another length would be no SHA-256: then the file is loaded once more.
+    // A digest that is no SHA-256 is ignored; then the file is loaded once more.
     let _ = hex::decode_to_slice(slot.current().plugin.digest(), &mut known);
     FileWatch::new(&plugins.loader.files, path, known, limit)
 }
 
-/// Swaps, and announces it: no call starts on an older generation after the log line. Must be run
-/// to its end while the host runs.
+/// Swaps and announces the new generation: no call starts on an older one after the log line. This
+/// must run to its end while the host runs.
 async fn swap(plugins: &Arc<Plugins>, slot: &Arc<Slot>, mut ready: Ready) {
     let bytes = std::mem::take(&mut ready.loaded.bytes);
     let swapped = replace::replace(plugins, slot, ready).await;

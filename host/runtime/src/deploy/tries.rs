@@ -1,8 +1,8 @@
-//! How reloads end: each end is counted, shown and logged, and what failed for a reason that may pass
-//! is tried again, with a growing pause.
+//! The attempts of a reload: each result is counted, shown in the status and logged, and a failure
+//! that may pass is retried with a growing pause.
 //!
-//! It owns the pauses. It must not know what is tried: [`ReloadError`] says how long a pause may
-//! get.
+//! This module owns the pauses and must not know the steps that are retried. [`ReloadError`] says
+//! how long a pause may get.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,27 +15,27 @@ use crate::deploy::slot::Slot;
 use crate::observe::metrics::Metrics;
 use vmhost_core::chain;
 
-/// The first pause; it doubles up to [`ReloadError::longest_pause`].
+/// The first pause. It doubles up to [`ReloadError::longest_pause`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// A pause grows by up to this part of itself at random, so that the plugins of a host, and the
-/// hosts of a cluster, do not ask the API server in step.
+/// A pause is extended at random by up to this fraction, so that the plugins of a host and the
+/// hosts of a cluster do not send requests in step.
 const JITTER: f64 = 0.2;
 
-/// The tries of one content, all of its steps together.
+/// The attempts to load one content, over all steps.
 pub(crate) struct Tries<'a> {
     metrics: &'a Metrics,
     slot: &'a Slot,
     source: &'a Path,
-    /// How long the first failure is kept quiet.
+    /// How long the first failure is held back.
     grace: Duration,
     pause: Duration,
-    /// What the last failure was.
+    /// The text of the last failure.
     told: Option<String>,
 }
 
 impl<'a> Tries<'a> {
-    /// No try yet. `source`: what failures are told of.
+    /// No attempt yet. Failures are logged for `source`.
     pub(crate) fn new(
         metrics: &'a Metrics,
         slot: &'a Slot,
@@ -52,7 +52,7 @@ impl<'a> Tries<'a> {
         }
     }
 
-    /// Takes a step until it succeeds. Returns nothing if only other content can mend it.
+    /// Repeats a step until it succeeds. Returns `None` if only other content can succeed.
     pub(crate) async fn until<'s, T>(
         &mut self,
         mut step: impl FnMut() -> BoxFuture<'s, Result<T, ReloadError>>,
@@ -65,7 +65,7 @@ impl<'a> Tries<'a> {
         }
     }
 
-    /// Tells a failure and waits for the next try. Returns nothing if there is none.
+    /// Reports a failure and waits for the next attempt. Returns `None` if there is none.
     async fn failed(&mut self, error: &ReloadError) -> Option<()> {
         if self.told.is_none() {
             tokio::time::sleep(self.grace).await;
@@ -93,8 +93,8 @@ impl<'a> Tries<'a> {
     }
 }
 
-/// A reload ended: `swapped`, `unchanged` or `failed`. `next_try`: after how long the same content
-/// is tried again.
+/// Counts and shows the result of a reload: `swapped`, `unchanged` or `failed`. `next_try` is the
+/// pause before the same content is retried.
 pub(crate) fn count(
     metrics: &Metrics,
     slot: &Slot,
@@ -110,19 +110,19 @@ pub(crate) fn count(
         .store(Some(LastReload::now(result, about, next_try)));
 }
 
-/// A reload failed, and only other content can mend it: that is counted, shown and logged, and that
-/// is all.
+/// Counts, shows and logs a failed reload that only other content can fix.
 fn failed(metrics: &Metrics, slot: &Slot, source: &Path, about: &str) {
     count(metrics, slot, "failed", about.to_owned(), None);
     tracing::error!(
         plugin = slot.name,
-        "{} is not loaded, generation {} goes on: {about}",
+        "cannot load {}; generation {} keeps running: {about}",
         source.display(),
         slot.current().number
     );
 }
 
-/// As [`failed`], of what will be tried again. `is_news`: the last try did not end like this.
+/// Like [`failed`], for a failure that will be retried. `is_news` is false if the previous attempt
+/// failed with the same error.
 fn failed_for_now(
     metrics: &Metrics,
     slot: &Slot,
@@ -136,12 +136,12 @@ fn failed_for_now(
     if is_news {
         tracing::error!(
             plugin,
-            "{source} is not loaded, generation {number} goes on, next try in {next_try:.1?}: {about}"
+            "cannot load {source}; generation {number} keeps running; retrying in {next_try:.1?}: {about}"
         );
     } else {
         tracing::debug!(
             plugin,
-            "{source} is still not loaded, next try in {next_try:.1?}: {about}"
+            "still cannot load {source}; retrying in {next_try:.1?}: {about}"
         );
     }
 }

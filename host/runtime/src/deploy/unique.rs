@@ -1,29 +1,31 @@
-//! What no two plugins of a host may share.
+//! What two plugins of a host must not share: their name, and finalizers.
 
 use vmhost_core::{ControllerDescription, Description, Gvk};
 
-/// What two plugins would share.
+/// A conflict between two plugins.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Shared {
-    /// The name.
-    #[error("they are both named {0:?}: the name owns fields in the cluster, so it must be unique")]
-    Name(String),
-    /// A finalizer on objects of one kind.
+    /// Both have the same name.
     #[error(
-        "plugin {plugin} puts {finalizer} on the same kind as plugin {other}: the first of them to finish would take it from the other"
+        "two plugins are both named {0:?}; the name must be unique because it owns fields in the cluster"
+    )]
+    Name(String),
+    /// Both add the same finalizer to objects of one kind.
+    #[error(
+        "plugins {plugin} and {other} add the finalizer {finalizer} to the same kind: the first to finish would remove it before the other has cleaned up"
     )]
     Finalizer {
-        /// The plugin that would do so.
+        /// The new plugin.
         plugin: String,
-        /// The plugin that does.
+        /// The running plugin.
         other: String,
         /// The finalizer.
         finalizer: String,
     },
 }
 
-/// May two plugins run beside each other? Each has a name of its own, and neither takes finalizers
-/// off that the other one has put on.
+/// Returns an error if two plugins conflict. Each needs its own name, and neither may remove
+/// finalizers that the other has added.
 pub(crate) fn check(one: &Description, other: &Description) -> Result<(), Shared> {
     if one.name == other.name {
         return Err(Shared::Name(one.name.clone()));
@@ -46,7 +48,7 @@ pub(crate) fn check(one: &Description, other: &Description) -> Result<(), Shared
     }
 }
 
-/// Another version of a kind shows the same objects.
+/// Compares group and kind only: every version of a kind shows the same objects.
 fn is_same_kind(a: &Gvk, b: &Gvk) -> bool {
     a.group == b.group && a.kind == b.kind
 }

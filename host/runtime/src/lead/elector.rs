@@ -1,41 +1,45 @@
-//! Who leads: client-go's algorithm (`tools/leaderelection`) as a synchronous state machine. Time and answers come in, requests and a deadline go out.
+//! Client-go's leader election (`tools/leaderelection`) as a synchronous state machine: time and
+//! answers go in, requests and a deadline come out.
 //!
-//! It owns when the lease may be taken and until when it is held. It must not look at a clock, send anything, or know what a leader does.
+//! It decides when the lease may be taken and until when it is held. It must not read a clock, send
+//! a request, or know what a leader does.
 //!
-//! Two rules make it safe, whatever the clocks of the hosts say:
-//! - A candidate takes the lease of another only when its record has not *changed* for the lease's duration by the candidate's own clock. The times in the
-//!   record are never compared.
-//! - The holder counts from when its last successful renewal was *sent*, and only up to the renew deadline, which is shorter than the lease. Whoever takes over
-//!   has seen that renewal later than it was sent, so that the deadline is over by then, as long as no clock runs faster than another by lease to deadline (3:2).
+//! Two rules make it safe, whatever the hosts' clocks show:
+//! - A candidate takes another host's lease only after the record has not *changed* for the lease
+//!   duration, measured by the candidate's own clock. It never compares the times in the record.
+//! - The holder leads from the time at which its last successful renewal was *sent*, and only up to
+//!   the renew deadline, which is shorter than the lease. A host that takes over has seen that
+//!   renewal after it was sent, so the old holder's deadline has passed by then, as long as no
+//!   clock runs faster than another by the ratio of lease to deadline (3:2).
 
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use vmhost_cluster::LeaseRecord;
 
-/// How long what lasts.
+/// The durations of the election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// How long candidates wait after the last change of the record.
+    /// How long a candidate waits after the last change of the record.
     pub lease: Duration,
-    /// How long the holder leads after it has sent its last successful renewal.
+    /// How long the holder leads after sending its last successful renewal.
     pub renew: Duration,
-    /// The pause between two tries.
+    /// The pause between two attempts.
     pub retry: Duration,
 }
 
-/// One moment by this host's clocks.
+/// A point in time on this host's clocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
-    /// What is decided by.
+    /// The monotonic time, which decisions use.
     pub(crate) at: Instant,
-    /// What is written into the record, for people.
+    /// The wall-clock time, which is written into the record for people.
     pub(crate) wall: Timestamp,
 }
 
 impl Moment {
     pub(crate) fn now() -> Self {
-        // As exact as it is written, so that what is read again is equal.
+        // Rounded to the record's precision, so that a record compares equal after it is read back.
         let wall = Timestamp::now();
         Self {
             at: Instant::now(),
@@ -44,43 +48,43 @@ impl Moment {
     }
 }
 
-/// A request about the lease. `L` is what a later replace needs of the lease that was read.
+/// A request for the lease. `L` is the part of a read lease that a later replace needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ask<L> {
-    /// Read it.
+    /// Read the lease.
     Read,
-    /// Make it.
+    /// Create the lease.
     Create(LeaseRecord),
-    /// Replace what it says, if it is still the one that was read.
+    /// Replace the record, if the lease is unchanged since it was read.
     Replace(L, LeaseRecord),
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer<L> {
-    /// Of a read: what it says.
+    /// A read found this record.
     Found(LeaseRecord, L),
-    /// Of a read: there is none.
+    /// A read found no lease.
     Absent,
-    /// Of a create or replace: done.
+    /// A create or replace succeeded.
     Written(L),
-    /// Refused, or not answered in time. It may have been carried out all the same.
+    /// The request was refused, or not answered in time. It may have been carried out nevertheless.
     Failed,
 }
 
-/// One candidate.
+/// The state machine of one candidate.
 #[derive(Debug)]
 pub(crate) struct Elector<L> {
     identity: String,
     terms: Terms,
     seen: Option<Seen<L>>,
-    /// When the renewal that this host leads by was sent.
+    /// When the renewal that this host leads by was sent. `None` if it does not lead.
     held: Option<Instant>,
     phase: Phase,
     slow: u64,
 }
 
-/// The record as it was last read or written, and since when it has not changed, by this host's clock.
+/// The record as it was last read or written, and since when it is unchanged by this host's clock.
 #[derive(Debug)]
 struct Seen<L> {
     record: LeaseRecord,
@@ -88,11 +92,11 @@ struct Seen<L> {
     since: Instant,
 }
 
-/// What the outstanding request is for.
+/// The purpose of the outstanding request.
 #[derive(Debug, PartialEq, Eq)]
 enum Phase {
     Idle,
-    /// A renewal without reading first.
+    /// A renewal that is sent without a read before it.
     Renewing(LeaseRecord),
     Reading,
     Writing(LeaseRecord),
@@ -101,7 +105,7 @@ enum Phase {
 }
 
 impl<L: Clone> Elector<L> {
-    /// A candidate that has seen nothing yet. No other candidate has this identity.
+    /// A candidate that has not read the lease yet. No other candidate may have this identity.
     pub(crate) fn new(identity: String, terms: Terms) -> Self {
         Self {
             identity,
@@ -113,7 +117,7 @@ impl<L: Clone> Elector<L> {
         }
     }
 
-    /// Begins a try to take or to renew the lease: its first request.
+    /// Begins an attempt to take or renew the lease. Returns its first request.
     pub(crate) fn begin(&mut self, now: Moment) -> Ask<L> {
         if let Some(seen) = &self.seen
             && self.is_mine(&seen.record)
@@ -128,7 +132,8 @@ impl<L: Clone> Elector<L> {
         Ask::Read
     }
 
-    /// Takes the answer of a request that was sent at `sent`; the next request of this try, or none: the try is over.
+    /// Takes the answer to a request that was sent at `sent`. Returns the next request of this
+    /// attempt, or `None` if the attempt is over.
     pub(crate) fn answered(
         &mut self,
         sent: Instant,
@@ -171,7 +176,8 @@ impl<L: Clone> Elector<L> {
     fn found(&mut self, now: Moment, record: LeaseRecord, lease: L) -> Option<Ask<L>> {
         let mine = self.is_mine(&record);
         if !mine {
-            // Somebody has it, or has taken it away: no write from here on.
+            // Another host holds the lease, or the lease was taken from this host: it must not
+            // write any more.
             self.held = None;
         }
         let since = match &self.seen {
@@ -196,8 +202,8 @@ impl<L: Clone> Elector<L> {
         Some(Ask::Replace(lease, record))
     }
 
-    /// Gives the lease back: from now on this host does not lead. The first request, if there is something to give back. Answers go to
-    /// [`Elector::answered`].
+    /// Gives the lease back: from now on this host does not lead. Returns the first request, if
+    /// this host holds the lease. Answers go to [`Elector::answered`].
     pub(crate) fn give_back(&mut self, now: Moment) -> Option<Ask<L>> {
         self.held = None;
         let seen = self.seen.as_ref()?;
@@ -211,24 +217,25 @@ impl<L: Clone> Elector<L> {
         ))
     }
 
-    /// Until when this host leads, if nothing else comes; none: it does not. May lie in the past.
+    /// Until when this host leads if nothing else happens. `None` if it does not lead. The time may
+    /// lie in the past.
     pub(crate) fn leads_until(&self) -> Option<Instant> {
         Some(self.held? + self.terms.renew)
     }
 
-    /// Does it lead at that time?
+    /// Returns whether this host leads at that time.
     pub(crate) fn leads(&self, now: Instant) -> bool {
         self.leads_until().is_some_and(|until| now < until)
     }
 
-    /// Who holds the lease, as far as this host has seen; empty: nobody.
+    /// The holder of the lease, as far as this host has seen. Empty if there is none.
     pub(crate) fn holder(&self) -> &str {
         self.seen
             .as_ref()
             .map_or("", |seen| &seen.record.holder_identity)
     }
 
-    /// How many renewals had to read the lease first.
+    /// The number of renewals that had to read the lease first.
     pub(crate) fn slow(&self) -> u64 {
         self.slow
     }
@@ -240,7 +247,7 @@ impl<L: Clone> Elector<L> {
     fn taken(&self, transitions: u32, now: Moment) -> LeaseRecord {
         LeaseRecord {
             holder_identity: self.identity.clone(),
-            // Rounded up: a candidate that counts by the record must not be early.
+            // Rounded up, so that a candidate that waits for the recorded duration is never early.
             lease_duration_seconds: u32::try_from(self.terms.lease.as_millis().div_ceil(1000))
                 .unwrap_or(u32::MAX),
             acquire_time: Some(now.wall),
@@ -257,7 +264,7 @@ impl<L: Clone> Elector<L> {
     }
 }
 
-/// What a lease says that was given back: nobody's, and over at once.
+/// The record of a lease that was given back: it has no holder and ends at once.
 fn returned(before: &LeaseRecord, now: Moment) -> LeaseRecord {
     LeaseRecord {
         holder_identity: String::new(),

@@ -1,7 +1,7 @@
-//! Whether this host may work and write, as its election says, or without one.
+//! Answers whether this host may work and write, with or without an election.
 //!
-//! It owns the answer to two questions: may a worker take a key, may a write be sent. It must not
-//! know how an election is held.
+//! It answers two questions: may a worker take a key, and may a write be sent. It must not know how
+//! an election works.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,35 +14,35 @@ use vmhost_cluster::Error;
 
 use super::standing::{Ended, Standing};
 
-/// How long a lease may take to be given back.
+/// The time limit for giving a lease back.
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
-/// Whether this host may work and write. One for the process.
+/// Whether this host may work and write. There is one per process.
 pub struct Leadership {
-    /// Without one, nobody else is expected, and this host always leads.
+    /// `None` if there is no election. Then this host always leads.
     pub(super) election: Option<Election>,
 }
 
-/// What the task that stands for election and its readers share.
+/// The state that the election task shares with its readers.
 pub(super) struct Election {
     pub(super) standing: watch::Sender<Standing>,
-    /// Ends the task.
+    /// Stops the task.
     pub(super) stop: CancellationToken,
     pub(super) task: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Why a write was not sent.
+/// The reason why a write was not sent.
 #[derive(Debug, thiserror::Error)]
 #[error("this host does not hold the leader lease")]
 pub(crate) struct NotLeading;
 
 impl Leadership {
-    /// No election: this host always leads.
+    /// A leadership without an election: this host always leads.
     pub fn alone() -> Arc<Self> {
         Arc::new(Self { election: None })
     }
 
-    /// As the task of this election says.
+    /// A leadership that follows this election.
     pub(super) fn of(election: Election) -> Arc<Self> {
         Arc::new(Self {
             election: Some(election),
@@ -61,7 +61,8 @@ impl Leadership {
             .is_none_or(|election| election.standing.borrow().leads())
     }
 
-    /// Asked right before each write is sent: a process that was stopped past its lease finds the fence closed.
+    /// Returns an error if this host does not lead. Called right before each write is sent, so that
+    /// a process that was stopped until its lease ended does not write.
     pub(crate) fn fence(&self) -> Result<(), Error> {
         if self.is_leading() {
             Ok(())
@@ -70,7 +71,8 @@ impl Leadership {
         }
     }
 
-    /// Resolves when this host leads; or when it is ending, so that whoever waits finds its queue closed.
+    /// Waits until this host leads, or until it is ending, so that a waiting worker finds its queue
+    /// closed.
     pub(crate) async fn leads(&self) {
         let Some(election) = &self.election else {
             return;
@@ -82,7 +84,7 @@ impl Leadership {
             .await;
     }
 
-    /// The host is ending. It goes on renewing for the writes that are under way.
+    /// Marks the host as ending. It keeps renewing the lease for the writes in flight.
     pub(crate) fn ending(&self) {
         if let Some(election) = &self.election {
             election
@@ -91,7 +93,8 @@ impl Leadership {
         }
     }
 
-    /// No more writes from here on. `give_back`: all that were sent are answered, so that another host may start at once; else the lease runs out.
+    /// Ends the leadership: no more writes are sent. `give_back` means that all writes were
+    /// answered, so that another host may take over at once. Otherwise the lease expires.
     pub(crate) async fn end(&self, give_back: bool) {
         let Some(election) = &self.election else {
             return;
@@ -111,13 +114,13 @@ impl Leadership {
             && tokio::time::timeout(GIVE_BACK, task).await.is_err()
         {
             tracing::warn!(
-                "the election did not end within {GIVE_BACK:?}: a lease that this host holds runs out"
+                "the leader election did not end within {GIVE_BACK:?}; a lease that this host holds will expire"
             );
         }
     }
 }
 
-/// Returns whether this host refused the write, since another one may lead.
+/// Returns whether this host refused to send the write because it does not lead.
 pub(crate) fn is_fenced(error: &Error) -> bool {
     matches!(error, Error::NotSent(source) if source.is::<NotLeading>())
 }
@@ -130,7 +133,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// That of a host that stands for election and does not lead.
+    /// The leadership of a candidate that does not lead.
     pub(crate) fn election() -> Leadership {
         Leadership {
             election: Some(Election {
@@ -141,7 +144,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// It leads until then.
+    /// Sets the time until which the host leads.
     pub(crate) fn set(leadership: &Leadership, until: Option<Instant>) {
         let election = leadership.election.as_ref().unwrap();
         election
@@ -159,7 +162,7 @@ pub(crate) mod tests {
             Some(Instant::now() + Duration::from_secs(3600)),
         );
         assert!(leadership.fence().is_ok() && leadership.is_leading());
-        // Nobody has said so, but its time is over.
+        // The task has said nothing yet, but the time is over.
         set(&leadership, Some(Instant::now()));
         assert!(is_fenced(&leadership.fence().unwrap_err()));
         let other = Error::Timeout(WRITE_TIMEOUT);

@@ -1,6 +1,6 @@
-//! Standing for election: the task that sends what the elector asks for, waits, and says how it stands.
+//! The election task: sends the elector's requests, waits, and publishes whether this host leads.
 //!
-//! It owns pauses, time-outs, log lines and metrics. It must not decide who leads.
+//! It owns pauses, timeouts, log lines and metrics. It must not decide which host leads.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::standing::{Ended, Standing};
 use crate::observe::metrics::Metrics;
 use vmhost_core::chain;
 
-/// Longest time-out of one request about the lease, whatever the flags say.
+/// The longest timeout of one lease request, whatever the flags say.
 const LONGEST_REQUEST: Duration = Duration::from_secs(5);
 
 pub(super) struct Stand {
@@ -27,7 +27,7 @@ pub(super) struct Stand {
     standing: watch::Sender<Standing>,
     stop: CancellationToken,
     elector: Elector<Lease>,
-    /// As it was last said: in the log, in the metric.
+    /// Whether this host leads, as last logged and set in the metric.
     leading: bool,
     holder: Arc<str>,
     failure: Option<String>,
@@ -63,11 +63,11 @@ impl Stand {
         }
     }
 
-    /// Until it is stopped. Then the lease is given back, if that is wanted.
+    /// Runs until it is stopped. Then it gives the lease back if requested.
     pub(super) async fn run(mut self) {
         tracing::info!(
             identity = self.identity,
-            "standing for election: lease {}, {:?}, renewed within {:?}, tried every {:?}",
+            "candidate for the leader lease {}: duration {:?}, renew deadline {:?}, retry period {:?}",
             self.name(),
             self.settings.terms.lease,
             self.settings.terms.renew,
@@ -84,7 +84,7 @@ impl Stand {
                 () = self.looking(tokio::time::sleep(pause)) => {}
             }
         }
-        // Nothing is lost: it is ending.
+        // The lease is not lost: the host is ending.
         self.leading = false;
         self.gauge(false);
         if self.standing.borrow().ended == Some(Ended::GiveBack)
@@ -92,16 +92,16 @@ impl Stand {
         {
             self.converse(first).await;
             if self.failure.is_none() {
-                tracing::info!("gave the leader lease {} back", self.name());
+                tracing::info!("released the leader lease {}", self.name());
             }
         }
     }
 
-    /// One try: a request, and those that follow from its answer.
+    /// Makes one attempt: a request, and those that follow from its answer.
     async fn converse(&mut self, first: Ask<Lease>) {
         let mut next = Some(first);
         while let Some(ask) = next {
-            // Before it is sent: a term counts from here.
+            // Taken before the request is sent, since a term counts from here.
             let sent = Instant::now();
             let sending = send(
                 self.leases.clone(),
@@ -117,7 +117,7 @@ impl Stand {
         }
     }
 
-    /// Waits for something, and says meanwhile when a term is over.
+    /// Waits for a future, and publishes meanwhile when a term ends.
     async fn looking<T>(&mut self, waited: impl Future<Output = T>) -> T {
         tokio::pin!(waited);
         loop {
@@ -135,7 +135,8 @@ impl Stand {
         }
     }
 
-    /// Tells those who wait, and people, how it stands. Whoever writes looks at the clock as well.
+    /// Publishes whether this host leads, for waiting tasks and in the log. Writes check the clock
+    /// as well.
     fn publish(&mut self) {
         let until = self.elector.leads_until();
         self.standing.send_if_modified(|standing| {
@@ -152,12 +153,12 @@ impl Stand {
             if leads {
                 tracing::info!(
                     identity = self.identity,
-                    "took the leader lease {}: workers start",
+                    "acquired the leader lease {}; starting workers",
                     self.name()
                 );
             } else {
                 tracing::error!(
-                    "lost the leader lease {}: {}; workers pause, writes of calls in flight are refused, standing for election again",
+                    "lost the leader lease {}: {}; pausing workers and refusing writes until it is acquired again",
                     self.name(),
                     self.why_lost()
                 );
@@ -166,7 +167,7 @@ impl Stand {
         if self.elector.holder() != &*self.holder {
             self.holder = self.elector.holder().into();
             if *self.holder != *self.identity && !self.holder.is_empty() {
-                tracing::info!("{} leads: it holds {}", self.holder, self.name());
+                tracing::info!("{} holds the leader lease {}", self.holder, self.name());
             }
         }
         let slow = self.elector.slow();
@@ -188,7 +189,7 @@ impl Stand {
         }
     }
 
-    /// Says what went wrong, once for each kind of trouble.
+    /// Logs a failed request, once per kind of failure.
     fn note(&mut self, answer: Result<Answer<Lease>, Error>) -> Answer<Lease> {
         match answer {
             Ok(answer) => {
@@ -199,15 +200,15 @@ impl Stand {
                 let failure = chain(&error);
                 let expected = error.code() == Some(409);
                 if expected || self.failure.as_ref() == Some(&failure) {
-                    tracing::debug!("the leader lease {}: {failure}", self.name());
+                    tracing::debug!("leader lease {}: {failure}; retrying", self.name());
                 } else {
                     let hint = match error.code() {
                         Some(403) => {
-                            "; leader election needs get, create and update on leases of coordination.k8s.io there"
+                            "; leader election needs get, create and update on leases.coordination.k8s.io in this namespace"
                         }
                         _ => "",
                     };
-                    tracing::warn!("the leader lease {}: {failure}{hint}", self.name());
+                    tracing::warn!("leader lease {}: {failure}{hint}; retrying", self.name());
                 }
                 self.failure = Some(failure);
                 Answer::Failed
@@ -215,7 +216,7 @@ impl Stand {
         }
     }
 
-    /// A renewal and the reading behind it fit into the deadline.
+    /// The timeout of one request. A renewal and the read after it fit into the renew deadline.
     fn request_timeout(&self) -> Duration {
         (self.settings.terms.renew / 2).min(LONGEST_REQUEST)
     }
@@ -266,7 +267,7 @@ async fn send(
     }
 }
 
-/// The node's or pod's name, for people: what makes the identity one of a kind is the uuid behind it.
+/// The name of the node or pod, for people. The uuid after it makes the identity unique.
 fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")
         .ok()

@@ -1,4 +1,4 @@
-//! How this host stands in an election. Plain data that one task writes and everybody reads.
+//! The state of this host in an election: plain data that one task writes and any task reads.
 
 use std::time::Instant;
 
@@ -10,17 +10,18 @@ pub(super) struct Standing {
     pub(super) ended: Option<Ended>,
 }
 
-/// The last word: it leads no more.
+/// How the host left the election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The lease is given back.
+    /// It gives the lease back.
     GiveBack,
-    /// The lease runs out.
+    /// It lets the lease expire.
     RunOut,
 }
 
 impl Standing {
-    /// Looks at the clock: a lease ends without anybody saying so.
+    /// Returns whether this host leads now. It compares with the clock, since a lease ends without
+    /// a message.
     pub(super) fn leads(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() < until)
     }

@@ -1,4 +1,4 @@
-//! Probes, metrics and the state over HTTP. It looks and never changes anything.
+//! Serves probes, metrics and the state over HTTP. It only reads.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Weak};
@@ -17,17 +17,19 @@ pub(crate) mod health;
 pub(crate) mod snapshot;
 pub mod state;
 
-/// Where the state is served, on the metrics' address.
+/// The path of the state on the metrics address.
 pub const STATE_PATH: &str = "/debug/state";
 
-/// Listeners that are bound before anything else starts, so that a taken port is told at once.
+/// Listeners. They are bound before anything else starts, so that a port in use is reported at
+/// once.
 pub struct Admin {
     metrics: Option<TcpListener>,
     probes: Option<TcpListener>,
 }
 
 impl Admin {
-    /// Binds. Each address list is tried in order; none: nowhere.
+    /// Binds the listeners. The addresses of a list are tried in order. `None` disables the
+    /// listener.
     pub fn bind(metrics: Option<Vec<SocketAddr>>, probes: Option<Vec<SocketAddr>>) -> Result<Self> {
         Ok(Self {
             metrics: bind("--metrics-bind-address", metrics)?,
@@ -35,12 +37,13 @@ impl Admin {
         })
     }
 
-    /// Where metrics and state are served, if anywhere.
+    /// The address of metrics and state, if they are served.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref()?.local_addr().ok()
     }
 
-    /// Serves until the process ends. The probes answer from now on; they are ready when the plugins is.
+    /// Serves until the process ends. Probes are answered from now on; they report ready when the
+    /// plugins are.
     pub fn serve(self, metrics: Arc<Metrics>, plugins: Weak<Plugins>) -> Result<()> {
         if let Some(listener) = self.metrics {
             let router = Router::new()
@@ -69,7 +72,7 @@ fn bind(flag: &str, addresses: Option<Vec<SocketAddr>>) -> Result<Option<TcpList
         .map(ToString::to_string)
         .unwrap_or_default();
     let listener = TcpListener::bind(&addresses[..]).with_context(|| {
-        format!("cannot listen on {shown} ({flag}): choose another address, or 0 to turn it off; is another vmhost running?")
+        format!("cannot listen on {shown} ({flag}): choose another address, or 0 to disable it; another vmhost may use this one")
     })?;
     listener.set_nonblocking(true)?;
     tracing::info!("{flag}: listening on {}", listener.local_addr()?);
@@ -80,7 +83,7 @@ fn spawn(listener: TcpListener, router: Router) -> Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
-            tracing::error!("an admin endpoint ended: {error}");
+            tracing::error!("an admin endpoint stopped: {error}");
         }
     });
     Ok(())

@@ -1,4 +1,4 @@
-//! What informers tell: a log line when their state changes, and counters.
+//! Logs and counts what informers report.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use vmhost_core::Gvk;
 
 use crate::observe::metrics::Metrics;
 
-/// Says once what an informer waits for, and counts.
+/// Logs each state change of an informer once, and counts.
 pub(crate) struct Observer(pub(crate) Arc<Metrics>);
 
 impl InformerObserver for Observer {
@@ -26,18 +26,18 @@ impl InformerObserver for Observer {
             .relists
             .with_label_values(&[kind.to_string().as_str()])
             .inc();
-        tracing::info!("listing {kind} again: {reason}");
+        tracing::info!("relisting {kind}: {reason}");
     }
 
     fn keeps_expiring(&self, kind: &Gvk, reason: &str) {
         tracing::warn!(
-            "listing {kind} takes longer than the API server remembers versions: no watch could go on from the last three lists; trying again, less and less often: {reason}"
+            "{kind}: the last three lists took longer than the API server keeps resource versions, so no watch could start from them; retrying less often: {reason}"
         );
     }
 
     fn rewound(&self, kind: &Gvk, from: u64, to: u64) {
         tracing::warn!(
-            "the API server's versions of {kind} went back from {from} to {to}, as after etcd was restored from a backup: its list is believed, and every key gets its turn"
+            "the API server's versions of {kind} went back from {from} to {to}, as after an etcd restore; using its new list and enqueueing every key"
         );
     }
 
@@ -46,10 +46,10 @@ impl InformerObserver for Observer {
             .skipped_objects
             .with_label_values(&[kind.to_string().as_str()])
             .inc();
-        tracing::warn!("an object of kind {kind} is skipped: {error}");
+        tracing::warn!("{kind}: skipping an object that cannot be stored: {error}");
     }
 
     fn failed(&self, kind: &Gvk, error: &str) {
-        tracing::debug!("watching {kind}: {error}");
+        tracing::debug!("watch {kind}: {error}");
     }
 }

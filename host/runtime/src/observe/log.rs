@@ -1,4 +1,5 @@
-//! Where log lines go and how they look. Written to stderr: stdout belongs to the commands' results.
+//! The format and the destination of log lines. They go to stderr, since stdout belongs to the
+//! results of commands.
 
 use std::io::IsTerminal;
 
@@ -11,16 +12,16 @@ pub(crate) mod reconcile;
 
 pub use pretty::said;
 
-/// How a line looks.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug)]
 pub enum Format {
-    /// For people: short and aligned on a terminal, else with all that is known.
+    /// Text for people: short and aligned on a terminal, complete otherwise.
     Text,
-    /// One object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Sets the log up, once for the process.
+/// Starts logging. Called once per process.
 pub fn start(format: Format, filter: &str) -> Result<()> {
     let filter = EnvFilter::try_new(filter).with_context(|| {
         format!("--log {filter:?} is not a log filter such as info or plugin=debug,info")
@@ -36,7 +37,7 @@ pub fn start(format: Format, filter: &str) -> Result<()> {
         Format::Text => builder.with_ansi(false).event_format(line::Text).try_init(),
         Format::Json => builder.event_format(line::Json).try_init(),
     }
-    // Another subscriber is there already only in tests, which keep theirs.
+    // Only tests already have a subscriber, and keep it.
     .ok();
     Ok(())
 }

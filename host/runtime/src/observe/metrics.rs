@@ -1,6 +1,8 @@
-//! Metrics: client-go's and controller-runtime's names and buckets, so that dashboards work, and `vmhost_` ones for what those do not have.
+//! Prometheus metrics. They have the names and buckets of client-go and controller-runtime, so that
+//! existing dashboards work, and `vmhost_` names for everything else.
 //!
-//! Both labels `name` and `controller` carry `<plugin>/<controller>`, or the name alone when both are the same.
+//! The labels `name` and `controller` both carry `<plugin>/<controller>`, or only the name if both
+//! are equal.
 
 use std::sync::Arc;
 
@@ -26,7 +28,7 @@ const RECONCILE_BUCKETS: &[f64] = &[
     25.0, 30.0, 40.0, 50.0, 60.0,
 ];
 
-/// A call takes microseconds, a deadline seconds.
+/// Buckets for calls, from microseconds to the deadline of seconds.
 const CALL_BUCKETS: &[f64] = &[
     2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.05, 0.1, 0.5, 1.0,
     5.0, 10.0,
@@ -61,22 +63,22 @@ pub struct Metrics {
     own_write_timeouts: IntCounterVec,
     breaker: IntCounterVec,
     wakes: WakeCounters,
-    /// `vmhost_live_reads_total{verb,kind}`: reads of policies past the stores.
+    /// `vmhost_live_reads_total{verb,kind}`: reads that plugins send to the API server.
     pub live_reads: IntCounterVec,
     /// `vmhost_informer_relists_total{kind}`.
     pub(crate) relists: IntCounterVec,
-    /// `vmhost_informer_skipped_objects_total{kind}`: objects that could not be kept.
+    /// `vmhost_informer_skipped_objects_total{kind}`: objects that could not be stored.
     pub(crate) skipped_objects: IntCounterVec,
     events: IntCounterVec,
     gauges: Gauges,
     samplers: Mutex<Vec<Sampler>>,
 }
 
-/// Sets gauges to what they show now.
+/// Sets gauges to their current values.
 type Sampler = Box<dyn Fn(&Gauges) + Send>;
 
 impl Metrics {
-    /// A registry of its own: nothing is process-global.
+    /// Metrics with their own registry. Nothing is process-global.
     pub fn new() -> prometheus::Result<Arc<Self>> {
         let registry = Registry::new();
         let r = &registry;
@@ -169,7 +171,7 @@ impl Metrics {
             generation: gauges(
                 r,
                 "vmhost_plugin_generation",
-                "Number of the plugin's present generation",
+                "Number of the plugin's current generation",
                 &["plugin"],
             )?,
             reloads: counters(
@@ -187,7 +189,7 @@ impl Metrics {
             call_time: histograms(
                 r,
                 "vmhost_call_duration_seconds",
-                "Length of a call of the policy",
+                "Duration of a call of the plugin",
                 by_controller,
                 CALL_BUCKETS,
             )?,
@@ -219,7 +221,7 @@ impl Metrics {
             live_reads: counters(
                 r,
                 "vmhost_live_reads_total",
-                "Reads of policies past the stores, by verb and kind",
+                "Live reads that plugins sent to the API server, by verb and kind",
                 &["verb", "kind"],
             )?,
             relists: counters(
@@ -231,7 +233,7 @@ impl Metrics {
             skipped_objects: counters(
                 r,
                 "vmhost_informer_skipped_objects_total",
-                "Objects that could not be kept, by kind",
+                "Objects that could not be stored, by kind",
                 &["kind"],
             )?,
             events: counters(
@@ -246,7 +248,7 @@ impl Metrics {
         }))
     }
 
-    /// The metrics of one controller, all results set to 0.
+    /// The metrics of one controller, with all results at 0.
     pub(crate) fn controller(&self, plugin: &str, name: &str) -> ControllerMetrics {
         let label = controller_label(plugin, name);
         let by_controller = &[label.as_str()];
@@ -281,14 +283,14 @@ impl Metrics {
         }
     }
 
-    /// Calls `sample` at each scrape, to set the gauges of all that is there.
+    /// Calls `sample` at each scrape, to set the gauges.
     pub(crate) fn on_scrape(&self, sample: impl Fn(&Gauges) + Send + 'static) {
         self.samplers.lock().push(Box::new(sample));
     }
 
-    /// Prometheus' text format.
+    /// Renders all metrics in Prometheus' text format.
     pub fn render(&self) -> Vec<u8> {
-        // Held to the end: another scrape must not find the gauges half set.
+        // Held to the end, so that another scrape does not find half of the gauges set.
         let samplers = self.samplers.lock();
         self.gauges.reset();
         for sample in samplers.iter() {
@@ -329,6 +331,6 @@ impl EventObserver for Metrics {
 
     fn failed(&self, reason: &str) {
         self.events.with_label_values(&["failed"]).inc();
-        tracing::debug!("an Event was given up: {reason}");
+        tracing::debug!("dropped an Event: {reason}");
     }
 }

@@ -1,11 +1,11 @@
-//! Gauges of all that runs, set at each scrape.
+//! Sets the gauges of all plugins, controllers and stores at each scrape.
 
 use std::sync::Arc;
 
 use crate::deploy::plugins::Plugins;
 use crate::observe::metrics::gauges::Gauges;
 
-/// Sets the gauges whenever metrics are read, for as long as there are the plugins.
+/// Sets the gauges at each scrape, until the plugins are dropped.
 pub(crate) fn at_scrapes(plugins: &Arc<Plugins>) {
     let sampled = Arc::downgrade(plugins);
     plugins.metrics.on_scrape(move |gauges| {

@@ -1,34 +1,35 @@
-//! One access as RBAC and access reviews write it, and the right to it in one place. Plain data.
+//! One access in the form of RBAC and access reviews, and the right to it in a namespace. Plain
+//! data.
 
 use std::fmt;
 
 use vmhost_cluster::AccessQuestion;
 
-/// One access, as RBAC sees it.
+/// One access in RBAC's form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Access {
     pub(crate) group: String,
-    /// Plural, with the subresource.
+    /// The plural, with the subresource.
     pub(crate) resource: String,
-    /// One object, or all.
+    /// The name of one object. `None` for all objects.
     pub(crate) name: Option<String>,
     pub(crate) verb: String,
 }
 
-/// An access in one namespace, or in the whole cluster: what one access review asks about.
+/// An access in one namespace or in the whole cluster: the subject of one access review.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Right {
     pub(crate) access: Access,
-    /// The namespace; without one, all of them, or a cluster-scoped kind.
+    /// The namespace. `None` for all namespaces, or for a cluster-scoped kind.
     pub(crate) namespace: Option<String>,
 }
 
-/// What a request takes, in the order in which the API server looks at it.
+/// The rights that a request needs, in the order in which the API server checks them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Required {
-    /// All of these; empty: it is not known.
+    /// All of these rights are needed. Empty if they are unknown.
     pub(crate) rights: Vec<Right>,
-    /// The object that the request names; a right may be granted for this one alone.
+    /// The object that the request names. A right may be granted for this object alone.
     pub(crate) name: Option<String>,
 }
 
@@ -46,7 +47,7 @@ impl Access {
 }
 
 impl Right {
-    /// The question of an access review. `name`: only about the object of this name.
+    /// The question of an access review. With `name`, it is only about the object of this name.
     pub(crate) fn question<'a>(&'a self, name: Option<&'a str>) -> AccessQuestion<'a> {
         let access = &self.access;
         let (resource, subresource) = match access.resource.split_once('/') {
@@ -78,7 +79,8 @@ impl fmt::Display for Right {
     }
 }
 
-/// What a new generation needs, as a sentence and a table with the rules that would grant it.
+/// The rights that a new generation lacks: a sentence, and a table with the rules that would grant
+/// them.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct MissingRights(pub String);

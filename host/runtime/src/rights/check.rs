@@ -1,7 +1,9 @@
-//! Asks the API server what of a plugin's needs this host may not do, and says so in a table with the rules that would grant it.
+//! Asks the API server which of the rights that a plugin needs are missing, and reports them in a
+//! table with the rules that would grant them.
 //!
-//! A check holds nothing up: at the start it runs beside everything else, and where reviews cannot be asked it says nothing. Rights change while a host runs,
-//! so that no answer is kept: [`crate::rights::wait`] asks again for what is missing.
+//! A check never blocks: at the start it runs in the background, and if access reviews are not
+//! available it reports nothing. Rights change while a host runs, so no answer is kept:
+//! [`crate::rights::wait`] asks again for missing rights.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,18 +20,18 @@ use crate::rights::rules::rules;
 use crate::rights::wait::Rights;
 use crate::table::table;
 
-/// Questions that are open at a time.
+/// The maximum number of access reviews in flight.
 const AT_ONCE: usize = 8;
 
 /// A right that is not granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Missing {
     pub(crate) right: Right,
-    /// What the plugin needs it for.
+    /// The reason why the plugin needs the right.
     pub(crate) need: Need,
 }
 
-/// Looks at a plugin that has just been loaded, logs what is missing, and returns it.
+/// Checks a newly loaded plugin, logs its missing rights, and returns them.
 pub(crate) async fn at_start(
     reader: Reader,
     reviews: AccessReviews,
@@ -40,13 +42,13 @@ pub(crate) async fn at_start(
     let needs = needs(&description, &options);
     match missing(&reader, &reviews, &description, &needs).await {
         Ok(missing) if missing.is_empty() => {
-            tracing::debug!(plugin, "all that the plugin needs is granted");
+            tracing::debug!(plugin, "RBAC grants all rights that the plugin needs");
             missing
         }
         Ok(missing) => {
             tracing::warn!(
                 plugin,
-                "the plugin {plugin} lacks {}; what needs them waits until they are granted\n{}",
+                "the plugin {plugin} lacks {}; work that needs them waits until they are granted\n{}",
                 count(&missing),
                 report(plugin, &missing)
             );
@@ -59,7 +61,7 @@ pub(crate) async fn at_start(
     }
 }
 
-/// What is missing is asked for again, until it is granted or no generation of the plugin needs it.
+/// Asks for missing rights again, until they are granted or no generation of the plugin needs them.
 pub(crate) fn follow(
     rights: &Arc<Rights>,
     slot: &Arc<Slot>,
@@ -77,7 +79,8 @@ pub(crate) fn follow(
     }
 }
 
-/// Is a new generation granted what it needs beyond the old one? What was missing already is not the new one's fault.
+/// Returns an error if a new generation needs rights that are missing and that the old generation
+/// did not need. Rights that were missing before do not count.
 pub(crate) async fn at_swap(
     reader: &Reader,
     reviews: &AccessReviews,
@@ -94,7 +97,7 @@ pub(crate) async fn at_swap(
     match missing(reader, reviews, after, &new).await {
         Ok(missing) if missing.is_empty() => Ok(()),
         Ok(missing) => Err(MissingRights(format!(
-            "it needs {} that the present version did not need and vmhost does not have\n{}",
+            "the new version needs {} that vmhost lacks and the current version did not need\n{}",
             count(&missing),
             report(&after.name, &missing)
         ))),
@@ -105,7 +108,8 @@ pub(crate) async fn at_swap(
     }
 }
 
-/// Which of these needs are not granted, in their order. A kind that nobody knows a plural of is left out: it is not served yet, and its informer says so.
+/// Returns the needs that are not granted, in order. A kind whose plural is unknown is left out: it
+/// is not served yet, and its informer reports that.
 pub(crate) async fn missing(
     reader: &Reader,
     reviews: &AccessReviews,
@@ -129,7 +133,8 @@ pub(crate) async fn missing(
         .await
 }
 
-/// How each kind is called: as the cluster says, else as the plugin's own definition says. Names of built-in kinds never change.
+/// The resource name of each kind: from the cluster, else from the plugin's own definition. Names
+/// of built-in kinds never change.
 async fn names(reader: &Reader, description: &Description, needs: &[Need]) -> HashMap<Gvk, Name> {
     let kinds: BTreeSet<Gvk> = needs.iter().map(|need| need.kind.clone()).collect();
     stream::iter(kinds)
@@ -157,7 +162,7 @@ async fn names(reader: &Reader, description: &Description, needs: &[Need]) -> Ha
         .await
 }
 
-/// One question for each namespace.
+/// One question per namespace.
 fn questions(need: &Need, name: &Name) -> Vec<Missing> {
     let namespaces: Vec<Option<String>> = match &need.scope {
         Scope::Only(namespaces) if name.namespaced => {
@@ -180,7 +185,7 @@ fn questions(need: &Need, name: &Name) -> Vec<Missing> {
 fn not_asked(plugin: &str, error: &Error) {
     tracing::debug!(
         plugin,
-        "whether the plugin is granted what it needs could not be asked: {error}"
+        "cannot check whether RBAC grants the plugin's rights: {error}"
     );
 }
 
@@ -191,7 +196,7 @@ fn count(missing: &[Missing]) -> String {
     }
 }
 
-/// What is missing, and the rules that would grant it.
+/// A table of the missing rights, and the rules that would grant them.
 fn report(plugin: &str, missing: &[Missing]) -> String {
     let rows: Vec<[String; 5]> = missing
         .iter()
@@ -216,7 +221,7 @@ fn report(plugin: &str, missing: &[Missing]) -> String {
             None => "a ClusterRole".to_owned(),
             Some(namespace) => format!("a Role in namespace {namespace}"),
         };
-        // Serialising plain texts does not fail.
+        // Plain texts always serialise.
         let rules = serde_yaml_ng::to_string(&rules(&accesses)).unwrap_or_default();
         text.push_str(&format!(
             "\n# rules of {role} that grant it (`vmhost rbac` prints all of them)\n{}",

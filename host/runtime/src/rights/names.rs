@@ -1,15 +1,16 @@
-//! How a kind is called in a path and in RBAC, and whether its objects live in namespaces: from the plugin's own definitions, from what is built into
-//! Kubernetes, or by Kubernetes' own guess. Knows no cluster.
+//! The resource name of a kind, for paths and RBAC, and whether its objects are namespaced: from
+//! the plugin's own definitions, from the kinds built into Kubernetes, or by Kubernetes' own guess.
+//! This module needs no cluster.
 
 use serde_json::Value;
 use vmhost_core::{Description, Gvk};
 
-/// A kind's resource.
+/// The resource name of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// `virtualmachines`.
+    /// The plural, such as `virtualmachines`.
     pub plural: String,
-    /// Do its objects live in namespaces?
+    /// Whether the objects are namespaced.
     pub namespaced: bool,
 }
 
@@ -40,7 +41,8 @@ const BUILTIN_GROUPS: [&str; 23] = [
     "storagemigration.k8s.io",
 ];
 
-/// Built-in kinds without a namespace (`kubectl api-resources --namespaced=false`). Their names are unique among the groups above.
+/// Built-in kinds that are cluster-scoped (`kubectl api-resources --namespaced=false`). Their names
+/// are unique among the groups above.
 const CLUSTER_SCOPED: [&str; 38] = [
     "APIService",
     "CertificateSigningRequest",
@@ -82,7 +84,8 @@ const CLUSTER_SCOPED: [&str; 38] = [
     "VolumeAttributesClass",
 ];
 
-/// By the best of what is known without a cluster. A kind of which nothing is known is taken for a namespaced one, as most are.
+/// Returns the best name that is known without a cluster. An unknown kind is assumed to be
+/// namespaced, as most are.
 pub fn offline(description: &Description, kind: &Gvk) -> Name {
     carried(description, kind)
         .or_else(|| builtin(kind))
@@ -92,7 +95,7 @@ pub fn offline(description: &Description, kind: &Gvk) -> Name {
         })
 }
 
-/// By a definition that the plugin carries.
+/// Returns the name from a definition that the plugin carries.
 pub(crate) fn carried(description: &Description, kind: &Gvk) -> Option<Name> {
     let defines = |definition: &&Value| {
         let text = |path| definition.pointer(path).and_then(Value::as_str);
@@ -106,7 +109,7 @@ pub(crate) fn carried(description: &Description, kind: &Gvk) -> Option<Name> {
     })
 }
 
-/// Of a kind that is built into Kubernetes.
+/// Returns the name of a kind that is built into Kubernetes.
 pub(crate) fn builtin(kind: &Gvk) -> Option<Name> {
     BUILTIN_GROUPS.contains(&kind.group.as_str()).then(|| Name {
         plural: guess(&kind.kind),
@@ -114,7 +117,7 @@ pub(crate) fn builtin(kind: &Gvk) -> Option<Name> {
     })
 }
 
-/// `meta.UnsafeGuessKindToResource` of apimachinery.
+/// Guesses the plural like apimachinery's `meta.UnsafeGuessKindToResource`.
 pub(crate) fn guess(kind: &str) -> String {
     let singular = kind.to_lowercase();
     if singular.ends_with("endpoints") {

@@ -1,4 +1,5 @@
-//! What a plugin needs of the API server: from its description to verbs, kinds and namespaces. Plain data; who asks or grants is elsewhere.
+//! Derives the verbs, kinds and namespaces that a plugin needs from its description. Plain data:
+//! other modules ask for the rights or grant them.
 
 use vmhost_core::{ControllerDescription, Description, Gvk, Role, Verb};
 
@@ -6,44 +7,44 @@ use crate::config::Config;
 use crate::rights::access::Access;
 use crate::rights::names::Name;
 
-/// One access.
+/// One needed access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// As RBAC writes it.
+    /// The verb in RBAC's form.
     pub(crate) verb: &'static str,
     /// The kind.
     pub kind: Gvk,
-    /// `status`, `scale`, ...; none: the object itself.
+    /// The subresource, such as `status` or `scale`. `None` for the object itself.
     pub(crate) subresource: Option<String>,
-    /// Only the object of this name; none: all.
+    /// The name of the only object. `None` for all objects.
     pub(crate) name: Option<String>,
     pub(crate) scope: Scope,
-    /// The field of the description, or the flag, that asks for it.
+    /// The field of the description, or the flag, that needs it.
     pub(crate) why: String,
 }
 
-/// Namespaces of an access. Means nothing for a cluster-scoped kind.
+/// The namespaces of an access. Without meaning for a cluster-scoped kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// All.
+    /// All namespaces.
     All,
-    /// These.
+    /// These namespaces.
     Only(Vec<String>),
 }
 
-/// How the host is run, as far as it decides what is needed.
+/// The host's flags that affect the needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// `--namespace`; none: all.
+    /// The values of `--namespace`. Empty for all namespaces.
     pub namespaces: Vec<String>,
-    /// Where and under which name the host elects a leader, if it does.
+    /// The Lease of the leader election. `None` without an election.
     pub lease: Option<Lease>,
-    /// Does it install the definitions that the plugin carries?
+    /// Whether the host installs the definitions that the plugin carries.
     pub install_crds: bool,
 }
 
 impl Options {
-    /// As this host is run, without an election.
+    /// The options of this host, without an election.
     pub fn of(config: &Config) -> Self {
         Self {
             namespaces: config.namespaces.clone(),
@@ -53,16 +54,17 @@ impl Options {
     }
 }
 
-/// A Lease.
+/// The name of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// Its namespace.
+    /// The Lease's namespace.
     pub namespace: String,
-    /// Its name.
+    /// The Lease's name.
     pub name: String,
 }
 
-/// Everything that the host asks of the API server for a plugin, in the order of the description; nothing twice.
+/// Returns every access that the host uses for a plugin, in the order of the description and
+/// without duplicates.
 pub fn needs(description: &Description, options: &Options) -> Vec<Need> {
     let scope = match options.namespaces.as_slice() {
         [] => Scope::All,
@@ -83,8 +85,9 @@ pub fn needs(description: &Description, options: &Options) -> Vec<Need> {
     list.0
 }
 
-/// What only some clusters ask for: with the admission plugin `OwnerReferencesPermissionEnforcement`, whoever makes an object whose owner reference blocks the
-/// owner's deletion may update the owner's `finalizers`.
+/// Returns the accesses that only some clusters require. With the admission plugin
+/// `OwnerReferencesPermissionEnforcement`, a client that creates an object with a blocking owner
+/// reference needs `update` on the owner's `finalizers`.
 pub fn owner_needs(description: &Description, options: &Options) -> Vec<Need> {
     let scope = match options.namespaces.as_slice() {
         [] => Scope::All,
@@ -109,7 +112,7 @@ pub fn owner_needs(description: &Description, options: &Options) -> Vec<Need> {
 }
 
 impl Need {
-    /// What it means for a kind of this name.
+    /// The access for a kind of this name.
     pub(crate) fn access(&self, name: &Name) -> Access {
         Access {
             group: self.kind.group.clone(),
@@ -122,7 +125,7 @@ impl Need {
         }
     }
 
-    /// The same access, whoever asks for it?
+    /// Returns whether both are the same access, whatever needs it.
     pub(crate) fn same_access(&self, other: &Self) -> bool {
         let of = |need: &Self| {
             let Self {
@@ -149,7 +152,7 @@ impl Needs {
         }
     }
 
-    /// These verbs on all objects of a kind.
+    /// Adds these verbs on all objects of a kind.
     fn objects(&mut self, verbs: &[&'static str], kind: &Gvk, scope: &Scope, why: &str) {
         for verb in verbs {
             self.add(Need {
@@ -197,7 +200,8 @@ impl Needs {
                 [] => scope.clone(),
                 some => Scope::Only(some.to_vec()),
             };
-            // The host reads an object back when the answer to a write was lost, and before an apply that may not create it.
+            // The host reads an object when the response to a write was lost, and before an apply
+            // that may not create the object.
             self.objects(&["get"], &kind, &scope, &why);
             for verb in permission.verbs.iter().map(|verb: &Verb| verb.as_str()) {
                 if permission.subresources.is_empty() {
@@ -217,7 +221,7 @@ impl Needs {
         }
     }
 
-    /// The host itself reports what fails for good, so that each plugin needs these.
+    /// The host itself reports terminal failures as Events, so each plugin needs these.
     fn events(&mut self, scope: &Scope) {
         let kind = Gvk::new("events.k8s.io", "v1", "Event");
         self.objects(&["create", "patch"], &kind, scope, "events");
@@ -227,7 +231,7 @@ impl Needs {
         let kind = Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
         for (index, definition) in description.definitions().iter().enumerate() {
             let why = format!("setup.customResourceDefinitions[{index}]");
-            // A create has no name yet that RBAC could look at.
+            // RBAC cannot restrict a create by name.
             self.objects(&["create"], &kind, &Scope::All, &why);
             let name = definition
                 .pointer("/metadata/name")
@@ -244,7 +248,7 @@ impl Needs {
         self.named(&["get", "update"], &kind, Some(&lease.name), &scope, why);
     }
 
-    /// These verbs on one object.
+    /// Adds these verbs on one object.
     fn named(
         &mut self,
         verbs: &[&'static str],

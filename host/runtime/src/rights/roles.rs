@@ -1,9 +1,9 @@
-//! Roles that grant single accesses, and their bindings, as `kubectl apply` and `kubectl auth
-//! reconcile` take them. Plain data.
+//! Roles that grant accesses, and their bindings, as `kubectl apply` and `kubectl auth reconcile`
+//! take them. Plain data.
 //!
-//! What is limited to namespaces becomes a Role and a RoleBinding in each, everything else one
-//! ClusterRole and its binding. The service account itself is not part of it: it belongs to whoever
-//! deploys the host.
+//! Accesses that are limited to namespaces become a Role and a RoleBinding in each; all others
+//! become one ClusterRole and its binding. The service account itself is not included, since it
+//! belongs to the host's deployment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,12 +17,12 @@ use crate::rights::rules::{Rule, rules, without};
 
 const API_GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Where a rule holds.
+/// The scope of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RoleScope {
-    /// In the whole cluster.
+    /// The whole cluster.
     Cluster,
-    /// In this namespace.
+    /// One namespace.
     Namespace(String),
 }
 
@@ -56,20 +56,20 @@ struct RoleRef {
     name: String,
 }
 
-/// A service account, as bindings name it.
+/// A service account, as a binding's subject.
 #[derive(Clone, Debug, Serialize)]
 pub struct Subject {
     kind: &'static str,
-    /// Its namespace.
+    /// The account's namespace.
     pub namespace: String,
-    /// Its name.
+    /// The account's name.
     pub name: String,
 }
 
-/// The accesses that hold in each scope.
+/// The accesses of each scope.
 pub type ByScope = BTreeMap<RoleScope, BTreeSet<Access>>;
 
-/// Why Roles do not do.
+/// The reason why a Role cannot grant an access.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unlimited(String);
@@ -85,8 +85,8 @@ impl Subject {
     }
 }
 
-/// Each access in its scopes. With `role` nothing may hold in the whole cluster: the field that
-/// asks for it is the error.
+/// Groups accesses by scope. With `role`, an access to the whole cluster is an error that names the
+/// field behind it.
 pub fn by_scope(
     needs: &[Need],
     names: &BTreeMap<Gvk, Name>,
@@ -113,12 +113,12 @@ pub fn by_scope(
     Ok(scopes)
 }
 
-/// Why a Role does not do.
+/// The error for an access that a Role cannot grant.
 fn refused(need: &Need, namespaced: bool) -> String {
     let (verb, kind) = (need.verb, &need.kind);
     if !namespaced {
         return format!(
-            "{}: it needs to {verb} {kind}, which is cluster-scoped, and only a ClusterRole can grant that: leave --role out",
+            "{}: the plugin needs to {verb} {kind}, which is cluster-scoped; only a ClusterRole can grant that, so omit --role",
             need.why
         );
     }
@@ -127,7 +127,7 @@ fn refused(need: &Need, namespaced: bool) -> String {
         false => need.why.clone(),
     };
     format!(
-        "{field}: it needs to {verb} {kind} in all namespaces, and a Role grants one: name them with --namespace, or leave --role out"
+        "{field}: the plugin needs to {verb} {kind} in all namespaces, but a Role covers one; name them with --namespace, or omit --role"
     )
 }
 
@@ -223,7 +223,7 @@ mod tests {
         let error = made(&Options::default(), true).unwrap_err().to_string();
         assert!(
             error.starts_with(
-                "controllers[0].primary: it needs to get App.v1.example.com in all namespaces"
+                "controllers[0].primary: the plugin needs to get App.v1.example.com in all namespaces"
             ),
             "{error}"
         );
@@ -234,7 +234,7 @@ mod tests {
         let error = made(&options, true).unwrap_err().to_string();
         assert!(
             error.starts_with(
-                "controllers[0].reads[0]: it needs to get Node.v1, which is cluster-scoped"
+                "controllers[0].reads[0]: the plugin needs to get Node.v1, which is cluster-scoped"
             ),
             "{error}"
         );

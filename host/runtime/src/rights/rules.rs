@@ -1,4 +1,5 @@
-//! RBAC rules from single accesses: merged and sorted, so that the same accesses always make the same text.
+//! Merges single accesses into sorted RBAC rules, so that the same accesses always give the same
+//! text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +14,17 @@ pub(crate) struct Rule {
     pub(crate) api_groups: Vec<String>,
     /// Plurals, with subresources: `deployments/scale`.
     pub(crate) resources: Vec<String>,
-    /// Only these objects; empty: all.
+    /// The only objects. Empty for all objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) resource_names: Vec<String>,
     /// In alphabetical order, as controller-gen writes them.
     pub(crate) verbs: Vec<String>,
 }
 
-/// Sorted texts.
+/// A sorted set of texts.
 type Set<'a> = BTreeSet<&'a str>;
 
-/// Those that `granted` does not hold already.
+/// Returns the accesses that `granted` does not contain.
 pub(crate) fn without(accesses: &BTreeSet<Access>, granted: &BTreeSet<Access>) -> BTreeSet<Access> {
     let holds = |access: &&Access| {
         let of_all = Access {
@@ -39,7 +40,7 @@ pub(crate) fn without(accesses: &BTreeSet<Access>, granted: &BTreeSet<Access>) -
         .collect()
 }
 
-/// The fewest rules of this kind: one for each group, set of verbs and set of names.
+/// Returns the smallest set of such rules: one per group, set of verbs and set of names.
 pub(crate) fn rules(accesses: &BTreeSet<Access>) -> Vec<Rule> {
     let mut verbs: BTreeMap<(&str, &str, Option<&str>), Set<'_>> = BTreeMap::new();
     for access in accesses {
@@ -47,7 +48,7 @@ pub(crate) fn rules(accesses: &BTreeSet<Access>) -> Vec<Rule> {
             name: None,
             ..access.clone()
         };
-        // What holds for all objects need not be said of one.
+        // An access to all objects covers each single one.
         if access.name.is_none() || !accesses.contains(&of_all) {
             verbs
                 .entry((&access.group, &access.resource, access.name.as_deref()))
@@ -55,7 +56,8 @@ pub(crate) fn rules(accesses: &BTreeSet<Access>) -> Vec<Rule> {
                 .insert(&access.verb);
         }
     }
-    // Objects of a resource with the same verbs, then resources of a group with the same verbs and objects.
+    // First merge the objects of a resource with the same verbs, then the resources of a group with
+    // the same verbs and objects.
     let mut names: BTreeMap<(&str, &str, Set<'_>, bool), Set<'_>> = BTreeMap::new();
     for ((group, resource, name), verbs) in verbs {
         let names = names.entry((group, resource, verbs, name.is_some()));

@@ -1,23 +1,23 @@
-//! Keys that wait for a right, and the one access review for each right that tells when it is
+//! Keys that wait for a right, and one loop of access reviews per right that notices when it is
 //! granted.
 //!
-//! A write that access control refuses (403) fails again until somebody grants the right, and
-//! nothing in the watched objects tells of that. So the host asks: one loop for each right that is
-//! waited for, however many keys wait, of all controllers. It ends when the right is granted, which
-//! wakes all of them, or when nobody waits any more: whether a key still waits is the controller's
-//! knowledge, so that a success, a deletion or a swap ends a wait without a word to this module.
-//! What a plugin was found to lack at the start is asked for in the same loops.
+//! A write that access control refuses (403) keeps failing until the right is granted, and no
+//! watched object shows the grant. Therefore the host asks the API server: one loop per missing
+//! right, however many keys of however many controllers wait for it. The loop ends when the right
+//! is granted, which wakes all these keys, or when no key waits any more. The controller knows
+//! whether a key still waits, so a success, a deletion or a swap ends a wait without a call to this
+//! module. Rights that a plugin was found to lack at the start are followed in the same loops.
 //!
-//! Not every 403 is for want of a right: admission says it too (Pod security, quotas). A right that
-//! is granted in the first answer makes the key try once more, after a pause, and the key is told;
-//! what becomes of the next 403 is [`crate::turn::decide`]'s business.
+//! Not every 403 means a missing right: admission (Pod security, quotas) answers 403 too. If the
+//! first review says that the right is granted, the key is retried once, after a pause, and its
+//! memory records this; [`crate::turn::decide`] then handles the next 403.
 //!
-//! Bounded by what the stores hold: a key waits for one right at a time, with about 500 bytes (the
-//! right's texts and the entry), and there is one loop for each verb, resource and namespace in
-//! which a key waits.
+//! Memory is bounded by the stores: a key waits for one right at a time, with about 500 bytes (the
+//! texts of the right, and the entry). There is one loop per verb, resource and namespace in which
+//! a key waits.
 //!
-//! It must not know effects nor answers of writes, and it never decides what a key does: it wakes
-//! keys.
+//! This module must not know effects or responses to writes, and it never decides about a key: it
+//! wakes keys.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -33,19 +33,18 @@ use crate::controller::Controller;
 use crate::lead::Leadership;
 use crate::rights::access::{Required, Right};
 
-/// The first pause between two reviews of a right; it grows by half each time.
+/// The first pause between two reviews of a right. It grows by half each time.
 const FIRST: Duration = Duration::from_secs(5);
 
-/// The longest pause: with the review itself, a grant is felt within 30 s.
+/// The longest pause. With the review itself, a grant is noticed within 30 s.
 const LONGEST: Duration = Duration::from_secs(28);
 
-/// Reviews that are under way at a time, whatever the number of rights.
+/// Maximum number of reviews in flight, over all rights.
 const AT_ONCE: usize = 8;
 
-/// Answers access reviews.
+/// Sends access reviews.
 pub trait Reviews: Send + Sync + 'static {
-    /// Returns whether this host has the right; with a name, whether it has it for the object of
-    /// that name.
+    /// Returns whether this host has the right. With a name, only for the object of that name.
     fn is_granted(
         &self,
         right: &Right,
@@ -59,54 +58,54 @@ impl Reviews for AccessReviews {
     }
 }
 
-/// The rights that are waited for. One for the process.
+/// The rights that keys wait for. There is one per process.
 pub struct Rights<R = AccessReviews> {
     reviews: R,
     leadership: Arc<Leadership>,
-    /// Where the loops run: never where guests do.
+    /// The runtime of the loops. Guests never run on it.
     io: Handle,
     at_once: Semaphore,
     awaited: Mutex<HashMap<Right, Waiters>>,
 }
 
-/// What waits for one right.
+/// Everything that waits for one right.
 #[derive(Default)]
 struct Waiters {
-    /// By the controller's address and the key.
+    /// The waiting keys, by the address of their controller and their name.
     keys: HashMap<(usize, ObjectName), Waiter>,
-    /// What plugins lack since the start: each returns whether its plugin still needs the right.
+    /// For the rights that plugins lack since the start: each function returns whether its plugin
+    /// still needs the right.
     needs: Vec<Box<dyn Fn() -> bool + Send>>,
-    /// A review has said that it is not granted for all objects.
+    /// True after a review said that the right is not granted for all objects.
     is_missing: bool,
-    /// Somebody has been told that it is missing.
+    /// True after the missing right was logged.
     is_told: bool,
-    /// Rounds so far: each asks about the object of another key.
+    /// The number of rounds. Each round asks about the object of another key.
     round: usize,
 }
 
-/// A key that waits.
+/// A waiting key.
 struct Waiter {
     controller: Weak<Controller>,
     required: Arc<Required>,
-    /// Which of the required rights it waits for here.
+    /// The index of the required right that this wait is for.
     at: usize,
-    /// A review has said that it is not granted for this key's object.
+    /// True after a review said that the right is not granted for this key's object.
     is_missing: bool,
 }
 
-/// What the reviews of one round said.
+/// The result of a round of reviews.
 enum Answer {
     /// The right is granted.
     Granted,
-    /// It is granted for the object that was asked about, not for all.
+    /// The right is granted for the object in question, but not for all.
     GrantedForOne,
-    /// It is not granted.
+    /// The right is not granted.
     Missing,
 }
 
 impl<R: Reviews> Rights<R> {
-    /// Nobody waits yet. Reviews are asked for on the runtime that this is called on, while this
-    /// host leads.
+    /// A set without waiting keys. Reviews are sent on the current runtime, while this host leads.
     pub(crate) fn new(reviews: R, leadership: Arc<Leadership>) -> Arc<Self> {
         Arc::new(Self {
             reviews,
@@ -117,8 +116,8 @@ impl<R: Reviews> Rights<R> {
         })
     }
 
-    /// A key waits for these rights, as its controller remembers: it is woken when the first of
-    /// them that is missing is granted.
+    /// Makes a key wait for these rights, as its controller remembers too. It is woken when the
+    /// first missing one is granted.
     pub(crate) fn wait(
         self: &Arc<Self>,
         controller: &Arc<Controller>,
@@ -134,7 +133,7 @@ impl<R: Reviews> Rights<R> {
         self.join(key.clone(), waiter);
     }
 
-    /// Somebody has been told that a right is missing: the grant is told too, for as long as
+    /// Follows a missing right that was already logged: its grant is logged too, as long as
     /// `is_needed` returns true.
     pub(crate) fn follow(
         self: &Arc<Self>,
@@ -154,7 +153,7 @@ impl<R: Reviews> Rights<R> {
         }
     }
 
-    /// Adds a waiter; the first one starts the right's loop.
+    /// Adds a waiter. The first one starts the loop of the right.
     fn enter(self: &Arc<Self>, right: Right, add: impl FnOnce(&mut Waiters)) {
         let mut awaited = self.awaited.lock();
         if let Some(waiters) = awaited.get_mut(&right) {
@@ -165,8 +164,8 @@ impl<R: Reviews> Rights<R> {
         self.io.spawn(run(Arc::downgrade(self), right));
     }
 
-    /// The object to ask about in the next round, if the key whose turn it is names one. The outer
-    /// option is empty when nobody waits any more.
+    /// Returns the object for the next round, if the key in question names one. The outer option is
+    /// `None` if nothing waits for the right any more.
     fn next_object(&self, right: &Right) -> Option<Option<String>> {
         let mut awaited = self.awaited.lock();
         let waiters = awaited.get_mut(right)?;
@@ -186,7 +185,7 @@ impl<R: Reviews> Rights<R> {
     }
 
     async fn ask(&self, right: &Right, object: Option<&str>) -> Result<Answer, Error> {
-        // Never closed.
+        // The semaphore is never closed.
         let _permit = self.at_once.acquire().await;
         if self.reviews.is_granted(right, None).await? {
             return Ok(Answer::Granted);
@@ -197,21 +196,21 @@ impl<R: Reviews> Rights<R> {
         }
     }
 
-    /// The right is granted: all that wait go on, and its loop ends.
+    /// Handles a granted right: all waiting keys continue, and the loop ends.
     fn granted(self: &Arc<Self>, right: &Right) {
         let Some(waiters) = self.awaited.lock().remove(right) else {
             return;
         };
         if waiters.is_told {
             let count = waiters.keys.len();
-            tracing::info!("vmhost may {right} now: {count} keys that waited for it go on");
+            tracing::info!("RBAC now grants {right}; resuming {count} keys that waited for it");
         }
         for ((_, key), waiter) in waiters.keys {
             self.go_on(key, waiter, waiters.is_missing);
         }
     }
 
-    /// The right is granted for one object: the keys that write it go on.
+    /// Handles a right that is granted for one object: the keys that write this object continue.
     fn granted_for(self: &Arc<Self>, right: &Right, object: Option<&str>) {
         let mut those = Vec::new();
         if let Some(waiters) = self.awaited.lock().get_mut(right) {
@@ -225,7 +224,7 @@ impl<R: Reviews> Rights<R> {
         }
     }
 
-    /// The right is not granted.
+    /// Records that the right is missing, and logs it once.
     fn missing(&self, right: &Right, object: Option<&str>) {
         let mut awaited = self.awaited.lock();
         let Some(waiters) = awaited.get_mut(right) else {
@@ -237,13 +236,13 @@ impl<R: Reviews> Rights<R> {
         }
         if !std::mem::replace(&mut waiters.is_told, true) {
             tracing::warn!(
-                "vmhost may not {right}: what needs that waits until it is granted (`vmhost rbac` prints the rules)"
+                "forbidden to {right} (missing RBAC); keys that need it wait until it is granted (`vmhost rbac` prints the rules)"
             );
         }
     }
 
-    /// A right that a key waited for is granted. `was_missing`: only since it waits; otherwise
-    /// something else is missing.
+    /// Continues a key whose right is granted. `was_missing` is false if the right was granted all
+    /// along; then another of the required rights may be missing.
     fn go_on(self: &Arc<Self>, key: ObjectName, mut waiter: Waiter, was_missing: bool) {
         let Some(controller) = waiter.controller.upgrade() else {
             return;
@@ -266,12 +265,12 @@ impl Waiter {
     }
 }
 
-/// Asks for a right again and again, until it is granted or nobody waits for it.
+/// Repeats the reviews of a right until it is granted or nothing waits for it.
 async fn run<R: Reviews>(rights: Weak<Rights<R>>, right: Right) {
     let mut pause = FIRST;
     let mut failed = false;
     while let Some(rights) = rights.upgrade() {
-        // A standby works on no key, and its watches try again by themselves.
+        // A standby processes no key, and its watches retry by themselves.
         if rights.leadership.is_leading() {
             let Some(object) = rights.next_object(&right) else {
                 return;
@@ -286,13 +285,15 @@ async fn run<R: Reviews>(rights: Weak<Rights<R>>, right: Right) {
                 Ok(Answer::Missing) => rights.missing(&right, object),
                 Err(error) if !failed => {
                     failed = true;
-                    tracing::warn!("whether vmhost may {right} cannot be asked for: {error}");
+                    tracing::warn!("cannot check whether RBAC grants {right}: {error}; retrying");
                 }
-                Err(error) => tracing::debug!("whether vmhost may {right}: {error}"),
+                Err(error) => tracing::debug!(
+                    "still cannot check whether RBAC grants {right}: {error}; retrying"
+                ),
             }
         }
         drop(rights);
-        // Hosts that were started together do not ask together.
+        // Jitter, so that hosts that were started together do not ask in step.
         tokio::time::sleep(pause.mul_f64(0.75 + fastrand::f64() / 4.0)).await;
         pause = (pause * 3 / 2).min(LONGEST);
     }

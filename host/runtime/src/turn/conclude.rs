@@ -1,5 +1,5 @@
-//! The end of a turn: what was decided is remembered, counted and told, and the queue's decision is
-//! handed back to the worker, which alone ends the lease.
+//! Concludes a turn: records the decision in the memory, the metrics, the log and Events, and
+//! returns the queue decision to the worker, which alone ends the lease of the key.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::rights::wait::Rights;
 use crate::turn::Turn;
 use crate::turn::decide::{Decided, Ended, Remember, decide};
 
-/// What a turn ended in: for the queue, and for the metrics.
+/// The result of a turn, for the queue and for the metrics.
 pub type Conclusion = (Decision, TurnResult);
 
-/// Ends a turn. `busy`: it wrote, or wants to come back at once.
+/// Concludes a turn. `busy` means that it wrote something or is requeued at once.
 pub fn conclude(rights: &Arc<Rights>, turn: &Turn, ended: Ended, busy: bool) -> Conclusion {
     let (controller, key) = (&turn.desk.controller, &turn.key);
     let mut decided = record(controller, key, ended);
@@ -46,7 +46,7 @@ pub fn conclude(rights: &Arc<Rights>, turn: &Turn, ended: Ended, busy: bool) -> 
     if busy && !controller.is_timer() && controller.memory.was_busy(key) {
         controller.metrics.wakes.hot.inc();
         let note = format!(
-            "{TURNS} turns within a minute each wrote something or came back at once: the key rests for {HOLD:?}"
+            "{TURNS} turns within a minute wrote something or were requeued at once; the key is held for {HOLD:?}"
         );
         tracing::warn!("{note}");
         turn.warn("HotLoop", note);
@@ -54,15 +54,15 @@ pub fn conclude(rights: &Arc<Rights>, turn: &Turn, ended: Ended, busy: bool) -> 
     (decided.decision, decided.result)
 }
 
-/// Ends a turn in which nothing is to be done: the object is being deleted, and waits for others.
-/// Nothing of it is kept as seen.
-pub fn leave(turn: &Turn) -> Conclusion {
+/// Concludes a turn without a call: the object is being deleted and waits for other finalizers. The
+/// snapshot is not kept as the previous one.
+pub(crate) fn leave(turn: &Turn) -> Conclusion {
     let ended = Ended::Done(Next::AwaitChange);
     let decided = record(&turn.desk.controller, &turn.key, ended);
     (decided.decision, decided.result)
 }
 
-/// Decides, remembers it, and logs it.
+/// Decides, stores the decision in the memory, and logs it.
 fn record(controller: &Controller, key: &ObjectName, ended: Ended) -> Decided {
     if let Ended::NoOutcome(error) = &ended {
         controller.metrics.call_error(error);

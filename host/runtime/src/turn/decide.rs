@@ -1,7 +1,7 @@
-//! What becomes of a key when its turn is over: a pure function from how the turn ended, and what is
-//! known of the key, to the queue's decision and what is told.
+//! Decides about a key at the end of its turn: a pure function from the ending of the turn and the
+//! key's failure state to the queue decision and the reports.
 //!
-//! It has no clock, no queue and no log; [`crate::turn::conclude`] does what it says.
+//! It has no clock, queue or log; [`crate::turn::conclude`] carries the decision out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,15 @@ use crate::observe::metrics::controller::TurnResult;
 use crate::rights::access::Required;
 use crate::turn::verdict::{Stop, Verdict};
 
-/// A policy's message is cut behind so many bytes.
+/// Maximum length of a plugin's message, in bytes.
 const MESSAGE: usize = 4096;
 
 /// How a turn ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// All effects were carried out; the policy says what comes next.
+    /// All effects were carried out; the plugin says what comes next.
     Done(Next),
-    /// The host has prepared the object: the policy's turn comes now.
+    /// The host has prepared the object (added the finalizer); the plugin is called next.
     Prepared,
     /// The call returned no outcome.
     NoOutcome(CallError),
@@ -33,20 +33,20 @@ pub enum Ended {
     Refused(Stop),
 }
 
-/// What a person is to be told, in an Event.
+/// An Event to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// The Event's reason. Events of one reason about one object are one series, which keeps the
-    /// note of its first: what is to be read by itself has a reason of its own.
-    pub reason: &'static str,
-    /// What happened.
-    pub note: String,
+pub(crate) struct Report {
+    /// The Event's reason. Events of one reason about one object form a series that keeps the note
+    /// of its first Event, so a note that must be readable needs a reason of its own.
+    pub(crate) reason: &'static str,
+    /// The Event's note.
+    pub(crate) note: String,
 }
 
 impl Report {
-    /// The key rests, or is given up.
+    /// The key waits after a terminal failure, or is given up.
     const FAILED: &str = "ReconcileFailed";
-    /// What others write and what the policy wants do not go together.
+    /// The plugin's writes keep colliding with another writer's.
     const COLLIDES: &str = "WriteCollides";
 
     fn failed(note: String) -> Self {
@@ -57,32 +57,32 @@ impl Report {
     }
 }
 
-/// What is remembered of the key from now on.
+/// The new failure state of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remember {
-    /// What was remembered before.
+pub(crate) enum Remember {
+    /// Keep the failure state.
     AsBefore,
-    /// Nothing: it does not fail, or is given up.
+    /// Clear it: the key does not fail, or is given up.
     Nothing,
-    /// That it fails.
+    /// Store this failure state.
     Failing(Failing),
 }
 
-/// What was decided.
+/// The decision about a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decided {
-    /// What the queue does with the key.
-    pub decision: Decision,
-    /// How the turn is counted.
-    pub result: TurnResult,
-    /// What the controller's memory keeps.
-    pub remember: Remember,
-    /// A log line.
-    pub log: Option<(Level, String)>,
-    /// An Event.
-    pub report: Option<Report>,
-    /// The rights that are to be asked for, and whose grant wakes the key.
-    pub ask: Option<Arc<Required>>,
+pub(crate) struct Decided {
+    /// The queue decision.
+    pub(crate) decision: Decision,
+    /// The result for the metrics.
+    pub(crate) result: TurnResult,
+    /// The new failure state.
+    pub(crate) remember: Remember,
+    /// A log line, if any.
+    pub(crate) log: Option<(Level, String)>,
+    /// An Event, if any.
+    pub(crate) report: Option<Report>,
+    /// The missing rights to follow, if any. Their grant wakes the key.
+    pub(crate) ask: Option<Arc<Required>>,
 }
 
 impl Decided {
@@ -104,7 +104,7 @@ impl Decided {
         }
     }
 
-    /// Logs this, unless that the key is given up is logged already.
+    /// Adds a log line, unless there is one already (that the key is given up).
     fn or_logged(self, level: Level, text: impl FnOnce() -> String) -> Self {
         if self.log.is_some() {
             return self;
@@ -119,20 +119,20 @@ impl Decided {
         }
     }
 
-    /// Returns whether the key is not tried again until something changes, and nothing is
-    /// remembered of why.
-    pub fn is_given_up(&self) -> bool {
+    /// Returns whether the key is given up: not retried until something changes, with a cleared
+    /// failure state.
+    pub(crate) fn is_given_up(&self) -> bool {
         self.result == TurnResult::Terminal && self.remember == Remember::Nothing
     }
 }
 
-/// What becomes of a key of which this is known, at the end of a turn.
-pub fn decide(ended: Ended, known: Option<Failing>, limits: Limits) -> Decided {
+/// Decides about a key at the end of its turn. `known` is its failure state before.
+pub(crate) fn decide(ended: Ended, known: Option<Failing>, limits: Limits) -> Decided {
     match ended {
         Ended::Done(next) => follow(next, known, limits),
         Ended::Prepared => Decided::new(Decision::Now, TurnResult::Requeue, requeued(known)),
         Ended::NoOutcome(error @ CallError::Busy(_)) => {
-            let text = format!("reconcile waits: {error}");
+            let text = format!("reconcile postponed: {error}");
             rate_limited(TurnResult::Requeue, Remember::AsBefore).logged(Level::WARN, text)
         }
         Ended::NoOutcome(error) => {
@@ -144,7 +144,7 @@ pub fn decide(ended: Ended, known: Option<Failing>, limits: Limits) -> Decided {
     }
 }
 
-/// All effects were carried out: what the policy wants next.
+/// The decision after all effects were carried out: what the plugin asked for.
 fn follow(next: Next, known: Option<Failing>, limits: Limits) -> Decided {
     match next {
         Next::AwaitChange | Next::Finalized => {
@@ -159,18 +159,18 @@ fn follow(next: Next, known: Option<Failing>, limits: Limits) -> Decided {
             let message = vmhost_core::cut(&message, MESSAGE);
             retry(failed(known, None), Duration::ZERO, message, limits)
                 .or_logged(Level::ERROR, || {
-                    format!("reconcile failed, will be retried: {message}")
+                    format!("reconcile failed, retrying: {message}")
                 })
         }
         Next::Fail(message) => {
             let message = vmhost_core::cut(&message, MESSAGE);
-            let text = format!("reconcile failed for good: {message}");
+            let text = format!("reconcile failed (terminal): {message}");
             terminal(failed(known, None), message.to_owned(), limits).logged(Level::ERROR, text)
         }
     }
 }
 
-/// An effect was refused: what that means for the key.
+/// The decision after a refused effect.
 fn refused(stop: Stop, known: Option<Failing>, limits: Limits) -> Decided {
     let (what, message) = (&stop.what, &stop.refusal.message);
     match stop.verdict {
@@ -183,7 +183,7 @@ fn refused(stop: Stop, known: Option<Failing>, limits: Limits) -> Decided {
         Verdict::Conflict | Verdict::Exists => collided(stop, known, limits),
         Verdict::Retry => {
             let note = format!("cannot {what}: {message}");
-            let text = format!("cannot {what}, will be retried: {message}");
+            let text = format!("cannot {what}, retrying: {message}");
             let wait = stop.wait;
             retry(failed(known, Some(stop.refusal)), wait, &note, limits)
                 .or_logged(Level::WARN, || text)
@@ -195,22 +195,22 @@ fn refused(stop: Stop, known: Option<Failing>, limits: Limits) -> Decided {
         Verdict::Unauthorized => rate_limited(TurnResult::Error, Remember::AsBefore).logged(
             Level::ERROR,
             format!(
-                "cannot {what}: the API server does not know who this is (401), check the credentials: {message}"
+                "cannot {what}: the API server rejects the credentials (401), retrying: {message}"
             ),
         ),
         Verdict::Forbidden => forbidden(stop, known, limits),
         Verdict::Terminal => {
-            let text = format!(
-                "cannot {what}, rests until the object or the plugin changes: {message}"
-            );
+            let text =
+                format!("cannot {what}, waiting until the object or the plugin changes: {message}");
             let note = format!("cannot {what}: {message}");
             terminal(failed(known, Some(stop.refusal)), note, limits).logged(Level::ERROR, text)
         }
     }
 }
 
-/// Others have written what the policy did not see. Nobody's failure: tried again from the first
-/// step of the back-off. One time too many in a row is an error, which is reported once.
+/// The decision after a collision: another writer changed an object that the plugin had not seen.
+/// This is no failure; the key is retried from the first step of the back-off. Too many collisions
+/// in a row are an error, which is reported once.
 fn collided(stop: Stop, known: Option<Failing>, limits: Limits) -> Decided {
     let (what, message) = (stop.what, stop.refusal.message.clone());
     let known = known.unwrap_or_default();
@@ -227,15 +227,13 @@ fn collided(stop: Stop, known: Option<Failing>, limits: Limits) -> Decided {
             not_before: stop.wait,
             anew: before == 0,
         };
-        return Decided::new(decision, TurnResult::Requeue, Remember::Failing(failing)).logged(
-            Level::DEBUG,
-            format!("cannot {what}, will look again: {message}"),
-        );
+        return Decided::new(decision, TurnResult::Requeue, Remember::Failing(failing))
+            .logged(Level::DEBUG, format!("cannot {what}, retrying: {message}"));
     }
     let times = before + 1;
     let note = format!("cannot {what} for the {times}th time in a row: {message}");
     let decided = retry(failing, stop.wait, &note, limits)
-        .or_logged(Level::WARN, || format!("{note}; will look again"));
+        .or_logged(Level::WARN, || format!("{note}; retrying"));
     if before == COLLISIONS && decided.report.is_none() {
         let reason = Report::COLLIDES;
         return decided.reported(Report { reason, note });
@@ -243,9 +241,9 @@ fn collided(stop: Stop, known: Option<Failing>, limits: Limits) -> Decided {
     decided
 }
 
-/// The API server does not allow it. Counted and reported, and the key waits until it does. If the
-/// rights are granted, it was refused for another reason (admission, a quota), and the key rests as
-/// after any terminal failure.
+/// The decision after a 403. It is counted and reported, and the key waits for the missing right.
+/// If the rights are granted, another check refused the write (admission, a quota), and the key
+/// waits as after any terminal failure.
 fn forbidden(stop: Stop, known: Option<Failing>, limits: Limits) -> Decided {
     let awaited = known.as_ref().map(|known| known.rights.clone());
     let awaited = awaited.unwrap_or_default();
@@ -253,32 +251,32 @@ fn forbidden(stop: Stop, known: Option<Failing>, limits: Limits) -> Decided {
     let mut failing = failed(known, Some(stop.refusal));
     if awaited == Awaited::Granted || stop.required.rights.is_empty() {
         if awaited == Awaited::Granted {
-            note.push_str("; the right to do it is granted, so that it is not for want of that");
+            note.push_str("; the right to do it is granted, so another check refuses it (such as admission or a quota)");
         }
-        let text = format!("{note}; rests until the object or the plugin changes");
+        let text = format!("{note}; waiting until the object or the plugin changes");
         return terminal(failing, note, limits).logged(Level::ERROR, text);
     }
-    let text = format!("{note}; waits for the right");
+    let text = format!("{note}; waiting for the right");
     note.push_str("; waits until vmhost is granted the right");
     let required = match awaited {
-        // A change has woken the key, and it waits as before.
+        // A change woke the key, and it waits for the same rights as before.
         Awaited::Missing(before) if *before == stop.required => before,
         _ => Arc::new(stop.required),
     };
     failing.rights = Awaited::Missing(required.clone());
     Decided {
-        // Also if it waited before: its wait may have ended in between.
+        // Asked for again, since the earlier wait may have ended meanwhile.
         ask: Some(required),
         ..terminal(failing, note, limits).logged(Level::DEBUG, text)
     }
 }
 
-/// Rate limited, and nothing else.
+/// A rate-limited retry without any report.
 fn rate_limited(result: TurnResult, remember: Remember) -> Decided {
     Decided::new(Decision::RATE_LIMITED, result, remember)
 }
 
-/// The policy asked for another turn, and all effects were carried out.
+/// The new failure state if the plugin asked for another turn after all effects were carried out.
 fn requeued(known: Option<Failing>) -> Remember {
     known.map_or(Remember::AsBefore, |known| {
         Remember::Failing(Failing {
@@ -288,7 +286,7 @@ fn requeued(known: Option<Failing>) -> Remember {
     })
 }
 
-/// One failure more.
+/// The failure state after one more failure.
 fn failed(known: Option<Failing>, last: Option<Refusal>) -> Failing {
     Failing {
         attempt: known.unwrap_or_default().attempt.saturating_add(1),
@@ -297,7 +295,8 @@ fn failed(known: Option<Failing>, last: Option<Refusal>) -> Failing {
     }
 }
 
-/// Tried again unless it was tried often enough, but not before the API server's wait is over.
+/// Retries a key unless its retries are used up, but not before the wait that the API server asked
+/// for.
 fn retry(failing: Failing, wait: Duration, message: &str, limits: Limits) -> Decided {
     match limits.max_retries {
         Some(most) if failing.retries() > most => {
@@ -317,7 +316,8 @@ fn retry(failing: Failing, wait: Duration, message: &str, limits: Limits) -> Dec
     }
 }
 
-/// Counted and reported. The key rests until it changes, or for the longest back-off.
+/// Counts and reports a terminal failure. The key waits until the object changes, or for the
+/// longest back-off.
 fn terminal(failing: Failing, note: String, limits: Limits) -> Decided {
     let decision = Decision::RateLimited {
         at_least: limits.cap,

@@ -1,7 +1,7 @@
-//! A turn's effects, carried out within the grants: checked all together, written in their order, and
-//! waited for until the stores show them. The first that fails ends the turn.
+//! Carries out a turn's effects within the plugin's grants: checks all of them, writes them in
+//! order, and waits until the stores show the writes. The first failing effect ends the turn.
 //!
-//! It says how the turn ended, and must not know what becomes of the key.
+//! It reports how the turn ended, and must not decide about the key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::turn::verdict::{Stop, Verdict, judge, refusal};
 use crate::turn::{Desk, Turn};
 
 pub mod check;
-pub mod warnings;
-pub mod writes;
+mod warnings;
+pub(crate) mod writes;
 mod wrote;
 
 use check::check;
@@ -27,16 +27,17 @@ use warnings::Warnings;
 use writes::{FencedWriter, Guard};
 use wrote::Wrote;
 
-/// A turn that wants to come back sooner than after so many milliseconds has not paused.
+/// A requeue within fewer milliseconds than this counts as immediate.
 const AT_ONCE: u32 = 100;
 
-/// How long a key waits for its own writes to show up in the stores. Longer than any healthy watch lags; bounded, so that a cut watch never blocks a key for good.
+/// How long a key waits until the stores show its own writes. This is longer than any healthy watch
+/// lags, and bounded, so that a broken watch never blocks a key forever.
 const OWN_WRITES: Duration = Duration::from_secs(5);
 
-/// Carries out effects. One for the process.
+/// Carries out effects. There is one per process.
 pub struct Effects {
     writer: FencedWriter,
-    /// The API server's warnings that were logged.
+    /// The API server's warnings that were logged recently.
     warnings: Warnings,
     /// The runtime that does the I/O. Guests never run on it.
     io: Handle,
@@ -44,18 +45,18 @@ pub struct Effects {
 
 /// How a turn ended.
 pub struct Settled {
-    /// For the decision.
+    /// The ending, for the decision.
     pub ended: Ended,
-    /// It wrote something, or wants to come back at once.
+    /// True if the turn wrote something, or asked to be requeued at once.
     pub busy: bool,
 }
 
-/// What became of a turn's effects.
+/// The result of carrying out a turn's effects.
 #[derive(Default)]
 struct Carried {
-    /// What ended the turn early, if something did.
+    /// The effect that ended the turn early, if any.
     stop: Option<Stop>,
-    /// An object changed by them.
+    /// True if an object changed.
     wrote: bool,
 }
 
@@ -69,8 +70,8 @@ impl From<Stop> for Carried {
 }
 
 impl Effects {
-    /// Writes by `writer`, on the runtime that this is called on.
-    pub fn new(writer: FencedWriter) -> Arc<Self> {
+    /// Carries out effects with `writer`, on the current runtime.
+    pub(crate) fn new(writer: FencedWriter) -> Arc<Self> {
         Arc::new(Self {
             writer,
             warnings: Warnings::default(),
@@ -78,7 +79,7 @@ impl Effects {
         })
     }
 
-    /// Carries out what a policy returned.
+    /// Carries out the outcome that a plugin returned.
     pub async fn settle(self: &Arc<Self>, turn: &Arc<Turn>, outcome: Outcome) -> Settled {
         let Outcome { effects, mut next } = outcome;
         let removal = removal(turn, &next).unwrap_or_else(|reason| {
@@ -99,26 +100,26 @@ impl Effects {
         }
     }
 
-    /// A turn without the policy: the object gets what it needs before the policy may see it.
-    pub async fn prepare(self: &Arc<Self>, turn: &Arc<Turn>, effect: Effect) -> Settled {
+    /// Runs a turn without a call: the object gets its finalizer before the plugin may see it.
+    pub(crate) async fn prepare(self: &Arc<Self>, turn: &Arc<Turn>, effect: Effect) -> Settled {
         let carried = self.carry_out(turn, Vec::new(), Some(effect)).await;
         let ended = match carried.stop {
             None if carried.wrote => Ended::Prepared,
-            // Somebody takes it off as fast as it comes on.
+            // Another writer removes the finalizer as fast as it is added.
             None => Ended::Done(Next::Requeue),
             Some(stop) => Ended::Refused(stop),
         };
         Settled { ended, busy: true }
     }
 
-    /// Checks all effects, then carries them out, and behind them the host's own one.
+    /// Checks all effects, then carries them out, followed by the host's own effect.
     async fn carry_out(
         self: &Arc<Self>,
         turn: &Arc<Turn>,
         mut effects: Vec<Effect>,
         own: Option<Effect>,
     ) -> Carried {
-        // Events of the key count when this drops.
+        // Events of the key are held back until this drops.
         let _held = Held::new(&turn.desk.controller, &turn.key);
         let may_show = |kind: &Gvk, namespace: Option<&str>, object: &str| {
             let mut watches = turn.desk.sources.watching(kind, namespace);
@@ -130,7 +131,7 @@ impl Effects {
         };
         keys.extend(own.as_ref().map(|own| own.key().ok().flatten()));
         effects.extend(own);
-        // The first request leaves on this thread: see `begin`.
+        // The first request is sent on this thread: see `begin`.
         let writing = begin(&self.io, {
             let (this, turn) = (self.clone(), turn.clone());
             let reconcile = turn.reconcile.clone();
@@ -155,7 +156,7 @@ impl Effects {
     }
 }
 
-/// The write that takes the finalizer off, if the policy says that it has cleaned up.
+/// The write that removes the finalizer, if the plugin says that it has cleaned up.
 fn removal(turn: &Turn, next: &Next) -> Result<Option<Effect>, &'static str> {
     if *next != Next::Finalized {
         return Ok(None);
@@ -171,7 +172,7 @@ fn removal(turn: &Turn, next: &Next) -> Result<Option<Effect>, &'static str> {
     }
 }
 
-/// Holds the key's events back while its effects are carried out.
+/// A guard that holds the key's events back while its effects are carried out.
 struct Held<'a> {
     controller: &'a Controller,
     key: &'a ObjectName,
@@ -222,7 +223,9 @@ async fn write_all(
         .is_err()
     {
         controller.metrics.own_write_timeouts.inc();
-        tracing::warn!("this turn's writes did not show up in the store within {OWN_WRITES:?}");
+        tracing::warn!(
+            "the turn's own writes did not show up in the store within {OWN_WRITES:?}; continuing without them"
+        );
     }
     Carried {
         stop,
@@ -230,7 +233,7 @@ async fn write_all(
     }
 }
 
-/// Carries one effect out. Returns what ends the turn, if it does.
+/// Carries out one effect. Returns a stop if the effect ends the turn.
 async fn write_one(
     carrier: &Effects,
     turn: &Turn,
@@ -244,14 +247,14 @@ async fn write_one(
         sources,
         ..
     } = &*turn.desk;
-    // Another version of the same kind names the same object.
+    // Any version of the kind names the same object.
     let primary = key.kind.group == controller.kind.group
         && key.kind.kind == controller.kind.kind
         && key.name == turn.key;
     let verb = effect.verb();
     if primary && turn.object.is_none() && !matches!(effect, Effect::Create(_)) {
-        // An effect never brings the turn's own object back. What else is to be done goes on: its
-        // children may have to be deleted.
+        // An effect never recreates the turn's own object. Other effects continue: its children may
+        // have to be deleted.
         controller.metrics.effect(verb, "gone");
         return None;
     }
@@ -275,8 +278,8 @@ async fn write_one(
         uid: seen.map(|object| object.uid()),
         written,
     };
-    // Where a watch selects by what is no metadata, the answer has to tell whether it shows the
-    // object.
+    // If a watch selects by fields outside the metadata, the response must contain the whole
+    // object, which tells whether the watch shows it.
     let whole = sources
         .watching(&key.kind, key.name.namespace())
         .any(|(_, selection)| selection.looks_inside());
@@ -301,7 +304,8 @@ async fn write_one(
             if unwritten.maybe_applied
                 && let Ok(Some(object)) = carrier.writer.read(effect, &key).await
             {
-                // The answer was lost: only a live read tells what became of the write.
+                // The response was lost, so only a live read tells whether the write was carried
+                // out.
                 wrote.found(&key, &object);
             }
             let verdict = judge(effect, primary, &unwritten.error);

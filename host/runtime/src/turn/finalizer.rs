@@ -1,37 +1,39 @@
-//! Finalizers: putting one on before the policy first sees an object, handing an object that is being deleted out for clean-up, taking it off afterwards.
+//! Finalizers: adds one before the plugin first sees an object, hands a deleted object out for
+//! clean-up, and removes the finalizer afterwards.
 //!
-//! It only looks and says what is to be written; [`crate::turn::effects`] writes it, in a turn of its
-//! own or behind the policy's effects. Each write changes the one entry, and only in the version that
-//! was seen, so that others' finalizers are never lost: controllerutil's AddFinalizer and
-//! RemoveFinalizer without their race.
+//! This module only decides what to write; [`crate::turn::effects`] writes it, in a turn of its own
+//! or after the plugin's effects. Each write changes only our entry, and only in the version that
+//! was read, so that other finalizers are never lost. It does what controllerutil's AddFinalizer
+//! and RemoveFinalizer do, without their race.
 
 use serde_json::json;
 use vmhost_core::{Effect, Gvk, Metadata, ObjectKey, Patch, PatchType, Snapshot};
 
-/// What a policy is told that says `finalized` at the wrong time.
+/// The error for a plugin that returns `finalized` at the wrong time.
 pub const NOT_DELETING: &str = "`finalized`, but the request did not say `deleting`";
 
-/// What a turn of a controller with a finalizer is about.
+/// The next step for an object of a controller with a finalizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The policy's turn.
+    /// Call the plugin.
     Call {
-        /// The object is being deleted, and waits for the policy.
+        /// The object is being deleted and waits for the plugin's clean-up.
         deleting: bool,
     },
-    /// First the finalizer has to be on it, in a turn without the policy.
+    /// Add the finalizer first, in a turn without a call.
     Add(Effect),
-    /// It is being deleted, and not by us: the policy has cleaned up, or never saw it.
+    /// Leave the object alone: it is being deleted without our finalizer, because the plugin has
+    /// cleaned up or never saw it.
     Leave,
 }
 
-/// What is to be done with this snapshot.
+/// Decides the next step for this snapshot.
 pub fn phase(finalizer: Option<&str>, kind: &Gvk, object: Option<&Snapshot>) -> Phase {
     let call = Phase::Call { deleting: false };
     let (Some(finalizer), Some(object)) = (finalizer, object) else {
         return call;
     };
-    // A store only keeps what can be read.
+    // Stores keep only objects whose metadata can be parsed.
     let Ok(metadata) = Metadata::parse(&object.text) else {
         return call;
     };
@@ -51,7 +53,7 @@ pub fn phase(finalizer: Option<&str>, kind: &Gvk, object: Option<&Snapshot>) -> 
     }
 }
 
-/// Takes it off; none: it is not there.
+/// Returns the patch that removes the finalizer, or `None` if the object does not have it.
 pub fn removal(finalizer: &str, kind: &Gvk, object: &Snapshot) -> Option<Effect> {
     let metadata = Metadata::parse(&object.text).ok()?;
     let remove = metadata.finalizer_removal(finalizer)?;

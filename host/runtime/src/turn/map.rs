@@ -1,8 +1,11 @@
-//! Changes that the policy itself maps to keys: kept until a call of its `map-changes` has succeeded, whatever traps, errors and swaps come in between.
+//! Maps changes to keys with the plugin's own `map-changes`. Changes are kept until a call has
+//! succeeded, whatever traps, errors and swaps occur meanwhile.
 //!
-//! Changes of one object stay in their order, and none of the states in between is left out: each may have named another key. A call that fails is tried with fewer
-//! changes, down to one, so that one object which cannot be mapped holds up no other: it goes to the end of the line. What becomes too much, or cannot be mapped at all, is
-//! dropped in exchange for a look at every key, which is always right.
+//! Changes of one object stay in order, and no state in between is left out, since each may have
+//! named another key. A failed call is retried with fewer changes, down to one object, which then
+//! goes to the end of the line, so that an object that cannot be mapped does not block the others.
+//! If there are too many changes, or an object can never be mapped, its changes are dropped and
+//! every key is enqueued instead, which is always correct.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +20,8 @@ use crate::lead::Leadership;
 use crate::turn::{PAUSE_STEP, STANDBY_STEP};
 use crate::wake::sources::Sources;
 
-/// Maps changes until the controller ends, while this host leads.
-pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<Leadership>) {
+/// Maps changes while this host leads, until the controller ends.
+pub(crate) async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<Leadership>) {
     while controller.mapper.ready().await {
         if !leadership.is_leading() {
             controller.mapper.stand_by();
@@ -29,7 +32,7 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<L
             continue;
         }
         controller.mapper.lead();
-        // As for a turn: no call starts on an older generation after a newer one was announced.
+        // As for a turn, no call starts on an older generation after a newer one was announced.
         let generation = slot.current();
         let Some(starting) = slot.begin(&generation) else {
             continue;
@@ -82,8 +85,8 @@ pub async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership: Arc<L
     }
 }
 
-/// How long the generation's circuit breakers keep it from mapping. Whether the policy works again
-/// is for its own calls to find out.
+/// How long the generation's circuit breakers pause the mapping. The trial calls of the main
+/// breaker are left to `reconcile`.
 fn paused(generation: &Generation) -> Option<Duration> {
     generation
         .breaker
@@ -91,23 +94,24 @@ fn paused(generation: &Generation) -> Option<Duration> {
         .or_else(|| generation.map_breaker.pause())
 }
 
-/// Instead of mapping what is not there any more.
+/// Enqueues every key, because changes are missing.
 fn look_at_all(controller: &Controller, sources: &Sources, missed: Missed) {
     let controller_name = &*controller.label;
     match missed {
         Missed::Dropped => tracing::warn!(
             controller = controller_name,
-            "changes that wait to be mapped were dropped: every key is looked at instead"
+            "unmapped changes were dropped; enqueueing every key instead"
         ),
         Missed::StoodBy => tracing::debug!(
             controller = controller_name,
-            "every key is looked at, since changes were not kept while another host led"
+            "enqueueing every key, since changes were not kept while another host led"
         ),
     }
     controller.queue.add_low_all(sources.names());
 }
 
-/// What the store does not hold is no key: its own event wakes it when it comes. The store's own name is queued, not the policy's.
+/// Enqueues the keys that a call returned. Only objects in the store are enqueued, since a missing
+/// one is woken by its own event later. The store's copy of the name is used, not the plugin's.
 fn wake(controller: &Controller, sources: &Sources, versions: &[(u16, u64)], names: &[ObjectName]) {
     for object in names.iter().filter_map(|name| sources.snapshot(name)) {
         controller.wake_by_one_of(&object.name, versions);
@@ -119,7 +123,7 @@ fn failed(controller: &Controller, batch: Batch, problem: &str) {
     let (count, first) = batch.objects();
     tracing::error!(
         controller = &*controller.label,
-        "cannot map the changes of {} objects to keys, {} the first of them; will be tried again, fewer at once: {problem}",
+        "cannot map the changes of {} objects to keys (the first is {}); retrying with fewer at once: {problem}",
         count,
         first.map_or("", ObjectName::as_str),
     );

@@ -1,5 +1,5 @@
-//! From an API server's answer to a queue decision: the table of design section 4, as a pure function. It decides by the `reason` of the `Status`, not by the
-//! code alone.
+//! Classifies an API server's response to an effect: a pure function that decides by the `reason`
+//! of the `Status`, not by the code alone.
 
 use std::time::Duration;
 
@@ -9,51 +9,54 @@ use vmhost_core::{Effect, Patch, PatchType, Refusal, chain};
 
 use crate::rights::access::Required;
 
-/// Operations of a JSON patch that are named to a reader who looks for the one that does not fit.
+/// Maximum number of operations of a failed JSON patch that are shown.
 const OPERATIONS: usize = 8;
 
-/// What becomes of a key whose effect was not carried out.
+/// The meaning of a refused effect for its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As good as done: the turn goes on. (A delete of what is gone.)
+    /// The goal is reached anyway (a delete of a missing object). The turn continues.
     Done,
-    /// The key's own object is gone, or another one has its name: nothing to do, its event comes or has come.
+    /// The key's own object is gone, or another one has its name. There is nothing to do, since its
+    /// event arrives or has arrived.
     Gone,
-    /// The turn ends without an error; nothing more can be done there. (A namespace that is being deleted.)
+    /// The turn ends without an error, since nothing more can be done (the namespace is being
+    /// deleted).
     Ended,
-    /// Somebody else was faster: look again, rate limited from the first step.
+    /// Another writer was faster. Retry, rate limited from the first step.
     Conflict,
-    /// The object is there already: look again when the store shows it.
+    /// The object exists already. Retry when the store shows it.
     Exists,
-    /// May pass: back off.
+    /// The error may pass. Retry with back-off.
     Retry,
-    /// Not sent, since this host does not lead any more: again when it does.
+    /// The write was not sent, since this host does not lead any more. Retry when it leads.
     NotLeading,
-    /// May pass and is nobody's fault but the cluster's configuration: back off, not counted against the plugin.
+    /// The credentials were rejected. Retry with back-off, without counting a failure of the
+    /// plugin.
     Unauthorized,
-    /// The API server does not allow it: again when it does.
+    /// The API server forbids the write. Retry when it is allowed.
     Forbidden,
-    /// Repeating does not help: rest until the object or the plugin changes.
+    /// A retry would fail too. Wait until the object or the plugin changes.
     Terminal,
 }
 
 /// The effect that ended a turn.
 #[derive(Clone, Debug)]
 pub struct Stop {
-    /// What its refusal means.
-    pub verdict: Verdict,
-    /// How long the API server asks to wait (`Retry-After`).
-    pub wait: Duration,
-    /// What the policy is told.
-    pub refusal: Refusal,
-    /// `patch VirtualMachine.v1.cloud.waibizi.com default/public-wx`.
-    pub what: String,
-    /// The rights that it takes, if the API server did not allow it.
-    pub required: Required,
+    /// The meaning of the refusal.
+    pub(crate) verdict: Verdict,
+    /// The wait that the API server asks for (`Retry-After`).
+    pub(crate) wait: Duration,
+    /// The refusal, for the plugin's next call.
+    pub(crate) refusal: Refusal,
+    /// The effect, such as `patch VirtualMachine.v1.cloud.waibizi.com default/public-wx`.
+    pub(crate) what: String,
+    /// The rights that the effect needs, if it was forbidden.
+    pub(crate) required: Required,
 }
 
-/// What a refused effect means. `primary`: it writes the turn's own object.
-pub fn judge(effect: &Effect, primary: bool, error: &Error) -> Verdict {
+/// Classifies a refused effect. `primary` means that it writes the turn's own object.
+pub(crate) fn judge(effect: &Effect, primary: bool, error: &Error) -> Verdict {
     if crate::lead::is_fenced(error) {
         return Verdict::NotLeading;
     }
@@ -78,7 +81,7 @@ pub fn judge(effect: &Effect, primary: bool, error: &Error) -> Verdict {
             _ if primary => Verdict::Gone,
             _ => Verdict::Retry,
         },
-        // Another object has the name by now: its uid is not the one that the policy saw.
+        // Another object has taken over the name: its uid differs from the one that the plugin saw.
         (422, _) if causes.iter().any(|cause| cause.field == "metadata.uid") => Verdict::Conflict,
         (422, _) if misfit(effect, *code, causes).is_some() => Verdict::Conflict,
         (401, _) => Verdict::Unauthorized,
@@ -88,8 +91,8 @@ pub fn judge(effect: &Effect, primary: bool, error: &Error) -> Verdict {
     }
 }
 
-/// The JSON patch that cannot be applied to what is there: a `test` failed, or a path is missing.
-/// Validation of the result, too, is answered with 422, and names its causes.
+/// Returns the JSON patch if it could not be applied: a `test` failed, or a path is missing.
+/// Validation errors are answered with 422 too, but they name their causes.
 fn misfit<'a>(effect: &'a Effect, code: u16, causes: &[StatusCause]) -> Option<&'a Patch> {
     match effect {
         Effect::Patch(patch) if patch.kind == PatchType::Json => {
@@ -99,8 +102,8 @@ fn misfit<'a>(effect: &'a Effect, code: u16, causes: &[StatusCause]) -> Option<&
     }
 }
 
-/// `test /spec/status, replace /spec/status`: the API server does not say which operation does not
-/// fit.
+/// The operations of a patch, such as `test /spec/status, replace /spec/status`, since the API
+/// server does not say which one failed.
 fn operations(patch: &Patch) -> String {
     #[derive(Deserialize)]
     struct Operation {
@@ -114,12 +117,12 @@ fn operations(patch: &Patch) -> String {
         .iter()
         .map(|Operation { op, path }| format!("{op} {path}"));
     let text: Vec<String> = guard.into_iter().chain(shown.take(OPERATIONS)).collect();
-    // The paths are the guest's.
+    // Cut, since the paths come from the guest.
     vmhost_core::cut(&text.join(", "), 512).to_owned()
 }
 
-/// What the policy is told in `request.last`. `index`: the effect's place.
-pub fn refusal(index: usize, effect: &Effect, error: &Error) -> Refusal {
+/// The refusal for `request.last` of the plugin's next call. `index` is the position of the effect.
+pub(crate) fn refusal(index: usize, effect: &Effect, error: &Error) -> Refusal {
     let number = index as u32;
     match error {
         Error::Refused(Status {
@@ -137,7 +140,7 @@ pub fn refusal(index: usize, effect: &Effect, error: &Error) -> Refusal {
             }
             if let Some(patch) = misfit(effect, *code, causes) {
                 message.push_str(&format!(
-                    "; one of these does not fit: {}",
+                    "; one of these operations failed: {}",
                     operations(patch)
                 ));
             }
@@ -179,7 +182,7 @@ mod tests {
         })
     }
 
-    /// What kube-apiserver 1.36 answers to an apply or a patch that carries another uid.
+    /// The response of kube-apiserver 1.36 to an apply or a patch with another uid.
     fn uid_refused() -> Error {
         let cause = StatusCause {
             reason: "FieldValueInvalid".into(),
@@ -347,7 +350,7 @@ mod tests {
         let told = |effect: &Effect| refusal(1, effect, &error).message;
         assert_eq!(
             told(&Effect::Patch(json.clone())),
-            "m; one of these does not fit: test /metadata/resourceVersion, test /a, remove /b~1c"
+            "m; one of these operations failed: test /metadata/resourceVersion, test /a, remove /b~1c"
         );
         json.kind = PatchType::Merge;
         assert_eq!(told(&Effect::Patch(json)), "m");

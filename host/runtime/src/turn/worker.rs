@@ -1,5 +1,5 @@
-//! HOT PATH: get, call, settle, done. One worker is one task on the guests' runtime; it waits for a
-//! key and never for another worker.
+//! HOT PATH: get, call, settle, done. One worker is one task on the guests' runtime. It waits for
+//! keys and never for another worker.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,25 +20,25 @@ use crate::turn::effects::{Effects, Settled};
 use crate::turn::finalizer::{Phase, phase};
 use crate::turn::{Desk, PAUSE_STEP, STANDBY_STEP, Turn};
 
-/// What one worker works with.
+/// One worker of a controller.
 #[derive(Clone)]
-pub struct Worker {
-    /// The plugin.
-    pub slot: Arc<Slot>,
-    /// The controller whose keys it takes.
-    pub controller: Arc<Controller>,
-    /// Carries out what the policy returns.
-    pub effects: Arc<Effects>,
-    /// Wakes keys whose writes are not allowed.
-    pub rights: Arc<Rights>,
-    /// Says whether this host may take keys.
-    pub leadership: Arc<Leadership>,
+pub(crate) struct Worker {
+    /// The slot of the plugin.
+    pub(crate) slot: Arc<Slot>,
+    /// The controller whose keys the worker processes.
+    pub(crate) controller: Arc<Controller>,
+    /// Carries out the effects that the plugin returns.
+    pub(crate) effects: Arc<Effects>,
+    /// Wakes keys whose writes are forbidden.
+    pub(crate) rights: Arc<Rights>,
+    /// Tells whether this host may take keys.
+    pub(crate) leadership: Arc<Leadership>,
 }
 
 impl Worker {
-    /// Works on keys until the queue is shut down, or until the controller is not part of the plugin
-    /// any more.
-    pub async fn run(self) {
+    /// Processes keys until the queue is shut down, or until the controller is not part of the
+    /// plugin any more.
+    pub(crate) async fn run(self) {
         let Self {
             slot, controller, ..
         } = &self;
@@ -48,8 +48,8 @@ impl Worker {
             let lease = match self.ready() {
                 Some(lease) => lease,
                 None => {
-                    // It may wait for long: what others look at is handed over, and an old
-                    // generation is not held.
+                    // The worker may wait long, so it hands its metrics over and releases an old
+                    // generation first.
                     metrics.flush();
                     kept = None;
                     match self.next().await {
@@ -58,17 +58,17 @@ impl Worker {
                     }
                 }
             };
-            // Neither a full queue nor a quick policy ever makes this task wait: let others have the
-            // thread now and then.
+            // With a full queue and a fast plugin this task would never yield: let other tasks use
+            // the thread now and then.
             tokio::task::coop::consume_budget().await;
-            // Begun after `get`: no call starts on an older generation after a newer one was
-            // announced.
+            // Begins after `get`, so that no call starts on an older generation after a newer one
+            // was announced.
             let (desk, starting) = loop {
                 let desk = match &kept {
                     Some(desk) => desk,
                     None => match Desk::new(slot.current(), controller) {
                         Some(desk) => kept.insert(desk),
-                        // Its successor finds the key in the queue.
+                        // The controller's successor finds the key in the queue.
                         None => return lease.finish(Decision::Postpone(Duration::ZERO)),
                     },
                 };
@@ -83,8 +83,8 @@ impl Worker {
             }
             if let Some(pause) = desk.generation.breaker.pause() {
                 drop(starting);
-                // Waited out here, in steps that a shutdown can end: a key that goes round the queue
-                // instead would keep the thread busy.
+                // The worker sleeps here, in steps that a shutdown can interrupt. If the key went
+                // around through the queue instead, the thread would stay busy.
                 tokio::time::sleep(pause.min(PAUSE_STEP)).await;
                 lease.finish(Decision::Postpone(Duration::ZERO));
                 continue;
@@ -92,7 +92,7 @@ impl Worker {
             let began = Instant::now();
             let turn = Turn::new(desk.clone(), lease.key().clone());
             let reconcile = turn.reconcile.clone();
-            // On the heap while it lasts: thousands of workers wait for a key, and few have one.
+            // Boxed while it runs: thousands of workers wait for a key, and few have one.
             let turn = Box::pin(self.turn(turn, starting, &mut metrics));
             let (decision, result) = reconcile.scope(turn).await;
             controller.arm_timer(lease.key());
@@ -101,7 +101,7 @@ impl Worker {
         }
     }
 
-    /// A key, if one is ready now and this host leads.
+    /// Returns a key if one is ready now and this host leads.
     fn ready(&self) -> Option<Lease<ObjectName>> {
         if !self.leadership.is_leading() {
             return None;
@@ -109,7 +109,7 @@ impl Worker {
         self.controller.queue.try_get()
     }
 
-    /// The next key while this host leads. Without one, the worker ends.
+    /// Waits for the next key while this host leads. Returns `None` if the worker has to end.
     async fn next(&self) -> Option<Lease<ObjectName>> {
         loop {
             while !self.leadership.is_leading()
@@ -124,7 +124,7 @@ impl Worker {
             if self.leadership.is_leading() {
                 return Some(lease);
             }
-            // It waited for a key, and does not lead any more.
+            // The host lost the lease while the worker waited for the key.
             lease.finish(Decision::Postpone(Duration::ZERO));
         }
     }
@@ -155,7 +155,7 @@ impl Worker {
                 conclusion
             }
             Phase::Add(effect) => {
-                // No call starts here: a swap need not wait for this write.
+                // No call starts here, so a swap need not wait for this write.
                 drop(starting);
                 let turn = Arc::new(turn);
                 let Settled { ended, busy } = self.effects.prepare(&turn, effect).await;
@@ -165,8 +165,9 @@ impl Worker {
         }
     }
 
-    /// An object that is gone is shown as gone to the code that runs now, too, if this turn's was
-    /// replaced meanwhile: the swap has put back the keys of objects that are there.
+    /// If the generation of this turn was replaced meanwhile, enqueues a deleted object's key
+    /// again, so that the new code sees the deletion too: the swap has requeued only keys of
+    /// existing objects.
     fn tell_successor(&self, turn: &Turn) {
         let Desk {
             generation,
@@ -183,7 +184,7 @@ impl Worker {
     }
 }
 
-/// Calls the policy, and counts how the call ended for the generation's circuit breaker.
+/// Calls the plugin, and records the result for the generation's circuit breaker.
 async fn call(turn: &Turn, starting: Starting<'_>) -> Result<Outcome, CallError> {
     let Desk {
         generation,
@@ -207,11 +208,11 @@ async fn call(turn: &Turn, starting: Starting<'_>) -> Result<Outcome, CallError>
         .await;
     match &called {
         Ok(_) => generation.breaker.success(),
-        // A full pool is the host's affair.
+        // A full pool is not the plugin's fault.
         Err(CallError::Busy(_)) => {}
         Err(_) => {
             if let Some(pause) = generation.breaker.failure() {
-                let note = format!("all calls of the plugin fail: it is paused for {pause:?}");
+                let note = format!("all calls of the plugin fail; pausing it for {pause:?}");
                 let plugin = &generation.description().name;
                 tracing::error!(plugin, "{note}");
                 controller.metrics.breaker_opened();

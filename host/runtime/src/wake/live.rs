@@ -1,9 +1,10 @@
-//! Reads that a policy sends past the stores, to the API server itself. They are counted apart, and run on the runtime that does the I/O.
+//! Live reads: requests of a plugin that go to the API server instead of a store. They are counted
+//! separately, and run on the I/O runtime.
 //!
-//! It owns how many are under way at once: each plugin has places of its own, and half of them for
-//! one API group, so that a slow aggregated API costs neither other plugins nor the other groups of
-//! the same plugin anything. It must not know which kinds a policy may read: [`crate::wake::sources`] has
-//! asked before.
+//! This module limits the reads in flight: each plugin has its own slots, and at most half of them
+//! per API group, so that a slow aggregated API delays neither other plugins nor the plugin's reads
+//! of other groups. It must not know which kinds a plugin may read; [`crate::wake::sources`] checks
+//! that first.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,38 +20,39 @@ use vmhost_core::{Gvk, ListQuery, LiveRead, ObjectName, Page, ReadError, Snapsho
 use crate::wake::resources::Resources;
 use vmhost_core::chain;
 
-/// What a policy is told that asks for what only the stores know.
-pub const NO_INDEXES: &str = "list-live knows neither indexes nor owners: it asks the API server";
+/// The error for a live list by index or owner, which only the stores know.
+pub const NO_INDEXES: &str =
+    "list-live supports neither indexes nor owners, since it asks the API server";
 
-/// Objects of a page, at most: what a policy asks for beyond comes with the next one.
+/// Maximum number of objects per page. The rest follows with the next page.
 const PAGE: usize = 500;
 
-/// Live reads of one plugin that are under way at once, at most. Each may hold a page: at 10 KiB an
-/// object, 5 MiB, 40 MiB a plugin.
+/// Maximum number of live reads in flight per plugin. Each may hold a page: at 10 KiB per object
+/// that is 5 MiB, and 40 MiB per plugin.
 const OF_A_PLUGIN: usize = 8;
 
-/// Of these in one API group. The default of 4 workers never waits for it.
+/// Maximum number of these per API group. The default of 4 workers never reaches it.
 const OF_A_GROUP: usize = 4;
 
 /// Sends live reads.
 pub struct Live {
     resources: Arc<Resources>,
     io: Handle,
-    /// How many were sent, by verb and kind.
+    /// The number of sent reads, by verb and kind.
     sent: IntCounterVec,
 }
 
-/// The live reads of one plugin, whichever of its generations and controllers sends them.
+/// The live reads of one plugin, shared by its generations and controllers.
 pub struct LiveReads {
     live: Arc<Live>,
     places: Arc<Semaphore>,
-    /// By API group. A policy reads kinds that it has named, so that there are no more groups than
-    /// in its descriptions.
+    /// The slots of each API group. A plugin reads only kinds that it has declared, so there are no
+    /// more groups than in its descriptions.
     groups: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
 impl Live {
-    /// Reads on the runtime that this is called on.
+    /// Sends reads on the current runtime.
     pub fn new(resources: Arc<Resources>, sent: IntCounterVec) -> Arc<Self> {
         Arc::new(Self {
             resources,
@@ -59,7 +61,7 @@ impl Live {
         })
     }
 
-    /// Those of one more plugin.
+    /// Creates the live reads of one more plugin.
     pub fn reads(self: &Arc<Self>) -> Arc<LiveReads> {
         Arc::new(LiveReads {
             live: self.clone(),
@@ -70,7 +72,7 @@ impl Live {
 }
 
 impl LiveReads {
-    /// One object.
+    /// Reads one object.
     pub(crate) fn get(&self, kind: Gvk, name: ObjectName) -> LiveRead<Option<Snapshot>> {
         let live = self.live.clone();
         self.send("get", kind.clone(), async move {
@@ -86,7 +88,7 @@ impl LiveReads {
         })
     }
 
-    /// One page.
+    /// Reads one page of a list.
     pub(crate) fn list(&self, query: ListQuery) -> LiveRead<Page> {
         if query.index.is_some() || query.owner.is_some() {
             return LiveRead::answered(Err(ReadError::Invalid(NO_INDEXES.into())));
@@ -119,11 +121,11 @@ impl LiveReads {
         sent.with_label_values(&[verb, &kind.to_string()]).inc();
         let (io, places, group) = (io.clone(), self.places.clone(), self.group(&kind));
         let admitted = async move {
-            // In this order: what waits for a slow group takes no place from the other groups.
+            // In this order, a read that waits for a slow group takes no slot from other groups.
             (group.acquire_owned().await, places.acquire_owned().await)
         };
         LiveRead::new(admitted, async move |places| {
-            // A call that stops waiting (its deadline) stops the read.
+            // A call that stops waiting (at its deadline) cancels the read.
             let reading = AbortOnDropHandle::new(io.spawn(async move {
                 let _places = places;
                 read.await

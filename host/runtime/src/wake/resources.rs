@@ -1,4 +1,5 @@
-//! Which resource serves a kind: asked once, forgotten when the API server does not know the path any more.
+//! Finds the resource that serves a kind. The result is cached, and forgotten when the API server
+//! stops serving the path.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,14 +8,14 @@ use parking_lot::Mutex;
 use vmhost_cluster::{Error, Reader, Resource, Status};
 use vmhost_core::Gvk;
 
-/// The kinds that writes and live reads have met.
+/// The resources of the kinds that writes and live reads have used.
 pub struct Resources {
     reader: Reader,
     known: Mutex<HashMap<Gvk, Arc<Resource>>>,
 }
 
 impl Resources {
-    /// None is known yet.
+    /// An empty cache.
     pub fn new(reader: Reader) -> Self {
         Self {
             reader,
@@ -22,12 +23,12 @@ impl Resources {
         }
     }
 
-    /// What they were asked for with.
+    /// The reader for requests to the API server.
     pub(crate) fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// The resource of a kind.
+    /// Returns the resource of a kind.
     pub(crate) async fn find(&self, kind: &Gvk) -> Result<Arc<Resource>, Error> {
         if let Some(resource) = self.known.lock().get(kind) {
             return Ok(resource.clone());
@@ -48,7 +49,7 @@ impl Resources {
         }
     }
 
-    /// Ask again next time: a CRD may have changed.
+    /// Removes a kind from the cache, since its CRD may have changed.
     pub(crate) fn forget(&self, kind: &Gvk) {
         self.known.lock().remove(kind);
     }

@@ -1,7 +1,10 @@
-//! The stores that one controller reads in one generation: of its primary kind and of all others that it names, one for each watched namespace.
+//! The stores that one controller reads in one generation: of its primary kind and of all other
+//! kinds that it names, one per watched namespace.
 //!
-//! They belong to the generation: a swap that wants other fields or kinds brings its own, and the old ones go when its last call has settled. Whom their changes wake
-//! is [`crate::wake::triggers`]' business, what is read past them [`crate::wake::live`]'s.
+//! They belong to the generation. A swap that needs other fields or kinds brings its own stores,
+//! and the old ones are dropped after the last call of the old generation has settled.
+//! [`crate::wake::triggers`] decides which keys their changes wake, and [`crate::wake::live`] sends
+//! live reads.
 
 use std::sync::Arc;
 
@@ -24,16 +27,16 @@ use shelf::Shelf;
 pub struct Sources {
     gate: Arc<Gate>,
     watches: Vec<Watch>,
-    /// Kinds of which nothing is kept.
+    /// Kinds that have no store.
     live_only: Vec<Gvk>,
-    /// The one key of a controller without a primary kind.
+    /// The only key of a controller without a primary kind.
     timer: Option<ObjectName>,
     namespaces: Vec<String>,
     live: Arc<LiveReads>,
     description: ControllerDescription,
 }
 
-/// One watched kind.
+/// The watch of one kind.
 struct Watch {
     shelf: Shelf,
     predicate: Option<Arc<Predicate>>,
@@ -58,7 +61,8 @@ impl AsRef<Shelf> for Watch {
 }
 
 impl Sources {
-    /// Subscribes to what the description names, in these namespaces (none: all). Nobody is woken before the sources are opened.
+    /// Subscribes to the kinds of the description, in these namespaces (empty for all). No key is
+    /// woken before [`Sources::open`].
     pub(crate) fn subscribe(
         informers: &Informers,
         live: Arc<LiveReads>,
@@ -94,7 +98,7 @@ impl Sources {
         watched: &Watched,
         controller: &Arc<dyn Wake>,
     ) {
-        // What does not compile was refused with the description.
+        // Predicates that do not compile were refused with the description.
         let predicate = watched
             .predicates
             .as_ref()
@@ -137,29 +141,29 @@ impl Sources {
         });
     }
 
-    /// What the generation says of the controller.
+    /// The controller's description in this generation.
     pub(crate) fn description(&self) -> &ControllerDescription {
         &self.description
     }
 
-    /// From now on changes wake keys.
+    /// Lets changes wake keys from now on.
     pub(crate) fn open(&self) {
         self.gate.open();
     }
 
-    /// From now on they do not.
+    /// Stops changes from waking keys.
     pub(crate) fn close(&self) {
         self.gate.close();
     }
 
-    /// Resolves when every store has its first list.
+    /// Waits until every store has its first list.
     pub async fn synced(&self) {
         for subscription in self.subscriptions() {
             subscription.synced().await;
         }
     }
 
-    /// What each store without its first list waits for.
+    /// The states of the stores that do not have their first list yet.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = String> {
         self.subscriptions()
             .map(Subscription::state)
@@ -173,7 +177,7 @@ impl Sources {
             .filter(|watch| watch.shelf.role == Role::Primary)
     }
 
-    /// The snapshot of one of the controller's keys; none: gone, or a timer's.
+    /// Returns the snapshot of a key. `None` if the object is deleted, or for a timer's key.
     pub(crate) fn snapshot(&self, name: &ObjectName) -> Option<Snapshot> {
         self.primary()?
             .subscriptions
@@ -181,13 +185,13 @@ impl Sources {
             .find_map(|subscription| subscription.store().get(name.as_str()))
     }
 
-    /// All keys of the controller.
+    /// Returns all keys of the controller.
     pub fn names(&self) -> Vec<ObjectName> {
         let mut names: Vec<ObjectName> = self.timer.iter().cloned().collect();
         for subscription in self.primaries() {
             names.extend(subscription.store().names());
         }
-        // The namespaces of a cluster-scoped kind share one store.
+        // With a cluster-scoped kind, all namespaces share one store.
         if self.primaries().len() > 1 {
             names.sort_unstable();
             names.dedup();
@@ -195,8 +199,9 @@ impl Sources {
         names
     }
 
-    /// The keys to begin with: those that a new object's predicates let through. All of them if other kinds wake keys too, since what these told before the
-    /// primary's list was there found nobody.
+    /// Returns the keys to start with: the objects that pass the predicates as new objects. If
+    /// other kinds wake keys too, all objects, since changes of those kinds found no keys before
+    /// the primary's list was complete.
     pub(crate) fn first_names(&self) -> Vec<ObjectName> {
         let predicate = self.primary().and_then(|watch| watch.predicate.as_ref());
         let alone = self
@@ -207,7 +212,7 @@ impl Sources {
             Some(predicate) if alone => {
                 let mut names = Vec::new();
                 for subscription in self.primaries() {
-                    // Outside of the store's lock: an expression takes its time.
+                    // Evaluated outside the store's lock, since an expression takes time.
                     let mut objects = Vec::new();
                     subscription
                         .store()
@@ -225,11 +230,11 @@ impl Sources {
         self.primary().map_or(&[], |watch| &watch.subscriptions)
     }
 
-    /// The numbers of the watches that would see a write of this kind, and so wake keys by it.
+    /// Returns the numbers of the watches that see a write of this kind and wake keys.
     pub(crate) fn sources_of(&self, kind: &Gvk) -> impl Iterator<Item = u16> {
         let of = self.watches.iter().enumerate();
         of.filter(move |(_, watch)| {
-            // Another version of the same kind names the same object.
+            // Any version of the kind names the same object.
             watch.shelf.role != Role::Read
                 && watch.shelf.kind.group == kind.group
                 && watch.shelf.kind.kind == kind.kind
@@ -237,8 +242,8 @@ impl Sources {
         .map(|(number, _)| number as u16)
     }
 
-    /// The watches of a kind that look at this namespace, and which objects each of them shows. To
-    /// be waited on, since a store may be replaced meanwhile.
+    /// Returns the watches of a kind that cover this namespace, with their selections. Callers that
+    /// wait must use the subscription, since its store may be replaced meanwhile.
     pub(crate) fn watching<'a>(
         &'a self,
         kind: &'a Gvk,
@@ -254,13 +259,13 @@ impl Sources {
         })
     }
 
-    /// An object as any of the stores shows it.
+    /// Returns an object from any of the stores.
     pub(crate) fn shown(&self, kind: &Gvk, name: &ObjectName) -> Option<Snapshot> {
         self.watching(kind, name.namespace())
             .find_map(|(subscription, _)| subscription.store().get(name.as_str()))
     }
 
-    /// The store in which reads look an object of this kind and namespace up.
+    /// Returns the store for reads of this kind and namespace.
     fn store_of(&self, kind: &Gvk, namespace: Option<&str>) -> Option<Arc<Store>> {
         let watch = self.watch_of(kind)?;
         Some(watch.subscription_of(namespace)?.store())
@@ -270,13 +275,13 @@ impl Sources {
         shelf::find(&self.watches, kind, None)
     }
 
-    /// Every subscription, the primary's first.
+    /// Returns every subscription, the primary's first.
     pub(crate) fn subscriptions(&self) -> impl Iterator<Item = &Subscription> {
         self.watches.iter().flat_map(|watch| &*watch.subscriptions)
     }
 }
 
-/// Which keys a watched kind's changes enqueue; none: no keys.
+/// Returns how changes of a watched kind are mapped to keys. `None` if they wake no keys.
 fn enqueue(role: Role, watched: &Watched, primary: Option<&Watch>) -> Option<Enqueue> {
     let map = match role {
         Role::Primary => return Some(Enqueue::Itself),

@@ -1,6 +1,8 @@
-//! Whom a change wakes: predicates first, then the mapping from the changed object to keys.
+//! Finds the keys that a change wakes: predicates first, then the mapping from the changed object
+//! to keys.
 //!
-//! Runs on the informers' tasks, so it never waits. What the policy itself maps is handed to [`crate::turn::map`]. It must not know what becomes of a key that is woken.
+//! It runs on the informers' tasks, so it never waits. Changes that the plugin maps itself are
+//! handed to [`crate::turn::map`]. This module must not know how a woken key is processed.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,18 +12,19 @@ use std::time::{Duration, Instant};
 use vmhost_cluster::{Index, Notice, NoticeCause, Query, Subscriber, Subscription};
 use vmhost_core::{Change, Mapping, NamedPrimary, ObjectName, Predicate, Scope, Wakes};
 
-/// Lets notices pass while it is open. Stores of a generation that is only being tried must not wake keys of the one that runs, nor must those of one that is over:
-/// each own write would come twice.
+/// Lets notices pass while it is open. The stores of a generation that is only being prepared must
+/// not wake keys of the running one, nor may those of a replaced one: each own write would arrive
+/// twice.
 #[derive(Debug, Default)]
 pub(crate) struct Gate(AtomicBool);
 
 impl Gate {
-    /// From now on changes are told.
+    /// Opens the gate: changes wake keys.
     pub(crate) fn open(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// From now on nothing is told.
+    /// Closes the gate: changes wake no keys.
     pub(crate) fn close(&self) {
         self.0.store(false, Ordering::Release);
     }
@@ -30,54 +33,55 @@ impl Gate {
 /// The subscriptions to one kind: one for each watched namespace.
 pub(crate) type Subscriptions = Arc<[Subscription]>;
 
-/// Which keys a change of an object enqueues.
+/// The keys that a change of an object enqueues.
 pub(crate) enum Enqueue {
-    /// The object is the key.
+    /// The object itself.
     Itself,
-    /// Primaries that the object names.
+    /// The primaries that the object names.
     Named(Mapping, Subscriptions),
-    /// Primaries whose index holds the object's name.
+    /// The primaries whose index contains the object's name.
     Indexed(Index, Subscriptions),
-    /// The policy says.
+    /// The keys that the plugin's `map-changes` returns.
     Guest,
 }
 
 /// The controller whose keys a watch wakes.
 pub(crate) trait Wake: Send + Sync {
-    /// Its name in log lines.
+    /// The controller's name in log lines.
     fn label(&self) -> &str;
 
-    /// An event of the watch of this number concerns a key.
+    /// Called when an event of the watch with this number concerns a key.
     fn wake(&self, key: &ObjectName, source: u16, cause: NoticeCause, version: u64);
 
-    /// The policy is to say which keys an object's change concerns.
+    /// Called when the plugin has to map an object's change to keys.
     fn map(&self, source: u16, object: &ObjectName, change: Change);
 
-    /// A predicate kept a change from waking anybody.
+    /// Called when a predicate filtered out a change.
     fn filtered(&self);
 
-    /// A predicate could not be decided, so that the change wakes.
+    /// Called when a predicate could not be evaluated, so that the change passes.
     fn undecided(&self);
 }
 
-/// A decision that took longer than this was slow.
+/// The evaluation time above which a predicate is slow.
 const SLOW: Duration = Duration::from_millis(10);
-/// After so many slow decisions a predicate is asked no more: it would hold up the watches of others.
+/// The number of slow evaluations after which a predicate is disabled, since it would delay other
+/// controllers' watches.
 const SLOW_MOST: u32 = 20;
 
 /// The subscriber of one watched kind.
 pub(crate) struct Trigger {
-    /// Closed: nothing happens.
+    /// While the gate is closed, notices are ignored.
     pub(crate) gate: Arc<Gate>,
-    /// Which of the controller's watches it is.
+    /// The number of this watch in the controller.
     pub(crate) source: u16,
-    /// What has to hold.
+    /// The predicate that a change must pass, if any.
     pub(crate) predicate: Option<Arc<Predicate>>,
-    /// How many of its decisions were slow.
+    /// The number of slow evaluations.
     pub(crate) slow: AtomicU32,
-    /// Which keys it wakes.
+    /// The mapping from a change to keys.
     pub(crate) enqueue: Enqueue,
-    /// Whose keys they are.
+    /// The controller that owns the keys.
     pub(crate) controller: Arc<dyn Wake>,
 }
 
@@ -94,7 +98,7 @@ impl Trigger {
         let Some(predicate) = &self.predicate else {
             return true;
         };
-        // The policy's last turn may have been undone, whatever the object looks like.
+        // After a rewind the effect of the last turn may be undone, whatever the object looks like.
         if notice.cause == NoticeCause::Rewound {
             return true;
         }
@@ -108,7 +112,7 @@ impl Trigger {
         if started.elapsed() > SLOW && self.slow.fetch_add(1, Ordering::Relaxed) + 1 == SLOW_MOST {
             tracing::warn!(
                 controller = self.controller.label(),
-                "{SLOW_MOST} decisions of a predicate took longer than {SLOW:?} each: from now on every change wakes"
+                "{SLOW_MOST} evaluations of a predicate took longer than {SLOW:?} each; disabling it, so every change enqueues its keys"
             );
         }
         match wakes {
@@ -122,7 +126,7 @@ impl Trigger {
                 tracing::debug!(
                     controller = self.controller.label(),
                     object = %notice.name,
-                    "a predicate cannot be decided, so the change wakes: {reason}"
+                    "cannot evaluate a predicate, so the change passes: {reason}"
                 );
                 true
             }
@@ -153,9 +157,10 @@ impl Trigger {
     }
 }
 
-/// The primaries that the old and the new object name, each once. Whether the primary kind has
-/// namespaces only its store can tell: a name that it does not hold is no key. An owner reference
-/// names an object by its uid: a later object of the same name is not the owner.
+/// Returns the primaries that the old and the new object name, each once. Both scopes are tried,
+/// because only the primary's store tells whether the kind is namespaced; a name that is not in the
+/// store is no key. An owner reference names an object by uid, so a later object of the same name
+/// is not the owner.
 fn named(mapping: &Mapping, notice: &Notice<'_>, primaries: &Subscriptions) -> HashSet<ObjectName> {
     let is_key = |named: &NamedPrimary<'_>| {
         let uid = named.uid.as_deref();
@@ -180,10 +185,11 @@ fn indexed(index: &Index, name: &ObjectName, primaries: &Subscriptions) -> Vec<O
         ..Query::default()
     };
     let found = primaries.iter().filter_map(|primary| {
-        // The subscription asked for the index, so the store keeps it.
+        // The subscription requested the index, so the store has it.
         primary.store().page(&query).ok()
     });
-    // In the object's namespace, or in none: a primary without a namespace may name objects anywhere.
+    // Only primaries in the object's namespace, or cluster-scoped ones, which may name objects
+    // anywhere.
     found
         .flat_map(|(objects, _)| objects)
         .map(|object| object.name.clone())

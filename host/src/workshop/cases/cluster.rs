@@ -1,6 +1,8 @@
-//! The cluster of a case: objects from files, where the controller's stores would hold them, and read by the same rules.
+//! The cluster of a case: objects from files, kept as the controller's stores would keep them, and
+//! read by the same rules.
 //!
-//! What an API server gives every object, and a file need not say, is filled in here. It must not know what the objects are for.
+//! Fields that an API server sets on every object, and that a file may omit, are filled in here.
+//! This module must not know what the objects are for.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -15,11 +17,11 @@ use super::read::Given;
 use vmhost_runtime::wake::sources::shelf;
 use vmhost_runtime::wake::sources::shelf::Shelf;
 
-/// What a controller may read.
+/// The objects that a controller may read.
 pub(crate) struct Cluster {
-    /// As the stores have it: selected and pruned.
+    /// The objects as the stores keep them: selected and pruned.
     watches: Vec<Watch>,
-    /// As the API server has it, a shelf for each kind.
+    /// The objects as the API server keeps them, with a shelf for each kind.
     whole: Vec<Watch>,
     live_only: Vec<Gvk>,
 }
@@ -38,7 +40,7 @@ impl AsRef<Shelf> for Watch {
 }
 
 impl Cluster {
-    /// An empty one, with the kinds that the description names.
+    /// An empty cluster with the kinds that the description names.
     pub(crate) fn new(description: &ControllerDescription) -> Self {
         let kind = description.kind();
         let mut cluster = Self {
@@ -59,7 +61,7 @@ impl Cluster {
         cluster
     }
 
-    /// Adds an object. One that no read can find is a mistake in the case.
+    /// Adds an object. An object that no read can find is an error.
     pub(crate) fn add(&self, given: &Given) -> Result<()> {
         let text = filled(given.value.clone(), &given.key).to_string();
         let Some(whole) = shelf::find(&self.whole, &given.key.kind, None) else {
@@ -78,12 +80,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// The primary object as the policy is given it; none: it is not there, or the description's selectors leave it out.
+    /// Returns the primary object as the plugin gets it. `None` if it is absent, or not selected by
+    /// the description.
     pub(crate) fn primary(&self, name: &ObjectName) -> Option<Snapshot> {
         self.of_primary()?.fixture.store().get(name.as_str())
     }
 
-    /// An object as the primary's store would have kept it.
+    /// Returns an object as the primary's store would keep it.
     pub(crate) fn as_primary(&self, given: &Given) -> Result<Snapshot> {
         let watch = self
             .of_primary()
@@ -97,7 +100,7 @@ impl Cluster {
         watch.kept(given)
     }
 
-    /// An object as the policy is told of it that maps its changes.
+    /// Returns an object as the plugin's `map-changes` gets it.
     pub(crate) fn as_changed(&self, given: &Given) -> Result<Snapshot> {
         let mapped =
             |watch: &&Watch| watch.shelf.kind == given.key.kind && watch.map == Some(MapBy::Guest);
@@ -110,12 +113,12 @@ impl Cluster {
         watch.kept(given)
     }
 
-    /// Is there a store of this kind?
+    /// Returns whether there is a store of this kind.
     fn keeps(&self, kind: &Gvk) -> bool {
         shelf::find(&self.watches, kind, None).is_some()
     }
 
-    /// Returns whether a store may come to show an object that is created with this text.
+    /// Returns whether a store may show an object that is created with this text.
     pub(crate) fn may_show(&self, kind: &Gvk, object: &str) -> bool {
         self.watches
             .iter()
@@ -135,7 +138,7 @@ impl Cluster {
 
 impl Watch {
     fn new(role: Role, watched: &Watched, primary: &Gvk) -> Self {
-        // What does not parse was refused with the description.
+        // Predicates that do not parse were refused with the description.
         let predicate = watched.predicates.as_ref();
         let predicate = predicate.and_then(|predicates| Predicate::compile(predicates).ok());
         let map = match role {
@@ -154,7 +157,7 @@ impl Watch {
         }
     }
 
-    /// All objects of a kind, with all their fields.
+    /// A watch of all objects of a kind, with all their fields.
     fn whole(kind: Gvk) -> Self {
         let watched = Watched {
             group: kind.group.clone(),
@@ -169,7 +172,7 @@ impl Watch {
         Ok(self.fixture.put(text)?)
     }
 
-    /// How an object would be kept.
+    /// Returns an object as the store would keep it.
     fn kept(&self, given: &Given) -> Result<Snapshot> {
         let text = filled(given.value.clone(), &given.key).to_string();
         let kept = Fixture::new(&self.spec).put(&text);
@@ -181,7 +184,8 @@ impl Watch {
     }
 }
 
-/// With what an API server gives each object: a uid, made of the key, so that it is the same in each run; a resource version.
+/// Fills in the fields that an API server sets: a resource version, and a uid that is derived from
+/// the key, so that it is the same in each run.
 fn filled(mut object: Value, key: &ObjectKey) -> Value {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
         return object;

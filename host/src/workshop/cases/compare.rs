@@ -1,13 +1,13 @@
-//! What was expected beside what came: equal, or a difference that a person can read.
+//! Compares the actual result with the expected one, and shows a readable difference.
 
 use similar::TextDiff;
 
 use super::form::Expectation;
 
-/// Lines around a difference.
+/// Lines of context around a difference.
 const CONTEXT: usize = 3;
 
-/// How what came differs from what was expected; none: it does not.
+/// Returns the difference between the expected and the actual result. `None` if they are equal.
 pub(crate) fn difference(expected: &Expectation, actual: &Expectation) -> Option<String> {
     let mut actual = actual.clone();
     if expected.logs.is_none() {
@@ -28,7 +28,8 @@ pub(crate) fn difference(expected: &Expectation, actual: &Expectation) -> Option
     Some(shown.to_string())
 }
 
-/// What came, as an expectation of it: with the logs, unless the one before left them out.
+/// Turns the actual result into an expectation: with logs, unless the previous expectation had
+/// none.
 pub(crate) fn updated(expected: Option<&Expectation>, actual: &Expectation) -> Expectation {
     let mut updated = actual.clone();
     if expected.is_some_and(|expected| expected.logs.is_none()) {
@@ -37,9 +38,10 @@ pub(crate) fn updated(expected: Option<&Expectation>, actual: &Expectation) -> E
     updated
 }
 
-/// As `expect.json` is written: pretty, the fields in the order of the form, the members of bodies in that of their names.
+/// Formats an `expect.json`: pretty, with fields in the order of the form, and members of bodies in
+/// alphabetical order.
 pub(crate) fn text(expectation: &Expectation) -> String {
-    // It is strings and JSON all the way down.
+    // Serialising cannot fail, since there are only strings and JSON.
     let mut text = serde_json::to_string_pretty(expectation).unwrap_or_default();
     text.push('\n');
     text

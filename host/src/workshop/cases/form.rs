@@ -1,6 +1,7 @@
-//! How an outcome is written down in a case: JSON with the names of `wit/v1`, bodies as JSON and not as text.
+//! The JSON form of an outcome in a case, with the names of `wit/v1`, and with bodies as JSON
+//! instead of text.
 //!
-//! It owns the form and its equality. It must not know files, nor what an outcome is compared for.
+//! It owns the form and its equality. It must not know files, or the comparison of outcomes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,23 +9,24 @@ use vmhost_core::{EventType, Next, PatchType, Propagation};
 
 mod convert;
 
-/// `expect.json`. One of: `effects` and `next`; `keys`, for a case of `mapChanges`; `error`. `logs` may stand beside each.
+/// An `expect.json`: either `effects` and `next`, or `keys` (for a case of `mapChanges`), or
+/// `error`. Each may also have `logs`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct Expectation {
-    /// What is to be done, in this order. Left out: nothing.
+    /// The effects, in order. Absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) effects: Option<Vec<EffectForm>>,
-    /// What comes then.
+    /// The action after the effects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<Next>,
-    /// The keys that changes are mapped to.
+    /// The keys to which the changes are mapped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) keys: Option<Vec<NameForm>>,
-    /// The call fails, and its error holds this text.
+    /// The call fails, and its error contains this text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
-    /// What is logged. Left out: that is not looked at.
+    /// The log lines. Absent if they are not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) logs: Option<Vec<Line>>,
 }
@@ -34,11 +36,11 @@ pub(crate) struct Expectation {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Line {
     pub(crate) level: Level,
-    /// Its text, in one line.
+    /// The text, on one line.
     pub(crate) message: String,
 }
 
-/// How much a log line matters. What a policy prints is `debug`.
+/// The level of a log line. Text that a plugin prints is `debug`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
@@ -62,17 +64,17 @@ pub(crate) enum Level {
     reason = "a case has a handful of effects, and boxes would only stand in the way of the derives"
 )]
 pub(crate) enum EffectForm {
-    /// Server-side apply.
+    /// A server-side apply.
     Apply(ApplyForm),
-    /// JSON merge patch or JSON patch.
+    /// A JSON merge patch or a JSON patch.
     Patch(PatchForm),
-    /// Create.
+    /// A create.
     Create(CreateForm),
-    /// Delete.
+    /// A delete.
     Delete(DeleteForm),
     /// An Event.
     Event(EventForm),
-    /// One that this host does not know.
+    /// An effect that this host does not know.
     Other(OtherForm),
 }
 
@@ -146,7 +148,7 @@ pub(crate) struct OtherForm {
     name: String,
 }
 
-/// Names an object of the cluster.
+/// The key of an object, with its kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct KeyForm {
@@ -157,18 +159,19 @@ pub(crate) struct KeyForm {
     name: String,
 }
 
-/// Names an object of a kind that is known.
+/// The name of an object whose kind is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NameForm {
-    /// None for a cluster-scoped kind.
+    /// `None` for a cluster-scoped kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
 }
 
 impl Expectation {
-    /// Does it say one thing, and all of it? Puts it into the one form in which it is compared. The error names the field.
+    /// Checks that the expectation has exactly one of the three contents, and normalises it for the
+    /// comparison. The error names the field.
     pub(crate) fn settle(mut self) -> Result<Self, &'static str> {
         match (&self.next, &self.keys, &self.error) {
             (Some(_), None, None) => {
@@ -182,7 +185,7 @@ impl Expectation {
             (None, None, None) => {
                 Err("next is missing (or error, or keys for a case of mapChanges)")
             }
-            _ => Err("of effects with next, keys and error it may have one only"),
+            _ => Err("only one of these is allowed: effects with next, keys, error"),
         }
     }
 }
@@ -199,9 +202,9 @@ impl EffectForm {
     }
 }
 
-/// JSON has one kind of number: 1.0 is 1.
+/// Normalises numbers: JSON has one kind of number, so 1.0 becomes 1.
 fn settle(value: &mut Value) {
-    /// Up to here every integer has a floating-point number of its own.
+    /// Up to this number every integer is exact as a floating-point number.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Array(items) => items.iter_mut().for_each(settle),

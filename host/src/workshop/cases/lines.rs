@@ -1,4 +1,4 @@
-//! What a policy logs during a case, taken from where the host's log would take it.
+//! Captures the lines that a plugin logs during a case, in place of the host's log.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use tracing_subscriber::layer::Context;
 
 use super::form::{Level, Line};
 
-/// Under what the engine logs for a guest.
+/// The target of a guest's lines in the engine's log.
 const PLUGIN: &str = "plugin";
 
-/// The lines since they were taken last. A clone shares them.
+/// The lines since they were last taken. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Lines(Arc<Mutex<Vec<Line>>>);
 
 impl Lines {
-    /// Takes them.
+    /// Takes the lines.
     pub(crate) fn take(&self) -> Vec<Line> {
         std::mem::take(&mut self.0.lock())
     }

@@ -1,6 +1,8 @@
-//! From a case's files to what the plugin is called with: which controller, which object, and all that the host would have decided before the call.
+//! Turns a case's files into the arguments of a call: which controller, which object, and
+//! everything that the host would have decided before the call.
 //!
-//! A case that no host could bring about is refused here. It must not know how a call is made, nor what is expected of it.
+//! A case that cannot occur in a host is refused here. This module must not know how a call is
+//! made, or what is expected.
 
 use std::sync::Arc;
 
@@ -13,14 +15,14 @@ use super::cluster::Cluster;
 use super::read::{Case, ChangeFile, Given, KeyFile, RefusalFile};
 use vmhost_runtime::turn::finalizer::{Phase, phase};
 
-/// What an object says that is being deleted, if its file does not.
+/// The deletion timestamp of a deleted object whose file has none.
 const DELETED: &str = "2000-01-01T00:00:00Z";
 
-/// What one call is given.
+/// The arguments of one call.
 pub(crate) struct Prepared {
     pub(crate) controller: String,
     pub(crate) call: Call,
-    /// What it may read.
+    /// The objects that the call may read.
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) settings: Settings,
 }
@@ -36,19 +38,19 @@ pub(crate) struct Turn {
     /// The primary kind.
     pub(crate) kind: Gvk,
     pub(crate) name: ObjectName,
-    /// The object; none: gone.
+    /// The object. `None` if it is deleted.
     pub(crate) object: Option<Snapshot>,
-    /// As of the last turn that succeeded.
+    /// The object as of the last successful turn.
     pub(crate) previous: Option<Snapshot>,
-    /// It waits for the policy's clean-up.
+    /// Whether the object is being deleted and waits for the plugin's clean-up.
     pub(crate) deleting: bool,
     /// Failures since the last success.
     pub(crate) attempt: u32,
-    /// What was refused in the last turn.
+    /// The refused effect of the last turn.
     pub(crate) last: Option<Refusal>,
 }
 
-/// Makes sense of a case for this plugin.
+/// Prepares a case for this plugin.
 pub(crate) fn prepare(case: &Case, description: &Description) -> Result<Prepared> {
     let of = Preparing {
         case,
@@ -72,7 +74,7 @@ pub(crate) fn prepare(case: &Case, description: &Description) -> Result<Prepared
     })
 }
 
-/// The controller that the case is for.
+/// Returns the controller that the case is for.
 fn controller<'d>(case: &Case, description: &'d Description) -> Result<&'d ControllerDescription> {
     let request = case.folder.join("request.json");
     let names: Vec<&str> = description
@@ -85,7 +87,7 @@ fn controller<'d>(case: &Case, description: &'d Description) -> Result<&'d Contr
         return match description.controller(name) {
             Some(controller) => Ok(controller),
             None => bail!(
-                "{}: controller: the plugin has no {name:?}, it has {names}",
+                "{}: controller: the plugin has no controller {name:?}; available: {names}",
                 request.display()
             ),
         };
@@ -96,22 +98,22 @@ fn controller<'d>(case: &Case, description: &'d Description) -> Result<&'d Contr
     match (fitting.next(), fitting.next(), &case.object) {
         (Some(controller), None, _) => Ok(controller),
         (None, _, Some(given)) => bail!(
-            "{}: the plugin has no controller for {}, it has {names}",
+            "{}: the plugin has no controller for {}; available: {names}",
             given.place,
             given.key.kind
         ),
         _ => bail!(
-            "{}: controller is missing: the plugin has {names}",
+            "{}: controller is missing; available: {names}",
             request.display()
         ),
     }
 }
 
-/// A case and the controller that it is for.
+/// A case and its controller.
 struct Preparing<'a> {
     case: &'a Case,
     controller: &'a ControllerDescription,
-    /// The file that errors are about.
+    /// The file that errors name.
     request: String,
 }
 
@@ -123,7 +125,7 @@ impl Preparing<'_> {
             Some(given) => self.object(cluster, given)?,
             None if request.deleting == Some(true) => {
                 bail!(
-                    "{}: deleting is true, and there is no object.json",
+                    "{}: deleting is true, but there is no object.json",
                     self.request
                 )
             }
@@ -145,7 +147,7 @@ impl Preparing<'_> {
         if let Some(key) = given.filter(|key| key.kind != self.controller.kind()) {
             let (object, of) = (&key.kind, self.controller.kind());
             bail!(
-                "{}: controller: it works on {of}, and object.json is a {object}",
+                "{}: controller: its kind is {of}, but object.json is a {object}",
                 self.request
             );
         }
@@ -153,7 +155,7 @@ impl Preparing<'_> {
         match (given.map(|key| key.name.clone()), key) {
             (Some(object), Some(key)) if object != key => {
                 bail!(
-                    "{}: key is {key}, and that of object.json is {object}",
+                    "{}: key is {key}, but the key of object.json is {object}",
                     self.request
                 )
             }
@@ -162,13 +164,14 @@ impl Preparing<'_> {
                 Ok(ObjectName::new(None, &self.controller.name))
             }
             (None, None) => bail!(
-                "{}: key is missing: without object.json, it has to say which object is gone",
+                "{}: key is missing: without object.json, it names the deleted object",
                 self.request
             ),
         }
     }
 
-    /// The object as its store has it, and whether it waits for its clean-up: what the host decides before it calls the policy.
+    /// Returns the object as its store has it, and whether it waits for its clean-up. The host
+    /// decides this before it calls the plugin.
     fn object(&self, cluster: &Cluster, given: &Given) -> Result<(Option<Snapshot>, bool)> {
         let finalizer = self.controller.finalizer.as_deref();
         let wanted = self.case.request.deleting;
@@ -192,12 +195,12 @@ impl Preparing<'_> {
                 Ok((Some(object), deleting))
             }
             Phase::Call { .. } => bail!(
-                "{}: deleting is false, and {} is being deleted",
+                "{}: deleting is false, but {} is being deleted",
                 self.request,
                 given.place
             ),
             Phase::Add(_) | Phase::Leave => bail!(
-                "{}: it is being deleted without the controller's finalizer {:?}: the policy is not called",
+                "{}: the object is being deleted without the controller's finalizer {:?}, so the plugin is not called",
                 given.place,
                 finalizer.unwrap_or_default()
             ),
@@ -210,11 +213,15 @@ impl Preparing<'_> {
         };
         let place = format!("{}: previous", self.request);
         if !self.controller.previous {
-            bail!("{place}: the description does not ask for it");
+            bail!("{place}: the description does not set previous for this controller");
         }
         let given = Given::new(place, value.clone())?;
         if given.key.name != *name {
-            bail!("{}: it is {}, and not {name}", given.place, given.key.name);
+            bail!(
+                "{}: the object is {}, not {name}",
+                given.place,
+                given.key.name
+            );
         }
         cluster.as_primary(&given).map(Some)
     }
@@ -230,7 +237,10 @@ impl Preparing<'_> {
             ("last", request.last.is_some()),
         ];
         if let Some((field, _)) = others.iter().find(|(_, there)| *there) {
-            bail!("{}: mapChanges and {field}: one of them", self.request);
+            bail!(
+                "{}: mapChanges and {field} exclude each other",
+                self.request
+            );
         }
         let side = |at: usize, side: &str, value: &Option<Value>| {
             let place = || format!("{}: mapChanges[{at}].{side}", self.request);
@@ -249,7 +259,8 @@ impl Preparing<'_> {
     }
 }
 
-/// An object as the host hands it out: with the finalizer on, unless somebody has asked for its deletion without.
+/// Completes an object as the host hands it out: with the finalizer, unless the case shows an
+/// object that is being deleted without it.
 fn hand_out(object: &mut Value, finalizer: Option<&str>, deleting: bool) {
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
     let (Some(metadata), Some(finalizer)) = (metadata, finalizer) else {

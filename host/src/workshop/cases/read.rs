@@ -1,6 +1,7 @@
-//! The files of a case: `object.json`, `cache/*.json`, `request.json`, `expect.json`. Each error names the file, and the field or the place in it.
+//! Reads the files of a case: `object.json`, `cache/*.json`, `request.json`, `expect.json`. Each
+//! error names the file, and the field or the place in it.
 //!
-//! It must not know plugins: what a case means to one is decided in [`super::prepare`].
+//! It must not know plugins: [`super::prepare`] decides what a case means for one.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,24 +16,24 @@ use vmhost_core::ObjectKey;
 
 use super::form::Expectation;
 
-/// The file with what is expected.
+/// The file with the expected result.
 pub(crate) const EXPECT: &str = "expect.json";
 
-/// A case as it was written.
+/// A case as written in its files.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) folder: PathBuf,
-    /// `object.json`; none: the object is gone.
+    /// `object.json`. `None` if the object is deleted.
     pub(crate) object: Option<Given>,
     /// The objects of `cache/*.json`, in the order of the files.
     pub(crate) cache: Vec<Given>,
     /// `request.json`.
     pub(crate) request: RequestFile,
-    /// `expect.json`; none: there is none yet.
+    /// `expect.json`. `None` if it does not exist yet.
     pub(crate) expect: Option<Expectation>,
 }
 
-/// An object of a file.
+/// An object from a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Given {
     /// The file, and the position in it.
@@ -41,24 +42,24 @@ pub(crate) struct Given {
     pub(crate) value: Value,
 }
 
-/// `request.json`: what differs from the defaults.
+/// `request.json`: values that differ from the defaults.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct RequestFile {
-    /// Which of the plugin's controllers. Default: the only one, or the one of the object's kind.
+    /// The name of the controller. Default: the only one, or the one of the object's kind.
     pub(crate) controller: Option<String>,
-    /// The object's key. Default: that of `object.json`.
+    /// The object's key. Default: the key of `object.json`.
     pub(crate) key: Option<KeyFile>,
-    /// The object as of the last turn that succeeded.
+    /// The object as of the last successful turn.
     pub(crate) previous: Option<Value>,
-    /// Is it handed out for clean-up? Default: as the host would decide.
+    /// Whether the object is handed out for clean-up. Default: as the host would decide.
     pub(crate) deleting: Option<bool>,
     /// Failures since the last success.
     pub(crate) attempt: u32,
-    /// What was refused in the last turn.
+    /// The refused effect of the last turn.
     pub(crate) last: Option<RefusalFile>,
     pub(crate) settings: BTreeMap<String, String>,
-    /// The call is `map-changes`, with these.
+    /// The changes of a `map-changes` call.
     pub(crate) map_changes: Option<Vec<ChangeFile>>,
 }
 
@@ -66,7 +67,7 @@ pub(crate) struct RequestFile {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyFile {
-    /// None for a cluster-scoped kind.
+    /// `None` for a cluster-scoped kind.
     #[serde(default)]
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
@@ -83,7 +84,7 @@ pub(crate) struct RefusalFile {
     pub(crate) code: u16,
     /// `AlreadyExists`, `Conflict`, ...
     pub(crate) reason: String,
-    /// For people.
+    /// The message for people.
     #[serde(default)]
     pub(crate) message: String,
 }
@@ -92,15 +93,15 @@ pub(crate) struct RefusalFile {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeFile {
-    /// Before; none: it is new.
+    /// The object before. `None` if it is new.
     #[serde(default)]
     pub(crate) old: Option<Value>,
-    /// Now; none: it is gone.
+    /// The object now. `None` if it is deleted.
     #[serde(default)]
     pub(crate) new: Option<Value>,
 }
 
-/// The folders of the cases, by name: each folder in `folder` is one.
+/// Returns the folders of the cases, by name: each folder in `folder` is a case.
 pub(crate) fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => bail!(
@@ -126,7 +127,7 @@ pub(crate) fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The name of a case's folder.
+/// Returns the name of a case, which is its folder's name.
 pub(crate) fn name_of(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or(OsStr::new("."));
     name.to_string_lossy().into_owned()
@@ -159,12 +160,13 @@ impl Case {
         Ok(case)
     }
 
-    /// Two objects of one key: which of them would be read?
+    /// Returns an error if two objects have the same key, since it would be unclear which one is
+    /// read.
     fn check_keys(&self) -> Result<()> {
         let mut seen: Vec<&Given> = Vec::new();
         for given in self.object.iter().chain(&self.cache) {
             if let Some(other) = seen.iter().find(|other| other.key == given.key) {
-                bail!("{}: {} is in {}, too", given.place, given.key, other.place);
+                bail!("{}: {} is also in {}", given.place, given.key, other.place);
             }
             seen.push(given);
         }
@@ -173,7 +175,7 @@ impl Case {
 }
 
 impl Given {
-    /// An object of a file. The error says which field is missing.
+    /// Reads an object. The error names a missing field.
     pub(crate) fn new(place: String, value: Value) -> Result<Self> {
         let text = |pointer: &str| {
             let found = value.pointer(pointer)?.as_str()?;
@@ -182,7 +184,7 @@ impl Given {
         for field in ["/apiVersion", "/kind", "/metadata/name"] {
             if text(field).is_none() {
                 let field = field[1..].replace('/', ".");
-                bail!("{place}: {field} is missing, or no string");
+                bail!("{place}: {field} is missing or not a string");
             }
         }
         let head = vmhost_core::ObjectHead::parse(&value.to_string());
@@ -192,7 +194,7 @@ impl Given {
     }
 }
 
-/// What is not part of a case is most often a wrong name.
+/// Returns an error for a file that is not part of a case, which is most often a misspelt name.
 fn known_files(folder: &Path) -> Result<()> {
     for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
@@ -206,7 +208,7 @@ fn known_files(folder: &Path) -> Result<()> {
         };
         if !known && !is_hidden(&path) {
             bail!(
-                "{} is no part of a case: object.json, cache/*.json, request.json and {EXPECT} are",
+                "{} is not part of a case; known are object.json, cache/*.json, request.json and {EXPECT}",
                 path.display()
             );
         }
@@ -214,7 +216,7 @@ fn known_files(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The objects of all files in the folder, in the order of their names.
+/// Reads the objects of all files in the folder, in the order of the file names.
 fn cache(folder: &Path) -> Result<Vec<Given>> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -227,7 +229,7 @@ fn cache(folder: &Path) -> Result<Vec<Given>> {
             continue;
         }
         if path.extension() != Some(OsStr::new("json")) {
-            bail!("{} is not read: write it as .json", path.display());
+            bail!("{} is not a .json file; convert it to JSON", path.display());
         }
         files.push(path);
     }
@@ -248,7 +250,8 @@ fn cache(folder: &Path) -> Result<Vec<Given>> {
     Ok(objects)
 }
 
-/// The items of an array, or of a list as `kubectl get -o json` prints it. The error: it is none.
+/// Returns the items of an array, or of a list as `kubectl get -o json` prints it. Returns the
+/// value itself as the error if it is neither.
 fn list(mut value: Value) -> Result<Vec<Value>, Value> {
     if let Value::Array(items) = value {
         return Ok(items);
@@ -261,7 +264,7 @@ fn list(mut value: Value) -> Result<Vec<Value>, Value> {
     }
 }
 
-/// Reads a file of JSON; none: it is not there.
+/// Reads a JSON file. Returns `None` if it does not exist.
 fn read<T: DeserializeOwned>(file: &Path) -> Result<Option<T>> {
     let text = match std::fs::read_to_string(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -1,4 +1,4 @@
-//! What is told of a run: lines for people, JSON for scripts, JUnit's XML for CI.
+//! Reports a run: lines for people, JSON for scripts, JUnit XML for CI.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -6,31 +6,31 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// All cases of a plugin.
+/// The results of all cases of a plugin.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
     pub(crate) plugin: String,
-    /// How many came out as expected.
+    /// The number of passed cases.
     pub(crate) passed: usize,
-    /// How many did not.
+    /// The number of failed cases.
     pub(crate) failed: usize,
-    /// Each case, by name.
+    /// The cases, by name.
     pub(crate) cases: Vec<Tested>,
 }
 
-/// How one case came out.
+/// The result of one case.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Tested {
     pub(crate) name: String,
-    /// How long it took, reading its files included.
+    /// The duration, including reading the files.
     #[serde(serialize_with = "as_millis", rename = "milliseconds")]
     pub(crate) took: Duration,
-    /// What is wrong; none: it passed.
+    /// What is wrong. `None` if the case passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
-    /// The expectation that was written.
+    /// The expectation that was written, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) wrote: Option<PathBuf>,
 }
@@ -51,7 +51,7 @@ impl Report {
         }
     }
 
-    /// A line a case, with what is wrong below it, and a summary.
+    /// Formats one line per case, with its problem below, and a summary.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for case in &self.cases {
@@ -72,7 +72,7 @@ impl Report {
         text
     }
 
-    /// As JUnit writes it, and CI reads it.
+    /// Formats JUnit XML.
     pub(crate) fn junit(&self) -> String {
         let seconds = |took: Duration| format!("{:.6}", took.as_secs_f64());
         let all = seconds(self.cases.iter().map(|case| case.took).sum());
@@ -105,7 +105,7 @@ impl Report {
     }
 }
 
-/// For an attribute or a text. What XML has no way to say is left out.
+/// Escapes text for an XML attribute or element. Characters that XML cannot express are left out.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

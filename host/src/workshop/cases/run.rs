@@ -1,4 +1,5 @@
-//! One case: the call, and what came of it. Must not know files, nor what is expected.
+//! Runs one case: makes the call and returns the result. It must not know files, or what is
+//! expected.
 
 use serde::de::IgnoredAny;
 use vmhost_core::{Effect, Grants, Gvk, MapRequest, Next, Outcome, Request};
@@ -11,16 +12,16 @@ use super::prepare::{Call, Prepared, Turn};
 use vmhost_runtime::turn::effects::check::{Refused, check};
 use vmhost_runtime::turn::finalizer::NOT_DELETING;
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct Ran {
-    /// What it returned and logged, in the form of an expectation.
+    /// The outcome and the log lines, in the form of an expectation.
     pub(crate) actual: Expectation,
-    /// What the host would refuse of it.
+    /// What the host would refuse of the outcome, if anything.
     pub(crate) refused: Option<String>,
 }
 
-/// Calls the plugin on an instance of its own.
+/// Calls the plugin on a fresh instance.
 pub(crate) async fn run(plugin: &Plugin, grants: &Grants, case: Prepared, lines: &Lines) -> Ran {
     let Prepared {
         controller,
@@ -93,7 +94,8 @@ fn failed(error: &CallError) -> Expectation {
     }
 }
 
-/// What the host would refuse before it writes anything, and what any API server would.
+/// Returns what the host would refuse before it writes anything, and what any API server would
+/// refuse.
 fn refusal(
     outcome: &Outcome,
     grants: &Grants,
@@ -114,7 +116,7 @@ fn refusal(
             && let Err(error) = serde_json::from_str::<IgnoredAny>(&patch.body)
         {
             return Some(format!(
-                "effects[{index}] (patch): the body is no JSON: {error}"
+                "effects[{index}] (patch): the body is not JSON: {error}"
             ));
         }
     }
@@ -141,7 +143,7 @@ mod tests {
         refused_of("", patch, next)
     }
 
-    /// `selector`: of the controller's watch.
+    /// `selector` belongs to the controller's watch.
     fn refused_of(selector: &str, effect: Effect, next: Next) -> Option<String> {
         let description = Description::parse(&format!(
             r#"{{"apiVersion":"vmhost/v1","name":"p","controllers":[{{"name":"c","primary":{{"version":"v1","kind":"Pod"{selector}}}}}],
@@ -170,7 +172,7 @@ mod tests {
                 "Pod",
                 "{",
                 Next::AwaitChange,
-                "effects[0] (patch): the body is no JSON",
+                "effects[0] (patch): the body is not JSON",
             ),
             ("Pod", "{}", Next::Finalized, "next is refused: `finalized`"),
         ] {
@@ -201,7 +203,7 @@ mod tests {
             r#","fieldSelector":"metadata.name=a""#,
         ] {
             let told = created(hides).unwrap();
-            assert!(told.contains("generateName is only taken"), "{told}");
+            assert!(told.contains("generateName is only allowed"), "{told}");
         }
     }
 }

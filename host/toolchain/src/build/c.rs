@@ -1,4 +1,5 @@
-//! C and C++: clang, or the clang that Zig has in it, over the SDK's sources once and the plugin's each time. The rest is [`crate::componentize`]'s.
+//! C and C++: clang, or the clang in Zig, compiles the SDK's sources once and the plugin's sources
+//! at each build. [`crate::componentize`] does the rest.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,7 +72,7 @@ pub(crate) const CLANG_CPP: Tool = Tool {
     install: "pip install ziglang==0.15.2, or: apt-get install clang lld wasi-libc libclang-rt-dev-wasm32 libc++-dev-wasm32",
 };
 
-/// Zig has a clang of its own, and all that it needs.
+/// Returns the way to use Zig, which bundles clang, the library and the linker.
 const fn by_zig(command: &'static [&'static str]) -> Way {
     Way {
         command,
@@ -81,13 +82,13 @@ const fn by_zig(command: &'static [&'static str]) -> Way {
     }
 }
 
-/// What every file is compiled with.
+/// The compiler options of every file.
 const OPTIONS: &[&str] = &["--target=wasm32-wasi", "-Os"];
 
-/// The SDK, which is C and has been looked at by its own tests.
+/// The options of the SDK, which is C. Its own tests check its warnings.
 const SDK: &[&str] = &["-x", "c", "-std=gnu11", "-c"];
 
-/// The plugin.
+/// The options of a plugin in C.
 const C: &[&str] = &["-std=gnu11", "-Wall", "-Wextra"];
 const CPP: &[&str] = &[
     "-std=c++20",
@@ -95,21 +96,22 @@ const CPP: &[&str] = &[
     "-fno-rtti",
     "-Wall",
     "-Wextra",
-    // Designated initialisers that leave out what has a default are how the SDK is used.
+    // Plugins use the SDK with designated initialisers that leave out fields with a default.
     "-Wno-missing-field-initializers",
 ];
 
-/// A library, small.
+/// The linker options for a small library.
 const LINK: &[&str] = &[
     "-mexec-model=reactor",
     "-Wl,--strip-all",
     "-Wl,-z,stack-size=1048576",
 ];
 
-/// A stack that runs out traps, and overwrites nothing. Zig's linker puts it there by itself, and does not know the word.
+/// Puts the stack at the start of the memory, so that an overflow traps instead of overwriting
+/// data. Zig's linker does so by default and does not know the option.
 const STACK_FIRST: &str = "-Wl,--stack-first";
 
-/// What builds C, or C++.
+/// The tools that build C or C++.
 #[derive(Debug)]
 pub(crate) struct Tools {
     language: Language,
@@ -137,22 +139,23 @@ impl Tools {
             .args(LINK)
             .args((!self.is_zig()).then_some(STACK_FIRST));
         command.arg("-I").arg(&sdk).arg("-o").arg(&core);
-        // Named as seen from the folder: so are the messages.
+        // Paths relative to the folder, so that compiler messages show them that way.
         let sources = sources(folder, self.language)?;
         let names = sources
             .iter()
             .map(|file| file.strip_prefix(folder).unwrap_or(file));
         command.args(names).args(&objects);
         self.run(&mut command, folder).await?;
-        let wasm = work.take(&core, "the compiler ended well, and wrote nothing")?;
+        let wasm = work.take(&core, "the compiler succeeded but wrote no component")?;
         let tool = compiler(self.language);
         Ok(Made::by(wasm, core, Some(sdk), tool, &self.compiler))
     }
 
-    /// The SDK's object files. It seldom changes: they are kept, as long as it and the compiler are the same.
+    /// Returns the SDK's object files. Reuses the old ones if neither the SDK nor the compiler has
+    /// changed.
     async fn sdk(&self, folder: &Path, sdk: &Path, work: &Work) -> Result<Vec<PathBuf>> {
         let place = work.path("objects");
-        fs::create_dir_all(&place).at("make", &place)?;
+        fs::create_dir_all(&place).at("create", &place)?;
         let changed = newest(sdk);
         let by = place.join("compiler");
         let compiler = self.compiler.text();
@@ -189,7 +192,7 @@ impl Tools {
     }
 }
 
-/// When the newest file in a folder and below was changed.
+/// Returns when the newest file in a folder or its subfolders was changed.
 fn newest(folder: &Path) -> Option<SystemTime> {
     let entries = fs::read_dir(folder).ok()?.flatten();
     let times = entries.map(|entry| match entry.path() {
@@ -210,7 +213,7 @@ fn compiler(language: Language) -> &'static Tool {
     }
 }
 
-/// The sources in a folder itself, without its tests.
+/// Returns the sources in the folder itself, without tests and subfolders.
 fn sources(folder: &Path, language: Language) -> Result<Vec<PathBuf>> {
     let (ending, tests) = match language {
         Language::Cpp => (".cpp", "_test.cpp"),

@@ -1,4 +1,5 @@
-//! Go: the stock toolchain makes a core module of WASI preview 1, the rest is [`crate::componentize`]'s.
+//! Go: the standard toolchain builds a core module for WASI preview 1, and [`crate::componentize`]
+//! does the rest.
 
 use std::path::Path;
 
@@ -8,7 +9,6 @@ use crate::version::Version;
 use crate::work::Work;
 use crate::{Language, Result, process, work};
 
-/// The toolchain.
 pub(crate) const GO: Tool = Tool {
     name: "go",
     variable: None,
@@ -24,7 +24,7 @@ pub(crate) const GO: Tool = Tool {
 
 const TARGET: [(&str, &str); 3] = [("GOOS", "wasip1"), ("GOARCH", "wasm"), ("CGO_ENABLED", "0")];
 
-/// A library, small, the same wherever it is built.
+/// The options for a small library with reproducible bytes.
 const OPTIONS: [&str; 5] = [
     "build",
     "-buildvcs=false",
@@ -33,7 +33,7 @@ const OPTIONS: [&str; 5] = [
     "-ldflags=-s -w",
 ];
 
-/// What builds Go.
+/// The tools that build Go.
 #[derive(Debug)]
 pub(crate) struct Tools {
     go: Program,
@@ -57,7 +57,7 @@ impl Tools {
         }
         let output = process::run_shown(&mut command).await?;
         succeeded(&output, folder, GO.name)?;
-        let wasm = work.take(&core, "its package has to be main")?;
+        let wasm = work.take(&core, "its package must be main")?;
         let sdk = work::own_sdk(folder);
         Ok(Made::by(wasm, core, Some(sdk), &GO, &self.go))
     }

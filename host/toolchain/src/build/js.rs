@@ -1,5 +1,5 @@
-//! JavaScript and TypeScript: esbuild makes one file of the entry and all that it imports; what that becomes is in `quickjs`, or jco puts it and StarlingMonkey
-//! into a component.
+//! JavaScript and TypeScript: esbuild bundles the entry and all its imports into one file.
+//! `quickjs` turns the bundle into a component, or jco combines it with StarlingMonkey.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::version::Version;
 use crate::work::Work;
 use crate::{Error, Language, Result, place, process, wit};
 
-/// Bundles.
+/// The bundler.
 pub(crate) const ESBUILD: Tool = Tool {
     name: "esbuild",
     variable: None,
@@ -26,7 +26,7 @@ pub(crate) const ESBUILD: Tool = Tool {
     install: "npm install, in the plugin's folder (if its package.json does not name it: npm install --save-dev --save-exact esbuild@0.28.2)",
 };
 
-/// Makes the component, with StarlingMonkey.
+/// Builds a component with StarlingMonkey.
 pub(crate) const STARLINGMONKEY: Tool = Tool {
     name: "jco",
     variable: None,
@@ -40,16 +40,17 @@ pub(crate) const STARLINGMONKEY: Tool = Tool {
     install: "npm install --save-dev --save-exact @bytecodealliance/jco@1.34.0 (only if package.json says \"vmhost\": {\"engine\": \"starlingmonkey\"})",
 };
 
-/// What a project says of itself.
+/// The project file.
 const PACKAGE: &str = "package.json";
 
-/// The SDK's name among packages.
+/// The name of the SDK's package.
 const SDK: &str = "@vmhost/plugin";
 
-/// What the entry exports, made by the SDK.
+/// The name of the entry's export, which the SDK creates.
 const EXPORT: &str = "controller";
 
-/// What esbuild does. The engine runs no promises between two calls: what is `async` is written out as generators, which the SDK runs.
+/// The options of esbuild. The engine runs no promises between two calls, so esbuild rewrites
+/// `async` functions as generators, which the SDK runs.
 const ESBUILD_OPTIONS: &[&str] = &[
     "--bundle",
     "--platform=neutral",
@@ -59,28 +60,28 @@ const ESBUILD_OPTIONS: &[&str] = &[
     "--supported:async-generator=false",
     "--supported:for-await=false",
     "--log-level=warning",
-    // The entry without the policy's export.
+    // Reports an entry that does not export the policy.
     "--log-override:import-is-undefined=error",
 ];
 
-/// What builds JavaScript.
+/// The tools that build JavaScript.
 #[derive(Debug)]
 pub(crate) struct Tools {
     language: Language,
-    /// The text that named the engine, and its tool's version.
+    /// The content of the `package.json` that named the engine and its tool's version.
     package: Vec<u8>,
     esbuild: Program,
     engine: Engine,
 }
 
-/// What runs it in the component.
+/// The JavaScript engine in the component.
 #[derive(Debug)]
 enum Engine {
     QuickJs(Box<QuickJs>),
     StarlingMonkey(Program),
 }
 
-/// Its name in a `package.json`.
+/// The name of an engine in a `package.json`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum EngineName {
     #[default]
@@ -100,7 +101,7 @@ impl Engine {
         })
     }
 
-    /// Its modules, as esbuild calls them.
+    /// Returns the engine's module format, by esbuild's name.
     fn format(&self) -> &'static str {
         match self {
             Self::QuickJs(_) => "cjs",
@@ -145,7 +146,7 @@ impl Tools {
         Ok(Made::by(wasm, bundle, package.sdk, tool, program))
     }
 
-    /// One file of the entry and all that it imports.
+    /// Bundles the entry and all its imports into one file.
     async fn bundle(
         &self,
         folder: &Path,
@@ -170,13 +171,14 @@ impl Tools {
     }
 }
 
-/// What is bundled: the policy's export, so that esbuild says if there is none. It shows this line then.
+/// Returns the bundle's entry, which re-exports the policy. If the export is missing, esbuild's
+/// error shows this line.
 fn entry_text(main: &str) -> String {
     let main = Value::from(format!("../{main}"));
     format!("export {{ {EXPORT} }} /* = plugin({{...}}) */ from {main};\n")
 }
 
-/// A bundle's component, with StarlingMonkey.
+/// Builds a bundle's component with StarlingMonkey.
 async fn starlingmonkey(
     jco: &Program,
     folder: &Path,
@@ -188,19 +190,19 @@ async fn starlingmonkey(
     command.current_dir(folder).arg("componentize").arg(bundle);
     command.arg("--wit").arg(work.wit()?);
     command.args(["--world-name", wit::WORLD]);
-    // The host gives no network, and refuses a component that asks for one.
+    // The host provides no network, and refuses a component that imports it.
     command.args(["--disable", "http", "--disable", "fetch-event", "--out"]);
     let output = process::run_shown(command.arg(&component)).await?;
     succeeded(&output, folder, STARLINGMONKEY.name)?;
-    work.take(&component, "its tool ended well, and wrote nothing")
+    work.take(&component, "its tool succeeded but wrote no component")
 }
 
-/// What a `package.json` says to us.
+/// The relevant fields of a `package.json`.
 #[derive(Debug, PartialEq, Eq)]
 struct Package {
-    /// The entry, below the folder.
+    /// The entry, relative to the folder.
     main: String,
-    /// Where the SDK is, if it is a folder.
+    /// The SDK's folder, if the dependency names a folder.
     sdk: Option<PathBuf>,
     engine: EngineName,
 }
@@ -213,7 +215,7 @@ impl Package {
             problem,
         };
         let package: Value = serde_json::from_slice(&place::read(&file)?)
-            .map_err(|error| wrong(format!("is no JSON: {error}")))?;
+            .map_err(|error| wrong(format!("is not JSON: {error}")))?;
         let usual = match language {
             Language::Ts => "plugin.ts",
             _ => "plugin.js",
@@ -221,7 +223,7 @@ impl Package {
         let main = package.get("main").and_then(Value::as_str).unwrap_or(usual);
         if !folder.join(main).is_file() {
             return Err(wrong(format!(
-                "the policy is in {main:?} (\"main\"), and there is no such file"
+                "\"main\" names {main:?}, which is not a file"
             )));
         }
         let engine = match package.pointer("/vmhost/engine").map(Value::as_str) {
@@ -230,7 +232,7 @@ impl Package {
             Some(Some("starlingmonkey")) => EngineName::StarlingMonkey,
             Some(other) => {
                 return Err(wrong(format!(
-                    "vmhost.engine is {:?}: take \"quickjs\" or \"starlingmonkey\"",
+                    "vmhost.engine is {:?}: use \"quickjs\" or \"starlingmonkey\"",
                     other.unwrap_or_default()
                 )));
             }
@@ -241,7 +243,7 @@ impl Package {
         let sdk = match dependency.and_then(|dependency| dependency.strip_prefix("file:")) {
             Some(path) => Some(folder.join(path).canonicalize().map_err(|_| {
                 wrong(format!(
-                    "{SDK:?} is \"file:{path}\", and there is no such folder"
+                    "{SDK:?} is \"file:{path}\", but there is no such folder"
                 ))
             })?),
             None => None,
@@ -295,19 +297,19 @@ mod tests {
         for (text, problem) in [
             (
                 "{",
-                "is no JSON: EOF while parsing an object at line 1 column 1",
+                "is not JSON: EOF while parsing an object at line 1 column 1",
             ),
             (
                 r#"{"main":"x.js"}"#,
-                "the policy is in \"x.js\" (\"main\"), and there is no such file",
+                "\"main\" names \"x.js\", which is not a file",
             ),
             (
                 r#"{"vmhost":{"engine":"v8"}}"#,
-                "vmhost.engine is \"v8\": take \"quickjs\" or \"starlingmonkey\"",
+                "vmhost.engine is \"v8\": use \"quickjs\" or \"starlingmonkey\"",
             ),
             (
                 r#"{"dependencies":{"@vmhost/plugin":"file:../no"}}"#,
-                "\"@vmhost/plugin\" is \"file:../no\", and there is no such folder",
+                "\"@vmhost/plugin\" is \"file:../no\", but there is no such folder",
             ),
         ] {
             let (folder, found) = package(text);

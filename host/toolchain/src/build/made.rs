@@ -1,4 +1,4 @@
-//! What the build of every language has in common.
+//! What the builds of all languages share.
 
 use std::path::{Path, PathBuf};
 
@@ -9,19 +9,19 @@ use crate::{Error, Result};
 /// Whether a build may fetch what it lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Network {
-    /// Cargo and Go download dependencies, and rustup a Rust target that is missing.
+    /// Cargo and Go may download dependencies, and rustup a missing Rust target.
     #[default]
     Allowed,
-    /// Nothing is downloaded. What is missing is an error that names the command to run.
+    /// Nothing is downloaded. The error for a missing tool names the command to run.
     Offline,
 }
 
-/// What a language's build makes: a component or a core module, and who made it.
+/// The result of a language's build: a component or a core module, and the tool that built it.
 pub(super) struct Made {
     pub(super) wasm: Vec<u8>,
-    /// Where it was read from.
+    /// The file that it was read from.
     pub(super) file: PathBuf,
-    /// The SDK's folder, if there is one to be known.
+    /// The SDK's folder, if it is known.
     pub(super) sdk: Option<PathBuf>,
     pub(super) by: (String, String),
 }
@@ -44,7 +44,7 @@ impl Made {
     }
 }
 
-/// An error if a tool refused the source.
+/// Returns an error if a tool refused the source.
 pub(super) fn succeeded(output: &Output, folder: &Path, tool: &str) -> Result<()> {
     match output.status.success() {
         true => Ok(()),

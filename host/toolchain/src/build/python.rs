@@ -1,5 +1,5 @@
-//! Python: componentize-py puts the module, the SDK and CPython into a component. For `vmhost dev`
-//! it makes one without the module, which loads the module from its source.
+//! Python: componentize-py combines the module, the SDK and CPython into a component. For
+//! `vmhost dev` it builds a component without the module, which loads the module from its source.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -22,19 +22,19 @@ mod componentize;
 mod project;
 mod source;
 
-/// What builds Python.
+/// The tools that build Python.
 #[derive(Debug)]
 pub(crate) struct Tools {
     componentize: Componentize,
     learned: Mutex<Learned>,
 }
 
-/// What the host found out when it ran policies from their source.
+/// What the host learned from running policies from their source.
 #[derive(Debug, Default)]
 struct Learned {
-    /// Modules of Python's library and of packages that a policy imports.
+    /// Modules of Python's standard library and of packages that a policy imports.
     modules: BTreeSet<String>,
-    /// Why the next one has to be built, if it has to.
+    /// Why the next run must build the whole policy, if it must.
     to_build: Option<String>,
     /// The folders that tracebacks name by their position.
     paths: Vec<PathBuf>,
@@ -65,8 +65,8 @@ impl Tools {
         Ok(Made::by(wasm, component, Some(folders.sdk), tool, program))
     }
 
-    /// Returns the policy's source and the component that runs it, or nothing if the policy has to
-    /// be built.
+    /// Returns the component that runs the policy, and the policy's source; or `None` if the policy
+    /// must be built as a whole.
     pub async fn script(&self, folder: &Path) -> Result<Option<(PathBuf, Script)>> {
         let entry = module(folder)?;
         let to_build = self.learned.lock().to_build.take();
@@ -78,7 +78,7 @@ impl Tools {
             Source::Modules(files) => files,
             Source::ToBuild(reason) => {
                 let folder = folder.display();
-                tracing::info!("{folder} is built whole, which takes some 10 s: {reason}");
+                tracing::info!("{folder}: building the whole component (about 10 s): {reason}");
                 return Ok(None);
             }
         };
@@ -90,7 +90,8 @@ impl Tools {
             learned.paths = paths.map(Path::to_owned).collect();
             learned.modules.clone()
         };
-        // The policy's modules come before those of packages and behind Python's library.
+        // Python looks for modules in its standard library first, then in the policy, then in
+        // packages.
         let own = |module: &str| {
             let top = |path: &str| path.split(['/', '.']).next().map(str::to_owned);
             let module = top(module);
@@ -99,7 +100,8 @@ impl Tools {
         };
         match base::base(&self.componentize, &work, &folders, modules, own).await {
             Ok(base) => Ok(Some((base, Script { entry, files }))),
-            // A module that cannot be imported, perhaps, and that the policy may not want any more.
+            // Perhaps a recorded module cannot be imported, and the policy may not import it any
+            // more.
             Err(Error::Failed { .. }) => {
                 self.learned.lock().modules.clear();
                 Ok(None)
@@ -133,7 +135,8 @@ impl Tools {
     }
 }
 
-/// The entry. Nothing is written beside the sources: whoever watches them would see a change.
+/// Returns the source of the entry module. It disables bytecode files, because a watcher of the
+/// sources would see them as a change.
 fn text(module: &str) -> String {
     format!(
         "import sys\nsys.dont_write_bytecode = True\nimport {module}\nfrom vmhost_plugin.component import Controller\n"

@@ -1,4 +1,5 @@
-//! QuickJS: componentize-qjs puts it into a component without a policy, once; policies are loaded into that here, which takes a tenth of the time.
+//! QuickJS: componentize-qjs builds it into a component without a policy, once. The host loads
+//! policies into that component, which takes a tenth of the time of a build.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,10 +17,10 @@ use crate::version::Version;
 use crate::work::Work;
 use crate::{Error, Result, place, process, wit};
 
-/// Where npm puts programs.
+/// The folder in which npm installs programs.
 pub(super) const BIN: Option<&str> = Some("node_modules/.bin");
 
-/// Makes the base.
+/// Builds the base component.
 pub(crate) const QUICKJS: Tool = Tool {
     name: "componentize-qjs",
     variable: None,
@@ -33,22 +34,24 @@ pub(crate) const QUICKJS: Tool = Tool {
     install: "npm install, in the plugin's folder (if its package.json does not name it: npm install --save-dev --save-exact componentize-qjs@0.4.5)",
 };
 
-/// Its policy: none yet.
+/// The source of the base component, which has no policy yet.
 const LOADER: &str = include_str!("quickjs/loader.js");
 
-/// Its world, and the world's name.
+/// The base's WIT, and the name of its world.
 const WORLD: (&str, &str) = (include_str!("quickjs/base.wit"), "base");
 
-/// What the loader exports besides the contract.
+/// The name of the loader's export besides the contract.
 const LOAD: &str = "load";
 
-/// componentize-qjs puts the component that it made beside one that stands for what is only there while it is made. This is the outer one, without the inner.
+/// The outer component of a base, without the inner one. componentize-qjs wraps its component in an
+/// outer one, together with a stand-in for what exists only at build time.
 struct Shell {
     sections: Vec<(u8, Vec<u8>)>,
     inner: usize,
 }
 
-/// QuickJS in a component. Made at the first build, kept in the project's hidden folder for the next process, and compiled for the next build.
+/// A component that contains QuickJS. It is built by the first build, kept in the project's hidden
+/// folder for later processes, and compiled once per process.
 pub(crate) struct QuickJs {
     componentize: Program,
     base: Mutex<Option<(Shell, Base)>>,
@@ -71,12 +74,12 @@ impl QuickJs {
         }
     }
 
-    /// Who makes the base.
+    /// Returns the program that builds the base.
     pub fn program(&self) -> &Program {
         &self.componentize
     }
 
-    /// A bundle's component.
+    /// Builds the component of a bundle.
     pub async fn component(&self, folder: &Path, work: &Work, bundle: &Path) -> Result<Vec<u8>> {
         let source = fs::read_to_string(bundle).at("read", bundle)?;
         let mut base = self.base.lock().await;
@@ -109,7 +112,7 @@ impl QuickJs {
             Ok((shell, Base::new(&engine, inner, LOAD).await?))
         };
         compiled().await.map_err(|source| {
-            // Whatever is wrong with it: it is made anew next time.
+            // The base is broken for an unknown reason, so the next build creates it again.
             let _ = place::remove(&made_by);
             Error::Componentize {
                 file: component.clone(),
@@ -118,7 +121,7 @@ impl QuickJs {
         })
     }
 
-    /// All that a base is made of: another one is made when it changes.
+    /// Returns the inputs of a base. A change of any of them requires another base.
     fn recipe(&self) -> String {
         let version = self.componentize.version.map(|version| version.to_string());
         let tool = format!(
@@ -150,13 +153,13 @@ impl QuickJs {
             .arg(component);
         let output = process::run_shown(&mut command).await?;
         succeeded(&output, folder, QUICKJS.name)?;
-        work.take(component, "its tool ended well, and wrote nothing")
+        work.take(component, "its tool succeeded but wrote no component")
             .map(drop)
     }
 }
 
 impl Shell {
-    /// A component, and the first one in it.
+    /// Splits a component into its shell and the first component inside it.
     fn of(component: &[u8]) -> Result<(Self, Vec<u8>), Cause> {
         let mut sections = Vec::new();
         let mut depth = 0;
@@ -176,12 +179,12 @@ impl Shell {
         let inner = sections
             .iter()
             .position(nested)
-            .ok_or("it has no component in it")?;
+            .ok_or("it contains no component")?;
         let wasm = std::mem::take(&mut sections[inner].1);
         Ok((Self { sections, inner }, wasm))
     }
 
-    /// With another component in its place.
+    /// Puts another component into the shell.
     fn around(&self, inner: &[u8]) -> Vec<u8> {
         let mut whole = Component::new();
         for (index, (id, data)) in self.sections.iter().enumerate() {
@@ -218,7 +221,7 @@ mod tests {
         assert!(Shell::of(&other).is_err());
     }
 
-    /// Without names.
+    /// Returns the sections without the name section.
     fn sections(component: &[u8]) -> Vec<(u8, Vec<u8>)> {
         let (mut shell, inner) = Shell::of(component).unwrap();
         shell.sections[shell.inner].1 = inner;

@@ -1,4 +1,4 @@
-//! Rust: cargo does the work, with the flags that make a component small.
+//! Rust: runs cargo with the flags that produce a small component.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use crate::tool::{Found, Program, Tool, Way, search_path};
 use crate::version::Version;
 use crate::{Error, Language, Result, place, process, work};
 
-/// The target whose output is a component already.
+/// The target whose output is a component.
 const TARGET_NAME: &str = "wasm32-wasip2";
 
-/// Cargo, of a Rust that knows the target.
+/// Cargo, for a Rust version that supports the target.
 pub(crate) const CARGO: Tool = Tool {
     name: "cargo",
     variable: Some("CARGO"),
@@ -27,7 +27,7 @@ pub(crate) const CARGO: Tool = Tool {
     install: "install Rust by rustup (https://rustup.rs)",
 };
 
-/// The target's standard library, of the toolchain that the project's folder selects.
+/// The target's standard library, for the toolchain that the project's folder selects.
 pub(crate) const TARGET: Tool = Tool {
     name: "rust target wasm32-wasip2",
     variable: None,
@@ -35,7 +35,7 @@ pub(crate) const TARGET: Tool = Tool {
         command: &["rustc"],
         local: None,
         version: &["--version"],
-        // Nothing is compiled of the empty source; but its std is looked for.
+        // The source is empty, but rustc still looks for the target's standard library.
         probe: Some(&[
             "--target",
             TARGET_NAME,
@@ -48,7 +48,7 @@ pub(crate) const TARGET: Tool = Tool {
     install: "rustup target add wasm32-wasip2",
 };
 
-/// What adds the target to a toolchain that it manages.
+/// Adds the target to a toolchain that it manages.
 const RUSTUP: Tool = Tool {
     name: "rustup",
     variable: None,
@@ -62,8 +62,9 @@ const RUSTUP: Tool = Tool {
     install: CARGO.install,
 };
 
-/// Small, stripped, and without the unwinding that a trap makes useless. At cargo's own level (3) a call takes a fifth fewer instructions and an edit twice
-/// as long to build (1.2 s, not 0.6).
+/// Small, stripped, and without unwinding, which is useless after a trap. At cargo's default level
+/// (3), a call takes a fifth fewer instructions, but a rebuild takes twice as long (1.2 s instead
+/// of 0.6 s).
 const PROFILE: &[&str] = &[
     "profile.release.opt-level=\"s\"",
     "profile.release.lto=true",
@@ -73,7 +74,7 @@ const PROFILE: &[&str] = &[
     "profile.release.debug=false",
 ];
 
-/// What builds Rust.
+/// The tools that build Rust.
 #[derive(Debug)]
 pub(crate) struct Tools {
     cargo: Program,
@@ -87,7 +88,7 @@ impl Tools {
         Ok(Self { cargo, network })
     }
 
-    /// Builds, in cargo's own folder for that.
+    /// Builds in cargo's own target folder.
     pub async fn build(&self, folder: &Path) -> Result<Made> {
         let manifest = folder.join("Cargo.toml");
         let mut artifact = self.compile(folder, &manifest).await?;
@@ -95,7 +96,7 @@ impl Tools {
             self.clean(&artifact, folder, &manifest).await?;
             artifact = self.compile(folder, &manifest).await?;
         }
-        // Only for the next build to look at.
+        // Only the next build reads this file, so an error does not matter.
         let _ = std::fs::write(artifact.owner(), manifest.as_os_str().as_encoded_bytes());
         let wasm = place::read(&artifact.file)?;
         let sdk = work::own_sdk(folder);
@@ -122,7 +123,7 @@ impl Tools {
         })
     }
 
-    /// Makes cargo build it again.
+    /// Makes cargo rebuild the component.
     async fn clean(&self, artifact: &Artifact, folder: &Path, manifest: &Path) -> Result<()> {
         let mut command = self.command("clean", folder, manifest);
         command.args(["--package", &artifact.package]);
@@ -137,9 +138,10 @@ impl Tools {
         if self.network == Network::Offline {
             cargo.arg("--offline");
         }
-        // There, for rustup goes by where it is run: the project's toolchain file counts, not that of whoever calls.
+        // Run in the project's folder, where rustup selects the toolchain: the project's toolchain
+        // file counts, not the caller's.
         cargo.current_dir(folder);
-        // What cargo set for the host's own build must not reach the guest's.
+        // Variables that cargo set for the build of the host must not reach the build of the guest.
         cargo
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
             .env_remove("RUSTFLAGS");
@@ -147,16 +149,16 @@ impl Tools {
     }
 }
 
-/// The target is there, or rustup adds it: a compiler without it fails after it has compiled for
-/// minutes, with an error (E0463) that does not name the cause.
+/// Ensures that the target is installed, with rustup's help if necessary. Without the target, the
+/// compiler works for minutes and then fails with an error (E0463) that does not name the cause.
 async fn need_target(folder: &Path, path: &[PathBuf], network: Network) -> Result<()> {
     let found = TARGET.find_in(folder, path).await;
     if let (Found::Missing, Network::Allowed) = (&found, network)
         && let Found::Good(rustup) = RUSTUP.find_in(folder, path).await
     {
-        tracing::info!("adding what rustc lacks: {}", TARGET.install);
+        tracing::info!("rustc lacks a target; running {}", TARGET.install);
         let mut command = rustup.command();
-        // Rustup adds it to the toolchain that this folder selects.
+        // Rustup adds the target to the toolchain that this folder selects.
         command
             .args(["target", "add", TARGET_NAME])
             .current_dir(folder);
@@ -172,14 +174,15 @@ async fn need_target(folder: &Path, path: &[PathBuf], network: Network) -> Resul
     TARGET.expect(found, Language::Rust).map(drop)
 }
 
-/// A component as cargo left it.
+/// A component that cargo built.
 ///
-/// Its file is called after the crate alone. Two workspaces that share a target folder, with a crate of the same name in each, overwrite each other's, and cargo
-/// still calls both of them fresh: so it is written down beside the file whose it is.
+/// Cargo names the file after the crate only. If two workspaces share a target folder and have a
+/// crate of the same name, each overwrites the other's file, and cargo still reports both as fresh.
+/// So a second file records the manifest that the component was built from.
 struct Artifact {
     file: PathBuf,
     package: String,
-    /// Cargo had nothing to do.
+    /// Whether cargo had nothing to do.
     fresh: bool,
 }
 
@@ -188,13 +191,13 @@ impl Artifact {
         self.file.with_extension("wasm.owner")
     }
 
-    /// As far as anybody has written down.
+    /// Returns whether the recorded owner is this manifest.
     fn is_of(&self, manifest: &Path) -> bool {
         std::fs::read(self.owner())
             .is_ok_and(|owner| owner == manifest.as_os_str().as_encoded_bytes())
     }
 
-    /// The component that cargo names for this manifest.
+    /// Returns the component that cargo reports for this manifest.
     fn of(messages: &[u8], manifest: &Path) -> Option<Self> {
         let message = message(messages, manifest)?;
         Some(Self {
@@ -208,7 +211,7 @@ impl Artifact {
     }
 }
 
-/// A line of cargo's.
+/// A line of cargo's output.
 #[derive(Deserialize)]
 struct Message {
     reason: String,
@@ -244,7 +247,8 @@ mod tests {
     use super::*;
     use crate::tool::tests::program;
 
-    /// A toolchain whose rustc lacks the target until the file `added` is there, and its rustup.
+    /// Creates a toolchain whose rustc lacks the target until the file `added` exists, and its
+    /// rustup.
     fn toolchain(folder: &Path, rustup: &str) -> PathBuf {
         let bin = folder.join("bin");
         let rustc = "echo rustc 1.95.0; case \"$*\" in *--target*) [ -e added ];; esac";
@@ -268,7 +272,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_target_is_named_where_it_cannot_be_added() {
-        let command = "rust target wasm32-wasip2 is needed to build rust plugins, and is not installed: rustup target add wasm32-wasip2";
+        let command = "rust target wasm32-wasip2 is required to build rust plugins, but is not installed: rustup target add wasm32-wasip2";
         let folder = tempfile::tempdir().unwrap();
         let bin = toolchain(folder.path(), ADDS);
         let offline = need_target(folder.path(), &[bin], Network::Offline).await;

@@ -1,4 +1,5 @@
-//! Zig: its own compiler over the plugin and the SDK, as two modules under the SDK's root. The rest is [`crate::componentize`]'s.
+//! Zig: its compiler builds the plugin and the SDK, as two modules under the SDK's root.
+//! [`crate::componentize`] does the rest.
 
 use std::path::Path;
 
@@ -8,7 +9,6 @@ use crate::version::Version;
 use crate::work::Work;
 use crate::{Language, Result, process};
 
-/// The compiler.
 pub(crate) const ZIG: Tool = Tool {
     name: "zig",
     variable: None,
@@ -26,7 +26,7 @@ const fn way(command: &'static [&'static str]) -> Way {
     }
 }
 
-/// A library for the contract. Both modes check bounds and overflow: a plugin's mistake is a trap.
+/// Options for a library that implements the contract.
 const OPTIONS: &[&str] = &[
     "-target",
     "wasm32-wasi",
@@ -37,17 +37,18 @@ const OPTIONS: &[&str] = &[
     "1048576",
 ];
 
-/// How a plugin is compiled. Both modes check the same.
+/// The optimisation mode. Both modes check bounds and overflow, so that a plugin's mistake is a
+/// trap.
 ///
-/// Zig 0.15.2 has nothing that is faster than `Debug` and fit for use: incremental compilation
-/// (`-fincremental`) cannot save the state of the linker with LLVM and crashes at the second build
-/// without it, another linker (`-fno-lld`) saves no time, and Zig's own backend for WebAssembly
-/// (`-fno-llvm`, another 0.4 s less) is not the one that Zig chooses in any mode.
+/// Zig 0.15.2 has no usable mode that builds faster than `Debug`. Incremental compilation
+/// (`-fincremental`) cannot save the state of the linker with LLVM, and without LLVM crashes at the
+/// second build. Another linker (`-fno-lld`) saves no time. Zig's own backend for WebAssembly
+/// (`-fno-llvm`, 0.4 s faster) is not the default in any mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Small and fast: what is deployed.
+    /// Small and fast code, for deployment.
     Release,
-    /// Takes a third of the time and makes a module of four times the size: what `vmhost dev` runs.
+    /// A build in a third of the time, and a module of four times the size, for `vmhost dev`.
     Debug,
 }
 
@@ -60,11 +61,12 @@ impl Mode {
     }
 }
 
-/// Where Zig keeps what it made for a project; otherwise in the project's folder, in view.
+/// The variable that moves Zig's cache into the hidden folder, instead of a visible folder of the
+/// project.
 pub(super) const CACHE: &str = "ZIG_LOCAL_CACHE_DIR";
 pub(super) const CACHE_FOLDER: &str = "zig-cache";
 
-/// What builds Zig.
+/// The tools that build Zig.
 #[derive(Debug)]
 pub(crate) struct Tools {
     zig: Program,
@@ -92,7 +94,7 @@ impl Tools {
         command.arg(format!("-Mvmhost={}/vmhost.zig", sdk.display()));
         let output = process::run_shown(&mut command).await?;
         succeeded(&output, folder, ZIG.name)?;
-        let wasm = work.take(&core, "zig ended well, and wrote nothing")?;
+        let wasm = work.take(&core, "zig succeeded but wrote no component")?;
         Ok(Made::by(wasm, core, Some(sdk), &ZIG, &self.zig))
     }
 }

@@ -1,11 +1,11 @@
-//! Core modules of a few lines, and what becomes of them.
+//! Small core modules, and the components or errors that result from them.
 
 use vmhost_engine::Facts;
 
 use super::*;
 use crate::imports;
 
-/// What a plugin exports, with bodies that do nothing.
+/// Returns a module with the exports of a plugin, whose bodies trap.
 fn module(imports: &str, leave_out: &str) -> Vec<u8> {
     let mut functions = String::new();
     for (name, signature) in [
@@ -56,7 +56,7 @@ fn a_core_module_becomes_a_component_of_the_contract() {
     assert_eq!(facts.contract.as_deref(), Some("vmhost:plugin@1.0.0"));
     assert!(facts.wasi.is_empty(), "{:?}", facts.wasi);
     imports::check(Path::new("x.wasm"), &component).unwrap();
-    // A component is passed through as it is.
+    // A component is returned unchanged.
     assert_eq!(
         super::component(Path::new("x.wasm"), component.clone()).unwrap(),
         component
@@ -92,10 +92,13 @@ fn an_import_that_nobody_provides_is_named() {
         refused(r#"(import "a" "b" (func))"#, ""),
         "core.wasm is a core module that imports a.b: nothing provides it; a plugin imports vmhost:plugin and WASI only"
     );
-    // An interface that the world has not got.
+    // An interface that the world does not have.
     let other = r#"(import "vmhost:plugin/disk@1.0.0" "write" (func))"#;
     let error = made(other, "").unwrap_err();
-    assert_eq!(error.to_string(), "core.wasm cannot be made a component");
+    assert_eq!(
+        error.to_string(),
+        "core.wasm cannot be turned into a component"
+    );
     assert!(
         format!("{:?}", error).contains("vmhost:plugin/disk"),
         "{error:?}"
@@ -106,11 +109,11 @@ fn an_import_that_nobody_provides_is_named() {
 fn an_export_that_is_missing_is_named() {
     assert_eq!(
         refused("", "vmhost:plugin/controller@1.0.0#reconcile"),
-        "core.wasm is a core module that does not export \"vmhost:plugin/controller@1.0.0#reconcile\": link the SDK, and see that the linker keeps its exports"
+        "core.wasm is a core module that does not export \"vmhost:plugin/controller@1.0.0#reconcile\": link the SDK, and make sure that the linker keeps its exports"
     );
     assert_eq!(
         refused("", "cabi_realloc"),
-        "core.wasm is a core module that does not export \"cabi_realloc\": link the SDK, which has it"
+        "core.wasm is a core module that does not export \"cabi_realloc\": link the SDK, which defines it"
     );
     assert!(refused("", "memory").contains("does not export \"memory\""));
     let program =
@@ -126,7 +129,7 @@ fn an_export_that_is_missing_is_named() {
 fn what_is_no_wasm_is_said_to_be_none() {
     for bytes in [&b""[..], b"hello", b"\0asm\x01\0\0\0\x01\x7f"] {
         let error = component(Path::new("x.wasm"), bytes.to_vec()).unwrap_err();
-        assert_eq!(error.to_string(), "x.wasm is no WebAssembly");
+        assert_eq!(error.to_string(), "x.wasm is not WebAssembly");
     }
 }
 
@@ -145,7 +148,7 @@ fn a_file_is_made_a_component_in_its_place_or_not_at_all() {
         (out.clone(), component.len() as u64)
     );
     imports::check(&out, &component).unwrap();
-    // What cannot be one leaves the last one where it is.
+    // A failed conversion leaves the previous component in place.
     std::fs::write(&core, module("", "cabi_realloc")).unwrap();
     let error = crate::build::component_from(&core, &out).unwrap_err();
     assert!(

@@ -1,4 +1,4 @@
-//! A project in each language, and what is refused.
+//! Creates a project in each language, and refuses invalid arguments.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn project(language: Language) -> Project<'static> {
     }
 }
 
-/// All files below a folder, by path.
+/// Returns all files below a folder, by path.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     let mut pending = vec![folder.to_owned()];
@@ -153,7 +153,7 @@ fn a_flag_that_cannot_be_is_named() {
             ..good.clone()
         });
         assert!(
-            error.starts_with(&format!("NAME {name:?} is no DNS label")),
+            error.starts_with(&format!("NAME {name:?} is not a DNS label")),
             "{error}"
         );
     }
@@ -162,7 +162,7 @@ fn a_flag_that_cannot_be_is_named() {
             name: "class",
             ..good.clone()
         }),
-        "NAME \"class\" means something else; take another"
+        "NAME \"class\" is a reserved word; choose another name"
     );
     let python = project(Language::Python);
     assert_eq!(
@@ -170,7 +170,7 @@ fn a_flag_that_cannot_be_is_named() {
             name: "calendar",
             ..python
         }),
-        "NAME \"calendar\" means something else; take another"
+        "NAME \"calendar\" is the name of a Python standard library or SDK module; choose another name"
     );
     for kind in ["", "policy", "My-Kind", "9Lives", "Äpfel", &"K".repeat(61)] {
         let error = refused(Project {
@@ -178,7 +178,7 @@ fn a_flag_that_cannot_be_is_named() {
             ..good.clone()
         });
         assert!(
-            error.starts_with(&format!("--kind {kind:?} is no kind")),
+            error.starts_with(&format!("--kind {kind:?} is not a kind")),
             "{error}"
         );
     }
@@ -188,7 +188,7 @@ fn a_flag_that_cannot_be_is_named() {
             ..good.clone()
         });
         assert!(
-            error.starts_with(&format!("--group {group:?} is no group")),
+            error.starts_with(&format!("--group {group:?} is not a group")),
             "{error}"
         );
     }
@@ -208,7 +208,9 @@ fn a_flag_that_cannot_be_is_named() {
         });
         assert_eq!(
             error,
-            format!("--api-version {version:?} is no version of an API: v1, v1alpha1, v2beta3")
+            format!(
+                "--api-version {version:?} is not an API version such as v1, v1alpha1 or v2beta3"
+            )
         );
     }
 }
@@ -218,7 +220,7 @@ fn nothing_is_overwritten() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("my-controller");
     fs::create_dir(&folder).unwrap();
-    // An empty folder is as good as none.
+    // An existing empty folder is accepted.
     project(Language::Rust).write(parent.path()).unwrap();
     let error = project(Language::Rust).write(parent.path()).unwrap_err();
     assert_eq!(

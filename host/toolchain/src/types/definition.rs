@@ -1,4 +1,5 @@
-//! A CustomResourceDefinition, as far as its types go: which version of it, and that version's schema. Must not know languages.
+//! The parts of a CustomResourceDefinition that determine its types: the version and its schema.
+//! This module must not know languages.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use crate::{Error, Result, place};
 
-/// The `apiVersion` and `kind` of what is read.
+/// The `apiVersion` and `kind` of a definition.
 const API_VERSION: &str = "apiextensions.k8s.io/v1";
 const KIND: &str = "CustomResourceDefinition";
 
@@ -16,16 +17,16 @@ const KIND: &str = "CustomResourceDefinition";
 pub(crate) struct Definition {
     /// The whole object.
     pub object: Value,
-    /// The kind that it defines.
+    /// The kind that the definition declares.
     pub kind: String,
     /// The name of the version.
     pub version: String,
-    /// Its `openAPIV3Schema`.
+    /// The version's `openAPIV3Schema`.
     pub schema: Value,
 }
 
 impl Definition {
-    /// Reads the one definition of a file. No version given: the one that is stored.
+    /// Reads the only definition in a file. Without `version`, takes the stored version.
     pub fn read(file: &Path, version: Option<&str>) -> Result<Self> {
         let text = String::from_utf8_lossy(&place::read(file)?).into_owned();
         Self::parse(&text, version).map_err(|problem| Error::Project {
@@ -56,7 +57,7 @@ impl Definition {
         })
     }
 
-    /// The same definition with this schema, and no other version.
+    /// Returns the definition with this schema and only this version.
     pub fn with_schema(&self, schema: Value) -> Value {
         let mut object = self.object.clone();
         if let Some(Value::Array(versions)) = object.pointer_mut("/spec/versions") {
@@ -69,7 +70,7 @@ impl Definition {
     }
 }
 
-/// The one definition among the documents of a text.
+/// Returns the only definition among the documents of a text.
 fn only_one(text: &str) -> Result<Value, String> {
     let mut found: Vec<Value> = Vec::new();
     let mut others = Vec::new();
@@ -87,14 +88,14 @@ fn only_one(text: &str) -> Result<Value, String> {
         1 => Ok(found.remove(0)),
         0 if others.is_empty() => Err(format!("has no {KIND} of {API_VERSION}")),
         0 => Err(format!(
-            "has no {KIND} of {API_VERSION}, but {}",
+            "has no {KIND} of {API_VERSION}, only {}",
             others.join(", ")
         )),
         _ => {
             let name = |of: &Value| of["metadata"]["name"].as_str().unwrap_or("?").to_owned();
             let names: Vec<String> = found.iter().map(name).collect();
             Err(format!(
-                "has several definitions, {}: give each a file of its own",
+                "has several definitions, {}: put each in a separate file",
                 names.join(" and ")
             ))
         }
@@ -109,13 +110,13 @@ fn choose<'v>(versions: &'v [Value], wanted: Option<&str>) -> Result<&'v Value, 
         Some(wanted) => versions
             .iter()
             .find(|version| version["name"] == wanted)
-            .ok_or_else(|| format!("--version {wanted}: it has {names}")),
+            .ok_or_else(|| format!("--version {wanted}: available: {names}")),
         None => versions
             .iter()
             .find(|version| version["storage"] == true)
             .ok_or_else(|| match names.as_str() {
                 "" => "spec.versions is missing".to_owned(),
-                names => format!("none of its versions is stored: say --version, one of {names}"),
+                names => format!("none of its versions is stored: set --version to one of {names}"),
             }),
     }
 }
@@ -161,24 +162,24 @@ spec:
             (
                 "kind: Foo",
                 None,
-                "has no CustomResourceDefinition of apiextensions.k8s.io/v1, but Foo",
+                "has no CustomResourceDefinition of apiextensions.k8s.io/v1, only Foo",
             ),
             (
                 &beta,
                 None,
-                "has no CustomResourceDefinition of apiextensions.k8s.io/v1, but CustomResourceDefinition of apiextensions.k8s.io/v1beta1",
+                "has no CustomResourceDefinition of apiextensions.k8s.io/v1, only CustomResourceDefinition of apiextensions.k8s.io/v1beta1",
             ),
             (
                 &format!("{TWO}---{TWO}"),
                 None,
                 "has several definitions, foos.example.com and foos.example.com",
             ),
-            (TWO, Some("v3"), "--version v3: it has v1alpha1, v1, v2"),
+            (TWO, Some("v3"), "--version v3: available: v1alpha1, v1, v2"),
             (TWO, Some("v2"), "version v2 has no schema"),
             (
                 &unstored,
                 None,
-                "none of its versions is stored: say --version, one of v1alpha1",
+                "none of its versions is stored: set --version to one of v1alpha1",
             ),
             ("kind: [", None, "did not find expected"),
             (

@@ -1,4 +1,5 @@
-//! The generators of types: one program a language, with the options that make its types fit the language's SDK. Must not know definitions.
+//! The type generators: one program per language, with the options that make its types fit the SDK.
+//! This module must not know definitions.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -12,20 +13,19 @@ use crate::{Error, Language, Result};
 
 /// A program that writes types.
 pub(super) struct Generator {
-    /// The program.
     pub tool: &'static Tool,
-    /// What it reads.
+    /// The schema dialect that the program reads.
     pub reads: Dialect,
-    /// Its options. The file that it reads comes behind them.
+    /// The options, which precede the input file.
     options: &'static [&'static str],
-    /// Its option for the file that it writes; none: it prints.
+    /// The option for the output file; `None` if the program prints to stdout.
     out: Option<&'static str>,
 }
 
 const RUST: Generator = Generator {
     tool: &KOPIUM,
     reads: Dialect::Structural,
-    // Plain serde: no kube, and no types of k8s-openapi's.
+    // Plain serde, without kube and k8s-openapi.
     options: &[
         "--hide-kube",
         "--no-condition",
@@ -43,7 +43,7 @@ const TYPESCRIPT: Generator = Generator {
     out: Some("--output"),
 };
 
-/// Dataclasses are what the SDK reads objects into.
+/// Dataclasses, which the SDK reads objects into.
 const PYTHON: Generator = Generator {
     tool: &DATAMODEL_CODEGEN,
     reads: Dialect::JsonSchema,
@@ -62,7 +62,7 @@ const PYTHON: Generator = Generator {
     out: Some("--output"),
 };
 
-/// Types alone, as the SDK's `Object` reads them with encoding/json: no checks of values.
+/// Types only, for encoding/json in the SDK's `Object`, without validation of values.
 const GO: Generator = Generator {
     tool: &GO_JSONSCHEMA,
     reads: Dialect::JsonSchema,
@@ -127,7 +127,7 @@ const GO_JSONSCHEMA: Tool = Tool {
     install: "go install github.com/atombender/go-jsonschema@v0.24.1 (and put $(go env GOPATH)/bin on PATH)",
 };
 
-/// All of them, with the languages that they write.
+/// All generators, with the languages that they write.
 pub(crate) const TOOLS: &[(&Tool, &[Language])] = &[
     (&KOPIUM, &[Language::Rust]),
     (&JSON2TS, &[Language::Js, Language::Ts]),
@@ -136,7 +136,7 @@ pub(crate) const TOOLS: &[(&Tool, &[Language])] = &[
 ];
 
 impl Generator {
-    /// That of a language.
+    /// Returns the generator of a language.
     pub fn of(language: Language) -> Result<Self> {
         match language {
             Language::Rust => Ok(RUST),
@@ -146,22 +146,22 @@ impl Generator {
             Language::C | Language::Cpp | Language::Zig => Err(Error::Flag {
                 flag: "--lang",
                 value: language.name().to_owned(),
-                problem: "has no generator of types: take one of rust, ts, python, go",
+                problem: "has no type generator: use one of rust, ts, python, go",
             }),
         }
     }
 
-    /// Tells it what to read, and where to write.
+    /// Adds the arguments for the input and the output.
     pub fn arguments(&self, command: &mut Command, input: &Path, output: &Path) {
         command.args(self.options).arg(input);
         if let Some(out) = self.out {
             command.args([OsStr::new(out), output.as_os_str()]);
         }
-        // What will change in its next version is no news for who uses it here.
+        // Deprecation warnings of the generator do not concern its users here.
         command.env("PYTHONWARNINGS", "ignore");
     }
 
-    /// Does it print the types?
+    /// Returns whether the program prints the types to stdout.
     pub fn prints(&self) -> bool {
         self.out.is_none()
     }

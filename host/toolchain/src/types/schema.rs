@@ -1,22 +1,25 @@
-//! From a definition's schema to one that generators of types know. What shapes a type stays; what only checks values goes, since the API server has checked them.
+//! Translates a definition's schema into one that type generators understand. Keeps what determines
+//! a type, and drops what only validates values, because the API server has validated them.
 //!
-//! It must not know generators.
+//! This module must not know generators.
 
 use serde_json::{Map, Value, json};
 
-/// What a generator reads.
+/// The schema dialect that a generator reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// JSON Schema, draft 7.
     JsonSchema,
-    /// As a definition has it.
+    /// The structural schema of a definition.
     Structural,
 }
 
-/// Formats that say which number it is. The others would make a date, or whatever a language takes for one, of a string that the API server writes its own way.
+/// The formats that select a number type. Other formats would turn strings into dates or similar
+/// types, which parse them differently from the API server.
 const FORMATS: [&str; 4] = ["int32", "int64", "float", "double"];
 
-/// The kind's JSON Schema: the object with its metadata, its parts named after the kind.
+/// Returns the kind's JSON Schema: the object with its metadata, and its parts named after the
+/// kind.
 pub(crate) fn json_schema(schema: &Value, kind: &str) -> Value {
     let mut root = shape(schema, Dialect::JsonSchema);
     root["$schema"] = json!("http://json-schema.org/draft-07/schema#");
@@ -44,7 +47,7 @@ pub(crate) fn json_schema(schema: &Value, kind: &str) -> Value {
     root
 }
 
-/// The part of `metadata` that policies look at, as the SDKs have it.
+/// Returns the schema of the part of `metadata` that policies read, as the SDKs have it.
 fn object_meta() -> Value {
     let (text, texts) = (
         json!({ "type": "string" }),
@@ -74,7 +77,7 @@ fn object_meta() -> Value {
     })
 }
 
-/// What of a schema shapes a type, and of those below it.
+/// Returns the part of a schema that determines a type, recursively.
 pub(crate) fn shape(schema: &Value, dialect: Dialect) -> Value {
     let says = |extension: &str| schema[extension] == true;
     let mut shaped = Map::new();
@@ -112,7 +115,7 @@ pub(crate) fn shape(schema: &Value, dialect: Dialect) -> Value {
     Value::Object(shaped)
 }
 
-/// Its type. What is left out is plain from what stands beside it.
+/// Returns the type, inferred from other keywords if it is missing.
 fn type_of(schema: &Value) -> &str {
     let has = |keyword: &str| schema.get(keyword).is_some();
     match schema["type"].as_str() {
@@ -165,7 +168,7 @@ fn object(schema: &Value, shaped: &mut Map<String, Value>, dialect: Dialect) {
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// JSON Schema says nothing of what may be anything.
+/// Allows any value. JSON Schema does that with no keyword.
 fn anything(shaped: &mut Map<String, Value>, dialect: Dialect) {
     if dialect == Dialect::Structural {
         set(shaped, PRESERVE, json!(true));
@@ -192,7 +195,7 @@ fn set(shaped: &mut Map<String, Value>, keyword: &str, value: Value) {
     shaped.insert(keyword.to_owned(), value);
 }
 
-/// The names of all properties, those below included.
+/// Returns the names of all properties, recursively.
 pub(crate) fn property_names(schema: &Value) -> Vec<String> {
     let mut names = Vec::new();
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {

@@ -1,4 +1,5 @@
-/* __name__: greets each __kind__. `spec.who` says whom; the greeting is put into `status.message`. */
+/* __name__: greets each __kind__. `spec.who` names whom to greet; the greeting goes into
+ * `status.message`. */
 #include "vmhost.h"
 
 #include <string.h>
@@ -6,11 +7,11 @@
 static const vmhost_kind kind = {"__group__", "__version__", "__kind__"};
 
 static void reconcile(const vmhost_request *request, vmhost_outcome *outcome) {
-    if (!request->object.text) return; /* it is gone */
+    if (!request->object.text) return; /* deleted */
     const char *who = vmhost_string(request->object, "/spec/who");
     const char *message = vmhost_format("hello, %s", who ? who : "world");
     const char *seen = vmhost_string(request->object, "/status/message");
-    if (seen && !strcmp(seen, message)) return; /* nothing is left to do */
+    if (seen && !strcmp(seen, message)) return; /* already greeted */
     const char *status = VMHOST_OBJECT_OF("status", VMHOST_OBJECT_OF("message", vmhost_quote(message)));
     vmhost_patch(outcome, .key = request->key, .subresource = "status", .merge = status);
     vmhost_event(outcome, .reason = "Greeted", .note = message);

@@ -13,15 +13,15 @@ int main(void) {
     VMHOST_TEST_EQUAL(vmhost_test_text(outcome, "/effects/1/event/reason"), "Greeted");
     VMHOST_TEST_EQUAL(vmhost_test_text(outcome, "/effects/1/event/note"), "hello, Ada");
 
-    /* Nobody is named. */
+    /* Without a name. */
     VMHOST_TEST_EQUAL(vmhost_test_text(reconcile("{\"spec\":{}}"), "/effects/1/event/note"), "hello, world");
 
-    /* It has been greeted, or is gone. */
+    /* Already greeted, or deleted. */
     const char *nothing = "{\"effects\":[],\"next\":\"await-change\"}";
     VMHOST_TEST_EQUAL(reconcile("{\"spec\":{\"who\":\"Ada\"},\"status\":{\"message\":\"hello, Ada\"}}"), nothing);
     VMHOST_TEST_EQUAL(reconcile(NULL), nothing);
 
-    /* What cannot be read is tried again. */
+    /* An object that cannot be read is retried. */
     VMHOST_TEST_EQUAL(vmhost_test_text(reconcile("{\"spec\":{\"who\":1}}"), "/next/retry"), "json: /spec/who is a number, not a string");
     return vmhost_test_end();
 }

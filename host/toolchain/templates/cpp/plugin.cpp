@@ -1,4 +1,5 @@
-// __name__: greets each __kind__. `spec.who` says whom; the greeting is put into `status.message`.
+// __name__: greets each __kind__. `spec.who` names whom to greet; the greeting goes into
+// `status.message`.
 #include "vmhost.hpp"
 
 using namespace vmhost;
@@ -6,10 +7,10 @@ using namespace vmhost;
 static constexpr Kind kind{"__group__", "__version__", "__kind__"};
 
 static void reconcile(const Request &request, Outcome &outcome) {
-    if (!request.object) return; // it is gone
+    if (!request.object) return; // deleted
     auto who = request.object.string("/spec/who").value_or("world");
     auto message = vmhost_format("hello, %s", who.data());
-    if (request.object.string("/status/message") == message) return; // nothing is left to do
+    if (request.object.string("/status/message") == message) return; // already greeted
     auto status = Json::object({{"status", Json::object({{"message", message}})}});
     outcome.patch({.key = request.key, .subresource = "status", .merge = status});
     outcome.event({.reason = "Greeted", .note = message});

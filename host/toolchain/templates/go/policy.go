@@ -1,11 +1,11 @@
-// __name__: each __kind__ is greeted in its status.
+// __name__: greets each __kind__ in its status.
 package main
 
 import "github.com/vmhost/vmhost/plugins/sdk-go"
 
 var kind = vmhost.Kind{Group: "__group__", Version: "__version__", Kind: "__kind__"}
 
-// __kind__ is what the policy looks at.
+// __kind__ has the fields that the policy reads.
 type __kind__ struct {
 	Spec   struct{ Who string }
 	Status struct{ Message string }
@@ -21,7 +21,7 @@ func describe() vmhost.Description {
 	}
 }
 
-// reconcile is one turn: it looks at the object, and returns what the host is to do.
+// reconcile runs one turn: it reads the object, and returns what the host must do.
 func reconcile(request *vmhost.Request) (vmhost.Outcome, error) {
 	object, err := vmhost.Object[__kind__](request)
 	if err != nil || object == nil {
@@ -44,5 +44,5 @@ func reconcile(request *vmhost.Request) (vmhost.Outcome, error) {
 
 func init() { vmhost.Export(vmhost.Policy{Describe: describe, Reconcile: reconcile}) }
 
-// main is never called: the host calls the policy.
+// main is never called; the host calls the policy.
 func main() {}

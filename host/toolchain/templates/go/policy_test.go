@@ -21,10 +21,10 @@ func TestGreetings(t *testing.T) {
 		name, object string
 		want         vmhost.Outcome
 	}{
-		{"somebody is greeted", `{"spec":{"who":"you"}}`, greeted("hello, you")},
-		{"nobody is the world", `{"spec":{}}`, greeted("hello, world")},
-		{"another is greeted anew", `{"spec":{"who":"you"},"status":{"message":"hello, me"}}`, greeted("hello, you")},
-		{"nobody is greeted twice", `{"spec":{"who":"you"},"status":{"message":"hello, you"}}`, vmhost.AwaitChange()},
+		{"a name is greeted", `{"spec":{"who":"you"}}`, greeted("hello, you")},
+		{"no name greets the world", `{"spec":{}}`, greeted("hello, world")},
+		{"a changed name is greeted again", `{"spec":{"who":"you"},"status":{"message":"hello, me"}}`, greeted("hello, you")},
+		{"a greeted name is left alone", `{"spec":{"who":"you"},"status":{"message":"hello, you"}}`, vmhost.AwaitChange()},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			have, err := reconcile(&vmhost.Request{Controller: "__plural__", Key: key, Object: json.RawMessage(test.object)})

@@ -12,7 +12,7 @@ export const controller = plugin({
     permissions: [{ ...KIND, verbs: ["patch"], subresources: ["status"] }],
   },
 
-  /** One turn: look at the object as it is now, return what is to be done. */
+  /** One turn: reads the current object, returns what the host must do. */
   reconcile({ key, object }) {
     if (object === null) return awaitChange();
     const message = `hello, ${object.spec?.who ?? "world"}`;

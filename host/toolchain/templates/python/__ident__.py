@@ -19,7 +19,8 @@ class Status:
 
 @dataclass
 class __kind__Object:
-    """The fields that the policy needs. What does not fit is an error that names the field."""
+    """The fields that the policy needs. A value of another type is an error that names the field.
+    """
 
     spec: Spec = field(default_factory=Spec)
     status: Status = field(default_factory=Status)

@@ -1,4 +1,4 @@
-"""The policy is a plain class: its tests call it, with no host and no component."""
+"""Tests of the policy. It is a plain class, so they call it without a host or a component."""
 
 import unittest
 from typing import Any

@@ -1,4 +1,4 @@
-// The policy's own tests: it is called as a function, with no host and no cluster.
+// Tests of the policy. They call it as a function, without a host or a cluster.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { controller } from "./plugin.ts";
 
 const key = objectKey(kind("__group__", "__version__", "__kind__"), "default", "first");
 
-test("each object is greeted by its name, or as the world", async () => {
+test("each object is greeted by its name, or else as the world", async () => {
   for (const [spec, message] of [
     [{ who: "you" }, "hello, you"],
     [{}, "hello, world"],
@@ -22,7 +22,7 @@ test("each object is greeted by its name, or as the world", async () => {
   }
 });
 
-test("one that was greeted, or is gone, is left alone", async () => {
+test("a greeted or deleted object is left alone", async () => {
   for (const object of [{ spec: { who: "you" }, status: { message: "hello, you" } }, null]) {
     assert.deepEqual((await reconcile(controller, { key, object })).effects, []);
   }

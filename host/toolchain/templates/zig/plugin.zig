@@ -1,4 +1,5 @@
-//! __name__: greets each __kind__. `spec.who` says whom; the greeting is put into `status.message`.
+//! __name__: greets each __kind__. `spec.who` names whom to greet; the greeting goes into
+//! `status.message`.
 
 const std = @import("std");
 const vmhost = @import("vmhost");
@@ -21,9 +22,9 @@ const Object = struct {
 };
 
 pub fn reconcile(turn: *vmhost.Turn) !vmhost.Next {
-    const object = try turn.object(Object) orelse return .await_change; // it is gone
+    const object = try turn.object(Object) orelse return .await_change; // deleted
     const message = try vmhost.print("hello, {s}", .{object.spec.who});
-    if (std.mem.eql(u8, object.status.message, message)) return .await_change; // nothing is left to do
+    if (std.mem.eql(u8, object.status.message, message)) return .await_change; // already greeted
     try turn.patchMerge(turn.key, .{ .status = .{ .message = message } }, .{ .subresource = "status" });
     try turn.event(.{ .reason = "Greeted", .note = message });
     return .await_change;

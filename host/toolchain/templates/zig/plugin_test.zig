@@ -1,4 +1,5 @@
-//! Native tests of the policy: zig test --dep vmhost -Mroot=plugin_test.zig -Mvmhost=__sdk__/vmhost.zig
+//! Native tests of the policy:
+//!   zig test --dep vmhost -Mroot=plugin_test.zig -Mvmhost=__sdk__/vmhost.zig
 
 const std = @import("std");
 const vmhost = @import("vmhost");
@@ -11,7 +12,7 @@ fn reconcile(host: *vmhost.testing.Host, object: ?[]const u8) vmhost.testing.Out
     return host.reconcile(policy, .{ .controller = "__plural__", .key = key, .object_text = object });
 }
 
-test "who is named is greeted" {
+test "a named person is greeted" {
     const host: *vmhost.testing.Host = .init();
     defer host.deinit();
     const outcome = reconcile(host, "{\"spec\":{\"who\":\"Ada\"}}");
@@ -23,7 +24,7 @@ test "who is named is greeted" {
     try expectEqualStrings("hello, world", unnamed.effects[1].event.note);
 }
 
-test "who has been greeted, or is gone, is left alone" {
+test "a greeted or deleted object is left alone" {
     const host: *vmhost.testing.Host = .init();
     defer host.deinit();
     for ([_]?[]const u8{ null, "{\"spec\":{\"who\":\"Ada\"},\"status\":{\"message\":\"hello, Ada\"}}" }) |object| {
@@ -33,7 +34,7 @@ test "who has been greeted, or is gone, is left alone" {
     }
 }
 
-test "what cannot be read is tried again" {
+test "an object that cannot be read is retried" {
     const host: *vmhost.testing.Host = .init();
     defer host.deinit();
     const outcome = reconcile(host, "{\"spec\":{\"who\":1}}");

@@ -6,34 +6,34 @@ use serde::{Deserialize, Serialize};
 
 use super::time::rfc3339;
 
-/// One aspect of an object's state, as `metav1.Condition`.
+/// One aspect of an object's state, like `metav1.Condition`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Condition {
-    /// Which aspect, in CamelCase: `Ready`. At most one condition of a type is in a list.
+    /// The aspect, in CamelCase: `Ready`. A list contains at most one condition of a type.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Whether it holds.
+    /// Whether the condition holds.
     pub status: ConditionStatus,
-    /// The object's `metadata.generation` that this was found for; 0: not said.
+    /// The object's `metadata.generation` that this status is based on; 0 if unset.
     #[serde(skip_serializing_if = "super::is_zero")]
     pub observed_generation: i64,
     /// When `status` last changed, in RFC 3339. [`set_status_condition`] fills it in.
     pub last_transition_time: String,
-    /// Why, in CamelCase, for machines. The API server wants one.
+    /// The machine-readable reason, in CamelCase. The API server requires one.
     pub reason: String,
-    /// For people.
+    /// The human-readable text.
     pub message: String,
 }
 
 /// Whether a condition holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub enum ConditionStatus {
-    /// It does.
+    /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
-    /// It cannot be told.
+    /// It is unknown whether the condition holds.
     #[default]
     #[serde(other)]
     Unknown,
@@ -49,7 +49,7 @@ impl From<bool> for ConditionStatus {
 }
 
 impl Condition {
-    /// A condition that was found now; `status` may be a `bool`.
+    /// Returns a new condition; `status` may be a `bool`.
     pub fn new(
         type_: &str,
         status: impl Into<ConditionStatus>,
@@ -65,20 +65,21 @@ impl Condition {
         }
     }
 
-    /// Found for this `metadata.generation`.
+    /// Sets the `metadata.generation` that the status is based on.
     pub fn observed_generation(mut self, generation: i64) -> Self {
         self.observed_generation = generation;
         self
     }
 }
 
-/// Puts `new` into the list, in place of the one of its type. The transition time moves only when the status changes: to the one that `new` carries, else to now.
-/// True if anything changed (`meta.SetStatusCondition`).
+/// Puts `new` into the list, in place of the one of its type (`meta.SetStatusCondition`). If the
+/// status changes, the transition time becomes that of `new`, or else now. Returns whether anything
+/// changed.
 pub fn set_status_condition(conditions: &mut Vec<Condition>, new: Condition) -> bool {
     set_status_condition_at(conditions, new, SystemTime::now())
 }
 
-/// [`set_status_condition`] at another time, for tests.
+/// Like [`set_status_condition`] at another time, for tests.
 pub fn set_status_condition_at(
     conditions: &mut Vec<Condition>,
     mut new: Condition,
@@ -100,14 +101,15 @@ pub fn set_status_condition_at(
     changed
 }
 
-/// Takes the condition of this type out of the list. True if there was one (`meta.RemoveStatusCondition`).
+/// Removes the condition of this type from the list (`meta.RemoveStatusCondition`). Returns whether
+/// there was one.
 pub fn remove_status_condition(conditions: &mut Vec<Condition>, type_: &str) -> bool {
     let before = conditions.len();
     conditions.retain(|condition| condition.type_ != type_);
     conditions.len() != before
 }
 
-/// The condition of this type (`meta.FindStatusCondition`).
+/// Returns the condition of this type (`meta.FindStatusCondition`).
 pub fn find_status_condition<'a>(
     conditions: &'a [Condition],
     type_: &str,
@@ -115,12 +117,13 @@ pub fn find_status_condition<'a>(
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Whether the condition of this type is there and holds (`meta.IsStatusConditionTrue`).
+/// Returns whether the condition of this type exists and holds (`meta.IsStatusConditionTrue`).
 pub fn is_status_condition_true(conditions: &[Condition], type_: &str) -> bool {
     has_status(conditions, type_, ConditionStatus::True)
 }
 
-/// Whether the condition of this type is there and does not hold (`meta.IsStatusConditionFalse`).
+/// Returns whether the condition of this type exists and does not hold
+/// (`meta.IsStatusConditionFalse`).
 pub fn is_status_condition_false(conditions: &[Condition], type_: &str) -> bool {
     has_status(conditions, type_, ConditionStatus::False)
 }

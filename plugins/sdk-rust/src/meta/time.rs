@@ -1,10 +1,10 @@
-//! Times as Kubernetes writes them. A crate for it would be a quarter of a small policy's size.
+//! Times in Kubernetes' form. A time crate would be a quarter of a small policy's size.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const DAY: u64 = 86_400;
 
-/// A time as `metav1.Time` writes it: RFC 3339 in UTC, to the second. What lies before 1970 is 1970.
+/// Formats a time like `metav1.Time`: RFC 3339 in UTC, in seconds. Times before 1970 become 1970.
 pub fn rfc3339(time: SystemTime) -> String {
     let seconds = time
         .duration_since(UNIX_EPOCH)
@@ -14,8 +14,8 @@ pub fn rfc3339(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// The Gregorian date so many days after 1970-01-01. Years begin in March here, so that the leap day is the last one
-/// (Howard Hinnant, "chrono-compatible low-level date algorithms").
+/// Returns the Gregorian date this many days after 1970-01-01. Years begin in March here, so that
+/// the leap day is the last day (Howard Hinnant, "chrono-compatible low-level date algorithms").
 fn date(days: u64) -> (u64, u64, u64) {
     const ERA: u64 = 146_097;
     let days = days + 719_468;

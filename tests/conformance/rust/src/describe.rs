@@ -1,4 +1,4 @@
-//! The description of `../../description.json`, by the SDK's builders.
+//! The description in `../../description.json`, with the SDK's builders.
 
 use serde_json::json;
 use vmhost_plugin::{Controller, Description, Kind, Map, Permission, Predicates, Verb, Watch};

@@ -1,4 +1,4 @@
-//! The conformance guest in Rust. What each case does is said in `../../README.md`.
+//! The conformance guest in Rust. `../../README.md` describes each case.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -116,7 +116,7 @@ fn log() {
     println!("printed");
 }
 
-/// An `Option` alone does not tell null from missing.
+/// Distinguishes null from missing, which an `Option` alone cannot.
 fn nulls(request: &Request) -> Result<Value> {
     #[derive(Deserialize)]
     struct Object<'a> {

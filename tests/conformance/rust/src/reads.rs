@@ -1,4 +1,5 @@
-//! The cases that read: objects of the cache, live ones, refusals, settings. On the raw functions of the contract where the text itself is asked for.
+//! The cases that read: objects of the cache, live objects, refusals, settings. They use the
+//! contract's raw functions where the exact text matters.
 
 use serde_json::{Map, Value, json};
 use vmhost_plugin::cluster::{self, Page, ReadError};

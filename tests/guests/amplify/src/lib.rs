@@ -1,4 +1,4 @@
-//! Returns 100 MiB of effects out of 1 MiB of memory: every effect points at the same text.
+//! Returns 100 MiB of effects from 1 MiB of memory: every effect points at the same text.
 
 use kit::{Effect, Guest, Next, Other, Outcome, Request};
 
@@ -13,7 +13,8 @@ impl Guest for Amplify {
         let text = "x".repeat(1 << 20).leak();
         let effects = (0..100)
             .map(|_| {
-                // SAFETY: none; freeing them would be wrong a hundred times over, and no honest guest does this.
+                // SAFETY: unsound on purpose. Freeing these strings would free the same memory a
+                // hundred times, so the guest never frees them.
                 let body =
                     unsafe { String::from_raw_parts(text.as_mut_ptr(), text.len(), text.len()) };
                 Effect::Other(Other {

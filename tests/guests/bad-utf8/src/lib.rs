@@ -1,4 +1,4 @@
-//! Answers with bytes that are no UTF-8.
+//! Returns bytes that are not UTF-8.
 
 use kit::{Guest, Next, Outcome, Request};
 
@@ -10,7 +10,8 @@ impl Guest for BadUtf8 {
     }
 
     fn reconcile(_: Request) -> Outcome {
-        // SAFETY: none; being wrong is what this guest is for. The bytes only travel to the host.
+        // SAFETY: unsound on purpose, to test the host. The guest itself never reads the bytes as
+        // text.
         let text = unsafe { String::from_utf8_unchecked(vec![b'a', 0xff, 0xfe, 0xc0]) };
         Outcome {
             effects: Vec::new(),

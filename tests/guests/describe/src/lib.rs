@@ -1,8 +1,9 @@
-//! Describes itself with whatever text a test writes into its bytes; one that begins with `refuse: ` is its error.
+//! Returns the description that a test writes into its bytes; a text that begins with `refuse: ` is
+//! returned as an error.
 
 use kit::{Guest, Outcome, Request};
 
-/// Found by its first words; padded with spaces.
+/// The description, found by its first words and padded with spaces.
 static DESCRIPTION: [u8; 4096] = {
     let mark = *b"VMHOST-DESCRIPTION";
     let mut text = [b' '; 4096];
@@ -18,7 +19,7 @@ struct Describe;
 
 impl Guest for Describe {
     fn describe() -> Result<String, String> {
-        // Not a constant to the compiler, since tests patch it.
+        // Prevents constant folding, because tests patch the bytes.
         let text = std::hint::black_box(&DESCRIPTION);
         let end = text
             .iter()

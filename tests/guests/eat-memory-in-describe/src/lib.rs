@@ -1,4 +1,4 @@
-//! Takes all memory that it can get before it has said who it is.
+//! Allocates as much memory as possible in `describe`.
 
 use kit::{Guest, Outcome, Request};
 

@@ -1,4 +1,4 @@
-//! Takes all memory that it can get.
+//! Allocates as much memory as possible.
 
 use kit::{Guest, Outcome, Request};
 
@@ -12,7 +12,7 @@ impl Guest for EatMemory {
     fn reconcile(_: Request) -> Outcome {
         let mut taken: Vec<Vec<u8>> = Vec::new();
         loop {
-            // Written to, so that it is not only address space.
+            // Writes to the memory, so that it is more than address space.
             taken.push(vec![1; 1 << 20]);
             std::hint::black_box(&taken);
         }

@@ -1,4 +1,4 @@
-//! Imports a function that no host has yet.
+//! Imports a function that no host provides.
 
 wit_bindgen::generate!({
     path: "../../../wit/v1",

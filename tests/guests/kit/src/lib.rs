@@ -1,5 +1,5 @@
-//! What the guests share: raw bindings of the contract and the description of a VM policy. Raw and not the
-//! SDK's, since a hostile guest does what no SDK lets it do.
+//! The shared code of the guests: raw bindings of the contract and the description of a VM policy.
+//! Raw, because a hostile guest does what no SDK permits.
 
 wit_bindgen::generate!({
     path: "../../../wit/v1",
@@ -13,7 +13,8 @@ pub mod orders;
 pub use exports::vmhost::plugin::controller::Guest;
 pub use vmhost::plugin::types::*;
 
-/// A policy named `plugin` with one controller, `vms`, over VirtualMachines that it may patch.
+/// Returns the description of a policy `plugin` with one controller, `vms`, over VirtualMachines,
+/// which it may patch.
 pub fn vm_policy(plugin: &str) -> Result<String, String> {
     Ok(format!(
         r#"{{
@@ -30,7 +31,7 @@ pub fn vm_policy(plugin: &str) -> Result<String, String> {
     ))
 }
 
-/// The `map-changes` of a guest that has no watch which it maps itself.
+/// The `map-changes` of a guest whose watches need no mapping by the guest.
 #[macro_export]
 macro_rules! no_map {
     () => {
@@ -42,7 +43,7 @@ macro_rules! no_map {
     };
 }
 
-/// The turn that changes nothing.
+/// Returns the outcome that changes nothing.
 pub fn done() -> Outcome {
     Outcome {
         effects: Vec::new(),
@@ -50,8 +51,8 @@ pub fn done() -> Outcome {
     }
 }
 
-/// A JSON patch of the request's object that holds only while `spec.status` is `seen`: it becomes `status`, and
-/// the annotation gets its value.
+/// Returns a JSON patch that applies only while `spec.status` is `seen`, and sets the status to
+/// `status` and the annotation.
 pub fn finish(request: &Request, seen: &str, status: &str, annotation: (&str, &str)) -> Effect {
     let (name, value) = annotation;
     let object: serde_json::Value = request
@@ -59,7 +60,7 @@ pub fn finish(request: &Request, seen: &str, status: &str, annotation: (&str, &s
         .as_deref()
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default();
-    // A JSON patch cannot add a key to a map that is not there.
+    // A JSON patch cannot add a key to a map that does not exist.
     let add = if object.pointer("/metadata/annotations").is_some() {
         let path = format!(
             "/metadata/annotations/{}",
@@ -83,7 +84,7 @@ pub fn finish(request: &Request, seen: &str, status: &str, annotation: (&str, &s
     })
 }
 
-/// `spec.status` of the request's object; empty if it is gone or has none.
+/// Returns `spec.status` of the request's object; empty if the object is gone or has none.
 pub fn status(request: &Request) -> String {
     let object: serde_json::Value = request
         .object

@@ -1,22 +1,25 @@
-//! A guest that does what its object says: the annotation `vmhost.test/turn` holds the outcome of
-//! its turns as JSON, `vmhost.test/deleting` that of turns for clean-up, `vmhost.test/gone` that of
-//! turns in which the object is gone (if the controller is shown what was there before), so that a
-//! test needs no guest of its own for each effect. Every turn is logged as `TURN {...}`, with the
-//! object's whole text if it has the annotation `vmhost.test/echo`.
+//! A guest that follows orders in its object, so that a test needs no guest of its own for each
+//! effect. The annotation `vmhost.test/turn` holds the outcome of its turns as JSON,
+//! `vmhost.test/deleting` that of clean-up turns, and `vmhost.test/gone` that of turns in which the
+//! object is gone (if the controller gets the previous object). The guest logs every turn as
+//! `TURN {...}`, with the object's whole text if the object has the annotation `vmhost.test/echo`.
 //!
 //! ```json
 //! { "effects": [{ "merge": { "spec": { "status": "complete" } } },
 //!               { "json": [{ "op": "test", "path": "/spec/status", "value": "creating" }] },
-//!               { "apply": { "apiVersion": "v1", "kind": "ConfigMap" }, "force": true, "createIfAbsent": true, "subresource": "status" },
+//!               { "apply": { "apiVersion": "v1", "kind": "ConfigMap" },
+//!                 "force": true, "createIfAbsent": true, "subresource": "status" },
 //!               { "create": { "apiVersion": "v1", "kind": "ConfigMap" } },
 //!               { "delete": { "version": "v1", "kind": "ConfigMap", "name": "x" } },
 //!               { "event": { "reason": "Completed", "note": "done" } },
 //!               { "other": "teleport" }],
-//!   "next": "await-change" | "requeue" | { "requeue-after-ms": 5 } | { "retry": "why" } | { "fail": "why" } | "finalized",
+//!   "next": "await-change" | "requeue" | { "requeue-after-ms": 5 } | { "retry": "why" }
+//!           | { "fail": "why" } | "finalized",
 //!   "once": true, "trap": true }
 //! ```
-//! `merge`, `json` and `delete` concern that object unless a `key` beside them names another object. `once`: only on the first attempt,
-//! afterwards nothing is done. `$attempt` anywhere becomes the number of the attempt.
+//! `merge`, `json` and `delete` concern that object unless a `key` beside them names another one.
+//! With `once`, the order is followed on the first attempt only, and later attempts do nothing. The
+//! number of the attempt replaces `$attempt` anywhere.
 
 use serde_json::{Value, json};
 
@@ -26,7 +29,7 @@ use crate::{
     PatchType, Request,
 };
 
-/// One turn.
+/// Runs one turn.
 pub fn obey(request: &Request) -> Outcome {
     let object: Value = request
         .object
@@ -45,7 +48,7 @@ pub fn obey(request: &Request) -> Outcome {
         Some(_) => (&object, "/metadata/annotations/vmhost.test~1turn"),
     };
     let orders = ordering.pointer(annotation).and_then(Value::as_str);
-    // So that an order can change something on every attempt.
+    // Allows an order to change something on every attempt.
     let orders = orders.map(|text| text.replace("$attempt", &request.attempt.to_string()));
     let orders: Value = match orders.as_deref().map(serde_json::from_str) {
         Some(Ok(orders)) => orders,
@@ -84,7 +87,7 @@ fn turn(request: &Request, object: &Value) -> Value {
     })
 }
 
-/// The whole text that the host handed over, for VMs that ask for it.
+/// Returns the whole text that the host passed, for objects with the annotation.
 fn echoed<'a>(request: &'a Request, object: &Value) -> Option<&'a str> {
     object.pointer("/metadata/annotations/vmhost.test~1echo")?;
     request.object.as_deref()
@@ -166,7 +169,8 @@ fn effect(request: &Request, order: &Value) -> Effect {
     }
 }
 
-/// The VM's own key, or the one that the order names, by default in the VM's namespace.
+/// Returns the object's own key, or the one that the order names, by default in the object's
+/// namespace.
 fn key(request: &Request, order: &Value) -> ObjectKey {
     let text = |name: &str| order[name].as_str().map(str::to_owned);
     match text("kind") {
@@ -183,7 +187,7 @@ fn key(request: &Request, order: &Value) -> ObjectKey {
     }
 }
 
-/// `metadata.resourceVersion` of an object's text.
+/// Returns `metadata.resourceVersion` of an object's text.
 fn version(text: &str) -> Value {
     let object: Value = serde_json::from_str(text).unwrap_or_default();
     object["metadata"]["resourceVersion"].clone()

@@ -1,4 +1,4 @@
-//! Does what an object (a VM or a ConfigMap) says; see `kit::orders`.
+//! Follows the orders in an object (a VM or a ConfigMap); see `kit::orders`.
 
 use kit::{Guest, Outcome, Request, orders};
 

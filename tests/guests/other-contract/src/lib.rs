@@ -1,4 +1,4 @@
-//! A component of a contract that is not vmhost's.
+//! A component with a contract other than vmhost's.
 
 wit_bindgen::generate!({
     inline: r#"

@@ -1,9 +1,9 @@
-//! Calls itself until the stack ends.
+//! Calls itself until the stack is exhausted.
 
 use kit::{Guest, Next, Outcome, Request};
 
 fn deeper(depth: u64) -> u64 {
-    // Used after the call, so that it is no loop.
+    // Used after the call, so that the compiler cannot make a loop of the recursion.
     let kept = std::hint::black_box([depth; 16]);
     if depth == u64::MAX {
         0

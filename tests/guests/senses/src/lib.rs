@@ -1,4 +1,5 @@
-//! Says what it sees of time and chance, in its log: the wall clock, what the monotonic one went on, the order of a hash map.
+//! Logs what it observes of time and randomness: the wall clock, how far the monotonic clock
+//! advanced, the order of a hash map.
 
 use std::collections::HashSet;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

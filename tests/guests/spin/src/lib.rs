@@ -1,4 +1,5 @@
-//! Never returns from `reconcile`. Its name is in its bytes, so that a test can have several of them.
+//! Never returns from `reconcile`. Its name is in its bytes, so that a test can have several
+//! plugins.
 
 use kit::{Guest, Outcome, Request};
 
@@ -9,7 +10,7 @@ static NAME: [u8; 32] = *b"VMHOST-NAME-spin                ";
 
 impl Guest for Spin {
     fn describe() -> Result<String, String> {
-        // Not a constant to the compiler, since tests patch it.
+        // Prevents constant folding, because tests patch the bytes.
         let name = &std::hint::black_box(&NAME)[12..];
         kit::vm_policy(String::from_utf8_lossy(name).trim_end())
     }

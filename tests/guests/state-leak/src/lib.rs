@@ -1,4 +1,4 @@
-//! Counts its calls in memory and writes the count on the VM: more than 1 shows a reused instance.
+//! Counts its calls in memory and writes the count to the VM: more than 1 shows a reused instance.
 
 use kit::{Guest, Next, Outcome, Request};
 use std::sync::atomic::{AtomicU32, Ordering};

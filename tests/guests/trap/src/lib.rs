@@ -1,4 +1,4 @@
-//! Panics in `reconcile`: its words reach the host only by stderr.
+//! Panics in `reconcile`: its message reaches the host only through stderr.
 
 use kit::{Guest, Outcome, Request};
 

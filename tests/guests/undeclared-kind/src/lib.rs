@@ -1,4 +1,5 @@
-//! Finishes the VM, which it may, and creates a ConfigMap, which it never declared.
+//! Finishes the VM, which it may do, and creates a ConfigMap, which its description does not
+//! declare.
 
 use kit::{Create, Effect, Guest, Next, Outcome, Request};
 

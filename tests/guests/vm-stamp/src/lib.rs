@@ -1,10 +1,11 @@
-//! The VM policy, with a number in its bytes: a test writes another number into the component and has another policy,
-//! without compiling. It finishes a VM that is creating and leaves its number on it; in mode `r` it also puts its
-//! number on VMs that carry another, in mode `t` its turn has two effects.
+//! The VM policy with a number in its bytes: a test patches the number to get another policy
+//! without compiling. It finishes a VM that is creating and writes its number to the VM; in mode
+//! `r` it also overwrites the number of other policies, and in mode `t` its turn has two effects.
 
 use kit::{Effect, Guest, Next, Outcome, Patch, PatchType, Request};
 
-/// The mark, ten digits, the mode (`k` keeps what others stamped, `r` stamps again, `t` keeps and stamps twice), and padding.
+/// The mark, ten digits, the mode (`k` keeps the number of other policies, `r` overwrites it, `t`
+/// keeps it and writes its own twice), and padding.
 static STAMP: [u8; 32] = *b"VMHOST-STAMP-0000000000k--------";
 const ANNOTATION: &str = "vmhost.test/stamp";
 const SECOND: &str = "vmhost.test/second";
@@ -17,7 +18,7 @@ struct Stamp {
 
 impl Stamp {
     fn read() -> Stamp {
-        // Not a constant to the compiler, since tests patch it.
+        // Prevents constant folding, because tests patch the bytes.
         let bytes = std::hint::black_box(&STAMP);
         let digits = String::from_utf8_lossy(&bytes[13..23]).into_owned();
         let number: u32 = digits.parse().expect("ten digits in STAMP");

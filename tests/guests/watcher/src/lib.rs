@@ -1,8 +1,8 @@
-//! One controller for each way to be woken, over VMs with the label `case` of its name. Each does
-//! what its object says; see `kit::orders`. The controller `reader` asks the cluster what its
-//! ConfigMap's `data.query` says and logs the answer as `READ {...}`; a query with a `plugin` is
-//! for the plugin of that name. A ConfigMap that the guest maps names a VM in `data.vm`; before
-//! that it reads the ConfigMap `data.live`, past the cache.
+//! One controller for each way to be woken, over VMs with the label `case` set to its name. Each
+//! follows the orders in its object; see `kit::orders`. The controller `reader` runs the query in
+//! `data.query` of its ConfigMap and logs the answer as `READ {...}`; only the plugin that a
+//! query's `plugin` names runs it. For a ConfigMap that the guest maps, `data.vm` names the VM;
+//! before mapping, the guest reads the ConfigMap `data.live` past the cache.
 
 use kit::vmhost::plugin::cluster::{self, IndexMatch, Query, ReadError};
 use kit::vmhost::plugin::log::{Level, log};
@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 struct Watcher;
 
-/// Found by its first words; the plugin's name follows, padded with spaces.
+/// The name, found by its first words; the plugin's name follows, padded with spaces.
 static NAME: [u8; 32] = *b"VMHOST-NAME-watcher             ";
 
 fn plugin() -> String {
-    // Not a constant to the compiler, since tests patch it.
+    // Prevents constant folding, because tests patch the bytes.
     let name = &std::hint::black_box(&NAME)[b"VMHOST-NAME-".len()..];
     String::from_utf8_lossy(name).trim_end().to_owned()
 }
@@ -70,8 +70,8 @@ impl Guest for Watcher {
                 { "version": "v1", "kind": "Secret", "verbs": ["create", "patch"] },
             ],
         });
-        // Under another name nothing comes up by itself, and there is no finalizer that two plugins
-        // would share.
+        // Under another name, the plugin has no timers, and no finalizer that two plugins would
+        // share.
         if let (Some(controllers), "watcher") =
             (description["controllers"].as_array_mut(), &*plugin())
         {
@@ -124,7 +124,7 @@ fn merge(into: &mut Value, more: Value) {
     }
 }
 
-/// Another ConfigMap in the namespace of this one.
+/// Returns the key of another ConfigMap in the same namespace.
 fn beside(object: &Value, name: &str) -> ObjectKey {
     ObjectKey {
         kind: Gvk {
@@ -193,7 +193,7 @@ fn read(request: &Request) {
     );
 }
 
-/// All pages: the names, and how many pages it took.
+/// Reads all pages; returns the names and the number of pages.
 fn pages(mut query: Query, live: bool) -> Result<Value, ReadError> {
     let (mut names, mut pages, mut last) = (Vec::new(), 0, Value::Null);
     loop {

@@ -6,7 +6,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/util"
 
-	// As upstream: credentials of cloud providers.
+	// As upstream: authentication plugins of cloud providers.
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 )
 

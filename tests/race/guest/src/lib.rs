@@ -1,8 +1,8 @@
-//! The policy of the race: a VirtualMachine that is creating becomes complete, by one merge patch, without an Event, as
-//! every rival does it.
+//! The policy of the race: it completes a VirtualMachine that is creating, with one merge patch and
+//! without an Event, like the policy of every rival.
 //!
-//! Whether vmhost keeps whole objects or only the fields that are looked at is one byte of the component, which the
-//! runner overwrites: two plugins, one build.
+//! One byte of the component decides whether vmhost keeps whole objects or only the wanted fields.
+//! The runner overwrites it, so that one build gives two plugins.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use vmhost_plugin::{
 
 const VIRTUAL_MACHINE: Kind = Kind::new("cloud.waibizi.com", "v1", "VirtualMachine");
 
-/// The mark, and `w` for the wanted fields of `plugins/vm` or `a` for all.
+/// The mark, and `w` for the wanted fields of `plugins/vm` or `a` for all fields.
 static FIELDS: [u8; 20] = *b"VMHOST-RACE-FIELDS-w";
 
 #[derive(Default, Deserialize)]
@@ -37,7 +37,7 @@ struct Race;
 impl Policy for Race {
     fn describe() -> Description {
         let watch = Watch::new(VIRTUAL_MACHINE);
-        // Not a constant to the compiler, since the runner patches it.
+        // Prevents constant folding, because the runner patches the bytes.
         let watch = match std::hint::black_box(&FIELDS)[19] {
             b'w' => watch.wanted_fields(&["spec.status", "spec.memory", "spec.disk"]),
             _ => watch,

@@ -1,9 +1,10 @@
-// The seed: the VirtualMachine controller as it was first written, on client-go's dynamic informer. Add events put
-// namespace/name on a named rate-limiting queue; a worker reads the lister and, if spec.status is "creating", sends
-// one merge patch. Updates and deletions wake nobody, as there.
+// The seed: the VirtualMachine controller as it was first written, on client-go's dynamic informer.
+// Add events put namespace/name on a named rate-limiting queue; a worker reads the lister and, if
+// spec.status is "creating", sends one merge patch. As there, updates and deletions enqueue
+// nothing.
 //
-// Its mistakes that have no cost are mended: workers start after the cache has synced, an object that is gone is
-// done, the namespace is a flag.
+// Mistakes without a cost are corrected: workers start after the cache has synced, a deleted object
+// is done, the namespace is a flag.
 package main
 
 import (
@@ -89,7 +90,7 @@ func run(ctx context.Context, kubeconfig, namespace string, workers int) error {
 	if err != nil {
 		return err
 	}
-	// Otherwise 5 writes a second: the code is measured, not the setting.
+	// The default allows 5 writes per second; the race measures the code, not this setting.
 	config.QPS = -1
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {

@@ -1,5 +1,5 @@
-// The same policy on controller-runtime, typed, as kubebuilder lays it out: a manager, one controller, four keys at
-// once. What the policy does not need is off: metrics, probes, leader election.
+// The same policy on controller-runtime, typed, in kubebuilder's layout: a manager, one controller,
+// four workers. Everything the policy does not need is off: metrics, probes, leader election.
 package main
 
 import (
@@ -32,7 +32,7 @@ type VirtualMachine struct {
 	Spec              VirtualMachineSpec `json:"spec,omitempty"`
 }
 
-// VirtualMachineSpec holds no pointer: copying it is an assignment.
+// VirtualMachineSpec has no pointers, so an assignment copies it.
 type VirtualMachineSpec struct {
 	UUID   string `json:"uuid,omitempty"`
 	Name   string `json:"name,omitempty"`
@@ -42,27 +42,27 @@ type VirtualMachineSpec struct {
 	Status string `json:"status,omitempty"`
 }
 
-// VirtualMachineList is what a list answers.
+// VirtualMachineList is the answer to a list.
 type VirtualMachineList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []VirtualMachine `json:"items"`
 }
 
-// DeepCopyInto is what controller-gen would write.
+// DeepCopyInto is as controller-gen would write it.
 func (in *VirtualMachine) DeepCopyInto(out *VirtualMachine) {
 	*out = *in
 	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 }
 
-// DeepCopyObject is what controller-gen would write.
+// DeepCopyObject is as controller-gen would write it.
 func (in *VirtualMachine) DeepCopyObject() runtime.Object {
 	out := new(VirtualMachine)
 	in.DeepCopyInto(out)
 	return out
 }
 
-// DeepCopyObject is what controller-gen would write.
+// DeepCopyObject is as controller-gen would write it.
 func (in *VirtualMachineList) DeepCopyObject() runtime.Object {
 	out := new(VirtualMachineList)
 	*out = *in
@@ -117,7 +117,7 @@ func run(namespace string, workers int) error {
 		return err
 	}
 	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		// Waits for the controller's own informer: there is one a kind.
+		// Waits for the controller's own informer: there is one per kind.
 		if _, err := mgr.GetCache().GetInformer(ctx, &VirtualMachine{}); err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func run(namespace string, workers int) error {
 }
 
 func main() {
-	// The flag --kubeconfig is controller-runtime's own.
+	// controller-runtime itself defines the flag --kubeconfig.
 	namespace := flag.String("namespace", "default", "the namespace to watch")
 	workers := flag.Int("workers", 4, "keys at once")
 	flag.Parse()

@@ -1,6 +1,6 @@
-// Package queue is client-go's workqueue under the operations of host/queue/benches:
+// Package queue runs client-go's workqueue under the operations of host/queue/benches:
 //
-//	go test -bench . -cpu 1          what each operation costs (of the one with 4 workers: -cpu 2)
+//	go test -bench . -cpu 1          the cost of each operation (with 4 workers: -cpu 2)
 //	go test -run Worst -v            the longest add: a million keys, a thousand getters
 package queue
 
@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Name is a key as controller-runtime has it.
+// Name is a key as in controller-runtime.
 type Name struct{ Namespace, Name string }
 
 const (
@@ -95,7 +95,8 @@ func BenchmarkName(b *testing.B) {
 	cycle(b, names(batch))
 }
 
-// Each add goes over a channel to the queue's own goroutine, so this is not the whole cost unless that one keeps up.
+// Each add goes over a channel to the queue's goroutine, so this is the whole cost only if that
+// goroutine keeps up.
 func BenchmarkAddAfter(b *testing.B) {
 	queue := limited[uint64]()
 	defer queue.ShutDown()
@@ -159,7 +160,8 @@ func row(t *testing.T, name string, times []int64) {
 	t.Logf("%-12s p50 %7d ns, p99 %7d ns, p99.99 %8d ns, longest %9d ns, %d over 1 ms", name, at(0.5), at(0.99), at(0.9999), at(1), slow)
 }
 
-// timed does something for each number and times each, by the wall clock and by the CPU time of its thread.
+// timed runs an action for each number and measures each run, in wall-clock time and in CPU time of
+// its thread.
 func timed(t *testing.T, title string, action func(n uint64)) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

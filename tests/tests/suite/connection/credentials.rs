@@ -1,4 +1,4 @@
-//! Credentials that are replaced while the host runs: files, and what an exec plugin gives.
+//! Credentials that are replaced while the host runs: files, and the output of an exec plugin.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +19,7 @@ use vmhost_tests::{both_servers, kubeconfig, real, run};
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(3600);
-/// Longer than a host's start and a turn, of which a certificate that will end must last.
+/// Longer than a host's start and a turn, during which an expiring certificate must still be valid.
 const SHORT: Duration = Duration::from_secs(25);
 
 /// A folder whose files a kubeconfig names.
@@ -34,7 +34,7 @@ impl Files {
         self.0.path().join(name)
     }
 
-    /// In one step, as the kubelet does.
+    /// Replaces a file in one step, as the kubelet does.
     fn write(&self, name: &str, text: &str) -> Result<()> {
         let unfinished = self.path(".unfinished");
         fs::write(&unfinished, text)?;
@@ -46,12 +46,12 @@ impl Files {
         self.write("client.key", &pair.key)
     }
 
-    /// The user's part of a kubeconfig: certificate files.
+    /// Returns the user's part of a kubeconfig with certificate files.
     fn user(&self) -> Value {
         json!({ "client-certificate": self.path("client.crt"), "client-key": self.path("client.key") })
     }
 
-    /// The same: an exec plugin that prints the file `answer`.
+    /// Returns the user's part of a kubeconfig with an exec plugin that prints the file `answer`.
     fn plugin(&self) -> Result<Value> {
         let program = self.path("plugin");
         fs::write(
@@ -114,7 +114,7 @@ async fn certificates_are_read_again(server: &TestServer) -> Result<()> {
     let (host, _policy) = start(&file, &vms).await?;
     completes(&vms, "first").await?;
 
-    // Another certificate of the same authority. The watch goes on: it is not opened again.
+    // Another certificate of the same authority. The watch continues without being reopened.
     let before = watches(&proxy);
     files.write_identity(&clients.client("two", LONG)?)?;
     proxy.refuse(1, Refusal::unauthorized(), |request| request.writes(PLURAL));
@@ -123,7 +123,7 @@ async fn certificates_are_read_again(server: &TestServer) -> Result<()> {
     completes(&vms, "third").await?;
     ensure!(watches(&proxy) == before, "{:?}", proxy.requests());
 
-    // Other authorities on both sides; what was trusted before is refused.
+    // New authorities on both sides; the old ones are no longer accepted.
     let (servers, clients) = (Authority::new("servers 2")?, Authority::new("clients 2")?);
     front.replace(servers.server(Some(&clients))?);
     files.write("ca.crt", &servers.pem())?;
@@ -149,7 +149,7 @@ async fn an_exec_plugin_is_asked_again(server: &TestServer) -> Result<()> {
             .all(|request| request.authorization == "Bearer one")
     );
 
-    // The server refuses the token: the plugin is asked for another.
+    // The server refuses the token, so the host asks the plugin for another.
     let end = (SystemTime::now() + SHORT).duration_since(SystemTime::UNIX_EPOCH)?;
     let end = k8s_openapi::jiff::Timestamp::from_second(end.as_secs().try_into()?)?;
     files.answer(json!({ "token": "two", "expirationTimestamp": end.to_string() }))?;
@@ -160,7 +160,7 @@ async fn an_exec_plugin_is_asked_again(server: &TestServer) -> Result<()> {
         .wait_for(1, |request| request.authorization == "Bearer two")
         .await?;
 
-    // And again before the token ends.
+    // And again before the token expires.
     files.answer(json!({ "token": "three" }))?;
     let mut count = 0;
     eventually("a request with the third token", async || {
@@ -198,7 +198,7 @@ fn a_certificate_is_replaced_when_the_server_refuses_it() {
             anyhow::Ok(file)
         };
 
-        // It ends while the host runs.
+        // The certificate expires while the host runs.
         let end = SystemTime::now() + SHORT;
         files.write_identity(&clients.client("short", SHORT)?)?;
         let (host, _policy) = start(&kubeconfig("files", files.user())?, &vms).await?;
@@ -215,7 +215,7 @@ fn a_certificate_is_replaced_when_the_server_refuses_it() {
         completes(&vms, "second").await?;
         drop(host);
 
-        // Its authority is one no longer; an exec plugin gives the next one.
+        // The server no longer accepts its authority; an exec plugin provides the next certificate.
         let give = |pair: Pair| {
             files.answer(json!({
                 "clientCertificateData": pair.certificate,

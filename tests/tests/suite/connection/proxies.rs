@@ -14,11 +14,11 @@ use vmhost_tests::vm::{self, Vms};
 use vmhost_tests::wait::eventually_within;
 use vmhost_tests::{both_servers, kubeconfig, net, run};
 
-/// A name that only the proxy knows: on loopback no variable counts.
+/// A name that only the proxy can resolve. Variables do not apply to loopback addresses.
 const NAME: &str = "api.cluster.test";
 
-/// A kubeconfig in which the server has that name. Returns it, and what the proxy will be asked
-/// for.
+/// Returns a kubeconfig in which the server has that name, and the address that the proxy will be
+/// asked for.
 fn named(
     server: &TestServer,
     dir: &Path,
@@ -32,7 +32,7 @@ fn named(
         asked = url.replace("https://127.0.0.1", NAME);
         cluster["server"] = format!("https://{asked}").into();
         cluster["tls-server-name"] = "127.0.0.1".into();
-        // As for kubectl, a proxy with TLS is trusted by the cluster's bundle.
+        // As for kubectl, the cluster's bundle must trust a proxy with TLS.
         let bundle = cluster["certificate-authority-data"].as_str();
         let mut bundle = BASE64_STANDARD
             .decode(bundle.unwrap_or_default())
@@ -47,13 +47,13 @@ fn named(
     Ok((file, asked))
 }
 
-/// A closed port, as the URL of a proxy.
+/// Returns a closed port, as the URL of a proxy.
 fn nowhere() -> Result<String> {
     let [port] = net::free_ports()?;
     Ok(format!("http://somebody:secret@127.0.0.1:{port}"))
 }
 
-/// No variable of the machine decides, whichever way its name is written.
+/// Sets the variables and clears the machine's, in both spellings.
 fn with_environment(command: HostCommand, https: &str, none: &str) -> HostCommand {
     let lower = ["https_proxy", "http_proxy", "HTTP_PROXY", "no_proxy"];
     let command = lower
@@ -62,7 +62,7 @@ fn with_environment(command: HostCommand, https: &str, none: &str) -> HostComman
     command.env("HTTPS_PROXY", https).env("NO_PROXY", none)
 }
 
-/// A host that completes a VM of this name.
+/// Starts a host that completes a VM of this name.
 async fn completes(command: HostCommand, vms: &Vms, vm: &str) -> Result<Host> {
     let policy = PolicyFile::new("vm", &guests::vm_stamp(1, Mode::Keep)?)?;
     let command = command.namespace(vms.namespace()).plugin(policy.path());
@@ -83,7 +83,7 @@ async fn proxies_of_every_kind_reach_the_cluster(server: &TestServer) -> Result<
         Kind::Https(authority.server(None)?),
         Kind::Socks5,
     ] {
-        // That of the kubeconfig beats that of the environment.
+        // The kubeconfig's proxy takes precedence over the environment's.
         let of_kubeconfig = matches!(kind, Kind::Socks5);
         let proxy = ForwardProxy::start(kind).await?;
         let url = proxy.url();

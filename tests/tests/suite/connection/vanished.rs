@@ -1,4 +1,4 @@
-//! A peer that vanishes without a word: no FIN, no RST, no acknowledgement.
+//! A peer that vanishes without notice: no FIN, no RST, no acknowledgement.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{self, Vms};
 use vmhost_tests::wait::eventually_within;
 
-/// The kernel gives up a link after 45 to 60 s. Without its help, the watch ends with its time-out on
-/// the server, after 5 to 10 minutes.
+/// The kernel gives up a connection after 45 to 60 s. Without the kernel, the watch would end with
+/// its time-out on the server, after 5 to 10 minutes.
 const NOTICED: Duration = Duration::from_secs(100);
 
 both_servers!(a_watch_whose_peer_vanishes_is_opened_again);
@@ -21,7 +21,7 @@ async fn a_watch_whose_peer_vanishes_is_opened_again(server: &TestServer) -> Res
     let policy = PolicyFile::new("vm", &guests::vm_stamp(1, Mode::Keep)?)?;
     let _host = vms
         .host(relay.kubeconfig(), &policy)?
-        // Not what is tested here.
+        // Disabled, because this test is not about it.
         .args(["--watch-silence", "10m"])
         .ready()
         .await?;

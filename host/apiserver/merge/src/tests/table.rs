@@ -1,5 +1,4 @@
-//! `tests/cases/apply.json`, run against as much of a server as the table needs. Its `about`
-//! describes the format.
+//! Runs `tests/cases/apply.json` against a minimal server. Its `about` describes the format.
 
 use serde_json::{Value, json};
 use vmhost_schema::Schema;
@@ -9,14 +8,14 @@ use crate::*;
 
 const TABLE: &str = include_str!("../../../../../tests/cases/apply.json");
 
-/// As much of a server as the table needs: one object of one kind.
+/// A minimal server for the table: one object of one kind.
 struct Server {
     schema: Schema,
     name: String,
     object: Option<Value>,
 }
 
-/// HTTP status, and the object or a `Status`.
+/// The HTTP status, and the object or a `Status`.
 type Answer = (u64, Value);
 
 fn refusal(code: u64, message: impl ToString) -> Answer {
@@ -121,7 +120,7 @@ impl Server {
         self.store(new)
     }
 
-    /// What the strategies of a kind with a status subresource do.
+    /// Restores the fields that the endpoint cannot write, as for a kind with a status subresource.
     fn put_back(&self, new: &mut Value, status: bool) {
         let live = self.object.clone().unwrap_or(json!({}));
         let list = new["metadata"]["managedFields"].take();
@@ -187,7 +186,7 @@ fn json_merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// `add` and `replace` are all that the table uses.
+/// Applies a JSON patch, of which the table uses `add` and `replace` only.
 fn json_patch(live: &Value, patch: &Value) -> Value {
     let mut new = live.clone();
     for step in patch.as_array().unwrap() {
@@ -265,7 +264,7 @@ fn judge(
     {
         out.push(format!("causes: got {}", got["details"]["causes"]));
     }
-    // Refusals that only a whole server words are left to it.
+    // Only a whole server can produce the other refusal texts.
     if let (Some(want), Some(message)) = (step["message"].as_str(), got["message"].as_str())
         && !message.contains(want)
     {

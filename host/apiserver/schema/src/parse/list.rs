@@ -1,4 +1,4 @@
-//! What a list that is a set or a map must declare.
+//! Checks the declarations of a list that is a set or a map.
 //!
 //! Owns the rules on `x-kubernetes-list-type` of k8s.io/apiextensions-apiserver
 //! `pkg/apis/apiextensions/validation`. Must not know other keywords.
@@ -47,7 +47,7 @@ pub(super) fn list_type(
     match list_type.as_str() {
         Some("atomic") => {}
         Some("set") => {
-            // What merges by field or item cannot be told apart by its value.
+            // Items that merge by field or by item cannot be identified by their value.
             let granular = items.and_then(|items| match items.kind {
                 Some(Type::Object) if !items.atomic_map => Some("map"),
                 Some(Type::Array) if items.list_type != ListType::Atomic => Some("list"),
@@ -138,7 +138,7 @@ fn map_keys(report: &mut Report, items: &Node, keys: &[String], path: &str) {
             ),
             Some(property) => {
                 if matches!(property.kind, Some(Type::Array | Type::Object)) {
-                    // kube-apiserver says so of arrays too.
+                    // kube-apiserver reports "object" for arrays too.
                     let kind = json!("object");
                     report.invalid(
                         child(&property_at, "type"),

@@ -1,7 +1,7 @@
-//! What is wrong with a schema, gathered while it is read.
+//! Collects what is wrong with a schema while it is parsed.
 //!
-//! Owns the words of such faults, as k8s.io/apimachinery `util/validation/field` puts them
-//! together, and the paths of keywords. Must not know the rules.
+//! Owns the texts of these faults, in the form of k8s.io/apimachinery `util/validation/field`, and
+//! the paths of keywords. Must not know the rules.
 
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ impl Report {
     }
 }
 
-/// The path of a keyword, or of a place, below another.
+/// Returns the path of a keyword or a place below another.
 pub(super) fn child(path: &str, name: &str) -> String {
     if path.is_empty() {
         name.to_owned()

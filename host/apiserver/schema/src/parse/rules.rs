@@ -1,6 +1,6 @@
-//! The keywords that judge a value.
+//! The keywords that validate a value.
 //!
-//! Owns reading them; `validate` applies them. Must not know the structure of a schema.
+//! Owns parsing them; `validate` applies them. Must not know the structure of a schema.
 
 use regex::Regex;
 use serde_json::{Map, Value, json};
@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use super::report::{Report, child};
 use crate::node::{Pattern, Rules};
 
-/// The rules of a node but for its junctors. `nested`: it stands inside one.
+/// Parses the rules of a node, except `allOf`, `anyOf`, `oneOf` and `not`. `nested`: the node is
+/// inside one of those.
 pub(super) fn rules(
     report: &mut Report,
     map: &Map<String, Value>,

@@ -1,7 +1,7 @@
-//! What a node that shapes objects must declare, by where it stands.
+//! Checks the declarations of a node that determines structure, depending on its position.
 //!
 //! Owns the rules on types, metadata and maps of k8s.io/apiextensions-apiserver
-//! `pkg/apiserver/schema/validation.go`. Must not know how nodes are read.
+//! `pkg/apiserver/schema/validation.go`. Must not know how nodes are parsed.
 
 use serde_json::{Map, Value, json};
 
@@ -9,17 +9,17 @@ use super::list;
 use super::report::{Report, child};
 use crate::node::{Additional, Node, Type};
 
-/// Where a node stands; decides how a missing type is worded, and what is forbidden.
+/// The position of a node, which decides the error for a missing type and what is forbidden.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     Root,
     Field,
     Item,
-    /// Inside `allOf`, `anyOf`, `oneOf` or `not`: judges values, shapes nothing.
+    /// Inside `allOf`, `anyOf`, `oneOf` or `not`, where a node may only validate.
     Nested,
 }
 
-/// The rules for nodes that shape objects.
+/// Checks the rules for nodes that determine structure.
 pub(super) fn shape(
     report: &mut Report,
     map: &Map<String, Value>,
@@ -131,7 +131,7 @@ pub(super) fn shape(
     }
 }
 
-/// The root may restrict names, and nothing else of the metadata.
+/// Checks that the root restricts no metadata but names.
 fn metadata(report: &mut Report, map: &Map<String, Value>, path: &str) {
     let Some(metadata) = map
         .get("properties")

@@ -1,7 +1,7 @@
-//! Duplicates in sets and in lists that are maps.
+//! Finds duplicates in sets and in map lists.
 //!
-//! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/listtype`: the second appearance is
-//! told, once.
+//! Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema/listtype`: reports the second
+//! occurrence, once.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Numbers: their range, factor and bounds.
+//! Checks numbers: range, factor and bounds.
 //!
 //! Follows k8s.io/kube-openapi `pkg/validation/validate`. Must not know other values.
 
@@ -86,8 +86,8 @@ pub(super) fn check(number: &Number, node: &Node, path: &str, faults: &mut Vec<F
     }
 }
 
-/// A bound as it is compared with a number: whole numbers are held to the whole part of the bound,
-/// as Go's `MaximumNativeType` and its sisters do.
+/// A bound in the type of the number to compare. An integer is compared with the integer part of
+/// the bound, as by Go's `MaximumNativeType` and related functions.
 enum Bound {
     Whole(i64),
     Float(f64),
@@ -111,7 +111,7 @@ impl Bound {
         matches!(self, Bound::Whole(0))
     }
 
-    /// How the number compares with the bound.
+    /// Compares the number with the bound.
     fn compare(&self, number: &Number) -> std::cmp::Ordering {
         match self {
             Bound::Whole(bound) => number.as_i64().unwrap_or(i64::MAX).cmp(bound),

@@ -1,13 +1,12 @@
-//! The words of validation errors, as k8s.io/apimachinery `util/validation/field` and kube-openapi
-//! `validation/errors` put them together. Must not know what is validated.
+//! The texts of validation errors, in the form of k8s.io/apimachinery `util/validation/field` and
+//! kube-openapi `validation/errors`. Must not know what is validated.
 
 use serde_json::{Number, Value};
 
 use crate::error::{Fault, Reason};
 
 fn fault(reason: Reason, message: String, path: &str) -> Fault {
-    // A fault of the whole object is told as one of the field "<nil>", which is how a nil path
-    // prints.
+    // A fault of the whole object names the field "<nil>", which is how Go prints a nil path.
     let field = if path.is_empty() { "<nil>" } else { path };
     Fault {
         reason,
@@ -16,7 +15,7 @@ fn fault(reason: Reason, message: String, path: &str) -> Fault {
     }
 }
 
-/// Go prints whole floats without a fraction.
+/// Formats a number like Go: a whole float without a fraction.
 pub(super) fn number(number: &Number) -> String {
     match number.as_f64() {
         Some(float) if number.is_f64() => format!("{float}"),
@@ -31,7 +30,7 @@ fn value(value: &Value) -> String {
     }
 }
 
-/// `Invalid value: 3: spec.size in body should be less than or equal to 2`
+/// Returns the fault `Invalid value: 3: spec.size in body should be less than or equal to 2`.
 pub(super) fn invalid(path: &str, bad: &Value, detail: &str) -> Fault {
     fault(
         Reason::Invalid,
@@ -40,7 +39,7 @@ pub(super) fn invalid(path: &str, bad: &Value, detail: &str) -> Fault {
     )
 }
 
-/// An error without a value or a field of its own, such as a junctor's: only its text says where.
+/// Returns a fault without a value or field, for example of `anyOf`: only its text says where.
 pub(super) fn invalid_plain(detail: String) -> Fault {
     fault(
         Reason::Invalid,
@@ -49,7 +48,8 @@ pub(super) fn invalid_plain(detail: String) -> Fault {
     )
 }
 
-/// `Invalid value: "string": spec.memory in body must be of type integer: "string"`
+/// Returns the fault `Invalid value: "string": spec.memory in body must be of type integer:
+/// "string"`.
 pub(super) fn type_invalid(path: &str, wanted: &str, actual: &str) -> Fault {
     let actual = Value::from(actual);
     let message =
@@ -57,7 +57,7 @@ pub(super) fn type_invalid(path: &str, wanted: &str, actual: &str) -> Fault {
     fault(Reason::TypeInvalid, message, path)
 }
 
-/// `Unsupported value: "x": supported values: "a", "b"`
+/// Returns the fault `Unsupported value: "x": supported values: "a", "b"`.
 pub(super) fn not_supported(path: &str, bad: &Value, allowed: &[Value]) -> Fault {
     let allowed: Vec<String> = allowed
         .iter()

@@ -1,16 +1,16 @@
-//! How many bytes of changes a plugin may keep, over all its controllers and generations.
+//! The limit on buffered change bytes, shared by all controllers and generations of a plugin.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A number of bytes.
+/// A byte budget.
 #[derive(Debug)]
 pub struct MapBuffer {
     limit: usize,
     used: AtomicUsize,
 }
 
-/// A part of them. Dropping it gives it back.
+/// A reserved part of the budget. Dropping it releases the bytes.
 #[derive(Debug)]
 pub(super) struct Room {
     buffer: Arc<MapBuffer>,
@@ -18,7 +18,7 @@ pub(super) struct Room {
 }
 
 impl MapBuffer {
-    /// All of it is free. The limit is in bytes.
+    /// An unused budget. The limit is in bytes.
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self {
             limit,
@@ -26,7 +26,7 @@ impl MapBuffer {
         })
     }
 
-    /// Bytes that are taken.
+    /// The reserved bytes.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
@@ -40,7 +40,7 @@ impl Room {
         }
     }
 
-    /// Takes so many more. False: they are not free, and nothing was taken.
+    /// Reserves `bytes` more. Returns `false` and reserves nothing if the budget does not allow it.
     pub(super) fn grow(&mut self, bytes: usize) -> bool {
         let limit = self.buffer.limit;
         let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= limit);
@@ -55,7 +55,7 @@ impl Room {
         grown
     }
 
-    /// Takes over what the other has.
+    /// Takes over the bytes that the other has reserved.
     pub(super) fn absorb(&mut self, other: &mut Self) {
         self.bytes += std::mem::take(&mut other.bytes);
     }

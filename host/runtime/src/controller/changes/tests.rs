@@ -1,7 +1,7 @@
 use super::*;
 use vmhost_core::Object;
 
-/// More than any of these tests needs.
+/// More bytes than any of these tests needs.
 const ROOM: usize = 1 << 30;
 
 fn mapper() -> Mapper {
@@ -99,7 +99,7 @@ async fn one_that_cannot_be_mapped_holds_up_no_other() {
         start.elapsed()
     );
     assert_eq!(mapper.missed(), None);
-    // And in the end every key is looked at in its stead.
+    // After enough failures its changes are dropped and every key is enqueued.
     while !mapper.is_empty() {
         let batch = next(&mapper).await;
         mapper.put_back(batch);
@@ -122,7 +122,7 @@ async fn a_swap_tries_again_at_once() {
     mapper.close();
     assert!(!mapper.ready().await);
     push(&mapper, "y", 0, 1);
-    assert!(mapper.is_empty(), "nobody will ask for it");
+    assert!(mapper.is_empty(), "a closed buffer keeps nothing");
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,7 +178,7 @@ fn what_waits_is_bounded_in_bytes_over_all_controllers_of_a_plugin() {
     assert_eq!(one.missed(), Some(Missed::Dropped));
     assert_eq!((one.len(), two.len()), (0, 1));
     assert_eq!(buffer.used(), 3000 + 2 * OVERHEAD);
-    // What is being mapped counts until it has ended.
+    // A batch that is being mapped counts until it is dropped.
     let batch = two.take();
     large(&one, "d");
     large(&one, "e");
@@ -210,11 +210,11 @@ async fn a_standby_keeps_no_more_than_the_fact() {
     assert!(mapper.missed().is_some());
 }
 
-/// A twin that remembers every change for ever.
+/// A naive model that remembers every change forever.
 #[derive(Default)]
 struct Twin {
-    /// In their order: the object, the version before and the one after, and whether they may be
-    /// missing since all keys were looked at.
+    /// In order: the object, its version before and after the change, and whether the change may be
+    /// missing because every key was enqueued since.
     changes: Vec<(String, u64, u64, bool)>,
     versions: HashMap<String, u64>,
 }
@@ -235,15 +235,15 @@ impl Twin {
         self.changes.push((name.to_owned(), old, old + 1, false));
     }
 
-    /// Every key is looked at.
+    /// Every key was enqueued: all earlier changes may be missing.
     fn forgive(&mut self) {
         for (.., forgiven) in &mut self.changes {
             *forgiven = true;
         }
     }
 
-    /// A batch is mapped: of each object the oldest changes, in their order. Only what was forgiven
-    /// may be left out, or begin at another state.
+    /// Checks a mapped batch: it holds the oldest changes of each object, in order. Only forgiven
+    /// changes may be missing or begin at another state.
     fn mapped(&mut self, batch: &Batch) {
         for change in batch.changes() {
             let name = change.new.as_ref().unwrap().name.name().to_owned();
@@ -264,7 +264,7 @@ impl Twin {
     }
 }
 
-/// A mapper, its twin, and the call that is under way.
+/// A mapper, its model, and the call in flight.
 struct Run {
     mapper: Mapper,
     twin: Twin,
@@ -272,7 +272,7 @@ struct Run {
 }
 
 impl Run {
-    /// What the task does between two calls.
+    /// The mapping task's step between two calls.
     fn begin(&mut self) {
         if self.mapper.missed().is_some() {
             self.twin.forgive();
@@ -297,7 +297,7 @@ impl Run {
                 self.twin.push(&self.mapper, &name, random.usize(..2_000));
             }
             12 if random.u8(..10) == 0 => {
-                // A swap looks at every key, whatever the call under way says.
+                // A swap enqueues every key, however the call in flight ends.
                 self.mapper.renew(true);
                 self.twin.forgive();
             }

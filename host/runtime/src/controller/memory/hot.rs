@@ -1,10 +1,10 @@
-//! Keys that keep themselves busy: each turn writes, the write wakes the key, and so on at wire
-//! speed. Such a key is held for a while and reported, so that one policy that fights with itself,
-//! or with another controller, costs neither a worker nor the API server. (The idea is Crossplane's
-//! circuit breaker per resource.)
+//! Keys that keep waking themselves: each turn writes, the write wakes the key, and so on at wire
+//! speed. The host holds such a key for a while and reports it, so that one plugin that fights with
+//! itself or with another controller costs neither a worker nor the API server. (Crossplane's
+//! circuit breaker per resource works alike.)
 //!
-//! Only turns that wrote something, or asked to come back at once, are counted, and not those of a
-//! key that others change often.
+//! Only turns that wrote something or asked to be requeued at once count. A key that other writers
+//! change often is not affected.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,26 +12,26 @@ use std::time::Duration;
 use tokio::time::Instant;
 use vmhost_core::ObjectName;
 
-/// In which so many busy turns make a key hot.
+/// The window in which [`TURNS`] busy turns make a key hot.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Two a second, for a minute.
-pub const TURNS: u32 = 120;
-/// How long it is held.
-pub const HOLD: Duration = Duration::from_secs(30);
+/// Busy turns in a window that make a key hot: two per second.
+pub(crate) const TURNS: u32 = 120;
+/// How long a hot key is held.
+pub(crate) const HOLD: Duration = Duration::from_secs(30);
 
-/// Counts a controller's keys.
+/// Counts the busy turns of a controller's keys.
 #[derive(Debug, Default)]
-pub struct HotKeys {
-    /// When the window began. All counts of a window are forgotten at once: a drain of many keys
-    /// that write once leaves nothing behind.
+pub(crate) struct HotKeys {
+    /// When the window began. All counts end with their window, so that many keys that write once
+    /// leave nothing behind.
     since: Option<Instant>,
     turns: HashMap<ObjectName, u32>,
     held: HashMap<ObjectName, Instant>,
 }
 
 impl HotKeys {
-    /// How long the key is still held; one that is not held may run.
-    pub fn rest(&mut self, key: &ObjectName) -> Option<Duration> {
+    /// How much longer the key is held. `None` if it may run.
+    pub(crate) fn rest(&mut self, key: &ObjectName) -> Option<Duration> {
         let until = *self.held.get(key)?;
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -41,8 +41,8 @@ impl HotKeys {
         Some(left)
     }
 
-    /// A busy turn of the key ended. Returns whether it is held from now on.
-    pub fn count(&mut self, key: &ObjectName) -> bool {
+    /// Counts a busy turn of the key. Returns whether the key is held from now on.
+    pub(crate) fn count(&mut self, key: &ObjectName) -> bool {
         let now = Instant::now();
         if self.since.is_none_or(|since| now - since >= WINDOW) {
             self.since = Some(now);
@@ -58,8 +58,8 @@ impl HotKeys {
         true
     }
 
-    /// How many keys are held.
-    pub fn resting(&self) -> usize {
+    /// The number of held keys.
+    pub(crate) fn resting(&self) -> usize {
         self.held.len()
     }
 }

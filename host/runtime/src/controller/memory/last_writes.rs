@@ -1,6 +1,6 @@
-//! What a controller wrote last to each object: so that an apply that would change nothing is not
-//! sent, and a write that changed nothing is known for that where no watch shows its object. It
-//! writes nothing itself.
+//! The last writes of a controller, by object. They serve two purposes: an apply that would change
+//! nothing is not sent, and a write to an unwatched object is recognised as one that changed
+//! nothing. This module sends no writes.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -8,28 +8,28 @@ use lru::LruCache;
 use vmhost_cluster::Written;
 use vmhost_core::{Apply, Gvk, ObjectKey, ObjectName};
 
-/// Names of objects that are remembered, each with the kinds that it was written in: about 250
-/// bytes for one kind, 16 MiB when it is full. Beyond that those are forgotten that were not
-/// written or asked for the longest, which costs one write each.
+/// The number of object names that are remembered, each with the kinds it was written as. A name
+/// with one kind takes about 250 bytes, so a full map takes 16 MiB. Beyond this limit the least
+/// recently used name is forgotten, which costs one redundant write.
 const NAMES: usize = 65_536;
 
 /// The last writes of a controller.
 ///
-/// An apply is left out only if it equals this manager's last successful one to that uid and the
-/// store still shows the version which that returned. Comparing with the snapshot instead would
-/// keep fields that should be given up.
+/// An apply is skipped only if it equals this field manager's last successful apply to the same
+/// uid, and the store still shows the version that that apply returned. A comparison with the
+/// snapshot instead would keep fields that should be given up.
 #[derive(Debug)]
-pub struct LastWrites {
+pub(crate) struct LastWrites {
     of: LruCache<ObjectName, Writes>,
-    /// Of applied objects.
+    /// The hasher for applied objects.
     digests: RandomState,
 }
 
-/// Those to the objects of one name.
+/// The last writes to the objects of one name.
 #[derive(Debug, Default)]
 struct Writes {
     applies: Vec<LastApply>,
-    /// Of objects that no watch shows.
+    /// The versions of objects that are in no watch.
     versions: Vec<(Gvk, u64)>,
 }
 
@@ -44,7 +44,7 @@ struct LastApply {
 impl Default for LastWrites {
     fn default() -> Self {
         Self {
-            // Takes room as it is filled.
+            // Memory is allocated as the map fills.
             of: LruCache::unbounded(),
             digests: RandomState::new(),
         }
@@ -52,9 +52,14 @@ impl Default for LastWrites {
 }
 
 impl LastWrites {
-    /// Returns whether an apply would change nothing. `stored`: uid and version of the object in
-    /// the store.
-    pub fn is_repeated(&mut self, key: &ObjectKey, apply: &Apply, stored: (&str, u64)) -> bool {
+    /// Returns whether an apply would change nothing. `stored` is the uid and the version of the
+    /// object in the store.
+    pub(crate) fn is_repeated(
+        &mut self,
+        key: &ObjectKey,
+        apply: &Apply,
+        stored: (&str, u64),
+    ) -> bool {
         let Some(writes) = self.of.get(&key.name) else {
             return false;
         };
@@ -64,8 +69,8 @@ impl LastWrites {
         })
     }
 
-    /// An apply was carried out.
-    pub fn applied(&mut self, key: &ObjectKey, apply: &Apply, written: &Written) {
+    /// Records a successful apply.
+    pub(crate) fn applied(&mut self, key: &ObjectKey, apply: &Apply, written: &Written) {
         let last = LastApply {
             target: (key.kind.clone(), apply.subresource.clone()),
             uid: written.uid.as_str().into(),
@@ -78,24 +83,23 @@ impl LastWrites {
         });
     }
 
-    /// The version that the last write has made of an object that no watch shows, if it is
-    /// known.
-    pub fn version(&mut self, key: &ObjectKey) -> Option<u64> {
+    /// The version after the last write, if known, of an object that is in no watch.
+    pub(crate) fn version(&mut self, key: &ObjectKey) -> Option<u64> {
         let mut versions = self.of.get(&key.name)?.versions.iter();
         let found = versions.find(|(kind, _)| *kind == key.kind);
         found.map(|(_, version)| *version)
     }
 
-    /// A write has made this version of an object that no watch shows.
-    pub fn wrote_unseen(&mut self, key: &ObjectKey, version: u64) {
+    /// Records the version after a write to an object that is in no watch.
+    pub(crate) fn wrote_unseen(&mut self, key: &ObjectKey, version: u64) {
         self.change(&key.name, |writes| {
             writes.versions.retain(|(kind, _)| *kind != key.kind);
             writes.versions.push((key.kind.clone(), version));
         });
     }
 
-    /// The object is gone.
-    pub fn forget(&mut self, name: &ObjectName) {
+    /// Forgets the writes to a deleted object.
+    pub(crate) fn forget(&mut self, name: &ObjectName) {
         self.of.pop(name);
     }
 
@@ -154,7 +158,7 @@ mod tests {
         assert!(last.is_repeated(&key, &apply("two labels"), ("u", 5)));
         for (object, stored, what) in [
             ("one label", ("u", 5), "a field is given up"),
-            ("two labels", ("u", 6), "somebody changed it"),
+            ("two labels", ("u", 6), "another writer changed it"),
             ("two labels", ("v", 5), "another object"),
         ] {
             assert!(!last.is_repeated(&key, &apply(object), stored), "{what}");

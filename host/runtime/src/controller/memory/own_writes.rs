@@ -1,67 +1,72 @@
-//! Telling this host's own writes from others' when they come back as watch events.
+//! Tells this host's own writes from other writers' changes when they come back as watch events.
 //!
-//! The rule that it serves (design, "Workqueue"): an event that is the host's own write must not shorten a pending back-off, else a turn whose first effect stamps
-//! a status and whose second is refused would spin at wire speed. The event of a write often arrives before the write's answer, so that its version is not known
-//! yet: while a key's writes are under way, its events are held back and told apart when the turn ends.
+//! It serves one rule: an event caused by the host's own write must not shorten a pending back-off.
+//! Without this rule, a turn whose first effect changes the status and whose second effect is
+//! refused would repeat at wire speed. A write's event often arrives before the write's response,
+//! so the version is not known yet. Therefore the events of a key are held back while its turn
+//! writes, and are told apart when the turn ends.
 
 use std::collections::HashMap;
 
 use vmhost_core::ObjectName;
 
-/// The keys whose turn is writing, and those that have not seen all of their last turn's writes yet.
+/// The keys whose turn is writing, and the keys whose last writes have not all come back as events.
 #[derive(Debug, Default)]
-pub struct OwnWrites(HashMap<ObjectName, Turn>);
+pub(crate) struct OwnWrites(HashMap<ObjectName, Turn>);
 
-/// A version, and the number of the controller's watch that brings it: the key's own kind, or one whose objects wake it. Events come in order within a watch only.
+/// The number of a controller's watch (of the key's own kind, or of a kind whose objects wake the
+/// key) and a version in it. Events are ordered only within one watch.
 type Seen = (u16, u64);
 
 #[derive(Debug, Default)]
 struct Turn {
-    /// Is it over? Then events are told apart as they come.
+    /// True after the turn. Events are then told apart as they arrive.
     over: bool,
-    /// Versions that events brought. A turn lasts seconds at most, and one key's events in it are few.
+    /// Versions that arrived in events. The list stays short: a turn lasts seconds, and one key
+    /// gets few events in that time.
     seen: Vec<Seen>,
-    /// Versions that the turn's writes returned.
+    /// Versions that the API server returned for the turn's writes.
     own: Vec<Seen>,
 }
 
-/// What came for a key while its turn wrote.
+/// The events that arrived for a key while its turn wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Came {
-    /// Nothing.
+pub(crate) enum Came {
+    /// No event.
     Nothing,
-    /// Nothing but what the turn itself wrote.
+    /// Only events of the turn's own writes.
     OnlyOwn,
-    /// Somebody else changed it too.
+    /// At least one event of another writer's change.
     Foreign,
 }
 
-/// What an event is.
+/// The origin of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Not known yet: it counts at [`OwnWrites::end`].
+pub(crate) enum Origin {
+    /// Unknown while the turn writes. The event counts at [`OwnWrites::end`].
     Held,
-    /// A write of the key's last turn, which came late.
+    /// A late event of a write of the key's last turn.
     Own,
-    /// Somebody else's change.
+    /// Another writer's change.
     Foreign,
 }
 
 impl OwnWrites {
-    /// The key's turn is about to write.
-    pub fn begin(&mut self, key: &ObjectName) {
+    /// Begins the write phase of the key's turn.
+    pub(crate) fn begin(&mut self, key: &ObjectName) {
         self.0.insert(key.clone(), Turn::default());
     }
 
-    /// The turn wrote an object of this watch, which has this version now. Not for a write that changed nothing: no event will bring its version.
-    pub fn wrote(&mut self, key: &ObjectName, source: u16, version: u64) {
+    /// Records that the turn wrote an object in this watch, which now has this version. A write
+    /// that changed nothing must not be recorded, since no event will bring its version.
+    pub(crate) fn wrote(&mut self, key: &ObjectName, source: u16, version: u64) {
         if let Some(turn) = self.0.get_mut(key) {
             turn.own.push((source, version));
         }
     }
 
-    /// An event of this watch brought this version: whose is it?
-    pub fn origin(&mut self, key: &ObjectName, source: u16, version: u64) -> Origin {
+    /// Returns the origin of the event that brought this version in this watch.
+    pub(crate) fn origin(&mut self, key: &ObjectName, source: u16, version: u64) -> Origin {
         let turns = &mut self.0;
         if turns.is_empty() {
             return Origin::Foreign;
@@ -74,7 +79,7 @@ impl OwnWrites {
             return Origin::Held;
         }
         let own = turn.own.contains(&(source, version));
-        // What is older than this one comes no more.
+        // Within a watch, no older version arrives after this one.
         turn.own
             .retain(|&(of, pending)| of != source || pending > version);
         if turn.own.is_empty() {
@@ -83,16 +88,16 @@ impl OwnWrites {
         if own { Origin::Own } else { Origin::Foreign }
     }
 
-    /// The key is gone: events of what its turns wrote elsewhere are nobody's.
-    pub fn forget(&mut self, key: &ObjectName) {
+    /// Forgets a deleted key. Later events of its turns' writes to other objects count as foreign.
+    pub(crate) fn forget(&mut self, key: &ObjectName) {
         let turns = &mut self.0;
         if !turns.is_empty() {
             turns.remove(key);
         }
     }
 
-    /// The turn has ended: what came meanwhile?
-    pub fn end(&mut self, key: &ObjectName) -> Came {
+    /// Ends the write phase of the key's turn. Returns which events arrived meanwhile.
+    pub(crate) fn end(&mut self, key: &ObjectName) -> Came {
         let turns = &mut self.0;
         let Some(turn) = turns.get_mut(key) else {
             return Came::Nothing;

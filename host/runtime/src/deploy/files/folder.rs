@@ -1,4 +1,4 @@
-//! A folder of source: when has it other content?
+//! Watches a folder of source code and reports when its content changes.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,26 +10,27 @@ use tokio::sync::mpsc;
 
 use super::hub::is_reading;
 
-/// Silence after which a burst of events is over. Short, since what comes later, of a tool that formats what an editor saved, ends the build and begins another.
+/// How long no event must arrive for a burst of events to be over. It can be short: a later event,
+/// such as a formatter's write after an editor's save, ends the running build and starts another.
 const QUIET: Duration = Duration::from_millis(15);
-/// Events that may wait. More are dropped: each only says "look".
+/// The capacity of the event channel. Further events are dropped, since each one only means "look".
 const EVENTS: usize = 64;
 
-/// Watches a folder of source.
+/// A watch on a folder of source code.
 pub struct FolderWatch {
     folder: PathBuf,
     _watcher: RecommendedWatcher,
     events: mpsc::Receiver<()>,
-    /// An event has come, and the folder was not looked at since.
+    /// True if an event arrived since the folder was last read.
     pending: bool,
     last: [u8; 32],
 }
 
 impl FolderWatch {
-    /// Watches a folder and all below it.
+    /// Watches a folder and everything below it.
     pub fn new(folder: &Path) -> Result<Self> {
         let (sender, events) = mpsc::channel(EVENTS);
-        // As the events name it.
+        // Events carry absolute paths.
         let root = std::path::absolute(folder)
             .with_context(|| format!("cannot watch {}", folder.display()))?;
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
@@ -50,12 +51,12 @@ impl FolderWatch {
         })
     }
 
-    /// What is watched.
+    /// The watched folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Resolves when a source file has other content than before. Cancel safe.
+    /// Resolves when the content of a source file differs from the last time. Cancel safe.
     pub(crate) async fn changed(&mut self) {
         loop {
             if !self.pending && self.events.recv().await.is_none() {
@@ -73,10 +74,11 @@ impl FolderWatch {
     }
 }
 
-/// Folders in which tools keep what they make and fetch.
+/// Folders in which tools keep build output and dependencies.
 const OF_TOOLS: [&str; 3] = ["target", "node_modules", "__pycache__"];
 
-/// What tools leave behind: those folders, hidden files, components, editors' copies.
+/// Returns whether a file or folder is a tool's product: one of those folders, a hidden file, a
+/// component or an editor's backup.
 fn is_left_behind(name: &str) -> bool {
     name.starts_with('.')
         || name.ends_with('~')
@@ -84,7 +86,8 @@ fn is_left_behind(name: &str) -> bool {
         || OF_TOOLS.contains(&name)
 }
 
-/// A build that writes without a pause does not hide what is saved meanwhile.
+/// Returns whether an event is about source. Without this filter, a build that writes without a
+/// pause would hide a save.
 fn is_of_source(root: &Path, event: &Event) -> bool {
     let is_source = |path: &PathBuf| {
         let Ok(below) = path.strip_prefix(root) else {
@@ -96,7 +99,7 @@ fn is_of_source(root: &Path, event: &Event) -> bool {
     event.paths.is_empty() || event.paths.iter().any(is_source)
 }
 
-/// Names and contents of all source files.
+/// The digest of the names and contents of all source files.
 fn folder_digest(folder: &Path) -> [u8; 32] {
     let mut hasher = Sha256::new();
     let mut pending = vec![folder.to_owned()];
@@ -152,7 +155,7 @@ mod tests {
         fs::write(&file, "a").unwrap();
         let mut watch = FolderWatch::new(folder.path()).unwrap();
         fs::write(&file, "b").unwrap();
-        // Given up in the middle of the silence behind the event, as by a build that ends just then.
+        // Cancelled during the quiet period after the event, as by a build that ends just then.
         let given_up = tokio::time::timeout(QUIET / 2, watch.changed()).await;
         assert!(given_up.is_err());
         let seen = tokio::time::timeout(Duration::from_secs(20), watch.changed()).await;

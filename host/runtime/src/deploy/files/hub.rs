@@ -1,6 +1,8 @@
-//! One watcher for all files: a thread and an inotify instance each would end at 128 plugins.
+//! One file watcher for all plugins. A thread and an inotify instance per file would reach the
+//! limit at 128 plugins.
 //!
-//! It owns which folders are watched and for whom, and what an event says about a file. It reads no file.
+//! The hub owns the list of watched folders, the watches that need each of them, and the meaning of
+//! an event. It reads no file.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -13,15 +15,15 @@ use parking_lot::Mutex;
 
 use super::sign::{POLL, Sign, Signs};
 
-/// Watches folders, on a thread of its own.
+/// Watches folders on a thread of its own.
 #[derive(Debug)]
 pub(crate) struct Hub {
-    /// None where files cannot be watched: then they are only looked at now and then.
+    /// `None` if the system cannot watch files. Then they are only polled.
     watcher: Mutex<Option<RecommendedWatcher>>,
     folders: Arc<Mutex<Folders>>,
 }
 
-/// Who wants to know about a folder.
+/// The watches that need each folder.
 type Folders = HashMap<PathBuf, Vec<Interest>>;
 
 #[derive(Debug)]
@@ -31,20 +33,21 @@ struct Interest {
     signs: Weak<Signs>,
 }
 
-/// A file as it is watched: the folders of its name and of what its links point to.
+/// The watched paths of a file: the folders of its name and of its symlink targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct WatchedFile {
     folders: Vec<PathBuf>,
-    /// Its name, and that of what it points to, which is the one that is written.
+    /// The file's name and its target's name, which is the one that is written.
     names: Vec<OsString>,
-    /// Somewhere on the way is a link, which may be exchanged.
+    /// True if the path contains a symlink, which may be exchanged.
     linked: bool,
 }
 
 impl WatchedFile {
     pub(super) fn of(path: &Path) -> Self {
         let mut file = Self::default();
-        // Events name the folder as it was given to be watched: an absolute one is the same for every user.
+        // Events carry the folder's path as it was given. An absolute path is the same for every
+        // watch.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let target = std::fs::canonicalize(&path).ok();
         file.linked = target.as_ref().is_some_and(|target| *target != path);
@@ -64,7 +67,7 @@ impl WatchedFile {
 }
 
 impl Hub {
-    /// Watches nothing yet.
+    /// A hub that watches nothing yet.
     pub(crate) fn new() -> Arc<Self> {
         let folders: Arc<Mutex<Folders>> = Arc::default();
         let watcher = notify::recommended_watcher({
@@ -77,7 +80,10 @@ impl Hub {
         });
         let watcher = watcher
             .inspect_err(|error| {
-                tracing::warn!("files are only looked at every {:?}: {error}", POLL);
+                tracing::warn!(
+                    "file events are not available, reading files every {:?} instead: {error}",
+                    POLL
+                );
             })
             .ok();
         Arc::new(Self {
@@ -86,8 +92,8 @@ impl Hub {
         })
     }
 
-    /// From now on signs come for this file. A folder that cannot be watched is looked at now and
-    /// then, by whoever reads the file.
+    /// Starts sending signs about this file. If a folder cannot be watched, the file's own task
+    /// polls instead.
     pub(super) fn watch(&self, file: &WatchedFile, signs: &Arc<Signs>) {
         let mut watcher = self.watcher.lock();
         for folder in &file.folders {
@@ -101,7 +107,8 @@ impl Hub {
                     signs: Arc::downgrade(signs),
                 });
             }
-            // Not under the lock of the folders, which the watcher's thread takes.
+            // Called after the lock of the folders is released, since the watcher's thread takes
+            // it.
             if let Some(Err(error)) = watcher
                 .as_mut()
                 .map(|watcher| watcher.watch(folder, RecursiveMode::NonRecursive))
@@ -111,7 +118,7 @@ impl Hub {
         }
     }
 
-    /// No more signs from folders of `file` that are not in `still`.
+    /// Stops the signs from folders of `file` that are not in `still`.
     pub(super) fn leave(&self, file: &WatchedFile, still: &WatchedFile, signs: &Arc<Signs>) {
         let mut watcher = self.watcher.lock();
         let gone = file
@@ -132,7 +139,7 @@ impl Hub {
                 unused
             };
             if unused && let Some(watcher) = watcher.as_mut() {
-                // One that is gone has no watch to end.
+                // A removed folder has no watch to end.
                 let _ = watcher.unwatch(folder);
             }
         }
@@ -148,7 +155,7 @@ fn tell(folders: &Folders, event: &Event) {
         return;
     }
     for path in &event.paths {
-        // An event about a watched folder itself is one of all its files.
+        // An event about a watched folder concerns all its files.
         let of_folder = folders.get(path).map(|interests| (interests, true));
         let of_parent = path
             .parent()
@@ -179,7 +186,8 @@ fn tell(folders: &Folders, event: &Event) {
     }
 }
 
-/// To open and read a file is no change of it: the one who looks would wake itself for ever.
+/// Returns whether an event is about reading. Such events are ignored, or each read would cause
+/// another read.
 pub(super) fn is_reading(kind: EventKind) -> bool {
     matches!(kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
 }
@@ -189,7 +197,7 @@ fn sign(kind: EventKind, path: &Path) -> Sign {
         EventKind::Access(AccessKind::Close(AccessMode::Write))
         | EventKind::Modify(ModifyKind::Name(_)) => Sign::Closed,
         EventKind::Modify(ModifyKind::Data(_)) => Sign::Writing,
-        // A new link is whole; a new file is about to be written.
+        // A new symlink is complete; a new file is about to be written.
         EventKind::Create(_) if !path.is_symlink() => Sign::Writing,
         _ => Sign::Look,
     }

@@ -1,14 +1,15 @@
-//! What the events about a file say, from the thread that hears them to the task that reads it.
+//! The state that file events leave for the task that reads the file. The watcher's thread writes
+//! it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// How often the file is looked at without an event: for file systems that send none.
+/// How often the file is polled, for file systems that send no events.
 pub(super) const POLL: Duration = Duration::from_secs(5);
 
-/// What the events have said. Nothing is lost, however many come.
+/// The events so far, merged. No event is lost, however many arrive.
 #[derive(Debug, Default)]
 pub(super) struct Signs {
     pub(super) writing: AtomicBool,
@@ -16,14 +17,14 @@ pub(super) struct Signs {
     pub(super) look: Notify,
 }
 
-/// What an event says about the file.
+/// The meaning of an event for the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
-    /// Something happened: look.
+    /// Something changed. The file must be read.
     Look,
-    /// Somebody is writing in place.
+    /// A process is writing the file in place.
     Writing,
-    /// The writer has closed it, or it was exchanged.
+    /// The writer has closed the file, or the file was replaced.
     Closed,
 }
 

@@ -14,7 +14,7 @@ struct Host {
     wrong: i64,
 }
 
-/// The clock of the test: seconds from a beginning that all hosts share.
+/// The test's clock, in seconds since a beginning that all hosts share.
 fn at(start: Instant, seconds: f64, wrong: i64) -> Moment {
     let wall = 1_800_000_000_000_000 + (seconds * 1e6) as i64 + wrong * 1_000_000;
     Moment {
@@ -23,7 +23,7 @@ fn at(start: Instant, seconds: f64, wrong: i64) -> Moment {
     }
 }
 
-/// A lease server without any faults of its own.
+/// A lease server without faults.
 #[derive(Default)]
 struct Server {
     version: u64,
@@ -57,7 +57,7 @@ impl Host {
         }
     }
 
-    /// One whole try, with answers at once. Does it lead then?
+    /// Makes one whole attempt, with immediate answers. Returns whether the host leads then.
     fn tries(&mut self, server: &mut Server, start: Instant, seconds: f64) -> bool {
         let now = at(start, seconds, self.wrong);
         let mut next = Some(self.elector.begin(now));
@@ -91,7 +91,8 @@ fn the_first_one_leads_and_the_other_waits_whatever_their_clocks_say() {
         assert_eq!(record.acquire_time, Some(at(start, 0.0, 0).wall));
         assert_eq!(record.renew_time, Some(at(start, 59.0, 0).wall));
 
-        // It is gone: the other waits for a whole lease from the last change that it has seen.
+        // The first host is gone. The other waits a whole lease duration after the last change that
+        // it saw.
         assert!(!two.tries(&mut server, start, 74.4));
         assert!(two.tries(&mut server, start, 74.5));
         let record = server.record();
@@ -133,7 +134,7 @@ fn an_answer_that_comes_after_the_deadline_makes_no_leader() {
     assert!(host.tries(&mut server, start, 0.0));
     let ask = host.elector.begin(at(start, 2.0, 0));
     let answer = server.answer(ask);
-    // The process was stopped for half a minute with its renewal under way.
+    // The process was stopped for half a minute while a renewal was in flight.
     let sent = at(start, 2.0, 0).at;
     assert!(
         host.elector
@@ -141,7 +142,10 @@ fn an_answer_that_comes_after_the_deadline_makes_no_leader() {
             .is_none()
     );
     assert!(!host.leads(start, 32.0));
-    assert!(host.tries(&mut server, start, 33.0), "nobody else took it");
+    assert!(
+        host.tries(&mut server, start, 33.0),
+        "no other host took it"
+    );
 }
 
 #[test]
@@ -170,7 +174,8 @@ fn a_renewal_that_fails_is_tried_again_until_the_deadline() {
 fn a_lost_answer_is_found_out() {
     let (start, mut server) = (Instant::now(), Server::default());
     let (mut one, mut two) = (Host::new("one", 0), Host::new("two", 0));
-    // The create is carried out, and its answer lost: it is no leader, and takes what is its own the next time.
+    // The create is carried out, but its answer is lost: the host does not lead, and takes its own
+    // lease with the next attempt.
     let now = at(start, 0.0, 0);
     let ask = one.elector.begin(now);
     let create = one.elector.answered(now.at, now, server.answer(ask));
@@ -182,7 +187,7 @@ fn a_lost_answer_is_found_out() {
     assert_eq!(server.record().lease_transitions, 0);
     assert_eq!(server.record().acquire_time, Some(at(start, 0.0, 0).wall));
 
-    // So with a renewal: the version is another than the one that it knows.
+    // The same happens to a renewal: the lease has another version than the host knows.
     let ask = one.elector.begin(at(start, 4.0, 0));
     server.answer(ask);
     let now = at(start, 6.0, 0);
@@ -214,7 +219,7 @@ fn a_holder_that_sees_another_holder_stops_at_once() {
     let (start, mut server) = (Instant::now(), Server::default());
     let mut one = Host::new("one", 0);
     assert!(one.tries(&mut server, start, 0.0));
-    // By hand, since no candidate would.
+    // Edited by hand, since no candidate would write this.
     let taken = LeaseRecord {
         holder_identity: "two".into(),
         ..server.record().clone()
@@ -232,7 +237,8 @@ fn a_lease_that_is_given_back_is_free_at_once() {
     let (mut one, mut two) = (Host::new("one", 0), Host::new("two", 0));
     assert!(one.tries(&mut server, start, 0.0));
     assert!(!two.tries(&mut server, start, 1.0));
-    // A renewal of its own that nobody answered is under way: the first way to give it back fails.
+    // The host's own renewal is in flight and unanswered, so the first request to give the lease
+    // back fails.
     let ask = one.elector.begin(at(start, 2.0, 0));
     server.answer(ask);
     let now = at(start, 3.0, 0);

@@ -1,7 +1,9 @@
-//! `/healthz` and `/readyz`, as Kubernetes' `healthz` package answers them: `?verbose` names each check, `?exclude=<check>` leaves one out, `/readyz/<check>` is
-//! one check alone, and a failure is 500 with all lines.
+//! `/healthz` and `/readyz`, answered like Kubernetes' `healthz` package does: `?verbose` names
+//! each check, `?exclude=<check>` leaves one out, `/readyz/<check>` is one check alone, and a
+//! failure is a 500 with all lines.
 //!
-//! Unlike there the reason is told: it names a kind, a namespace or a missing right, which whoever may reach the probes may know.
+//! Unlike that package, it also shows the reason of a failure: a kind, a namespace or a missing
+//! right, which any client of the probes may know.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -19,19 +21,19 @@ use vmhost_cluster::InformerState;
 use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::Wired;
 
-/// A check by its name, and why it failed.
+/// The name of a check, and the reason if it failed.
 type Check = (String, Result<(), String>);
 
-/// Which checks a path stands for.
+/// The checks of a path.
 #[derive(Clone, Copy)]
 enum Probe {
-    /// Is the process alive?
+    /// Whether the process is alive.
     Healthz,
-    /// May it be counted as working?
+    /// Whether the host works.
     Readyz,
 }
 
-/// All paths of the probes.
+/// The routes of the probes.
 pub(crate) fn router(plugins: Weak<Plugins>) -> Router {
     let mut router = Router::new();
     for (path, probe) in [("/healthz", Probe::Healthz), ("/readyz", Probe::Readyz)] {
@@ -66,8 +68,8 @@ impl Probe {
         checks
     }
 
-    /// How each watch does, one line each. These are no checks: that a store does not follow the
-    /// cluster for a while is no reason to restart the host.
+    /// The state of each watch, one line each. These are not checks: a store that lags for a while
+    /// is no reason to restart the host.
     fn watches(self, plugins: &Weak<Plugins>) -> Vec<String> {
         let plugins = plugins.upgrade().filter(|_| matches!(self, Self::Readyz));
         let states = plugins.map(|plugins| plugins.informers.states());
@@ -79,7 +81,8 @@ impl Probe {
     }
 }
 
-/// What has to hold before the host counts as working: plugins are loaded, it does not shut down, and each controller's workers run on full stores.
+/// The conditions for a working host: plugins are loaded, no shutdown has begun, and each
+/// controller's workers run on synced stores.
 fn ready(plugins: &Weak<Plugins>) -> Vec<Check> {
     let shutdown = "shutdown".to_owned();
     let Some(plugins) = plugins.upgrade() else {
@@ -111,7 +114,7 @@ fn ready(plugins: &Weak<Plugins>) -> Vec<Check> {
     checks
 }
 
-/// Do a controller's workers run? What it waits for, if not.
+/// Returns an error with the reason if a controller's workers do not run.
 fn works(wired: &Wired) -> Result<(), String> {
     let waiting: BTreeSet<String> = wired.sources.waiting().collect();
     if !waiting.is_empty() {
@@ -119,7 +122,7 @@ fn works(wired: &Wired) -> Result<(), String> {
     }
     fail_if(
         !wired.controller.has_started(),
-        "the stores are full, the workers are about to start",
+        "stores are synced, workers are about to start",
     )
 }
 
@@ -127,7 +130,8 @@ fn fail_if(failed: bool, why: &str) -> Result<(), String> {
     if failed { Err(why.to_owned()) } else { Ok(()) }
 }
 
-/// `/readyz`: all checks but those that the query leaves out, and the watches if it is verbose.
+/// Answers `/readyz`: all checks except those that the query excludes, and the watches if it is
+/// verbose.
 fn root(name: &str, checks: Vec<Check>, watches: &[String], query: Option<&str>) -> Response {
     let (verbose, mut excluded) = asked(query);
     let mut lines = String::new();
@@ -162,7 +166,7 @@ fn root(name: &str, checks: Vec<Check>, watches: &[String], query: Option<&str>)
     success("ok".to_owned())
 }
 
-/// `/readyz/<check>`.
+/// Answers `/readyz/<check>`.
 fn single(checks: Vec<Check>, name: &str) -> Response {
     match checks.into_iter().find(|(check, _)| check == name) {
         Some((_, Ok(()))) => success("ok".to_owned()),
@@ -171,7 +175,7 @@ fn single(checks: Vec<Check>, name: &str) -> Response {
     }
 }
 
-/// Is `verbose` in the query, and what `exclude` says, as often as it is there.
+/// Parses a query: whether it has `verbose`, and the values of each `exclude`.
 fn asked(query: Option<&str>) -> (bool, BTreeSet<String>) {
     let mut verbose = false;
     let mut excluded = BTreeSet::new();
@@ -188,7 +192,7 @@ fn asked(query: Option<&str>) -> (bool, BTreeSet<String>) {
     (verbose, excluded)
 }
 
-/// A query's value without its percent signs; what is no valid escape stays as it is.
+/// Decodes the percent escapes of a query value. An invalid escape stays as it is.
 fn decoded(text: &str) -> String {
     let text = text.replace('+', " ");
     percent_decode_str(&text).decode_utf8_lossy().into_owned()

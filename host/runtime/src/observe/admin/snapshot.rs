@@ -1,4 +1,5 @@
-//! From a running plugins to the document of [`super::state`]. It takes what the accessors give: each lock is held for a moment, and no worker waits for it.
+//! Builds the document of [`super::state`] from the running plugins. It uses accessors that hold
+//! each lock only for a moment, so that no worker waits.
 
 use vmhost_cluster::{InformerState, Phase};
 use vmhost_core::Refusal;
@@ -14,7 +15,7 @@ use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::{Generation, Slot};
 use crate::lead::Leadership;
 
-/// The host at this moment.
+/// The current state of the host.
 pub(crate) fn state(plugins: &Plugins) -> HostState {
     let mut shown: Vec<PluginState> = plugins
         .slots()

@@ -1,55 +1,57 @@
-//! The document that `/debug/state` serves and `vmhost status` reads: what runs, and how it does. Plain data.
+//! The document that `/debug/state` serves and `vmhost status` reads: the plugins and their state.
+//! Plain data.
 //!
-//! It is bounded: numbers, never a list of all keys. Fields are only added; a reader ignores those that it does not know.
+//! Its size is bounded: it holds counts, never a list of all keys. Fields are only ever added, and
+//! readers ignore unknown ones.
 
 use serde::{Deserialize, Serialize};
 
 pub use crate::deploy::last::LastReload;
 
-/// Failing keys of one controller that are named.
+/// The number of failing keys that are named per controller.
 pub const FAILING_SHOWN: usize = 100;
 
-/// A host at one moment.
+/// The state of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HostState {
-    /// Version of vmhost.
+    /// The version of vmhost.
     pub version: String,
-    /// Process id, in the host's own numbering.
+    /// The process id, in the host's own PID namespace.
     pub pid: u32,
-    /// Does it shut down?
+    /// Whether the host is shutting down.
     pub stopping: bool,
-    /// `alone`: there is no election; `leading`; `standby`: another host works.
+    /// `alone` without an election, else `leading` or `standby`.
     pub leader: String,
-    /// By name.
+    /// The plugins, by name.
     pub plugins: Vec<PluginState>,
-    /// One for each watch, by kind and namespace.
+    /// One entry for each watch, by kind and namespace.
     pub stores: Vec<StoreState>,
 }
 
-/// A plugin and its present generation.
+/// A plugin and its current generation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginState {
-    /// The name in its description.
+    /// The name in the plugin's description.
     pub name: String,
-    /// The version in its description; empty: it names none.
+    /// The version in the description. Empty if there is none.
     pub version: String,
-    /// From 1; a swap adds one.
+    /// The generation number, from 1. Each swap adds one.
     pub generation: u64,
     /// `sha256:` and the component's digest in hex.
     pub digest: String,
     /// `baseline`, `optimised`, or `unloaded` until the next call.
     pub code: String,
-    /// Its instances.
+    /// The plugin's instances.
     pub instances: Instances,
-    /// Its circuit breakers, for its policy and for its `map-changes`: the one that is open, or has
-    /// counted more.
+    /// The more critical of the two circuit breakers (for `reconcile` and for `map-changes`): the
+    /// open one, or the one with more failures.
     pub breaker: BreakerState,
-    /// By name.
+    /// The controllers, by name.
     pub controllers: Vec<ControllerState>,
-    /// How the last change of its file ended, and when what failed is tried again. Absent
-    /// if it never changed.
+    /// The result of the last change of the plugin's file, and when a failure is retried. Absent if
+    /// the file never changed.
     pub reload: Option<LastReload>,
 }
 
@@ -57,11 +59,11 @@ pub struct PluginState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Instances {
-    /// Alive, idle or in a call.
+    /// Existing instances, idle or in a call.
     pub live: usize,
-    /// Idle.
+    /// Idle instances.
     pub idle: usize,
-    /// Made since this generation was loaded.
+    /// Instances created since this generation was loaded.
     pub created: u64,
 }
 
@@ -69,11 +71,11 @@ pub struct Instances {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BreakerState {
-    /// Do calls wait?
+    /// Whether the breaker is open, so that calls wait.
     pub open: bool,
-    /// Failed calls in a row.
+    /// Consecutive failed calls.
     pub failures: u32,
-    /// Until a call is tried, in milliseconds.
+    /// Milliseconds until a trial call.
     pub pause_ms: u64,
 }
 
@@ -81,53 +83,53 @@ pub struct BreakerState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerState {
-    /// The name in the description.
+    /// The controller's name in the description.
     pub name: String,
     /// The kind of its keys: `VirtualMachine.v1.cloud.waibizi.com`.
     pub kind: String,
-    /// Keys worked on at once.
+    /// Keys processed at once.
     pub workers: u32,
-    /// Do its workers run?
+    /// Whether the workers run.
     pub started: bool,
-    /// Its keys.
+    /// The workqueue.
     pub queue: QueueState,
-    /// Keys that wait for a back-off.
+    /// Keys in back-off.
     pub back_offs: usize,
-    /// Keys that are held since they kept themselves busy.
+    /// Keys that are held because their own turns kept waking them.
     pub held: usize,
-    /// Changes that the policy has still to map.
+    /// Objects with unmapped changes.
     pub unmapped: usize,
-    /// Keys whose last turn was no success.
+    /// Keys whose last turn failed.
     pub failing: Failing,
 }
 
-/// Keys of a queue, by what they wait for.
+/// The keys of a workqueue, by what they wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueState {
-    /// Fresh changes that wait for a worker.
+    /// Keys of fresh changes that wait for a worker.
     pub high: usize,
     /// Keys of initial lists, resyncs and swaps that wait for a worker.
     pub low: usize,
-    /// Keys that come up later, back-offs among them.
+    /// Keys that become ready later, including those in back-off.
     pub delayed: usize,
-    /// Keys with a worker.
+    /// Keys that a worker processes.
     pub processing: usize,
-    /// How long the oldest of these turns has been going.
+    /// How long the longest of these turns has been running.
     pub longest_running_ms: u64,
 }
 
-/// Keys whose last turn was no success: how many, and [`FAILING_SHOWN`] of them.
+/// The number of keys whose last turn failed, and up to [`FAILING_SHOWN`] of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failing {
-    /// How many there are.
+    /// The number of failing keys.
     pub total: usize,
-    /// Some of them, by name.
+    /// Some of the keys, by name.
     pub keys: Vec<FailingKey>,
 }
 
-/// A key whose last turn was no success.
+/// A key whose last turn failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailingKey {
@@ -135,7 +137,7 @@ pub struct FailingKey {
     pub key: String,
     /// Failures since the last success.
     pub attempt: u32,
-    /// The effect that the API server refused last, and why; none: it refused none.
+    /// The last effect that the API server refused, with the reason. `None` if it refused none.
     pub last: Option<String>,
 }
 
@@ -145,32 +147,32 @@ pub struct FailingKey {
 pub struct StoreState {
     /// The kind: `VirtualMachine.v1.cloud.waibizi.com`.
     pub kind: String,
-    /// None: all namespaces, or a cluster-scoped kind.
+    /// The namespace. `None` for all namespaces, or for a cluster-scoped kind.
     pub namespace: Option<String>,
-    /// None: all objects.
+    /// The label selector. `None` for all objects.
     pub label_selector: Option<String>,
-    /// None: all objects.
+    /// The field selector. `None` for all objects.
     pub field_selector: Option<String>,
-    /// Fields that are kept besides the metadata, as a short text.
+    /// The fields that are kept besides the metadata, as a short text.
     pub wanted: String,
     /// `starting`, `waitingForKind`, `listing`, `watching`, `forbidden` or `failing`.
     pub phase: String,
-    /// What the phase means here, on one line.
+    /// A description of the phase, on one line.
     pub about: String,
-    /// Has the first list ended?
+    /// Whether the first list has ended.
     pub synced: bool,
-    /// Objects.
+    /// The number of objects.
     pub objects: usize,
-    /// Memory, about.
+    /// Approximate memory use in bytes.
     pub bytes: usize,
-    /// Lists after the first.
+    /// The number of lists after the first.
     pub relists: u64,
-    /// Objects that could not be kept.
+    /// Objects that could not be stored.
     pub skipped: u64,
-    /// Failed requests.
+    /// The number of failed requests.
     pub failures: u64,
-    /// Who uses it: a controller of each generation, a narration of `vmhost dev`.
+    /// The number of users: controllers of each generation, and narrations of `vmhost dev`.
     pub subscribers: usize,
-    /// How long ago the watch's last sign of life came, in milliseconds; `null` before the first.
+    /// Milliseconds since the watch last received data. `null` before the first data.
     pub silence_ms: Option<u64>,
 }

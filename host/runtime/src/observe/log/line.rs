@@ -1,4 +1,5 @@
-//! The two forms of a line. Text is `tracing-subscriber`'s, with the turn in place of a span; JSON is flat, with controller-runtime's names.
+//! The two formats of a log line. Text is `tracing-subscriber`'s format, with the turn in place of
+//! a span. JSON is flat and uses controller-runtime's field names.
 
 use std::fmt;
 
@@ -85,7 +86,7 @@ where
 
 fn json(bytes: &mut Vec<u8>, event: &Event<'_>) -> serde_json::Result<()> {
     let mut time = String::with_capacity(32);
-    // A clock that cannot be formatted leaves the line without a time.
+    // If the time cannot be formatted, the line has none.
     let _ = SystemTime.format_time(&mut Writer::new(&mut time));
     let mut serializer = serde_json::Serializer::new(bytes);
     let mut map = serializer.serialize_map(None)?;
@@ -102,7 +103,7 @@ fn json(bytes: &mut Vec<u8>, event: &Event<'_>) -> serde_json::Result<()> {
             ("reconcileID", &id),
         ];
         map.serialize_entry("generation", &turn.generation)?;
-        // A field of the same name says the same, or something more special.
+        // An event's own field of the same name is more specific and wins.
         let own = event.metadata().fields();
         let mut names = names
             .into_iter()
@@ -119,7 +120,7 @@ fn json(bytes: &mut Vec<u8>, event: &Event<'_>) -> serde_json::Result<()> {
     map.end()
 }
 
-/// Writes an event's fields, until one cannot be written.
+/// Writes an event's fields, up to the first that fails.
 struct Fields<'a, M: SerializeMap> {
     map: &'a mut M,
     result: Result<(), M::Error>,

@@ -1,8 +1,9 @@
-//! Lines for a person at a terminal: the time of day, what speaks or how bad it is, and the message.
-//! `10:00:00 swap         swapped vm: generation 2 (...)`.
+//! The log format on a terminal: time of day (UTC), label, message. The label is the level of a
+//! warning or an error, else the part of the host that logs. `10:00:00 swap         swapped vm:
+//! generation 2 (...)`.
 //!
-//! The column is that of the lines of `vmhost dev`, which [`said`] makes. Nothing is said twice: a
-//! field whose value the message names already is left out.
+//! The columns match the lines of `vmhost dev`, which [`said`] formats. Nothing is repeated: a
+//! field is left out if the message already contains its value.
 
 use std::fmt;
 
@@ -16,7 +17,7 @@ use tracing_subscriber::registry::LookupSpan;
 use super::line::colour;
 use super::reconcile::Reconcile;
 
-/// The form of the log on a terminal.
+/// The log format on a terminal.
 pub(super) struct Pretty;
 
 impl<S, N> FormatEvent<S, N> for Pretty
@@ -48,7 +49,7 @@ where
     }
 }
 
-/// A line of `vmhost dev`. On a terminal it looks as the log does.
+/// Formats a line of `vmhost dev`. On a terminal it looks like a log line.
 pub fn said(label: &str, text: &str, on_terminal: bool) -> String {
     if on_terminal {
         line(label, text, Some(colour(Level::INFO)))
@@ -67,7 +68,7 @@ fn line(label: &str, text: &str, colour: Option<&str>) -> String {
     format!("{dim}{hour:02}:{minute:02}:{second:02}{off} {colour}{label:<12}{off} {text}")
 }
 
-/// The level, or for what is no trouble the part of the host that speaks.
+/// Returns the label: the level of a warning or an error, else the last segment of the target.
 fn label(level: Level, target: &str) -> &str {
     match level {
         Level::ERROR => "error",
@@ -76,7 +77,7 @@ fn label(level: Level, target: &str) -> &str {
     }
 }
 
-/// An event's message and its other fields, as they are written.
+/// An event's message and its other fields, formatted.
 #[derive(Default)]
 struct Fields {
     message: String,

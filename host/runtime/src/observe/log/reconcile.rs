@@ -1,6 +1,8 @@
-//! Which turn a log line is about: kept beside the turn, and looked at only when a line is written.
+//! The turn that a log line belongs to. It is kept beside the turn and read only when a line is
+//! written.
 //!
-//! A span of `tracing` would do the same, but is formatted when it begins: most turns write no line, and would pay for one, and for a random id.
+//! A `tracing` span would do the same, but a span is formatted when it begins. Most turns write no
+//! line, and would still pay for a span and a random id.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,12 +14,12 @@ tokio::task_local! {
     static CURRENT: Arc<Reconcile>;
 }
 
-/// A turn, by the names that controller-runtime gives to these things in its log.
+/// A turn, with the field names that controller-runtime uses in its log.
 #[derive(Debug)]
 pub struct Reconcile {
-    /// `controller`: the label of its metrics.
+    /// `controller`: the label in metrics.
     pub(crate) controller: Arc<str>,
-    /// `generation` of the plugin.
+    /// `generation`: the plugin's generation number.
     pub(crate) generation: u64,
     /// `object`, and its parts `namespace` and `name`.
     pub(crate) object: ObjectName,
@@ -35,17 +37,18 @@ impl Reconcile {
         })
     }
 
-    /// `reconcileID`: random, the same on all lines of the turn.
+    /// `reconcileID`: a random id, the same on all lines of the turn.
     pub(crate) fn id(&self) -> Uuid {
         *self.id.get_or_init(Uuid::new_v4)
     }
 
-    /// Lines that `work` writes are about this turn. Not an `async fn`, which would hold `work` twice: once as it was given, once as it runs.
+    /// Runs `work` so that its log lines name this turn. This is not an `async fn`, which would
+    /// hold `work` twice: once as an argument, once as it runs.
     pub(crate) fn scope<F: Future>(self: Arc<Self>, work: F) -> TaskLocalFuture<Arc<Self>, F> {
         CURRENT.scope(self, work)
     }
 
-    /// Shows the turn that is running here, if there is one.
+    /// Calls `look` with the turn of the current task, if there is one.
     pub(super) fn with_current<T>(look: impl FnOnce(&Self) -> T) -> Option<T> {
         CURRENT.try_with(|turn| look(turn)).ok()
     }

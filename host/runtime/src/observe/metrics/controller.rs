@@ -1,4 +1,4 @@
-//! One controller's metrics, looked up once, and what they call the end of a turn.
+//! One controller's metrics, looked up once, and the labels for the results of turns.
 
 use prometheus::{Histogram, IntCounter, IntCounterVec};
 use vmhost_engine::CallError;
@@ -26,51 +26,51 @@ pub struct ControllerMetrics {
     pub(super) plugin: String,
     pub(super) effects: IntCounterVec,
     pub(super) label: String,
-    /// Applies that were left out since nothing would have changed.
+    /// Applies that were skipped because they would have changed nothing.
     pub(crate) skipped_applies: IntCounter,
-    /// Turns that did not see their own writes in time.
+    /// Turns whose own writes did not show up in the store in time.
     pub(crate) own_write_timeouts: IntCounter,
-    /// What wakes keys and what keeps them from it.
+    /// Counters of wake-ups.
     pub(crate) wakes: WakeMetrics,
 }
 
-/// What wakes a controller's keys, and what keeps them from it.
+/// Counters of a controller's wake-ups, and of changes and keys that were held back.
 #[derive(Clone)]
 pub(crate) struct WakeMetrics {
-    /// Changes that a predicate kept from waking anybody.
+    /// Changes that a predicate filtered out.
     pub(crate) filtered: IntCounter,
-    /// Predicates that could not be decided, so that the change woke.
+    /// Predicate evaluations that failed, so that the change enqueued its keys.
     pub(crate) predicate_errors: IntCounter,
     /// Keys that were given up after their last retry.
     pub(crate) dropped: IntCounter,
-    /// How often a key was held since it kept itself busy.
+    /// Keys that were held because their own turns kept waking them.
     pub(crate) hot: IntCounter,
     pub(super) mapped: [IntCounter; 2],
 }
 
 impl WakeMetrics {
-    /// A call of `map-changes` ended in `success` or `error`.
+    /// Counts a call of `map-changes` that ended in `success` or `error`.
     pub(crate) fn mapped(&self, result: &str) {
         self.mapped[usize::from(result != "success")].inc();
     }
 }
 
-/// What a turn ended in, as controller-runtime counts.
+/// The result of a turn, as controller-runtime counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnResult {
-    /// All done.
+    /// The turn succeeded.
     Success,
     /// `requeue`.
     Requeue,
     /// `requeue-after-ms`.
     RequeueAfter,
-    /// Tried again.
+    /// The turn failed and is retried.
     Error,
-    /// Not tried again until something changes.
+    /// The turn failed and is not retried until something changes.
     Terminal,
 }
 
-/// `<plugin>/<controller>`, or the name alone when both are the same: the label of metrics and log lines.
+/// The label of metrics and log lines: `<plugin>/<controller>`, or only the name if both are equal.
 pub(crate) fn controller_label(plugin: &str, name: &str) -> String {
     if plugin == name {
         name.to_owned()
@@ -97,7 +97,7 @@ impl ControllerMetrics {
         }
     }
 
-    /// A call returned no outcome.
+    /// Counts a call that returned no outcome.
     pub(crate) fn call_error(&self, error: &CallError) {
         self.call_errors
             .with_label_values(&[self.plugin.as_str(), error.kind()])
@@ -109,12 +109,12 @@ impl ControllerMetrics {
         }
     }
 
-    /// The plugin's circuit breaker opened.
+    /// Counts an opening of the plugin's circuit breaker.
     pub(crate) fn breaker_opened(&self) {
         self.breaker.inc();
     }
 
-    /// An effect was carried out or refused.
+    /// Counts an effect by its result.
     pub(crate) fn effect(&self, verb: &str, result: &str) {
         self.effects
             .with_label_values(&[self.label.as_str(), verb, result])

@@ -1,7 +1,7 @@
-//! Gauges that each scrape sets anew from what is there, so that what is gone leaves no last value
-//! behind.
+//! Gauges that each scrape sets anew from the current state, so that a removed plugin or kind
+//! leaves no last value behind.
 //!
-//! It owns their names. It must not know where the values come from.
+//! It owns the gauges' names. It must not know where the values come from.
 
 use std::time::Duration;
 
@@ -61,12 +61,12 @@ impl Gauges {
             )?,
             instances: whole(
                 "vmhost_instances",
-                "Instances of the plugin's present generation",
+                "Instances of the plugin's current generation",
                 &["plugin", "state"],
             )?,
             instances_created: whole(
                 "vmhost_instances_created",
-                "Instances made by the plugin's present generation",
+                "Instances created by the plugin's current generation",
                 by_plugin,
             )?,
             plugin_loaded: whole(
@@ -76,22 +76,22 @@ impl Gauges {
             )?,
             plugin_unloads: whole(
                 "vmhost_plugin_unloads",
-                "How often the code of the plugin's present generation was taken out of memory",
+                "How often the code of the plugin's current generation was unloaded",
                 by_plugin,
             )?,
             store_objects: whole(
                 "vmhost_store_objects",
-                "Objects in all stores of a kind, of whichever namespaces and selectors",
+                "Objects in all stores of a kind, over all namespaces and selectors",
                 &["kind"],
             )?,
             store_bytes: whole(
                 "vmhost_store_bytes",
-                "About how many bytes all stores of a kind hold",
+                "Approximate bytes in all stores of a kind",
                 &["kind"],
             )?,
             watch_silence: float(
                 "vmhost_watch_silence_seconds",
-                "How long ago the watch's last sign of life came: an event, a bookmark, a part of a list, or the head of an answer",
+                "Seconds since the watch last received data: an event, a bookmark, a part of a list, or response headers",
                 &["kind", "namespace", "label_selector", "field_selector"],
             )?,
         })
@@ -130,7 +130,7 @@ impl Gauges {
         }
     }
 
-    /// A plugin's present generation.
+    /// Sets the gauges of a plugin's current generation.
     pub(crate) fn plugin(&self, name: &str, stats: &vmhost_engine::InstanceStats) {
         for (state, count) in [("live", stats.live), ("idle", stats.idle)] {
             self.instances
@@ -149,10 +149,10 @@ impl Gauges {
             .set(stats.unloads as i64);
     }
 
-    /// A controller with so many workers, and its queue.
+    /// Sets the gauges of a controller with this many workers.
     pub(crate) fn controller(&self, label: &str, workers: u32, queue: &Stats) {
         let (by_controller, by_queue) = (&[label], &[label, label]);
-        // The low lane has the priority that controller-runtime gives to the initial list.
+        // The low lane gets the priority that controller-runtime gives to the initial list.
         for (priority, depth) in [("-100", queue.low), ("0", queue.high)] {
             self.depth
                 .with_label_values(&[label, label, priority])
@@ -172,7 +172,7 @@ impl Gauges {
             .set(queue.processing as i64);
     }
 
-    /// One store of the several that a kind may have: they are added up.
+    /// Adds one store to the gauges of its kind, which may have several.
     pub(crate) fn store(&self, spec: &WatchSpec, objects: usize, bytes: usize) {
         let kind = spec.kind.to_string();
         let by_kind = &[kind.as_str()];
@@ -184,7 +184,7 @@ impl Gauges {
             .add(bytes as i64);
     }
 
-    /// A watch whose last sign of life came so long ago.
+    /// Sets how long a watch has been silent.
     pub(crate) fn watch(&self, spec: &WatchSpec, silence: Duration) {
         let text = |part: &Option<String>| part.clone().unwrap_or_default();
         let labels = [
@@ -194,7 +194,7 @@ impl Gauges {
             text(&spec.field_selector),
         ];
         let gauge = self.watch_silence.with_label_values(&labels);
-        // While a watch is being replaced there are two with these labels.
+        // While a watch is being replaced, two watches have these labels.
         gauge.set(gauge.get().max(silence.as_secs_f64()));
     }
 }

@@ -1,4 +1,4 @@
-//! Metrics with labels, made and registered in one step.
+//! Creates and registers metrics with labels.
 
 use prometheus::{
     GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry,

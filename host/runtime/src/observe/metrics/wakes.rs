@@ -1,4 +1,4 @@
-//! Counters of what wakes keys and what keeps them from it.
+//! Counters of wake-ups, and of changes and keys that were held back.
 
 use prometheus::{IntCounterVec, Registry};
 
@@ -21,17 +21,17 @@ impl WakeCounters {
         Ok(Self {
             filtered: counter(
                 "vmhost_predicate_filtered_total",
-                "Changes that a predicate kept from waking anybody",
+                "Changes that a predicate filtered out",
                 by_controller,
             )?,
             predicate_errors: counter(
                 "vmhost_predicate_errors_total",
-                "Predicates that could not be decided, so that the change woke",
+                "Predicate evaluations that failed, so that the change enqueued its keys",
                 by_controller,
             )?,
             mapped: counter(
                 "vmhost_map_calls_total",
-                "Calls of the policy's map-changes by result",
+                "Calls of the plugin's map-changes by result",
                 &["controller", "result"],
             )?,
             dropped: counter(
@@ -41,7 +41,7 @@ impl WakeCounters {
             )?,
             hot: counter(
                 "vmhost_hot_keys_total",
-                "How often a key was held since it kept itself busy",
+                "How often a key was held because its own turns kept waking it",
                 by_controller,
             )?,
         })

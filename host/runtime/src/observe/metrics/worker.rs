@@ -1,5 +1,6 @@
-//! What one worker counts. It keeps that for itself, and adds it to its controller's metrics now and then: some ten counters that all workers write at each turn
-//! would cost two cores more than the turn does.
+//! One worker's own counters, which it adds to its controller's metrics now and then. If all
+//! workers updated ten shared counters in each turn, that would cost two cores more than the turns
+//! themselves.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +8,12 @@ use prometheus::local::{LocalHistogram, LocalIntCounter};
 
 use super::controller::{ControllerMetrics, TurnResult};
 
-/// After so many turns the sums are handed over; before it waits for a key, a worker does so in any case.
+/// Turns after which the sums are handed over. A worker also hands them over before it waits for a
+/// key.
 const TURNS: u32 = 64;
 
-/// Or after so long: a scrape is not to miss the turns of a slow policy.
+/// Time after which the sums are handed over, so that a scrape does not miss the turns of a slow
+/// plugin.
 const AGE: Duration = Duration::from_millis(100);
 
 pub(crate) struct WorkerMetrics {
@@ -25,7 +28,7 @@ pub(crate) struct WorkerMetrics {
 }
 
 impl WorkerMetrics {
-    /// Of a worker of this controller.
+    /// The counters of a worker of this controller.
     pub(crate) fn new(controller: &ControllerMetrics) -> Self {
         Self {
             queue_duration: controller.queue_duration.local(),
@@ -39,12 +42,12 @@ impl WorkerMetrics {
         }
     }
 
-    /// A call of the policy ended.
+    /// Records the duration of a call.
     pub(crate) fn call(&mut self, took: Duration) {
         self.call_time.observe(took.as_secs_f64());
     }
 
-    /// A turn ended: so long its key had waited, so long ago it began.
+    /// Records a turn: how long its key waited, when it began, and its result.
     pub(crate) fn turn(&mut self, waited: Duration, began: Instant, result: TurnResult) {
         let now = Instant::now();
         let worked = (now - began).as_secs_f64();
@@ -62,7 +65,7 @@ impl WorkerMetrics {
         }
     }
 
-    /// Hands over what came together.
+    /// Adds the sums to the controller's metrics.
     pub(crate) fn flush(&mut self) {
         if self.turns == 0 {
             return;

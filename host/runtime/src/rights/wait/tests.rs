@@ -11,7 +11,8 @@ use crate::rights::access::Access;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What the API server grants, and what it was asked: `patch pods`, `patch pods x`.
+/// A fake API server with the rights that it grants and the questions that it was asked: `patch
+/// pods`, `patch pods x`.
 #[derive(Default)]
 struct Server {
     granted: Mutex<Vec<String>>,
@@ -76,7 +77,7 @@ fn required(verbs: &[&str], name: Option<&str>) -> Arc<Required> {
     })
 }
 
-/// What a refused turn leaves behind.
+/// Leaves the state that a refused turn leaves behind.
 fn wait<R: Reviews>(
     rights: &Arc<Rights<R>>,
     controller: &Arc<Controller>,
@@ -99,7 +100,7 @@ fn wait<R: Reviews>(
     rights.wait(controller, &key(name), required);
 }
 
-/// The keys that come up within this time, and after how long the last of them did.
+/// Returns the keys that become ready within this time, and when the last of them did.
 async fn come_up(controller: &Controller, within: Duration) -> (Vec<String>, Duration) {
     let (began, mut last, mut names) = (Instant::now(), Duration::ZERO, Vec::new());
     let until = began + within;
@@ -130,7 +131,7 @@ async fn one_loop_for_a_right_wakes_all_keys_of_all_controllers() {
     sleep(10 * MINUTE).await;
     let asked = server.asked();
     let of_all = asked.iter().filter(|asked| *asked == "patch pods").count();
-    // At least one each 28 s, and at most one each three quarters of that, but for the first ones.
+    // One question every 21 to 28 s, except for the first ones.
     assert!((20..=35).contains(&of_all), "{of_all}");
     assert_eq!(
         asked.len(),
@@ -211,7 +212,7 @@ async fn a_wait_ends_with_its_reason() {
         assert!(rights.awaited.lock().is_empty());
         server.asked();
         sleep(MINUTE).await;
-        assert!(server.asked().is_empty(), "nobody waits");
+        assert!(server.asked().is_empty(), "no key waits");
     }
     wait(&rights, &controller(), "x", required(&["patch"], Some("x")));
     sleep(MINUTE).await;

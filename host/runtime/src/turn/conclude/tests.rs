@@ -1,4 +1,4 @@
-//! Decisions of a controller with a queue, in paused time.
+//! Tests of decisions with a controller and its queue, in paused time.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ fn stop(verdict: Verdict) -> Stop {
     }
 }
 
-/// One turn of the key: take it, decide, done.
+/// Runs one turn of the key: get, decide, done.
 async fn turn(controller: &Controller, ended: Ended) -> Decided {
     let lease = controller.queue.get().await.unwrap();
     let decided = record(controller, lease.key(), ended);
@@ -66,7 +66,7 @@ async fn turn(controller: &Controller, ended: Ended) -> Decided {
     decided
 }
 
-/// After how long the key comes back; `None`: not within an hour.
+/// How long the key takes to come back. `None` if it does not within an hour.
 async fn comes_back(controller: &Controller) -> Option<Duration> {
     let start = tokio::time::Instant::now();
     let lease = timeout(Duration::from_secs(3600), controller.queue.get())
@@ -116,8 +116,8 @@ async fn each_refusal_has_its_way_back() {
     }
 }
 
-/// A back-off of this host's own gives way to somebody's change, the API server's word does
-/// not.
+/// A change by another writer cuts a back-off of this host short, but not a wait that the API
+/// server asks for.
 #[tokio::test(start_paused = true)]
 async fn nothing_comes_back_before_the_servers_wait_is_over() {
     let wait = Duration::from_secs(3);
@@ -159,11 +159,11 @@ async fn a_conflict_starts_at_the_first_step_and_a_row_of_them_backs_off() {
     assert_eq!(
         controller.memory.failing(&key()).unwrap().attempt,
         5,
-        "a conflict is nobody's failure"
+        "a conflict is no failure"
     );
 }
 
-/// A name that is taken, a patch that never fits.
+/// Such as a name that is taken, or a patch that never applies.
 #[tokio::test(start_paused = true)]
 async fn the_fourth_collision_in_a_row_is_an_error_and_told_once() {
     let free = (TurnResult::Requeue, false);
@@ -189,7 +189,7 @@ async fn the_fourth_collision_in_a_row_is_an_error_and_told_once() {
                 let was = (decided.result, decided.report.is_some());
                 assert_eq!(was, *ending, "{more} {verdict:?} {round}");
                 if let Some(failing) = controller.memory.failing(&key()) {
-                    assert_eq!(failing.attempt, 0, "nobody's failure");
+                    assert_eq!(failing.attempt, 0, "a collision is no failure");
                 }
             }
             let gone = endings.last() == Some(&given_up);
@@ -221,7 +221,8 @@ async fn the_policy_is_told_what_was_refused_until_a_turn_succeeds() {
     assert!(controller.memory.failing(&key()).is_none());
 }
 
-/// Effect 1 stamps a status, effect 2 gets 403: the stamp's event must not wake the key.
+/// Effect 1 changes the status, effect 2 gets a 403: the event of the status change must not wake
+/// the key.
 #[tokio::test(start_paused = true)]
 async fn an_own_write_does_not_shorten_a_back_off() {
     for (event, write, back) in [
@@ -232,7 +233,7 @@ async fn an_own_write_does_not_shorten_a_back_off() {
         controller.queue.add(key());
         let lease = controller.queue.get().await.unwrap();
         controller.memory.begin_writes(&key());
-        // The event is faster than the write's answer.
+        // The event arrives before the response to the write.
         controller.wake(&key(), 0, NoticeCause::Changed, event);
         controller.memory.wrote(&key(), [0].into_iter(), write);
         controller.end_writes(&key());
@@ -270,7 +271,7 @@ async fn a_key_waits_for_a_right_once_and_rests_when_it_is_not_that() {
     let asked = decided.ask.unwrap();
     assert!(controller.memory.awaits(&key(), &asked));
     assert!(decided.report.unwrap().note.contains("waits until"));
-    // Somebody changes the object, and the right is still missing.
+    // Another writer changes the object, and the right is still missing.
     controller.wake(&key(), 0, NoticeCause::Changed, 9);
     let decided = turn(&controller, Ended::Refused(forbidden())).await;
     assert_eq!(decided.ask.as_ref(), Some(&asked), "the same wait");
@@ -278,10 +279,10 @@ async fn a_key_waits_for_a_right_once_and_rests_when_it_is_not_that() {
     controller.granted_before(&key(), &asked, Duration::from_secs(5));
     assert_eq!(comes_back(&controller).await, Some(Duration::from_secs(5)));
     let decided = turn(&controller, Ended::Refused(forbidden())).await;
-    assert_eq!(decided.ask, None, "it is not for want of a right");
+    assert_eq!(decided.ask, None, "no right is missing");
     assert!(decided.report.unwrap().note.contains("is granted"));
     assert_eq!(comes_back(&controller).await, Some(controller.limits.cap));
-    // By then the right may be gone.
+    // By then the right may have been revoked.
     let decided = turn(&controller, Ended::Refused(forbidden())).await;
     assert!(decided.ask.is_some());
 }

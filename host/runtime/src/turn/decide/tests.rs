@@ -1,4 +1,4 @@
-//! The table: how a turn ended, what was known of its key, and what becomes of it.
+//! The decision table: the ending of a turn, the key's failure state, and the decision.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn deadline() -> Ended {
     Ended::NoOutcome(CallError::Deadline(Duration::from_secs(1)))
 }
 
-/// Two failures before, the last one without a refusal.
+/// A failure state with two failures, the last one without a refusal.
 fn known() -> Option<Failing> {
     Some(Failing {
         attempt: 2,
@@ -60,7 +60,8 @@ fn every_ending_has_its_row() {
         anew: true,
     };
     let after = Decision::After(Duration::from_millis(700));
-    // The attempt that is remembered: without a number what was remembered stays, 0 forgets it.
+    // The fourth column is the new number of attempts: `None` if the failure state is kept, 0 if it
+    // is cleared.
     for (ended, decision, result, attempt, told) in [
         (
             Ended::Done(Next::AwaitChange),

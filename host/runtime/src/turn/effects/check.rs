@@ -1,5 +1,6 @@
-//! What is looked at before the first effect of a turn is written: the grants, how many there are, what they name. Decided from the outcome alone, so that a case
-//! without a cluster is told the same.
+//! The checks before the first effect of a turn is written: the grants, the number of effects,
+//! their names. They depend on the outcome alone, so that `vmhost test` gives the same result
+//! without a cluster.
 
 use std::time::Duration;
 
@@ -8,23 +9,24 @@ use vmhost_core::{Effect, Grants, Gvk, ObjectKey, Refusal};
 use crate::rights::access::Required;
 use crate::turn::verdict::{Stop, Verdict};
 
-/// Effects of one turn. More belong into several turns: a worker is held while they are written.
+/// Maximum number of effects per turn. A worker is occupied while they are written, so more must be
+/// split over several turns.
 const EFFECTS: usize = 1000;
 
-/// Why effects are refused before the first is written.
+/// The reason why effects are refused before the first is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Position of the effect at fault.
+    /// The index of the refused effect.
     pub effect: usize,
-    /// As an API server would name it.
+    /// The reason, in an API server's form.
     pub reason: &'static str,
-    /// For people.
+    /// The message for people.
     pub message: String,
 }
 
-/// Checks whether these effects may be written. Returns what each of them writes, as
-/// [`Effect::key`]: only a create's name may be empty. `may_show`: returns whether a watch may show
-/// an object of this kind, in this namespace, with this text.
+/// Checks whether these effects may be written. Returns the key of each, like [`Effect::key`]; the
+/// name is empty only for a create. `may_show` returns whether a watch may show an object of this
+/// kind, in this namespace, with this text.
 pub fn check(
     effects: &[Effect],
     grants: &Grants,
@@ -40,7 +42,7 @@ pub fn check(
         return Err(Refused {
             effect: EFFECTS,
             reason: "TooManyEffects",
-            message: format!("{count} effects are more than the {EFFECTS} of one turn"),
+            message: format!("{count} effects exceed the limit of {EFFECTS} per turn"),
         });
     }
     for (index, (effect, key)) in effects.iter().zip(&keys).enumerate() {
@@ -57,14 +59,14 @@ pub fn check(
 }
 
 impl Refused {
-    /// It ends the turn: repeating it would not mend it.
+    /// Converts to a stop. It is terminal, since a retry would be refused again.
     pub(super) fn stop(self, effects: &[Effect]) -> Stop {
         let code = if self.reason == "BadRequest" {
             400
         } else {
             403
         };
-        // The text may quote what the guest returned.
+        // The text may quote data of the guest.
         let message = vmhost_core::cut(&self.message, 1024).to_owned();
         let verb = effects.get(self.effect).map_or("", Effect::verb);
         Stop {
@@ -95,8 +97,8 @@ fn check_name(
             Ok(())
         }
         Effect::Create(_) => Err(
-            "metadata.name is missing, and generateName is only taken for an object that the controller's watch of the kind will show, by its selectors and namespaces: a lost answer would make a second object",
+            "metadata.name is missing; generateName is only allowed for an object that the controller's watch of the kind will show (by its selectors and namespaces), since a lost response would otherwise create a second object",
         ),
-        _ => Err("it names no object"),
+        _ => Err("the effect names no object"),
     }
 }

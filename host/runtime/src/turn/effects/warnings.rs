@@ -1,4 +1,4 @@
-//! The API server's warnings, each of which a person wants to read now and then, and not with every
+//! Deduplicates the API server's warnings: each one is logged now and then, and not with every
 //! write.
 
 use std::hash::{BuildHasher, RandomState};
@@ -8,16 +8,16 @@ use lru::LruCache;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How long a text is not logged again.
+/// How long the same text is not logged again.
 const QUIET: Duration = Duration::from_secs(3600);
 
-/// Texts that are remembered, by their hashes: 64 KiB. Beyond that those are forgotten that came
-/// the longest ago, and may be logged again sooner.
+/// The number of texts that are remembered, as hashes: 64 KiB. Beyond this limit the least recently
+/// used text is forgotten, and may be logged again sooner.
 const TEXTS: usize = 1024;
 
-/// When each text was logged last.
+/// When each text was last logged.
 #[derive(Debug)]
-pub struct Warnings {
+pub(crate) struct Warnings {
     logged: Mutex<LruCache<u64, Instant>>,
     hasher: RandomState,
 }
@@ -32,7 +32,7 @@ impl Default for Warnings {
 }
 
 impl Warnings {
-    /// Returns whether a text is to be logged: it was not within the last hour.
+    /// Returns whether a text should be logged, because it was not logged within the last hour.
     pub(super) fn is_news(&self, text: &str) -> bool {
         let (now, text) = (Instant::now(), self.hasher.hash_one(text));
         let mut logged = self.logged.lock();

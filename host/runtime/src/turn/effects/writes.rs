@@ -1,7 +1,7 @@
-//! From an effect to a request: which resource, which guards. The only holder of a [`Writer`], and
-//! so the only one in this crate that can write objects.
+//! Turns an effect into a request: finds the resource and adds guards. This is the only module of
+//! the crate that holds a [`Writer`], and thus the only one that can write objects.
 //!
-//! It must not decide what a refusal means ([`crate::turn::verdict`]) nor repeat anything.
+//! It must not interpret refusals ([`crate::turn::verdict`] does) or repeat a request.
 
 use std::sync::Arc;
 
@@ -15,36 +15,37 @@ use crate::lead::Leadership;
 use crate::rights::access::{Access, Required, Right};
 use crate::wake::resources::Resources;
 
-/// Sends writes, while this host leads.
-pub struct FencedWriter {
+/// Sends writes while this host leads.
+pub(crate) struct FencedWriter {
     resources: Arc<Resources>,
     writer: Writer,
-    /// The same, with whole answers.
+    /// The same writer, for responses with whole objects.
     whole: Writer,
     leadership: Arc<Leadership>,
 }
 
-/// What protects a write from acting on something else than the policy saw.
+/// Guards that keep a write from acting on another object or version than the plugin saw.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Guard<'a> {
-    /// The uid of the object, if it is the turn's own.
-    pub uid: Option<&'a str>,
-    /// The version that an earlier write of the same turn returned for this object: `if-version` means that one then.
-    pub written: Option<u64>,
+pub(crate) struct Guard<'a> {
+    /// The uid, if the effect writes the turn's own object.
+    pub(crate) uid: Option<&'a str>,
+    /// The version that an earlier write of the same turn returned for this object. The effect's
+    /// `if-version` then means this version.
+    pub(crate) written: Option<u64>,
 }
 
-/// Why an effect was not carried out.
+/// The reason why an effect was not carried out.
 #[derive(Debug)]
-pub struct Unwritten {
-    /// What the API server, or this host, says.
-    pub error: Error,
-    /// Whether the write may have been carried out all the same: then only a live read tells.
-    pub maybe_applied: bool,
-    /// What the request takes that the API server does not allow (403).
-    pub required: Required,
+pub(crate) struct Unwritten {
+    /// The error of the API server or of this host.
+    pub(crate) error: Error,
+    /// Whether the write may have been carried out nevertheless. Only a live read can tell.
+    pub(crate) maybe_applied: bool,
+    /// The rights that the request needs, if it was forbidden (403).
+    pub(crate) required: Required,
 }
 
-/// An error of a step before the write: nothing was sent that could change an object.
+/// An error before the write was sent: no object can have changed.
 impl From<Error> for Unwritten {
     fn from(error: Error) -> Self {
         Self {
@@ -56,8 +57,12 @@ impl From<Error> for Unwritten {
 }
 
 impl FencedWriter {
-    /// Writes to these resources, while this host leads.
-    pub fn new(resources: Arc<Resources>, writer: Writer, leadership: Arc<Leadership>) -> Self {
+    /// A writer to these resources, which sends only while this host leads.
+    pub(crate) fn new(
+        resources: Arc<Resources>,
+        writer: Writer,
+        leadership: Arc<Leadership>,
+    ) -> Self {
         Self {
             whole: writer.clone().with_whole_answers(),
             writer,
@@ -66,9 +71,10 @@ impl FencedWriter {
         }
     }
 
-    /// Carries one effect out. `key` is what it writes, with an empty name for a create whose name
-    /// the server makes. `whole`: the answer is to be the whole object, not its metadata alone.
-    pub async fn carry_out(
+    /// Carries out one effect. `key` is the object that it writes, with an empty name for a create
+    /// whose name the API server generates. With `whole`, the response is the whole object and not
+    /// only its metadata.
+    pub(crate) async fn carry_out(
         &self,
         effect: &Effect,
         key: &ObjectKey,
@@ -96,14 +102,16 @@ impl FencedWriter {
             .flatten()
             .find(|name| !is_plain(name))
         {
-            return Err(
-                invalid(format!("{:?} cannot be a name", vmhost_core::cut(bad, 100))).into(),
-            );
+            return Err(invalid(format!(
+                "{:?} is not a valid name",
+                vmhost_core::cut(bad, 100)
+            ))
+            .into());
         }
         if let Some(wanted) = effect.subresource()
             && !resource.subresources.iter().any(|served| served == wanted)
         {
-            // Its CRD may get one: look again next time.
+            // A newer CRD may add the subresource, so the kind is looked up again next time.
             self.resources.forget(&key.kind);
             return Err(invalid(format!(
                 "{} has no subresource {wanted:?} in this cluster",
@@ -142,7 +150,7 @@ impl FencedWriter {
                     .await
             }
             Effect::Event(_) | Effect::Other(_) => {
-                return Err(invalid("this effect writes no object".into()).into());
+                return Err(invalid("the effect writes no object".into()).into());
             }
         };
         sent.map_err(|error| {
@@ -157,8 +165,9 @@ impl FencedWriter {
         })
     }
 
-    /// Reads the object from the API server itself: what became of a write whose answer was lost.
-    pub async fn read(
+    /// Reads an object from the API server, to find out whether a write with a lost response was
+    /// carried out.
+    pub(crate) async fn read(
         &self,
         effect: &Effect,
         key: &ObjectKey,
@@ -179,8 +188,8 @@ impl FencedWriter {
             .await
     }
 
-    /// The uid that an apply's body carries: only that keeps a server-side apply from creating.
-    /// Without one, it may create.
+    /// Returns the uid for an apply's body, which keeps a server-side apply from creating the
+    /// object. `None` if it may create.
     async fn uid_of(
         &self,
         apply: &Apply,
@@ -213,7 +222,8 @@ impl FencedWriter {
         }
     }
 
-    /// The writer, for one write that is sent now.
+    /// Returns the writer for one write that is sent right now, or an error if this host does not
+    /// lead.
     fn fenced(&self, whole: bool) -> Result<&Writer, Error> {
         self.leadership.fence()?;
         Ok(match whole {
@@ -223,10 +233,10 @@ impl FencedWriter {
     }
 }
 
-/// The verbs that access control looks at when an effect is carried out.
+/// The verbs that access control checks for an effect.
 fn verbs(effect: &Effect, guard: Guard<'_>) -> &'static [&'static str] {
     match effect {
-        // Whether it creates turns out on the way.
+        // Only the API server knows whether this creates the object.
         Effect::Apply(apply)
             if apply.create_if_absent && apply.subresource.is_none() && guard.uid.is_none() =>
         {
@@ -239,7 +249,7 @@ fn verbs(effect: &Effect, guard: Guard<'_>) -> &'static [&'static str] {
     }
 }
 
-/// What a request takes that was refused; nothing, if it was not for want of a right.
+/// The rights that a forbidden (403) request needs. Empty for other errors.
 fn required_by(error: &Error, verbs: &[&str], path: &ObjectPath<'_>) -> Required {
     if error.code() != Some(403) {
         return Required::default();
@@ -259,18 +269,20 @@ fn required_by(error: &Error, verbs: &[&str], path: &ObjectPath<'_>) -> Required
     };
     Required {
         rights: verbs.iter().map(right).collect(),
-        // A create is a request to the collection, which names no object.
+        // A create is a request to the collection and names no object.
         name: path.name.filter(|_| verbs != ["create"]).map(Into::into),
     }
 }
 
-/// Returns whether it can stand in a path. Empty is a name that the server makes.
+/// Returns whether the text is a valid path segment. It may be empty, for a name that the API
+/// server generates.
 fn is_plain(name: &str) -> bool {
     name.is_empty()
         || (name.len() <= 253 && is_path_segment(name) && !name.contains(char::is_control))
 }
 
-/// The version that an effect asks for: what an earlier write of the turn made of the one that the policy saw.
+/// The version that the write must find: the one that an earlier write of the turn returned, else
+/// the effect's `if-version`.
 fn required<'a>(
     if_version: &'a Option<String>,
     written: Option<u64>,
@@ -307,11 +319,12 @@ fn patch_body(patch: &Patch, guard: Guard<'_>) -> Result<String, Error> {
     }
 }
 
-/// Puts a `test` for each before the operations of a JSON patch, whose text stays as it is.
+/// Inserts a `test` for each guard before the operations of a JSON patch, whose text stays
+/// unchanged.
 fn guard_operations(body: &str, uid: Option<&str>, version: Option<&str>) -> Result<String, Error> {
     parse::<IgnoredAny>(body)?;
     let Some(operations) = body.trim_start().strip_prefix('[') else {
-        return Err(invalid("a JSON patch is a list of operations".into()));
+        return Err(invalid("a JSON patch must be a list of operations".into()));
     };
     let mut guarded = String::with_capacity(body.len() + 192);
     for (path, value) in [
@@ -334,9 +347,10 @@ fn guard_operations(body: &str, uid: Option<&str>, version: Option<&str>) -> Res
     Ok(guarded)
 }
 
-/// Puts the guards before the other members of a merge patch, whose text stays as it is. None: it is no object, or has metadata of its own.
+/// Inserts the guards before the other members of a merge patch, whose text stays unchanged.
+/// Returns `None` if the patch is not an object, or has metadata of its own.
 fn splice_metadata(body: &str, uid: Option<&str>, version: Option<&str>) -> Option<String> {
-    /// Is it there, whatever it is?
+    /// Whether a field is present, with any value.
     #[derive(Default)]
     struct Present(bool);
     impl<'de> Deserialize<'de> for Present {
@@ -372,7 +386,7 @@ fn splice_metadata(body: &str, uid: Option<&str>, version: Option<&str>) -> Opti
     Some(guarded)
 }
 
-/// A JSON string.
+/// Appends a JSON string.
 fn push_quoted(text: &mut String, value: &str) {
     if value
         .bytes()
@@ -386,7 +400,8 @@ fn push_quoted(text: &mut String, value: &str) {
     }
 }
 
-/// The API server refuses a write whose uid or version is not that of the object (409).
+/// Puts uid and version into the metadata. The API server refuses a write whose uid or version
+/// differs from the object's (409).
 fn guard_metadata(
     object: &mut Value,
     uid: Option<&str>,
@@ -394,11 +409,11 @@ fn guard_metadata(
 ) -> Result<(), Error> {
     let root = object
         .as_object_mut()
-        .ok_or_else(|| invalid("the body is no JSON object".into()))?;
+        .ok_or_else(|| invalid("the body is not a JSON object".into()))?;
     let metadata = root.entry("metadata").or_insert_with(|| json!({}));
     let metadata = metadata
         .as_object_mut()
-        .ok_or_else(|| invalid("metadata is no JSON object".into()))?;
+        .ok_or_else(|| invalid("metadata is not a JSON object".into()))?;
     for (name, value) in [("uid", uid), ("resourceVersion", version)] {
         if let Some(value) = value {
             metadata.insert(name.into(), value.into());
@@ -420,8 +435,8 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Error> {
         .map_err(|error| invalid(format!("the body is not valid JSON: {error}")))
 }
 
-/// A refusal of the host's own, in the form of the API server's.
-pub fn invalid(message: String) -> Error {
+/// A refusal by this host, in the form of an API server's.
+pub(crate) fn invalid(message: String) -> Error {
     status(400, "BadRequest", message)
 }
 

@@ -1,8 +1,8 @@
-//! What a turn has written, and until when its controller's stores show it.
+//! Tracks what a turn has written, and waits until its controller's stores show it.
 //!
-//! The key's next turn has to see what this one wrote, else it would do it again. Only what the
-//! controller's watches show is waited for: which objects those are their selectors say, asked
-//! about the object as the API server answered the write with.
+//! The key's next turn has to see the writes of this one, or it would repeat them. Only objects
+//! that the controller's watches show are waited for. Their selectors decide that, on the object in
+//! the API server's response to the write.
 
 use std::collections::HashMap;
 
@@ -14,25 +14,26 @@ use crate::controller::memory::KeyMemory;
 use crate::wake::sources::Sources;
 use crate::wake::sources::selection::Selection;
 
-/// What a turn has written so far.
+/// The writes of a turn so far.
 pub(super) struct Wrote<'a> {
     /// The turn's key.
     key: &'a ObjectName,
-    /// What its controller's watches show.
+    /// The controller's watches and stores.
     sources: &'a Sources,
     memory: &'a KeyMemory,
     objects: HashMap<ObjectKey, Object>,
     deleted: Vec<(ObjectKey, Option<String>)>,
-    /// An object that exists already, and that the store has to show before the next turn.
+    /// An object whose create failed because it exists, and that the store has to show before the
+    /// next turn.
     taken: Option<ObjectKey>,
-    /// Whether an object changed.
+    /// True if an object changed.
     pub(super) changed: bool,
 }
 
 /// An object after its last write.
 struct Object {
     version: u64,
-    /// Its text, where a selector has to be asked about it; at least the metadata.
+    /// The object's text, at least its metadata, if a selector has to be applied to it.
     text: Option<Bytes>,
 }
 
@@ -44,7 +45,7 @@ impl Object {
 }
 
 impl<'a> Wrote<'a> {
-    /// Nothing yet.
+    /// No writes yet.
     pub(super) fn new(key: &'a ObjectName, sources: &'a Sources, memory: &'a KeyMemory) -> Self {
         Self {
             key,
@@ -57,20 +58,20 @@ impl<'a> Wrote<'a> {
         }
     }
 
-    /// The version that the turn's last write of an object has made.
+    /// The version after the turn's last write to an object.
     pub(super) fn version(&self, key: &ObjectKey) -> Option<u64> {
         self.objects.get(key).map(|object| object.version)
     }
 
-    /// The version of an object that the stores show, or that the controller's last write of it has
-    /// made.
+    /// The version of an object in the stores, or after the controller's last write to it.
     pub(super) fn known_version(&self, key: &ObjectKey) -> Option<u64> {
         let stored = self.sources.shown(&key.kind, &key.name);
         let stored = stored.map(|object| object.version);
         stored.or_else(|| self.memory.version(key))
     }
 
-    /// An effect was carried out. `before`: the version that the object had, as far as it is known.
+    /// Records an effect that was carried out. `before` is the version that the object had, if
+    /// known.
     pub(super) fn note(
         &mut self,
         effect: &Effect,
@@ -89,7 +90,7 @@ impl<'a> Wrote<'a> {
             self.deleted
                 .push((key, Some(written.uid.clone()).filter(|uid| !uid.is_empty())));
         } else if written.version > 0 {
-            // A write that changed nothing makes no event.
+            // A write that changed nothing causes no event.
             if before.is_none_or(|before| before < written.version) {
                 self.changed = true;
                 self.own_write(&key, written.version);
@@ -98,14 +99,14 @@ impl<'a> Wrote<'a> {
         }
     }
 
-    /// A live read shows an object whose write may have been carried out.
+    /// Records an object from a live read, after a write whose response was lost.
     pub(super) fn found(&mut self, key: &ObjectKey, object: &Snapshot) {
         self.own_write(key, object.version);
         let text = || Bytes::from(object.text.to_string());
         self.insert(key.clone(), object.version, text);
     }
 
-    /// An object of the name exists already.
+    /// Records that an object of this name exists already.
     pub(super) fn await_taken(&mut self, key: &ObjectKey) {
         self.taken = Some(key.clone());
     }
@@ -123,12 +124,12 @@ impl<'a> Wrote<'a> {
         self.objects.insert(key, object);
     }
 
-    /// Resolves when the stores show all this, as far as they ever will.
+    /// Waits until the stores show all these writes, as far as they ever will.
     pub(super) async fn shown(self) {
         let sources = self.sources;
         for (key, object) in &self.objects {
             for (watch, selection) in sources.watching(&key.kind, key.name.namespace()) {
-                // What leaves a selection is an event too.
+                // Leaving a selection causes an event too.
                 let leaves = || watch.store().get(key.name.as_str()).is_some();
                 if object.is_shown_by(selection) || leaves() {
                     watch.caught_up(object.version).await;
@@ -147,7 +148,8 @@ impl<'a> Wrote<'a> {
             }
         }
         if let Some(key) = &self.taken {
-            // Whether a selector shows it nobody knows: it is somebody else's.
+            // Only watches without a selector are waited for: the object belongs to another writer,
+            // so it is unknown whether a selector shows it.
             let mut watches = sources.watching(&key.kind, key.name.namespace());
             if let Some((watch, _)) = watches.find(|(_, selection)| selection.is_all()) {
                 watch
@@ -157,7 +159,7 @@ impl<'a> Wrote<'a> {
         }
     }
 
-    /// Events of this version, from whichever watch, are the turn's own.
+    /// Records that events of this version, from any of the kind's watches, are the turn's own.
     fn own_write(&self, key: &ObjectKey, version: u64) {
         let watches = self.sources.sources_of(&key.kind);
         self.memory.wrote(self.key, watches, version);

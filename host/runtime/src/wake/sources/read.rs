@@ -1,4 +1,5 @@
-//! What a policy reads: from the stores of its generation, or past them; and what it is told when it may not.
+//! The reads of a plugin: from the stores of its generation or from the API server, and the errors
+//! for reads that are not allowed.
 
 use vmhost_cluster::Subscription;
 use vmhost_core::{Gvk, ListQuery, LiveRead, ObjectName, ObjectReader, Page, ReadError, Snapshot};
@@ -44,7 +45,8 @@ impl Sources {
         shelf::not_watched(&self.watches, &self.live_only, kind, namespace)
     }
 
-    /// May the policy read this past the stores? What it named, in the namespaces that the host was given.
+    /// Returns an error if the plugin may not read this live: it may read the kinds that it
+    /// declared, in the host's namespaces.
     fn may_read_live(&self, kind: &Gvk, namespace: Option<&str>) -> Result<(), ReadError> {
         let named = self.live_only.contains(kind) || self.watch_of(kind).is_some();
         let inside = self.namespaces.is_empty()

@@ -1,5 +1,4 @@
-//! Which objects of a kind are on a shelf: the selectors of its watch, decided here as the API
-//! server decides them there.
+//! The selectors of a watch, applied on this side as the API server applies them on its side.
 
 use vmhost_core::predicate::FieldSelector;
 use vmhost_core::{LabelSelector, Metadata, Watched};
@@ -12,7 +11,8 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Of a kind of the description. What does not parse was refused with it.
+    /// The selectors of a kind in a description. Selectors that do not parse were refused with the
+    /// description.
     pub(crate) fn of(watched: &Watched) -> Self {
         let (labels, fields) = (&watched.label_selector, &watched.field_selector);
         Self {
@@ -25,7 +25,7 @@ impl Selection {
         }
     }
 
-    /// Returns whether it leaves no object out.
+    /// Returns whether every object is selected.
     pub(crate) fn is_all(&self) -> bool {
         self.labels.is_none() && self.fields.is_none()
     }
@@ -36,15 +36,15 @@ impl Selection {
         fields.any(|path| !path.starts_with("metadata."))
     }
 
-    /// Returns whether an object with this text is shown. A value that the API server makes up for
-    /// the selector alone (`spec.unschedulable=false` of a Node without the field) is not known
-    /// here, and the answer is no.
+    /// Returns whether an object with this text is selected. A value that the API server computes
+    /// only for selectors (`spec.unschedulable=false` of a Node without the field) is not known
+    /// here and does not match.
     pub fn shows(&self, object: &str) -> bool {
         self.labelled(object) && self.fields.as_ref().is_none_or(|of| of.matches(object))
     }
 
-    /// Returns whether an object that is created with this text, and without a name, can be one
-    /// that is shown.
+    /// Returns whether an object that is created with this text, and without a name, may be
+    /// selected.
     pub fn may_show(&self, object: &str) -> bool {
         self.labelled(object) && self.fields.as_ref().is_none_or(|of| of.may_match(object))
     }

@@ -1,6 +1,7 @@
-//! Which of a controller's watches answers a read, and by which index. The same rules for a cluster's stores and for the objects of a case.
+//! Chooses the watch, and the index, that answer a read. The same rules serve the stores of a
+//! cluster and the objects of a `vmhost test` case.
 //!
-//! It must not know where the stores are, nor what is read past them.
+//! It must not know where the stores are, or how live reads are sent.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -13,27 +14,27 @@ use vmhost_core::{
 
 use super::selection::Selection;
 
-/// One watched kind, as reads see it.
+/// A watched kind, as seen by reads.
 #[derive(Clone, Debug)]
 pub struct Shelf {
     /// The kind.
     pub kind: Gvk,
-    /// Its place in the description.
+    /// The kind's role in the description.
     pub role: Role,
-    /// Which objects of the kind are on it.
+    /// The objects of the kind that the watch selects.
     pub selection: Selection,
-    /// By what it is looked up.
+    /// The indexes, by name.
     pub indexes: BTreeMap<String, Index>,
 }
 
-/// An index and the value that is looked for; none: all objects.
+/// An index and the wanted value. `None` for all objects.
 type Lookup<'q> = Option<(Index, &'q str)>;
 
 impl Shelf {
-    /// That of a kind of the description.
+    /// The shelf of a kind in a description.
     pub fn of(role: Role, watched: &Watched) -> Self {
         let parse = |(name, path): (&String, &String)| {
-            // What does not parse was refused with the description.
+            // Paths that do not parse were refused with the description.
             Some((name.clone(), Index::Field(FieldPath::parse(path).ok()?)))
         };
         Self {
@@ -44,7 +45,8 @@ impl Shelf {
         }
     }
 
-    /// What to watch and keep: the wanted fields, and what predicates and mappings look at.
+    /// Returns the watch specification: the wanted fields, and the fields that predicates and
+    /// mappings use.
     pub fn spec(
         &self,
         watched: &Watched,
@@ -76,7 +78,7 @@ impl Shelf {
     }
 }
 
-/// The watch of a kind that knows this index and, if there is a choice, all objects.
+/// Returns the watch of a kind with this index. A watch without selectors is preferred.
 pub fn find<'w, W: AsRef<Shelf>>(
     watches: &'w [W],
     kind: &Gvk,
@@ -92,7 +94,7 @@ pub fn find<'w, W: AsRef<Shelf>>(
         .or_else(|| of().next())
 }
 
-/// What a policy is told that reads a kind, or a namespace, which is on no shelf.
+/// The error for a read of a kind or namespace that is not watched.
 pub fn not_watched<W: AsRef<Shelf>>(
     watches: &[W],
     live_only: &[Gvk],
@@ -108,7 +110,7 @@ pub fn not_watched<W: AsRef<Shelf>>(
     })
 }
 
-/// One page of a kind that is watched, from the stores of the watch that answers.
+/// Lists one page of a watched kind from the stores of the watch that answers.
 pub fn list<'w, W, S>(
     watches: &'w [W],
     query: &ListQuery,
@@ -142,13 +144,14 @@ where
     merge(stores(watch), &asked)
 }
 
-/// The watch that answers a query, and the index and value that it asks for.
+/// Returns the watch that answers a query, with the index and the value.
 fn indexed<'w, 'q, W: AsRef<Shelf>>(
     watches: &'w [W],
     query: &'q ListQuery,
 ) -> Result<(&'w W, Lookup<'q>), ReadError> {
     let name = query.index.as_ref().map(|index| index.name.as_str());
-    // A kind that owns its own is kept by owner where it is watched, not where it is the primary.
+    // If a kind owns objects of its own kind, only its watch as an owned kind has the owner index,
+    // not its watch as the primary.
     let by_owner = watches
         .iter()
         .find(|watch| {
@@ -168,21 +171,22 @@ fn indexed<'w, 'q, W: AsRef<Shelf>>(
     let shelf = watch.as_ref();
     match (&query.index, &query.owner) {
         (Some(_), Some(_)) => Err(ReadError::Invalid(
-            "a query by index and by owner: ask for one of them".into(),
+            "a query can use an index or an owner, not both".into(),
         )),
         (Some(index), None) => {
             let of = shelf.indexes.get(&index.name).cloned();
             Ok((watch, of.map(|of| (of, index.value.as_str()))))
         }
         (None, Some(_)) if shelf.role == Role::Primary => Err(ReadError::Invalid(
-            "the primary kind is not kept by owner: only owns, watches and reads are".into(),
+            "the primary kind is not indexed by owner; only kinds in owns, watches and reads are"
+                .into(),
         )),
         (None, Some(uid)) => Ok((watch, Some((Index::Owner, uid.as_str())))),
         (None, None) => Ok((watch, None)),
     }
 }
 
-/// One page over the stores of all namespaces.
+/// Merges one page from the stores of all namespaces.
 fn merge<S>(stores: S, query: &Query<'_>) -> Result<Page, ReadError>
 where
     S: IntoIterator<Item: Deref<Target = Store>>,
@@ -198,7 +202,7 @@ where
     }
     if count > 1 {
         found.sort_unstable_by(|a: &Snapshot, b| a.name.cmp(&b.name));
-        // The namespaces of a cluster-scoped kind share one store.
+        // With a cluster-scoped kind, all namespaces share one store.
         found.dedup_by(|a, b| a.name == b.name);
         more |= found.len() > query.limit;
         found.truncate(query.limit.max(1));

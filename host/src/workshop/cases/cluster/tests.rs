@@ -1,4 +1,4 @@
-//! Objects of files are read as those of a cluster are.
+//! Tests that objects from files are read like those of a cluster.
 
 use vmhost_core::{Description, IndexMatch};
 

@@ -1,4 +1,5 @@
-//! From what the engine returns to the form. Field by field, so that a new field of the contract is not forgotten.
+//! Converts the engine's results to the form, field by field, so that a new field of the contract
+//! is not forgotten.
 
 use serde_json::Value;
 use vmhost_core::{Apply, Create, Delete, Effect, Event, ObjectKey, ObjectName, Patch};
@@ -8,7 +9,7 @@ use super::{
     PatchForm, settle,
 };
 
-/// A text of the policy's as JSON; one that is none, as a string.
+/// Returns the plugin's text as JSON, or as a string if it is not valid JSON.
 fn body(text: &str) -> Value {
     let mut value = serde_json::from_str(text).unwrap_or_else(|_| text.into());
     settle(&mut value);

@@ -1,4 +1,4 @@
-//! What is written is read, and what is read says one thing.
+//! Tests that written forms can be read, and that an expectation has one meaning.
 
 use serde_json::json;
 use vmhost_core::{Apply, Create, Delete, Effect, Event, Gvk, ObjectKey, ObjectName, Patch};
@@ -84,8 +84,8 @@ fn an_expectation_says_one_thing() {
     for (bad, says) in [
         ("{}", "next is missing"),
         (r#"{"effects":[]}"#, "next is missing"),
-        (r#"{"next":"requeue","error":"x"}"#, "one only"),
-        (r#"{"effects":[],"keys":[]}"#, "one only"),
+        (r#"{"next":"requeue","error":"x"}"#, "only one of"),
+        (r#"{"effects":[],"keys":[]}"#, "only one of"),
     ] {
         assert!(settled(bad).unwrap_err().contains(says), "{bad}");
     }

@@ -1,4 +1,5 @@
-//! What a case may be for a plugin, and what no host would bring about.
+//! Tests which cases a plugin accepts, and which are refused because no host could bring them
+//! about.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ const KINDS: &str = r#"{ "apiVersion": "vmhost/v1", "name": "p", "controllers": 
     { "name": "pods", "primary": { "version": "v1", "kind": "Pod", "labelSelector": "app" } },
     { "name": "tick", "timer": { "everyMs": 10 } }] }"#;
 
-/// Files of a case: the object's metadata beside its name, and the request.
+/// Prepares a case with an object of this metadata and a request.
 fn prepared(kind: &str, metadata: Value, request: Value) -> Result<Prepared, String> {
     let object = metadata.is_object().then(|| {
         let mut metadata = metadata.clone();
@@ -49,7 +50,7 @@ fn the_object_says_which_controller_is_called_and_with_what() {
     let object = turn.object.unwrap();
     assert!(
         object.text.contains(r#""finalizers":["example.com/app"]"#),
-        "as the host puts it on"
+        "as the host adds it"
     );
     let previous = turn.previous.unwrap();
     assert_eq!(previous.uid(), object.uid());
@@ -75,7 +76,7 @@ fn an_object_waits_for_its_clean_up_as_the_host_decides() {
         (
             json!({ "deletionTimestamp": "2026-01-01T00:00:00Z" }),
             json!({}),
-            "object.json: it is being deleted without",
+            "object.json: the object is being deleted without",
         ),
     ] {
         let error = prepared(app, metadata, request).err().unwrap();
@@ -110,13 +111,13 @@ fn a_case_that_cannot_be_is_refused_by_file_and_field() {
             "",
             json!(null),
             json!({}),
-            "c/request.json: controller is missing: the plugin has apps, pods, tick",
+            "c/request.json: controller is missing; available: apps, pods, tick",
         ),
         (
             "",
             json!(null),
             json!({ "controller": "jobs" }),
-            "c/request.json: controller: the plugin has no \"jobs\", it has apps",
+            "c/request.json: controller: the plugin has no controller \"jobs\"; available: apps",
         ),
         (
             "",
@@ -128,7 +129,7 @@ fn a_case_that_cannot_be_is_refused_by_file_and_field() {
             "",
             json!(null),
             json!({ "controller": "apps", "key": { "name": "x" }, "deleting": true }),
-            "c/request.json: deleting is true, and there",
+            "c/request.json: deleting is true, but there",
         ),
         (
             "v1 Job",
@@ -146,13 +147,13 @@ fn a_case_that_cannot_be_is_refused_by_file_and_field() {
             "v1 Pod",
             json!({ "labels": { "app": "" } }),
             json!({ "controller": "apps" }),
-            "c/request.json: controller: it works on App",
+            "c/request.json: controller: its kind is App",
         ),
         (
             "v1 Pod",
             json!({ "labels": { "app": "" } }),
             json!({ "key": { "name": "y" } }),
-            "c/request.json: key is y, and that of object.json is x",
+            "c/request.json: key is y, but the key of object.json is x",
         ),
         (
             "v1 Pod",
@@ -164,7 +165,7 @@ fn a_case_that_cannot_be_is_refused_by_file_and_field() {
             "v1 Pod",
             json!({ "labels": { "app": "" } }),
             json!({ "previous": pod }),
-            "c/request.json: previous: the description does not ask",
+            "c/request.json: previous: the description does not set previous",
         ),
         (
             "example.com/v1 App",

@@ -1,4 +1,4 @@
-//! What a case's files may say, and how each mistake is named.
+//! Tests what a case's files may contain, and how errors are reported.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 fn read_case(files: &[(&str, &str)]) -> Result<Case, String> {
     let folder = folder(files);
     let case = Case::read(folder.path());
-    // The folder has another name each time.
+    // The folder's name differs each time.
     let place = format!("{}/", folder.path().display());
     case.map_err(|error| format!("{error:#}").replace(&place, ""))
 }
@@ -90,32 +90,32 @@ fn a_mistake_is_named_by_file_field_and_place() {
         (
             "object.json",
             "[]",
-            "object.json: apiVersion is missing, or no string",
+            "object.json: apiVersion is missing or not a string",
         ),
         (
             "object.json",
             r#"{"apiVersion":"v1","kind":7}"#,
-            "object.json: kind is missing, or no string",
+            "object.json: kind is missing or not a string",
         ),
         (
             "object.json",
             &pod(""),
-            "object.json: metadata.name is missing, or no string",
+            "object.json: metadata.name is missing or not a string",
         ),
         (
             "cache/a.json",
             "[{}]",
-            "cache/a.json: item 0: apiVersion is missing, or no string",
+            "cache/a.json: item 0: apiVersion is missing or not a string",
         ),
         (
             "cache/a.json",
             &pod(r#""name":"x","namespace":"a""#),
-            "cache/a.json: Pod.v1 a/x is in object.json, too",
+            "cache/a.json: Pod.v1 a/x is also in object.json",
         ),
         (
             "cache/a.yaml",
             "kind: Pod",
-            "cache/a.yaml is not read: write it as .json",
+            "cache/a.yaml is not a .json file; convert it to JSON",
         ),
         (
             "request.json",
@@ -151,9 +151,9 @@ fn a_mistake_is_named_by_file_field_and_place() {
         (
             "expected.json",
             EXPECTATION,
-            "expected.json is no part of a case",
+            "expected.json is not part of a case",
         ),
-        ("objects/a.json", OBJECT, "objects is no part of a case"),
+        ("objects/a.json", OBJECT, "objects is not part of a case"),
     ] {
         let error = read_case(&[("object.json", OBJECT), (file, text)]).unwrap_err();
         assert!(error.starts_with(says), "{error}\n{says}");

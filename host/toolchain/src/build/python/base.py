@@ -1,8 +1,8 @@
 """CPython and the SDK without a policy: the component that `vmhost dev` compiles once. `load`
 brings the policy to an instance.
 
-A policy's modules run in the same order as while `vmhost build` builds them, have the same file
-names, and can import the same modules.
+A policy's modules run in the same order as in `vmhost build`, have the same file names, and can
+import the same modules.
 """
 
 import sys
@@ -23,11 +23,11 @@ from vmhost_plugin import component
 from wit_world.exports import scripts
 
 ROOT = "/1"
-"""The policy's folder, as componentize-py names it while it builds."""
+"""The policy's folder, by the name that componentize-py gives it during a build."""
 
 
 class Controller:
-    """The contract's export. It has a policy from `load` on."""
+    """The export of the contract. It has a policy after `load`."""
 
     policy = None
 
@@ -52,8 +52,8 @@ class Scripts:
         error = None
         try:
             __import__(entry)
-            # A component that is built runs this after the policy's modules, too: it takes back
-            # what they have set up in the logging module.
+            # A built component runs this code after the policy's modules, too. It undoes their
+            # changes to the logging module.
             exec(_component_code, component.__dict__)
             Controller.policy = component.Controller()
         except BaseException as raised:
@@ -65,8 +65,9 @@ class Scripts:
 
 
 class _Opened:
-    """Files and folders that are opened while the policy is loaded. Python itself opens the
-    policy's modules to show a syntax error, and the folders of its path. A hook cannot be removed."""
+    """Records the files and folders that are opened while the policy loads, except those that
+    Python itself opens: the policy's modules (to show a syntax error) and the folders of its path.
+    Stops at `ends`, because an audit hook cannot be removed."""
 
     def __init__(self, folder):
         self.known = {f"{ROOT}/{path}" for path in folder.files}.union(sys.path)
@@ -82,8 +83,8 @@ class _Opened:
 
 
 class _Folder:
-    """Finds the policy's modules, when Python has found them nowhere else. It is taken away when
-    the policy is loaded, since a component that is built has no folders either."""
+    """Finds the policy's modules, after all other finders. It is removed when the policy is loaded,
+    because a built component has no folders either."""
 
     def __init__(self, files):
         self.files = {file.path: file.text for file in files}
@@ -91,7 +92,8 @@ class _Folder:
         self.missed = []
 
     def file(self, name):
-        """The policy's file of a module, unless Python's library has a module of this name."""
+        """Returns the policy's file of a module, unless Python's standard library has a module of
+        that name."""
         place = name.replace(".", "/")
         for file in f"{place}/__init__.py", f"{place}.py":
             if file in self.files and name not in _before:
@@ -119,9 +121,9 @@ class _Folder:
         return None
 
     def lacking(self, entry):
-        """All modules that the policy imports and that this interpreter was built without. The
-        first one ends the import; the others are found in the source, so that one more build is
-        enough."""
+        """Returns all modules that the policy imports and that this interpreter was built without.
+        The first one ends the import; the others are found in the source, so that a single further
+        build is enough."""
         lacking, pending, seen = set(self.missed), [entry], set()
         while pending:
             name = pending.pop()
@@ -139,7 +141,7 @@ class _Folder:
 
 
 class _Loader(SourceFileLoader):
-    """Python's own loader, for a file whose content is known."""
+    """Python's own loader, for a file with known content."""
 
     def __init__(self, name, path, text):
         super().__init__(name, path)
@@ -149,11 +151,11 @@ class _Loader(SourceFileLoader):
         return self._text
 
     def path_stats(self, path):
-        raise OSError(path)  # so that Python looks for no compiled file
+        raise OSError(path)  # Python then looks for no compiled file
 
 
 def _shown(error):
-    """The traceback as Python prints it, without the frame of `load`."""
+    """Returns the traceback as Python prints it, without the frame of `load`."""
     trace = error.__traceback__.tb_next
     return "".join(traceback.format_exception(type(error), error, trace))
 
@@ -166,7 +168,8 @@ def _parsed(text):
 
 
 def _imports(node, package):
-    """The names of the modules that a module may import while it runs: not in its functions."""
+    """Yields the names of the modules that a module may import at its top level, outside functions.
+    """
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import):
             yield from (alias.name for alias in child.names)
@@ -180,7 +183,7 @@ def _imports(node, package):
 
 
 def _modules(roots):
-    """The names of the modules in folders."""
+    """Yields the names of the modules in folders."""
     for root in roots:
         for folder, _, files in os.walk(root):
             package = os.path.relpath(folder, root).strip(".").replace("/", ".")
@@ -189,8 +192,8 @@ def _modules(roots):
                     yield ".".join(filter(None, [package, "" if name == "__init__" else name]))
 
 
-# What a build of the policy could import, before and behind the policy's own modules. The folders
-# are there while this component is built, and not when it loads a policy.
+# The modules that a build of the policy could import, before and behind the policy's own modules.
+# The folders exist while this component is built, but not when it loads a policy.
 _own = sys.path.index(ROOT)
 _before = frozenset(_modules(sys.path[:_own]))
 _behind = frozenset(_modules(sys.path[_own:])) - _before
@@ -202,7 +205,7 @@ for _name in MODULES:
     except ImportError:
         pass  # the policy that imports it gets the same error
 
-# As if the SDK's component module had not run yet.
+# Restore the state from before the SDK's component module ran.
 component._keep_sources()
 logging.root.handlers.clear()
 logging.root.setLevel(logging.WARNING)

@@ -1,5 +1,5 @@
-//! CPython and the SDK in a component without a policy, for `vmhost dev`. It is kept in the
-//! project's hidden folder until something changes that it is made of. Knows no policy's files.
+//! Builds CPython and the SDK into a component without a policy, for `vmhost dev`. Keeps it in the
+//! project's hidden folder until one of its inputs changes. This module knows no policy's files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,14 +13,14 @@ use crate::error::IoContext as _;
 use crate::work::Work;
 use crate::{Result, place, wit};
 
-/// The modules of the base itself: the entry, and one with the names of modules to import.
+/// The modules of the base itself: the entry, and one with the names of the modules to import.
 const ENTRY_TEXT: &str = include_str!("base.py");
 const MODULES: &str = "vmhost_modules.py";
 
-/// Its world, and the world's name.
+/// The base's WIT, and the name of its world.
 const WORLD: (&str, &str) = (include_str!("base.wit"), "base");
 
-/// What a base is made of. When it changes, another base is made.
+/// The inputs of a base. A change of any of them requires another base.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Recipe {
     componentize: String,
@@ -28,15 +28,16 @@ struct Recipe {
     host: String,
     sdk: Vec<String>,
     packages: Vec<String>,
-    /// The modules of Python's library and of packages that it has, besides those of the SDK.
+    /// The modules of Python's standard library and of packages in the base, besides those of the
+    /// SDK.
     modules: BTreeSet<String>,
 }
 
-/// What is written beside a base.
+/// The description that is written beside a base.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     recipe: Recipe,
-    /// Of the component, in bytes: what is not whole is not used.
+    /// The component's size in bytes, to detect an incomplete file.
     size: u64,
 }
 
@@ -55,7 +56,7 @@ impl Recipe {
         })
     }
 
-    /// Returns why another base is made.
+    /// Returns why another base is built.
     fn differs_from(&self, kept: &Self) -> String {
         let named = [
             (self.componentize != kept.componentize, COMPONENTIZE.name),
@@ -64,7 +65,7 @@ impl Recipe {
             (self.packages != kept.packages, "a package"),
         ];
         match named.into_iter().find(|(differs, _)| *differs) {
-            Some((_, what)) => format!("since {what} has changed"),
+            Some((_, what)) => format!("{what} has changed"),
             None => {
                 let new: Vec<&str> = self
                     .modules
@@ -72,16 +73,16 @@ impl Recipe {
                     .map(|m| &**m)
                     .collect();
                 match new.is_empty() {
-                    true => "since the one that was kept is not whole".to_owned(),
-                    false => format!("with {}", new.join(", ")),
+                    true => "the cached component is incomplete".to_owned(),
+                    false => format!("adding {}", new.join(", ")),
                 }
             }
         }
     }
 }
 
-/// Returns the base's file. It has these modules and those that the kept one has. Modules for which
-/// `own` holds are the policy's and are left out.
+/// Returns the base's file. The base has these modules and those of the previous base, except the
+/// policy's own, for which `own` returns true.
 pub(super) async fn base(
     tools: &Componentize,
     work: &Work,
@@ -107,11 +108,11 @@ pub(super) async fn base(
         return Ok(component);
     }
     let why = match &kept {
-        None => "once".to_owned(),
+        None => "there is no cached component".to_owned(),
         Some(kept) => wanted.differs_from(&kept.recipe),
     };
     let policy = folders.policy.display();
-    tracing::info!("{policy}: CPython and the SDK are built, {why}, which takes some 10 s");
+    tracing::info!("{policy}: building CPython and the SDK (about 10 s): {why}");
     let new = make(tools, work, folders, &wanted.modules).await?;
     place::remove(&made_by)?;
     fs::rename(&new, &component).at("write", &component)?;
@@ -124,7 +125,7 @@ pub(super) async fn base(
     Ok(component)
 }
 
-/// Returns the file of a new one.
+/// Builds a base and returns its file.
 async fn make(
     tools: &Componentize,
     work: &Work,
@@ -143,8 +144,8 @@ async fn make(
     }
     let contract = entry.join("wit");
     wit::write(&contract.join("deps/plugin"))?;
-    // An empty folder in the policy's place: the files of the others have the names that they have
-    // when a policy is built.
+    // An empty folder stands for the policy's, so that the files of the other folders have the same
+    // names as in a build of a policy.
     let paths = folders.paths(&entry, &folders.empty);
     let new = work.output("python.new.wasm")?;
     tools.run(folders, &contract, WORLD.1, &paths, &new).await?;
@@ -170,24 +171,21 @@ mod tests {
         for (change, why) in [
             (
                 (|_| ()) as fn(&mut Recipe),
-                "since the one that was kept is not whole",
+                "the cached component is incomplete",
             ),
             (
                 |new| new.componentize.push('x'),
-                "since componentize-py has changed",
+                "componentize-py has changed",
             ),
-            (|new| new.host.push('x'), "since vmhost has changed"),
-            (
-                |new| new.sdk.push("a".to_owned()),
-                "since the SDK has changed",
-            ),
+            (|new| new.host.push('x'), "vmhost has changed"),
+            (|new| new.sdk.push("a".to_owned()), "the SDK has changed"),
             (
                 |new| new.packages.push("a".to_owned()),
-                "since a package has changed",
+                "a package has changed",
             ),
             (
                 |new| new.modules.extend(["csv".to_owned(), "xml".to_owned()]),
-                "with csv, xml",
+                "adding csv, xml",
             ),
         ] {
             assert_eq!(recipe(change).differs_from(&kept), why);

@@ -1,4 +1,4 @@
-//! componentize-py: the folders in which it looks for modules, and how it is run.
+//! componentize-py: the folders in which it looks for modules, and how it runs.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use crate::version::Version;
 use crate::work::Work;
 use crate::{Error, Language, Result, process};
 
-/// Makes the component.
+/// Builds the component.
 pub(crate) const COMPONENTIZE: Tool = Tool {
     name: "componentize-py",
     variable: None,
@@ -22,7 +22,7 @@ pub(crate) const COMPONENTIZE: Tool = Tool {
             version: &["--version"],
             probe: None,
         },
-        // Installed without its program; the package cannot be run as a module.
+        // For an installation without the program; the package cannot be run as a module.
         Way {
             command: &[
                 "python3",
@@ -38,19 +38,21 @@ pub(crate) const COMPONENTIZE: Tool = Tool {
     install: "python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1",
 };
 
-/// Makes the packages of a `requirements.txt` ready: those of Python alone, for no other can work.
+/// Installs the packages of a `requirements.txt`: pure Python packages only, because no others
+/// work.
 const REQUIREMENTS: &str = "python3 -m pip install --target .vmhost/site --platform any --implementation py --abi none --python-version 3.14 --only-binary=:all: -r requirements.txt";
 
-/// What is wrong when there is nothing to take.
-pub(super) const NOTHING: &str = "componentize-py ended well, and wrote nothing";
+/// The hint of the error when componentize-py wrote no component.
+pub(super) const NOTHING: &str = "componentize-py succeeded but wrote no component";
 
-/// The module that componentize-py is given. It is ours: the user's own module names no class that the contract wants.
+/// The module that componentize-py is given. It is generated, because the user's module does not
+/// name the classes that the contract requires.
 pub(super) const ENTRY: &str = "vmhost_entry";
 
 /// The folders that modules are in.
 pub(super) struct Folders {
     pub(super) policy: PathBuf,
-    /// Packages of `requirements.txt`.
+    /// The packages of `requirements.txt`.
     pub(super) site: Option<PathBuf>,
     pub(super) sdk: PathBuf,
     pub(super) empty: PathBuf,
@@ -59,7 +61,7 @@ pub(super) struct Folders {
 impl Folders {
     pub(super) fn of(policy: &Path, work: &Work) -> Result<Self> {
         let empty = work.path("empty");
-        fs::create_dir_all(&empty).at("make", &empty)?;
+        fs::create_dir_all(&empty).at("create", &empty)?;
         Ok(Self {
             policy: policy.to_owned(),
             site: requirements(policy, work)?,
@@ -68,7 +70,8 @@ impl Folders {
         })
     }
 
-    /// Returns them in the order in which Python looks for modules. Tracebacks name the first `/0`.
+    /// Returns the folders in the order in which Python looks for modules. Tracebacks name the
+    /// first one `/0`.
     pub(super) fn paths<'a>(&'a self, entry: &'a Path, policy: &'a Path) -> Vec<&'a Path> {
         let site = self.site.as_deref();
         let paths = [Some(entry), Some(policy), site, Some(&self.sdk)];
@@ -76,12 +79,12 @@ impl Folders {
     }
 }
 
-/// componentize-py, as it was found.
+/// The installed componentize-py.
 #[derive(Debug)]
 pub(super) struct Componentize(pub(super) Program);
 
 impl Componentize {
-    /// Makes a component of the module `vmhost_entry`, which is in one of the paths.
+    /// Builds a component from the module `vmhost_entry`, which is in one of the paths.
     pub(super) async fn run(
         &self,
         folders: &Folders,
@@ -91,7 +94,8 @@ impl Componentize {
         component: &Path,
     ) -> Result<()> {
         let mut command = self.0.command();
-        // An environment without packages, so that those of the machine are not found.
+        // An environment without packages, so that componentize-py does not find the machine's
+        // packages.
         command
             .current_dir(&folders.policy)
             .env("VIRTUAL_ENV", &folders.empty);
@@ -112,7 +116,7 @@ impl Componentize {
     }
 }
 
-/// The packages of `requirements.txt`, if there is one.
+/// Returns the folder of the packages of `requirements.txt`, if the file exists.
 fn requirements(folder: &Path, work: &Work) -> Result<Option<PathBuf>> {
     let file = folder.join("requirements.txt");
     let site = work.path("site");
@@ -127,14 +131,15 @@ fn requirements(folder: &Path, work: &Work) -> Result<Option<PathBuf>> {
         _ => Err(Error::Project {
             file,
             problem: format!(
-                "its packages are not there, or older than it: run in {}: {REQUIREMENTS}",
+                "its packages are missing or out of date: run in {}: {REQUIREMENTS}",
                 folder.display()
             ),
         }),
     }
 }
 
-/// What componentize-py says of a failure, with the files' own names: it knows the folders as `/0`, `/1` and so on, and says all of it twice.
+/// Returns componentize-py's error with the files' real names. componentize-py names the folders
+/// `/0`, `/1` and so on, and prints the whole error twice.
 fn readable(messages: &str, paths: &[&Path]) -> String {
     let text = messages
         .split_once("AssertionError: ")
@@ -145,7 +150,7 @@ fn readable(messages: &str, paths: &[&Path]) -> String {
     as_called_here(text, paths)
 }
 
-/// A traceback with the files' own names.
+/// Returns a traceback with the files' real names.
 pub(super) fn as_called_here(text: &str, paths: &[impl AsRef<Path>]) -> String {
     let mut readable = text.trim().to_owned();
     for (index, path) in paths.iter().enumerate() {
@@ -168,7 +173,7 @@ mod tests {
             readable(messages, &paths),
             "Traceback:\n  File \"/p/.vmhost/python/vmhost_entry.py\", line 3, in <module>\n  File \"/p/vm.py\", line 12\nSyntaxError: invalid syntax\n"
         );
-        // What looks otherwise is shown as it is.
+        // Text in another form is shown unchanged.
         assert_eq!(readable("no space left\n", &paths), "no space left\n");
     }
 

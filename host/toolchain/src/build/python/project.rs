@@ -1,11 +1,12 @@
-//! What a Python project says of itself: the module that is its policy. Knows no tool.
+//! The project file of a Python plugin, which names the module of the policy. This file knows no
+//! tool.
 
 use std::path::Path;
 
 use super::componentize::ENTRY;
 use crate::{Error, Result, place};
 
-/// Returns the plugin's module: the project's name, as Python spells it.
+/// Returns the plugin's module: the project's name in Python's spelling.
 pub(super) fn module(folder: &Path) -> Result<String> {
     let file = folder.join("pyproject.toml");
     let wrong = |problem: String| Error::Project {
@@ -14,34 +15,34 @@ pub(super) fn module(folder: &Path) -> Result<String> {
     };
     let text = String::from_utf8_lossy(&place::read(&file)?).into_owned();
     let name = project_name(&text).ok_or_else(|| {
-        wrong("says no name under [project]: the plugin is the module of that name".to_owned())
+        wrong("has no name under [project]: the plugin is the module of that name".to_owned())
     })?;
     let module = name.replace(['-', '.'], "_").to_lowercase();
     if is_taken(&module) {
         return Err(wrong(format!(
-            "the project is {name:?}, and {module} is a module of Python's own or of the SDK's: take another name"
+            "the project is {name:?}, but {module} is a Python standard library or SDK module: choose another name"
         )));
     }
     let places = [format!("{module}.py"), format!("{module}/__init__.py")];
     if !places.iter().any(|place| folder.join(place).is_file()) {
         let [file, package] = places;
         return Err(wrong(format!(
-            "the project is {name:?}, and there is neither {file} nor {package}"
+            "the project is {name:?}, but there is neither {file} nor {package}"
         )));
     }
     Ok(module)
 }
 
-/// Modules of Python's library, which come before the plugin's.
+/// The modules of Python's standard library, which hide the plugin's modules of the same name.
 const LIBRARY: &str = include_str!("library.txt");
 
-/// Whether a module of this name would not be the plugin's.
+/// Returns whether another module of this name hides the plugin's.
 pub(crate) fn is_taken(module: &str) -> bool {
     let ours = ["vmhost_plugin", ENTRY, "wit_world"];
     ours.contains(&module) || LIBRARY.split_whitespace().any(|name| name == module)
 }
 
-/// `name` under `[project]`. All else of the file is for other tools.
+/// Returns `name` under `[project]`. The other fields are for other tools.
 fn project_name(text: &str) -> Option<&str> {
     let project = text
         .lines()
@@ -76,7 +77,7 @@ mod tests {
         assert_eq!(
             module(folder.path()).unwrap_err().to_string(),
             format!(
-                "{}: the project is \"my-vm\", and there is neither my_vm.py nor my_vm/__init__.py",
+                "{}: the project is \"my-vm\", but there is neither my_vm.py nor my_vm/__init__.py",
                 file.display()
             )
         );
@@ -92,7 +93,7 @@ mod tests {
             assert_eq!(
                 module(folder.path()).unwrap_err().to_string(),
                 format!(
-                    "{}: says no name under [project]: the plugin is the module of that name",
+                    "{}: has no name under [project]: the plugin is the module of that name",
                     file.display()
                 )
             );
@@ -107,7 +108,7 @@ mod tests {
         fs::write(folder.path().join("calendar.py"), "").unwrap();
         let error = module(folder.path()).unwrap_err().to_string();
         assert!(
-            error.contains("calendar is a module of Python's own"),
+            error.contains("calendar is a Python standard library or SDK module"),
             "{error}"
         );
         assert!(is_taken("json") && is_taken("vmhost_plugin") && !is_taken("my_vm"));

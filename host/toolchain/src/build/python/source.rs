@@ -1,4 +1,5 @@
-//! The files of a policy's folder that can be its modules. Knows nothing of how they are run.
+//! Finds the files in a policy's folder that can be its modules. This file does not know how they
+//! are run.
 
 use std::fs;
 use std::io::Read as _;
@@ -10,16 +11,16 @@ use crate::Result;
 use crate::error::IoContext as _;
 use crate::work;
 
-/// The most bytes that a policy's modules have together: some 200,000 lines. Each instance is
-/// given all of them.
+/// The maximum total size of a policy's modules in bytes: some 200,000 lines. Each instance
+/// receives all of them.
 const LIMIT: usize = 8 << 20;
 
-/// What a folder holds.
+/// The content of a folder.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// Modules of Python, and nothing that only a build can use.
+    /// Python modules, and nothing that only a build can use.
     Modules(Vec<ScriptFile>),
-    /// What it has to be built for.
+    /// The reason why the policy must be built as a whole.
     ToBuild(String),
 }
 
@@ -63,20 +64,20 @@ pub(super) fn read(folder: &Path) -> Result<Source> {
     Ok(Source::Modules(files))
 }
 
-/// Returns whether tools have made a folder: it has no modules of the policy.
+/// Returns whether a folder belongs to a tool, and so has no modules of the policy.
 fn is_of_tools(folder: &Path, name: &str) -> bool {
     matches!(name, "__pycache__" | "node_modules") || folder.join("pyvenv.cfg").is_file()
 }
 
-/// Returns whether a file is an extension that componentize-py links: one in WebAssembly.
+/// Returns whether a file is a WebAssembly extension, which componentize-py links.
 fn is_extension(path: &Path, name: &str) -> bool {
     let mut begin = [0; 4];
     let mut read = || fs::File::open(path)?.read_exact(&mut begin);
     name.ends_with(".so") && read().is_ok() && begin == *b"\0asm"
 }
 
-/// Returns a line for each file in a folder, with its path, size and time of change: another list
-/// when something was installed or edited.
+/// Returns a line for each file in a folder, with its path, size and time of change. The list
+/// changes when a file is installed or edited.
 pub(super) fn state(folder: &Path) -> Result<Vec<String>> {
     let mut state = Vec::new();
     let mut pending: Vec<PathBuf> = Some(folder.to_owned()).into_iter().collect();
@@ -126,7 +127,7 @@ mod tests {
             ("env/pyvenv.cfg", b""),
             ("env/lib/six.py", b""),
             ("rules/__pycache__/limits.py", b""),
-            // Of the machine's own Python.
+            // An extension for the machine's own Python.
             ("native.so", b"\x7fELF"),
         ]);
         let Source::Modules(mut files) = read(folder.path()).unwrap() else {

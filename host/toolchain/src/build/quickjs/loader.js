@@ -1,4 +1,5 @@
-// A plugin without a policy: `load` gives it one. The host calls it when it builds, and keeps the memory that results.
+// A plugin without a policy. The host calls `load` with the policy at build time, and saves the
+// resulting memory.
 
 import * as cluster from "vmhost:plugin/cluster@1.0.0";
 import * as config from "vmhost:plugin/config@1.0.0";
@@ -21,7 +22,8 @@ export const controller = {
 export function load(source) {
   const module = { exports: {} };
   try {
-    // In one line with the source's first, so that stacks count its lines. Strict, as all modules are.
+    // On one line with the source's first line, so that line numbers in stacks match the source.
+    // Strict mode, as in all modules.
     const run = (0, eval)(`(function (require, module, exports) {"use strict";${source}\n})`);
     run(required, module, module.exports);
   } catch (error) {

@@ -1,4 +1,4 @@
-//! What of a definition's schema a generator gets to see.
+//! The parts of a definition's schema that a generator sees.
 
 use super::*;
 

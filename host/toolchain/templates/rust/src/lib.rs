@@ -43,7 +43,7 @@ impl Policy for Greeter {
     fn reconcile(request: &Request) -> Result<Outcome> {
         let done = Outcome::await_change();
         let Some(Object { spec, status }) = request.object()? else {
-            return Ok(done); // It is gone.
+            return Ok(done); // deleted
         };
         let message = format!("hello, {}", spec.who.as_deref().unwrap_or("world"));
         if status.message == message {

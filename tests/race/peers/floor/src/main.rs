@@ -1,6 +1,7 @@
-//! The floor: what the same traffic costs with kube's HTTP client and nothing else. One watch read as lines, one merge
-//! patch an object, nothing parsed: a name is found by searching the line. There is no store, no queue and no retry,
-//! so this is no controller; it is what a controller on this client cannot go below.
+//! The floor: the cost of the same traffic with only kube's HTTP client. It reads one watch as
+//! lines and sends one merge patch per object. It parses nothing, and finds a name by searching the
+//! line. Without a store, a queue and retries it is no controller, but no controller on this client
+//! can cost less.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ async fn patch(client: &Client, path: &str, name: &[u8]) -> Result<()> {
         .body(Body::from(Bytes::from_static(COMPLETE.as_bytes())))?;
     let answer = client.send(request).await?;
     let status = answer.status();
-    // Read to its end, so that the connection is free again; looked at by nobody.
+    // Reads and discards the whole body, so that the connection can be reused.
     let mut body = answer.into_body();
     while let Some(frame) = body.frame().await {
         frame?;
@@ -49,7 +50,7 @@ async fn patch(client: &Client, path: &str, name: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// One watch, from the initial list on, until the server ends it.
+/// Runs one watch, including the initial list, until the server ends it.
 async fn watch(client: &Client, path: &str, names: &mpsc::UnboundedSender<Bytes>) -> Result<()> {
     let query = "watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
     let request = Request::get(format!("{path}?{query}&timeoutSeconds=600"))
@@ -77,8 +78,8 @@ async fn watch(client: &Client, path: &str, names: &mpsc::UnboundedSender<Bytes>
     Ok(())
 }
 
-/// What is searched for in a line. The server sorts the keys of custom resources, so that the first `"name"` is the
-/// object's own.
+/// The search patterns for a line. The server sorts the keys of custom resources, so the first
+/// `"name"` is the object's own.
 struct Finders {
     creating: memmem::Finder<'static>,
     name: memmem::Finder<'static>,
@@ -114,13 +115,13 @@ impl Finders {
     }
 }
 
-/// `--kubeconfig` is read through the environment, as kube does.
+/// Returns a flag. kube reads `--kubeconfig` through the environment.
 fn flag(name: &str) -> Option<String> {
     let mut arguments = std::env::args().skip_while(|argument| argument != name);
     arguments.nth(1)
 }
 
-// One thread: more would only wake each other.
+// One thread: more threads would only wake each other.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let namespace = flag("--namespace").unwrap_or_else(|| "default".into());
@@ -136,7 +137,7 @@ async fn main() -> Result<()> {
         if let Err(error) = watch(&client, &path, &sender).await {
             eprintln!("the watch ended: {error}");
         }
-        // As kube-runtime's first step back.
+        // The same delay as kube-runtime's first retry.
         tokio::time::sleep(Duration::from_millis(800)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! The same policy on kube's `Controller`, typed, as its guide lays it out, with four keys at once.
+//! The same policy on kube's `Controller`, typed, as in its guide, with four keys at once.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -47,15 +47,15 @@ fn again(_: Arc<VirtualMachine>, error: &kube::Error, _: Arc<Api<VirtualMachine>
     Action::requeue(Duration::from_secs(1))
 }
 
-/// `--kubeconfig` is read through the environment, as kube does.
+/// Returns a flag. kube reads `--kubeconfig` through the environment.
 fn flag(name: &str) -> Option<String> {
     let mut arguments = std::env::args().skip_while(|argument| argument != name);
     arguments.nth(1)
 }
 
-/// Tells the runner that the store is filled, by the one line that the controller has for it, and hears nothing else.
-/// `Store::wait_until_ready` would be plainer, but whoever waits last is the only one to be woken in 5.0.0: the
-/// controller, which waits too, or we would wait for ever.
+/// Tells the runner that the store is filled, by watching for the one log line that the controller
+/// prints then. `Store::wait_until_ready` would be simpler, but in 5.0.0 only the last waiter is
+/// woken, and the controller waits too: one of the two would wait forever.
 struct Synced;
 
 impl Subscriber for Synced {

@@ -1,6 +1,8 @@
-//! Candidates with clocks of their own, a naive lease server, and a network that delays, loses and reorders: never do two of them lead at once.
+//! Simulates candidates with drifting clocks, a naive lease server, and a network that delays,
+//! loses and reorders messages. Two candidates must never lead at once.
 //!
-//! Seeded, so that a failure can be repeated. The true time is in milliseconds; no candidate knows it.
+//! The simulation is seeded, so that a failure can be repeated. True time is in milliseconds, and
+//! no candidate knows it.
 
 use std::collections::BTreeMap;
 
@@ -9,31 +11,32 @@ use super::*;
 const CANDIDATES: usize = 3;
 /// An hour of true time.
 const END: u64 = 3_600_000;
-/// Clocks run wrong by up to 4 %; real ones by less than 0.1 %.
+/// Clocks drift by up to 4 %. Real clocks drift by less than 0.1 %.
 const DRIFT: f64 = 0.04;
 
 #[derive(Debug)]
 enum Event {
-    /// Begins a try.
+    /// A candidate begins an attempt.
     Try(usize),
-    /// A request reaches the server, which may be after its sender has given it up.
+    /// A request reaches the server, possibly after its sender has given it up.
     Arrives(usize, u64, Ask<u64>),
     /// An answer reaches its candidate.
     Answered(usize, u64, Answer<u64>),
     /// A candidate gives a request up.
     TimesOut(usize, u64),
-    /// Stopped by SIGSTOP, for so long.
+    /// A candidate is stopped by SIGSTOP for this many milliseconds.
     Stops(usize, u64),
-    /// Killed, or ended with its lease given back; started again as another.
+    /// A candidate is killed, or ends and gives its lease back if `true`. It starts again with
+    /// another identity.
     Restarts(usize, bool),
 }
 
 struct Candidate {
     elector: Elector<u64>,
-    /// Its clock: `offset + rate * true time`.
+    /// The candidate's clock: `offset + rate * true time`.
     offset: f64,
     rate: f64,
-    /// The outstanding request, and when it was sent by its clock.
+    /// The outstanding request, and when it was sent by the candidate's clock.
     waiting: Option<(u64, Instant)>,
     stopped_until: u64,
     returning: bool,
@@ -49,9 +52,9 @@ struct World {
     server: Server,
     candidates: Vec<Candidate>,
     faults: bool,
-    /// How often somebody became the leader.
+    /// How often a candidate became the leader.
     terms_begun: u32,
-    /// How long somebody led, looked at with each event.
+    /// How long there was a leader, sampled at each event.
     led: u64,
 }
 
@@ -96,7 +99,7 @@ impl World {
         self.events.insert((self.now + wait, self.next), event);
     }
 
-    /// The next thing that happens to a candidate's process.
+    /// Schedules the next fault of a candidate's process.
     fn trouble(&mut self, who: usize) {
         let wait = self.random.u64(20_000..200_000);
         let event = match self.random.u8(0..4) {
@@ -130,7 +133,7 @@ impl World {
         }
     }
 
-    /// Mostly quick, now and then longer than any time-out.
+    /// A delay that is mostly short, and sometimes longer than any timeout.
     fn delay(&mut self) -> u64 {
         match self.random.u8(0..20) {
             0 if self.faults => self.random.u64(0..30_000),
@@ -148,7 +151,7 @@ impl World {
         (0..CANDIDATES).filter(leads).collect()
     }
 
-    /// Runs to the end. An error: two led at once.
+    /// Runs to the end. Returns an error if two candidates lead at once.
     fn run(&mut self) -> Result<(), String> {
         let mut leaders = Vec::new();
         while let Some(((time, _), event)) = self.events.pop_first() {
@@ -161,7 +164,8 @@ impl World {
                 self.led += past;
             }
             self.step(event);
-            // A term begins with an event and ends with time: looking after each event misses no overlap.
+            // A term begins with an event and ends by time, so a check after each event misses no
+            // overlap.
             let present = self.leaders();
             if present.len() > 1 {
                 return Err(format!("{present:?} lead at {time} ms"));
@@ -193,7 +197,7 @@ impl World {
         };
         let stopped_until = self.candidates[who].stopped_until;
         if stopped_until > self.now {
-            // Whatever comes for a stopped process waits for it.
+            // Events for a stopped process wait for it.
             self.after(stopped_until - self.now, event);
             return;
         }
@@ -267,12 +271,12 @@ fn never_do_two_lead_at_once() {
             .unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         assert!(
             world.terms_begun > 10,
-            "seed {seed}: only {} terms, so nothing was tried",
+            "seed {seed}: only {} terms, so nothing was tested",
             world.terms_begun
         );
         assert!(
             world.led > END / 3,
-            "seed {seed}: somebody led for only {} ms",
+            "seed {seed}: there was a leader for only {} ms",
             world.led
         );
     }
@@ -296,5 +300,5 @@ fn a_deadline_longer_than_the_lease_is_found_out() {
         ..TERMS
     };
     let found = (0..20).any(|seed| World::new(seed, wrong, true).run().is_err());
-    assert!(found, "the simulation sees nothing");
+    assert!(found, "the simulation misses the overlap");
 }
