@@ -81,10 +81,10 @@ mod tests {
     fn another_world_is_no_plugin() {
         assert_eq!(
             refused(&[], &["wasi:cli/run@0.2.0"]),
-            "x.wasm is no plugin: it exports wasi:cli/run@0.2.0, and not vmhost:plugin/controller@1.0.0 (world \"plugin\" of wit/v1)"
+            "x.wasm is not a plugin: it exports wasi:cli/run@0.2.0, not vmhost:plugin/controller@1.0.0 (world \"plugin\" of wit/v1)"
         );
         assert!(refused(&[], &[]).contains("it exports nothing"));
-        assert!(refused(&[], &["vmhost:plugin/controller@2.0.0"]).contains("is no plugin"));
+        assert!(refused(&[], &["vmhost:plugin/controller@2.0.0"]).contains("is not a plugin"));
         let core = wat::parse_str("(module)").unwrap();
         assert_eq!(
             check(Path::new("x.wasm"), &core).unwrap_err().to_string(),

@@ -146,7 +146,7 @@ async fn history_that_is_always_too_short_is_told_once(server: &TestServer) -> R
     ] {
         ensure!(warning.contains(word), "{warning}");
     }
-    let told = |line: &&String| line.contains("remembers");
+    let told = |line: &&String| line.contains("keeps resource versions");
     let times = host.output().iter().filter(told).count();
     ensure!(times == 1, "told {times} times");
     Ok(())

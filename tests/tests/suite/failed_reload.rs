@@ -197,7 +197,7 @@ async fn a_right_that_comes_later_lets_the_new_version_in(server: &TestServer) -
         &reading(&json!({ "version": "v1", "kind": "Secret" }))?,
         Way::Rename,
     )?;
-    until_failed(&host, "it needs 3 rights", true).await?;
+    until_failed(&host, "the new version needs 3 rights", true).await?;
     ensure!(host.generation("vm-stamp").await? == 1.0);
     proxy.clear();
     host.until_metric(GENERATION, &[PLUGIN], 2.0).await?;

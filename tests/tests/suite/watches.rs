@@ -225,11 +225,7 @@ async fn plugins_that_cannot_live_together(server: &TestServer) -> Result<()> {
             "same",
             &["a.wasm", "b.wasm", "both named \"same\""][..],
         ),
-        (
-            "one",
-            "two",
-            &["example.com/tidy", "plugin one", "plugin two"],
-        ),
+        ("one", "two", &["example.com/tidy", "plugins", "one", "two"]),
     ] {
         let (a, b) = (policy("a", one)?, policy("b", two)?);
         let exit = host::on(&server.kubeconfig())?
