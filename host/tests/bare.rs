@@ -6,17 +6,14 @@ use std::process::Command;
 
 const AUTHORS: [&str; 6] = ["dev", "new", "build", "test", "types", "doctor"];
 
-fn vmhost(args: &[&str]) -> (bool, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_vmhost"))
-        .args(args)
-        .output()
-        .unwrap();
-    let text = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8(text).unwrap())
-}
-
 #[test]
 fn what_is_left_out_is_not_offered_and_refused() {
+    let vmhost = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vmhost"));
+        let output = command.args(args).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(text).unwrap())
+    };
     let (_, help) = vmhost(&["--help"]);
     let is_offered = |command: &str| {
         let first = |line: &str| line.split_whitespace().next() == Some(command);

@@ -198,7 +198,7 @@ impl Workbench {
     async fn load(self, plugin: &mut FirstLoad) -> Result<PathBuf> {
         let watch = FolderWatch::new(&self.folder)?;
         let run = self.run().await?;
-        tracing::info!("{}", told(&run.built));
+        tracing::info!(target: "vmhost::build", "{}", told(&run.built));
         let from = run.path(&self.folder).to_owned();
         plugin.add(Source::Folder(watch, Box::new(self)), run.into())?;
         Ok(from)

@@ -36,7 +36,7 @@ pub(crate) async fn component_of(path: &Path, source: SourceArgs) -> Result<Path
     }
     let out = component_path(path);
     let built = build::build(path, &out, source.network()).await?;
-    tracing::info!("{}", told(&built));
+    tracing::info!(target: "vmhost::build", "{}", told(&built));
     Ok(out)
 }
 
