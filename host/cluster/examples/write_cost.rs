@@ -5,7 +5,7 @@
 //! cargo build --profile profiling --workspace --examples
 //! target/profiling/examples/write_cost [--objects 2000] [--think 1500] [--rounds 3] \
 //!     [--io 2] [--guests 2] [--guests-poll 1] [WAY...]
-//! target/profiling/examples/write_cost --rounds 1 begun & sleep 1; strace -f -c -p $!
+//! target/profiling/examples/write_cost --rounds 1 spawned & sleep 1; strace -f -c -p $!
 //! ```
 //! The server is another process. It uses TLS and handles one PATCH at a time: each keeps a core
 //! busy for `--think` microseconds and walks through memory, as a kube-apiserver does; the watch
@@ -16,8 +16,8 @@
 //!
 //! Ways: `floor` (kube's client, raw PATCHes of 4 tasks, the watch read as lines), `layered` (this
 //! crate over kube's client; each write and the wait for its event spawned on a runtime of their
-//! own, as settle once did), `spawned` (the same over this crate's own connections), `begun` (as
-//! settle does now), `patch` (this crate, only the PATCH, on one runtime).
+//! own), `spawned` (the same over this crate's own connections, as the host does), `patch` (this
+//! crate, only the PATCH, on one runtime).
 
 #![allow(
     clippy::unwrap_used,
@@ -38,7 +38,7 @@ use http_body_util::BodyExt;
 use tokio::runtime::{Builder, Runtime};
 use vmhost_cluster::{
     ConnectOptions, Connection, Informers, NoInformerObserver, ObjectPath, Resource, WatchSpec,
-    Writer, begin, connect,
+    Writer, connect,
 };
 use vmhost_core::{Gvk, PatchType};
 
@@ -123,7 +123,7 @@ fn options() -> Options {
         }
     }
     if options.ways.is_empty() {
-        options.ways = ["floor", "layered", "spawned", "begun", "patch"]
+        options.ways = ["floor", "layered", "spawned", "patch"]
             .map(Into::into)
             .into();
     }
@@ -143,9 +143,8 @@ fn main() {
             let server = Serving::start(options.think, &path);
             let line = match way.as_str() {
                 "floor" => floor(&path, options.objects),
-                "layered" => vmhost(&path, &options, Over::Kube, Hand::Spawned),
-                "spawned" => vmhost(&path, &options, Over::Own, Hand::Spawned),
-                "begun" => vmhost(&path, &options, Over::Own, Hand::Begun),
+                "layered" => vmhost(&path, &options, Over::Kube),
+                "spawned" => vmhost(&path, &options, Over::Own),
                 "patch" => patch(&path, options.objects),
                 other => panic!("unknown way {other}"),
             };
@@ -351,12 +350,6 @@ enum Over {
     Own,
 }
 
-#[derive(Clone, Copy)]
-enum Hand {
-    Spawned,
-    Begun,
-}
-
 async fn connected(kubeconfig: &Path) -> Connection {
     let options = ConnectOptions {
         kubeconfig: Some(kubeconfig.to_owned()),
@@ -368,7 +361,7 @@ async fn connected(kubeconfig: &Path) -> Connection {
 
 /// Runs turns that write: from a thread of the guests' runtime to the I/O runtime, until the store
 /// shows the write.
-fn vmhost(kubeconfig: &Path, options: &Options, over: Over, hand: Hand) -> String {
+fn vmhost(kubeconfig: &Path, options: &Options, over: Over) -> String {
     let (objects, threads) = (options.objects, options.threads);
     let io = runtime(threads.io, "io", true);
     let guests = runtime(threads.guests, "guests", threads.guests_poll);
@@ -402,10 +395,7 @@ fn vmhost(kubeconfig: &Path, options: &Options, over: Over, hand: Hand) -> Strin
                             .await
                             .unwrap();
                     };
-                    match hand {
-                        Hand::Spawned => handle.spawn(turn).await.unwrap(),
-                        Hand::Begun => begin(&handle, turn).await.unwrap(),
-                    }
+                    handle.spawn(turn).await.unwrap();
                 }
             })
         })

@@ -30,7 +30,6 @@
 mod access;
 mod api;
 mod backoff;
-mod begin;
 mod connect;
 mod crd;
 mod credentials;
@@ -56,7 +55,6 @@ mod write;
 mod fake;
 
 pub use access::{Access, AccessQuestion, AccessReviews};
-pub use begin::{Abandoned, begin};
 pub use connect::{
     CONFIGURATION_ORDER, ConnectError, ConnectOptions, Connection, RequestObserver, ServerVersion,
     WRITE_TIMEOUT, connect,

@@ -38,6 +38,10 @@ pub enum Decision {
 }
 
 impl Decision {
+    /// The key stands for another object from now on: it runs again at once, without the failures
+    /// and the backoff of the one before.
+    pub const ANEW: Self = Self::After(Duration::ZERO);
+
     /// A failure with the key's backoff and no minimum delay.
     pub const RATE_LIMITED: Self = Self::RateLimited {
         at_least: Duration::ZERO,

@@ -1,138 +1,55 @@
-//! Finds the slot of a key: a hash table by linear hashing, whose chains run through the slots.
+//! Finds the slot of a key: a hash table of slot numbers.
 //!
-//! Each insert splits at most one bucket and each removal joins a few, so no rehash ever stalls the
-//! queue. This module knows only the key, the hash and the chain of a slot.
+//! This module knows only the key and the hash of a slot.
 
-use crate::segments::Segments;
-use crate::slots::{Link, NIL, Slots};
+use hashbrown::HashTable;
 
-/// Number of buckets of an empty table.
-const MIN_BUCKETS: usize = 16;
+use crate::slots::Slots;
 
-/// Number of buckets that one removal joins: joining starts when a quarter of the buckets is in
-/// use, so four joins keep pace with the keys.
-const JOINS: usize = 4;
+/// A table with room for fewer keys than this is never made smaller.
+const KEPT: usize = 64;
 
 /// The hash table; see the module.
-pub(crate) struct Index {
-    /// The first slot of each chain. Every live slot is in the chain of `bucket(hash)`, once.
-    heads: Segments<u32>,
-    /// The largest power of two that is at most the number of buckets, minus one.
-    mask: u32,
+pub(crate) struct Index(HashTable<Entry>);
+
+/// A slot, and its key's hash, so that a growing table reads no slot.
+struct Entry {
+    hash: u32,
+    slot: u32,
+}
+
+/// The table takes the bucket from the low bits of a hash and a tag from its highest.
+fn wide(hash: u32) -> u64 {
+    u64::from(hash) << 32 | u64::from(hash)
 }
 
 impl Index {
-    pub(crate) fn new() -> Self {
-        let mut heads = Segments::new();
-        for _ in 0..MIN_BUCKETS {
-            heads.push(NIL);
-        }
-        Self {
-            heads,
-            mask: MIN_BUCKETS as u32 - 1,
-        }
-    }
-
-    /// Returns the bucket of a hash. Buckets below `len - (mask + 1)` are already split and use one
-    /// more bit.
-    #[inline]
-    fn bucket(&self, hash: u32) -> usize {
-        let wide = (hash & (self.mask * 2 + 1)) as usize;
-        if wide < self.heads.len() {
-            wide
-        } else {
-            (hash & self.mask) as usize
-        }
+    pub(crate) const fn new() -> Self {
+        Self(HashTable::new())
     }
 
     #[inline]
     pub(crate) fn find<K: Eq>(&self, slots: &Slots<K>, hash: u32, key: &K) -> Option<u32> {
-        let mut at = self.heads[self.bucket(hash)];
-        while at != NIL {
-            let link = slots.link(at);
-            if link.hash == hash && slots[at].key.as_ref() == Some(key) {
-                return Some(at);
-            }
-            at = link.chain;
-        }
-        None
+        let is_it =
+            |entry: &Entry| entry.hash == hash && slots[entry.slot].key.as_ref() == Some(key);
+        self.0.find(wide(hash), is_it).map(|entry| entry.slot)
     }
 
-    /// Adds a slot that `slots` has just created.
-    pub(crate) fn insert<K>(&mut self, slots: &mut Slots<K>, at: u32) {
-        if slots.live() as usize > self.heads.len() {
-            self.split(slots);
-        }
-        let bucket = self.bucket(slots.link(at).hash);
-        self.link(slots, bucket, at);
+    /// Adds the slot of a key that is not in the table.
+    pub(crate) fn insert(&mut self, hash: u32, slot: u32) {
+        let entry = Entry { hash, slot };
+        self.0
+            .insert_unique(wide(hash), entry, |entry| wide(entry.hash));
     }
 
-    /// Removes a slot that `slots` is about to free.
-    pub(crate) fn remove<K>(&mut self, slots: &mut Slots<K>, at: u32) {
-        let &Link { hash, chain: next } = slots.link(at);
-        let bucket = self.bucket(hash);
-        let mut before = self.heads[bucket];
-        if before == at {
-            self.heads[bucket] = next;
-        } else {
-            while slots.link(before).chain != at {
-                before = slots.link(before).chain;
-            }
-            slots.link_mut(before).chain = next;
+    /// Removes a slot that is in the table.
+    pub(crate) fn remove(&mut self, hash: u32, slot: u32) {
+        if let Ok(found) = self.0.find_entry(wide(hash), |entry| entry.slot == slot) {
+            found.remove();
         }
-        for _ in 0..JOINS {
-            if self.heads.len() <= MIN_BUCKETS || slots.live() as usize >= self.heads.len() / 4 {
-                break;
-            }
-            self.join(slots);
-        }
-    }
-
-    /// The length of the longest chain: the most keys that one lookup compares.
-    #[cfg(test)]
-    pub(crate) fn longest_chain<K>(&self, slots: &Slots<K>) -> usize {
-        let chain = |bucket: usize| {
-            let (mut at, mut length) = (self.heads[bucket], 0);
-            while at != NIL {
-                (at, length) = (slots.link(at).chain, length + 1);
-            }
-            length
-        };
-        (0..self.heads.len()).map(chain).max().unwrap_or(0)
-    }
-
-    fn link<K>(&mut self, slots: &mut Slots<K>, bucket: usize, at: u32) {
-        slots.link_mut(at).chain = self.heads[bucket];
-        self.heads[bucket] = at;
-    }
-
-    fn split<K>(&mut self, slots: &mut Slots<K>) {
-        let low = self.heads.len() - (self.mask as usize + 1);
-        let mut at = std::mem::replace(&mut self.heads[low], NIL);
-        self.heads.push(NIL);
-        if self.heads.len() == (self.mask as usize + 1) * 2 {
-            self.mask = self.mask * 2 + 1;
-        }
-        while at != NIL {
-            let &Link { hash, chain: next } = slots.link(at);
-            let bucket = self.bucket(hash);
-            self.link(slots, bucket, at);
-            at = next;
-        }
-    }
-
-    fn join<K>(&mut self, slots: &mut Slots<K>) {
-        let Some(mut at) = self.heads.pop() else {
-            return;
-        };
-        if self.heads.len() < self.mask as usize + 1 {
-            self.mask /= 2;
-        }
-        while at != NIL {
-            let &Link { hash, chain: next } = slots.link(at);
-            let bucket = self.bucket(hash);
-            self.link(slots, bucket, at);
-            at = next;
+        let len = self.0.len();
+        if self.0.capacity() > KEPT && len < self.0.capacity() / 8 {
+            self.0.shrink_to(len * 2, |entry| wide(entry.hash));
         }
     }
 }
@@ -147,19 +64,19 @@ mod tests {
         let hash = |key: u32| key.wrapping_mul(0x9E37_79B9).rotate_left(16) & !3;
         for round in 0..2 {
             for key in 0..5000 {
-                let at = slots.insert(key, hash(key));
-                index.insert(&mut slots, at);
+                index.insert(hash(key), slots.insert(key, hash(key)));
             }
-            assert!(index.heads.len() > 4000);
+            assert!(index.0.capacity() >= 5000);
             for key in 0..5000 {
                 let at = index.find(&slots, hash(key), &key);
                 assert_eq!(at.map(|at| slots[at].key), Some(Some(key)), "round {round}");
                 let at = at.unwrap();
-                index.remove(&mut slots, at);
+                index.remove(hash(key), at);
                 slots.remove(at);
                 assert_eq!(index.find(&slots, hash(key), &key), None);
             }
-            assert_eq!((slots.live(), index.heads.len()), (0, MIN_BUCKETS));
+            assert_eq!((slots.live(), index.0.len()), (0, 0));
+            assert!(index.0.capacity() <= KEPT);
         }
     }
 }

@@ -34,9 +34,9 @@
 //!   delay ends.
 //! * **No background task.** A waiting [`Queue::get`] is the timer, so the constructor spawns
 //!   nothing.
-//! * **Flat latency.** The queue never copies its contents to grow: slots, hash buckets and timers
-//!   live in fixed-size blocks, and the hash index splits one bucket at a time. An add to a million
-//!   keys costs as much as an add to ten. The queue frees the memory of keys that are gone.
+//! * **Flat latency.** Slots live in fixed-size blocks, so that the queue never copies its keys to
+//!   grow; only the index of slot numbers, eight bytes a key, doubles. The queue frees the memory
+//!   of keys that are gone.
 //!
 //! ```
 //! # async fn f() {
@@ -66,11 +66,9 @@ mod index;
 mod lease;
 mod limit;
 mod lists;
-mod lock;
 mod metrics;
 mod queue;
 mod rules;
-mod segments;
 mod slots;
 mod state;
 #[cfg(test)]

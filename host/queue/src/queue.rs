@@ -18,7 +18,7 @@ use crate::state::{Next, Phase, State};
 use crate::wait::Shared;
 
 /// Number of keys that [`Queue::add_low_all`] adds in one hold of the lock: a few microseconds, so
-/// that a concurrent fresh add waits no longer than the lock spins.
+/// that a concurrent fresh add spins for the lock and does not sleep.
 const ADD_BATCH: usize = 32;
 
 /// A workqueue; the crate's documentation lists its promises. Clones are handles of the same queue.

@@ -8,7 +8,7 @@
 use crate::decision::Decision;
 use crate::limit::nanos;
 use crate::metrics::Lane;
-use crate::slots::{NIL, Place};
+use crate::slots::Place;
 use crate::state::{Phase, State};
 
 /// Number of slots that [`State::clear_back_offs`] visits in one hold of the lock: tens of
@@ -31,7 +31,7 @@ impl<K: Eq> State<K> {
         let known = self.index.find(&self.slots, hash, &key);
         known.unwrap_or_else(|| {
             let at = self.slots.insert(key, hash);
-            self.index.insert(&mut self.slots, at);
+            self.index.insert(hash, at);
             at
         })
     }
@@ -42,14 +42,14 @@ impl<K: Eq> State<K> {
         }
         let at = self.entry(hash, key);
         let slot = &self.slots[at];
-        if slot.place == Place::Queued(Lane::High) && slot.timer == NIL {
+        if slot.place == Place::Queued(Lane::High) && slot.timer.is_none() {
             // The common duplicate.
             return;
         }
         if cause == Cause::Low {
             return self.enqueue(at, Lane::Low);
         }
-        if slot.timer != NIL {
+        if slot.timer.is_some() {
             // The pending retry covers the own write; an earlier run is not needed.
             if cause == Cause::Own && slot.timer_back_off {
                 return;
@@ -156,10 +156,10 @@ impl<K> State<K> {
         };
         // An earlier backoff that is still pending wins, as its timer does; after a forget only the
         // timer has its time.
-        let until = match (slot.timer_back_off, slot.back_off_until) {
-            (true, 0) => due.min(self.timers.due(slot.timer)),
-            (true, pending) => due.min(pending),
-            (false, _) => due,
+        let until = match (slot.timer, slot.back_off_until) {
+            (Some(timer), 0) if slot.timer_back_off => due.min(timer.due),
+            (Some(_), pending) if slot.timer_back_off => due.min(pending),
+            _ => due,
         };
         slot.back_off_until = until;
         if not_before > 0 {

@@ -5,6 +5,7 @@
 //! add and never again. This module does not know the rules: `rules` decides which fields mean what
 //! together.
 
+use std::num::NonZeroU64;
 use std::ops::{Index, IndexMut};
 
 use crate::metrics::Lane;
@@ -29,25 +30,25 @@ pub(crate) enum Place {
     Running,
 }
 
-/// The part of a slot that the index reads. Separate from the rest, so that walking over other keys
-/// touches 8 bytes of each: with many keys, the cost of an add is the memory that it touches.
-pub(crate) struct Link {
-    /// Low bits of the key's hash, so that the key is not hashed again.
-    pub(crate) hash: u32,
-    /// Next slot in the hash bucket; in a free slot, the next free slot of the chunk.
-    pub(crate) chain: u32,
+/// When a slot is due, and its place among those that are due at the same time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Timer {
+    pub(crate) due: u64,
+    pub(crate) sequence: NonZeroU64,
 }
 
-/// All other state of one key.
+/// The state of one key.
 pub(crate) struct Slot<K> {
     /// `None` only in a free slot.
     pub(crate) key: Option<K>,
+    /// The key's hash, so that the key is not hashed again.
+    pub(crate) hash: u32,
     /// Neighbours in the list of `place`.
     pub(crate) prev: u32,
-    /// See `prev`.
+    /// See `prev`; in a free slot, the next free slot of the chunk.
     pub(crate) next: u32,
-    /// Position in the timer heap, or `NIL`. The heap maintains this field.
-    pub(crate) timer: u32,
+    /// The pending timer. `Timers` maintains this field.
+    pub(crate) timer: Option<Timer>,
     /// Failures since the last forget. A key with failures keeps its slot.
     pub(crate) failures: u32,
     pub(crate) place: Place,
@@ -60,7 +61,7 @@ pub(crate) struct Slot<K> {
     pub(crate) early: bool,
     /// The lane from which the last run was taken; a retry of that run goes back to it.
     pub(crate) ran_in: Lane,
-    /// Whether the pending timer is an `add_after`. If `timer` is `NIL` both flags are false, else
+    /// Whether the pending timer is an `add_after`. If `timer` is `None` both flags are false, else
     /// at least one is true.
     pub(crate) timer_plain: bool,
     /// Whether the pending timer is a backoff.
@@ -84,12 +85,13 @@ impl<K> Slot<K> {
         self.again.is_some() || self.again_own
     }
 
-    fn new(key: K) -> Self {
+    fn new(key: K, hash: u32) -> Self {
         Self {
             key: Some(key),
+            hash,
             prev: NIL,
             next: NIL,
-            timer: NIL,
+            timer: None,
             failures: 0,
             place: Place::Idle,
             again: None,
@@ -111,8 +113,6 @@ struct Chunk<K> {
     /// Up to `CHUNK` slots; no memory if the chunk has no key. The first chunk grows as a plain
     /// vector, because most queues are small.
     slots: Vec<Slot<K>>,
-    /// One link for each of `slots`.
-    links: Vec<Link>,
     /// Number of the first free slot in `slots`.
     free: u32,
     live: u32,
@@ -135,7 +135,7 @@ impl<K> Slots<K> {
         }
     }
 
-    /// Number of keys with a slot.
+    #[cfg(test)]
     pub(crate) fn live(&self) -> u32 {
         self.live
     }
@@ -153,7 +153,7 @@ impl<K> Slots<K> {
             .is_some_and(|slot| slot.key.is_some())
     }
 
-    /// Creates a slot for a key: idle, without a timer or failures, in no list and no bucket.
+    /// Creates a slot for a key: idle, without a timer or failures, in no list.
     pub(crate) fn insert(&mut self, key: K, hash: u32) -> u32 {
         self.live += 1;
         let number = match self.open.last() {
@@ -162,7 +162,6 @@ impl<K> Slots<K> {
                 let number = self.chunks.len() as u32;
                 self.chunks.push(Chunk {
                     slots: Vec::new(),
-                    links: Vec::new(),
                     free: NIL,
                     live: 0,
                 });
@@ -175,21 +174,18 @@ impl<K> Slots<K> {
         if chunk.live == CHUNK {
             self.open.pop();
         }
-        let link = Link { hash, chain: NIL };
         if chunk.free != NIL {
             let at = chunk.free;
-            let place = (at % CHUNK) as usize;
-            chunk.slots[place].key = Some(key);
-            chunk.free = std::mem::replace(&mut chunk.links[place], link).chain;
+            let slot = &mut chunk.slots[(at % CHUNK) as usize];
+            chunk.free = std::mem::replace(&mut slot.next, NIL);
+            (slot.key, slot.hash) = (Some(key), hash);
             return at;
         }
         if number > 0 && chunk.slots.capacity() == 0 {
             chunk.slots.reserve_exact(CHUNK as usize);
-            chunk.links.reserve_exact(CHUNK as usize);
         }
         let at = number * CHUNK + chunk.slots.len() as u32;
-        chunk.slots.push(Slot::new(key));
-        chunk.links.push(link);
+        chunk.slots.push(Slot::new(key, hash));
         at
     }
 
@@ -199,9 +195,9 @@ impl<K> Slots<K> {
         self.live -= 1;
         let number = at / CHUNK;
         let chunk = &mut self.chunks[number as usize];
-        let place = (at % CHUNK) as usize;
-        chunk.slots[place].key = None;
-        chunk.links[place].chain = chunk.free;
+        let slot = &mut chunk.slots[(at % CHUNK) as usize];
+        slot.key = None;
+        slot.next = chunk.free;
         chunk.free = at;
         chunk.live -= 1;
         if self.live == 0 {
@@ -217,23 +213,12 @@ impl<K> Slots<K> {
         }
         if chunk.live == 0 && self.open.last() != Some(&number) {
             chunk.slots = Vec::new();
-            chunk.links = Vec::new();
             chunk.free = NIL;
         }
     }
 }
 
 impl<K> Slots<K> {
-    #[inline]
-    pub(crate) fn link(&self, at: u32) -> &Link {
-        &self.chunks[(at / CHUNK) as usize].links[(at % CHUNK) as usize]
-    }
-
-    #[inline]
-    pub(crate) fn link_mut(&mut self, at: u32) -> &mut Link {
-        &mut self.chunks[(at / CHUNK) as usize].links[(at % CHUNK) as usize]
-    }
-
     /// Frees the memory of an empty queue, unless it is negligible.
     #[inline]
     fn reset(&mut self) {

@@ -15,7 +15,7 @@ use crate::index::Index;
 use crate::limit::{BackOff, Tokens, nanos};
 use crate::lists::List;
 use crate::metrics::{Lane, Metrics, Stats};
-use crate::slots::{NIL, Place, Slots};
+use crate::slots::{Place, Slots};
 use crate::timers::Timers;
 
 /// While both lanes hold keys, one take in this many is from the low lane: a swap or resync makes
@@ -206,26 +206,19 @@ impl<K> State<K> {
 
     /// Queues keys whose delay is over, at most one batch. Returns whether more are due.
     pub(crate) fn fire(&mut self) -> bool {
-        let Some(mut first) = self.timers.first().filter(|_| self.phase == Phase::Open) else {
+        if self.timers.len() == 0 || self.phase != Phase::Open {
             return false;
-        };
+        }
         let now = self.now();
         for _ in 0..FIRE_BATCH {
-            if first > now {
-                return false;
-            }
-            let Some(at) = self.timers.first_slot() else {
+            let Some((_, at)) = self.timers.first().filter(|(due, _)| *due <= now) else {
                 return false;
             };
             let lane = self.slots[at].timer_lane;
             self.stop_timer(at);
             self.enqueue(at, lane);
-            match self.timers.first() {
-                Some(next) => first = next,
-                None => return false,
-            }
         }
-        first <= now
+        self.timers.first().is_some_and(|(due, _)| due <= now)
     }
 
     /// Returns whether a key may not be handed out yet.
@@ -256,7 +249,7 @@ impl<K> State<K> {
     /// Starts the timer of a key, or moves it to an earlier time.
     pub(crate) fn start_timer(&mut self, at: u32, due: u64, lane: Lane, back_off: bool) {
         let slot = &mut self.slots[at];
-        if slot.timer == NIL {
+        if slot.timer.is_none() {
             slot.timer_lane = lane;
         }
         slot.timer_lane = slot.timer_lane.max(lane);
@@ -266,12 +259,10 @@ impl<K> State<K> {
         } else {
             slot.timer_plain = true;
         }
-        if slot.timer != NIL {
-            if self.timers.due(slot.timer) <= due {
-                return;
-            }
-            self.timers.remove(&mut self.slots, at);
+        if slot.timer.is_some_and(|timer| timer.due <= due) {
+            return;
         }
+        self.timers.remove(&mut self.slots, at);
         self.timers.insert(&mut self.slots, at, due);
         match self.leader {
             Some(wakes) if wakes <= due => {}
@@ -285,7 +276,7 @@ impl<K> State<K> {
 
     /// Cancels a pending delayed add.
     pub(crate) fn stop_timer(&mut self, at: u32) {
-        if self.slots[at].timer == NIL {
+        if self.slots[at].timer.is_none() {
             return;
         }
         self.timers.remove(&mut self.slots, at);
@@ -393,8 +384,8 @@ impl<K> State<K> {
     /// Frees the slot of a key if no state is left in it.
     pub(crate) fn release(&mut self, at: u32) {
         let slot = &self.slots[at];
-        if slot.place == Place::Idle && slot.timer == NIL && slot.failures == 0 {
-            self.index.remove(&mut self.slots, at);
+        if slot.place == Place::Idle && slot.timer.is_none() && slot.failures == 0 {
+            self.index.remove(slot.hash, at);
             self.slots.remove(at);
         }
     }
@@ -404,7 +395,7 @@ impl<K> State<K> {
     pub(crate) fn park(&mut self) -> Option<Instant> {
         self.waiting += 1;
         match (self.leader, self.timers.first()) {
-            (None, Some(first)) => {
+            (None, Some((first, _))) => {
                 self.leader = Some(first);
                 Some(self.instant(first))
             }

@@ -1,124 +1,55 @@
-//! When delayed keys are due: a binary heap of times. Each slot has its position in the heap, so
-//! that a delay can be cancelled.
+//! When delayed keys are due. Equal times fire in the order of insertion.
 //!
-//! client-go's `delaying_queue.go` avoids stale entries in the same way. Equal times fire in the
-//! order of insertion. This module does not know clocks: a time is a number of nanoseconds.
+//! A slot notes its own timer, so that a delay can be cancelled: client-go's `delaying_queue.go`
+//! avoids stale entries in the same way. This module does not know clocks: a time is a number of
+//! nanoseconds.
 
-use crate::segments::Segments;
-use crate::slots::{NIL, Slots};
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
-#[derive(Clone, Copy)]
-struct Timer {
-    due: u64,
-    /// Order of insertion, which breaks ties.
-    sequence: u64,
-    slot: u32,
-}
-
-impl Timer {
-    fn before(&self, other: &Self) -> bool {
-        (self.due, self.sequence) < (other.due, other.sequence)
-    }
-}
+use crate::slots::{Slots, Timer};
 
 /// The timers; see the module.
 pub(crate) struct Timers {
-    /// A heap, earliest first. For each position `p`, `slots[heap[p].slot].timer == p`.
-    heap: Segments<Timer>,
-    sequence: u64,
+    /// For each entry, `slots[slot].timer == Some(timer)`.
+    slots: BTreeMap<Timer, u32>,
+    sequence: NonZeroU64,
 }
 
 impl Timers {
     pub(crate) const fn new() -> Self {
         Self {
-            heap: Segments::new(),
-            sequence: 0,
+            slots: BTreeMap::new(),
+            sequence: NonZeroU64::MIN,
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.heap.len()
+        self.slots.len()
     }
 
-    /// The time of the first timer.
-    #[inline]
-    pub(crate) fn first(&self) -> Option<u64> {
-        (self.heap.len() > 0).then(|| self.heap[0].due)
-    }
-
-    /// The slot of the first timer.
-    pub(crate) fn first_slot(&self) -> Option<u32> {
-        (self.heap.len() > 0).then(|| self.heap[0].slot)
-    }
-
-    /// The time of the timer at this position of the heap.
-    pub(crate) fn due(&self, position: u32) -> u64 {
-        self.heap[position as usize].due
+    /// The time and the slot of the first timer.
+    pub(crate) fn first(&self) -> Option<(u64, u32)> {
+        let (timer, slot) = self.slots.first_key_value()?;
+        Some((timer.due, *slot))
     }
 
     /// Starts the timer of a slot that has none.
     pub(crate) fn insert<K>(&mut self, slots: &mut Slots<K>, slot: u32, due: u64) {
-        self.sequence += 1;
-        self.heap.push(Timer {
+        self.sequence = self.sequence.saturating_add(1);
+        let timer = Timer {
             due,
             sequence: self.sequence,
-            slot,
-        });
-        self.up(slots, self.heap.len() - 1);
+        };
+        self.slots.insert(timer, slot);
+        slots[slot].timer = Some(timer);
     }
 
-    /// Stops the timer of a slot that has one.
+    /// Stops the timer of a slot, if it has one.
     pub(crate) fn remove<K>(&mut self, slots: &mut Slots<K>, slot: u32) {
-        let hole = slots[slot].timer as usize;
-        slots[slot].timer = NIL;
-        let Some(last) = self.heap.pop() else { return };
-        if hole == self.heap.len() {
-            return;
+        if let Some(timer) = slots[slot].timer.take() {
+            self.slots.remove(&timer);
         }
-        self.heap[hole] = last;
-        self.up(slots, hole);
-        let settled = slots[last.slot].timer as usize;
-        if settled == hole {
-            self.down(slots, hole);
-        }
-    }
-
-    fn put<K>(&mut self, slots: &mut Slots<K>, at: usize, timer: Timer) {
-        self.heap[at] = timer;
-        slots[timer.slot].timer = at as u32;
-    }
-
-    fn up<K>(&mut self, slots: &mut Slots<K>, mut at: usize) {
-        let timer = self.heap[at];
-        while at > 0 {
-            let parent = self.heap[(at - 1) / 2];
-            if !timer.before(&parent) {
-                break;
-            }
-            self.put(slots, at, parent);
-            at = (at - 1) / 2;
-        }
-        self.put(slots, at, timer);
-    }
-
-    fn down<K>(&mut self, slots: &mut Slots<K>, mut at: usize) {
-        let timer = self.heap[at];
-        loop {
-            let mut child = at * 2 + 1;
-            if child >= self.heap.len() {
-                break;
-            }
-            if child + 1 < self.heap.len() && self.heap[child + 1].before(&self.heap[child]) {
-                child += 1;
-            }
-            let earlier = self.heap[child];
-            if !earlier.before(&timer) {
-                break;
-            }
-            self.put(slots, at, earlier);
-            at = child;
-        }
-        self.put(slots, at, timer);
     }
 }
 
@@ -138,15 +69,12 @@ mod tests {
         }
         for _ in 0..1000 {
             let (due, _, slot) = expected.swap_remove(random.usize(0..expected.len()));
-            assert_eq!(timers.due(slots[slot].timer), due);
+            assert_eq!(slots[slot].timer.map(|timer| timer.due), Some(due));
             timers.remove(&mut slots, slot);
         }
         expected.sort_unstable();
         for (due, _, slot) in expected {
-            assert_eq!(
-                (timers.first(), timers.first_slot()),
-                (Some(due), Some(slot))
-            );
+            assert_eq!(timers.first(), Some((due, slot)));
             timers.remove(&mut slots, slot);
         }
         assert_eq!((timers.first(), timers.len()), (None, 0));

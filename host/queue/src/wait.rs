@@ -14,15 +14,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
 use foldhash::fast::RandomState;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::lock::Lock;
 use crate::state::{Next, State, Wake};
 
 /// The state that all handles of a queue share.
 pub(crate) struct Shared<K> {
     /// Never held across an await, nor while the caller's iterators run.
-    state: Lock<State<K>>,
+    state: Mutex<State<K>>,
     /// `state.failing` as of the last hold of the lock, so that `forget` skips the lock in the
     /// common case of no failures.
     failing: AtomicUsize,
@@ -42,7 +42,7 @@ pub(crate) struct Shared<K> {
 impl<K> Shared<K> {
     pub(crate) fn new(state: State<K>) -> Self {
         Self {
-            state: Lock::new(state),
+            state: Mutex::new(state),
             failing: AtomicUsize::new(0),
             hasher: RandomState::default(),
             getters: Notify::new(),
@@ -63,12 +63,12 @@ impl<K> Shared<K> {
     /// Runs `action` under the lock, then wakes the waiters that it noted.
     #[inline]
     pub(crate) fn with<R>(&self, action: impl FnOnce(&mut State<K>) -> R) -> R {
-        let (result, wake) = self.state.with(|state| {
-            state.read = 0;
-            let result = action(state);
-            self.failing.store(state.failing, Ordering::Relaxed);
-            (result, std::mem::take(&mut state.wake))
-        });
+        let mut state = self.state.lock();
+        state.read = 0;
+        let result = action(&mut state);
+        self.failing.store(state.failing, Ordering::Relaxed);
+        let wake = std::mem::take(&mut state.wake);
+        drop(state);
         if wake != Wake::default() {
             self.wake(wake);
         }

@@ -36,7 +36,8 @@
 //! - one key in two workers
 //! - a guest on the runtime that watches
 //! - a call that starts on an older generation after a newer one was announced
-//! - any effect of a failed reload besides a counter, a log line and a status
+//! - any effect of a failed reload besides a counter, a log line, a status, and with
+//!   `--install-crds` the definitions that it had installed by then
 
 pub mod config;
 pub mod controller;

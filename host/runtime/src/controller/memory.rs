@@ -30,7 +30,7 @@ pub(crate) mod last_writes;
 pub(crate) mod own_writes;
 
 use hot::HotKeys;
-use last_writes::LastWrites;
+use last_writes::{Digests, LastWrites};
 use own_writes::{Came, Origin, OwnWrites};
 
 /// Consecutive conflicts that are not reported, since another writer may simply have been faster.
@@ -41,6 +41,7 @@ pub(crate) const COLLISIONS: u32 = 3;
 #[derive(Debug, Default)]
 pub(crate) struct KeyMemory {
     keys: Mutex<Keys>,
+    digests: Digests,
     /// True if a key fails or rests, so that the common case skips the lock.
     troubled: AtomicBool,
 }
@@ -156,8 +157,11 @@ impl KeyMemory {
     /// is held from now on.
     pub(crate) fn was_busy(&self, key: &ObjectName) -> bool {
         let mut keys = self.keys.lock();
-        let is_hot = keys.hot.count(key);
+        let (is_hot, over) = keys.hot.count(key);
         self.note_troubles(&keys);
+        // Freed after the lock is released: the counts of all keys of the last window.
+        drop(keys);
+        drop(over);
         is_hot
     }
 
@@ -236,12 +240,15 @@ impl KeyMemory {
     /// Returns whether an apply would change nothing. `stored` is the uid and the version of the
     /// object in the store.
     pub(crate) fn is_repeated(&self, key: &ObjectKey, apply: &Apply, stored: (&str, u64)) -> bool {
-        self.keys.lock().last_writes.is_repeated(key, apply, stored)
+        let last = self.keys.lock().last_writes.last_apply(key, apply, stored);
+        last.is_some_and(|last| last == self.digests.of(apply))
     }
 
     /// Records a successful apply.
     pub(crate) fn applied(&self, key: &ObjectKey, apply: &Apply, written: &Written) {
-        self.keys.lock().last_writes.applied(key, apply, written);
+        let digest = self.digests.of(apply);
+        let mut keys = self.keys.lock();
+        keys.last_writes.applied(key, apply, digest, written);
     }
 
     /// The version after the last write, if known, of an object that is in no watch.

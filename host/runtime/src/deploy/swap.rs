@@ -1,5 +1,5 @@
 //! Swaps a plugin to new content. A reload that fails leaves only a counter, a log line and a
-//! status.
+//! status; and, with `--install-crds`, the definitions that it had installed by then.
 //!
 //! The steps: compile (on threads outside the runtimes) -> describe (on the guests' runtime) ->
 //! check -> fill new stores -> exchange one pointer -> requeue all keys in the low lane ->
@@ -40,7 +40,13 @@ pub async fn follow(plugins: Arc<Plugins>, slot: Arc<Slot>, source: Source) {
             }
         };
         if let Some(ready) = ready {
-            swap(&plugins, &slot, ready).await;
+            // A task of its own: the shutdown cancels this one, and a swap that has begun runs to
+            // its end, or the workers of a replaced controller would never end.
+            let (plugins, slot) = (plugins.clone(), slot.clone());
+            let swap = tokio::spawn(async move { swap(&plugins, &slot, ready).await });
+            if let Err(error) = swap.await {
+                tracing::error!("the swap ended early: {error}");
+            }
         }
         news = watch.changed().await;
     }

@@ -34,7 +34,7 @@ pub fn conclude(rights: &Arc<Rights>, turn: &Turn, ended: Ended, busy: bool) -> 
             controller.memory.saw(key, turn.object.as_ref());
         }
         if turn.replaced {
-            decided.decision = Decision::Now;
+            decided.decision = Decision::ANEW;
         }
     }
     if let Some(required) = decided.ask {

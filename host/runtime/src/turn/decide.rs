@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tracing::Level;
-use vmhost_core::{Next, Refusal};
+use vmhost_core::{Next, Refusal, one_line};
 use vmhost_engine::CallError;
 use vmhost_queue::Decision;
 
@@ -156,14 +156,14 @@ fn follow(next: Next, known: Option<Failing>, limits: Limits) -> Decided {
         }
         Next::Requeue => rate_limited(TurnResult::Requeue, requeued(known)),
         Next::Retry(message) => {
-            let message = vmhost_core::cut(&message, MESSAGE);
+            let message = &*one_line(vmhost_core::cut(&message, MESSAGE));
             retry(failed(known, None), Duration::ZERO, message, limits)
                 .or_logged(Level::ERROR, || {
                     format!("reconcile failed, retrying: {message}")
                 })
         }
         Next::Fail(message) => {
-            let message = vmhost_core::cut(&message, MESSAGE);
+            let message = &*one_line(vmhost_core::cut(&message, MESSAGE));
             let text = format!("reconcile failed (terminal): {message}");
             terminal(failed(known, None), message.to_owned(), limits).logged(Level::ERROR, text)
         }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use vmhost_cluster::begin;
 use vmhost_core::{Effect, Gvk, Next, ObjectKey, ObjectName, Outcome, Refusal};
 
 use crate::controller::Controller;
@@ -131,18 +130,19 @@ impl Effects {
         };
         keys.extend(own.as_ref().map(|own| own.key().ok().flatten()));
         effects.extend(own);
-        // The first request is sent on this thread: see `begin`.
-        let writing = begin(&self.io, {
+        // On the runtime that runs no guests, where a plugin that spins delays no write. The writes
+        // go on to their end there even if this future is dropped.
+        let writing = self.io.spawn({
             let (this, turn) = (self.clone(), turn.clone());
             let reconcile = turn.reconcile.clone();
             reconcile.scope(async move { write_all(&this, &turn, &effects, keys).await })
         });
-        writing.await.unwrap_or_else(|error| {
+        writing.await.unwrap_or_else(|_| {
             let refusal = Refusal {
                 effect: 0,
                 code: 0,
                 reason: "InternalError".into(),
-                message: error.to_string(),
+                message: "the task panicked, or its runtime shut down".into(),
             };
             let stop = Stop {
                 verdict: Verdict::Retry,

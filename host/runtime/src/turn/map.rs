@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vmhost_core::{MapRequest, ObjectName};
+use vmhost_core::{MapRequest, ObjectName, one_line};
 use vmhost_engine::CallError;
 
 use crate::controller::Controller;
@@ -70,7 +70,11 @@ pub(crate) async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership
             }
             Ok(Err(message)) => {
                 generation.map_breaker.success();
-                failed(&controller, batch, vmhost_core::cut(&message, 1024));
+                failed(
+                    &controller,
+                    batch,
+                    &one_line(vmhost_core::cut(&message, 1024)),
+                );
             }
             Err(error) => {
                 controller.metrics.call_error(&error);

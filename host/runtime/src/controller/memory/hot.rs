@@ -41,21 +41,23 @@ impl HotKeys {
         Some(left)
     }
 
-    /// Counts a busy turn of the key. Returns whether the key is held from now on.
-    pub(crate) fn count(&mut self, key: &ObjectName) -> bool {
+    /// Counts a busy turn of the key. Returns whether the key is held from now on, and the counts of
+    /// a window that is over.
+    pub(crate) fn count(&mut self, key: &ObjectName) -> (bool, HashMap<ObjectName, u32>) {
         let now = Instant::now();
+        let mut over = HashMap::new();
         if self.since.is_none_or(|since| now - since >= WINDOW) {
             self.since = Some(now);
-            self.turns = HashMap::default();
+            over = std::mem::take(&mut self.turns);
         }
         let turns = self.turns.entry(key.clone()).or_default();
         *turns += 1;
         if *turns < TURNS {
-            return false;
+            return (false, over);
         }
         self.turns.remove(key);
         self.held.insert(key.clone(), now + HOLD);
-        true
+        (true, over)
     }
 
     /// The number of held keys.
@@ -76,14 +78,14 @@ mod tests {
     async fn a_busy_key_is_held_and_then_let_go() {
         let mut hot = HotKeys::default();
         for _ in 1..TURNS {
-            assert!(!hot.count(&key("x")));
+            assert!(!hot.count(&key("x")).0);
             assert!(
-                !hot.count(&key(&fastrand::u64(..).to_string())),
+                !hot.count(&key(&fastrand::u64(..).to_string())).0,
                 "many keys that write once"
             );
         }
         assert_eq!(hot.rest(&key("x")), None);
-        assert!(hot.count(&key("x")));
+        assert!(hot.count(&key("x")).0);
         assert_eq!(hot.rest(&key("x")), Some(HOLD));
         assert_eq!(hot.rest(&key("y")), None, "the others go on");
         tokio::time::advance(HOLD).await;
@@ -95,7 +97,7 @@ mod tests {
     async fn one_that_takes_its_time_is_not_hot() {
         let mut hot = HotKeys::default();
         for _ in 0..10 * TURNS {
-            assert!(!hot.count(&key("x")));
+            assert!(!hot.count(&key("x")).0);
             tokio::time::advance(Duration::from_secs(1)).await;
         }
     }

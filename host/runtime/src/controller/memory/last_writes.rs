@@ -21,8 +21,18 @@ const NAMES: usize = 65_536;
 #[derive(Debug)]
 pub(crate) struct LastWrites {
     of: LruCache<ObjectName, Writes>,
-    /// The hasher for applied objects.
-    digests: RandomState,
+}
+
+/// Computes the digests of applied objects, in some milliseconds for a large one: never under a
+/// lock.
+#[derive(Debug, Default)]
+pub(crate) struct Digests(RandomState);
+
+impl Digests {
+    /// The digest of what an apply sends.
+    pub(crate) fn of(&self, apply: &Apply) -> u64 {
+        self.0.hash_one((&apply.object, apply.force))
+    }
 }
 
 /// The last writes to the objects of one name.
@@ -46,35 +56,36 @@ impl Default for LastWrites {
         Self {
             // Memory is allocated as the map fills.
             of: LruCache::unbounded(),
-            digests: RandomState::new(),
         }
     }
 }
 
 impl LastWrites {
-    /// Returns whether an apply would change nothing. `stored` is the uid and the version of the
-    /// object in the store.
-    pub(crate) fn is_repeated(
+    /// The digest of the last apply to this object. `None` if the store does not show its result:
+    /// `stored` is the uid and the version of the object in the store.
+    pub(crate) fn last_apply(
         &mut self,
         key: &ObjectKey,
         apply: &Apply,
         stored: (&str, u64),
-    ) -> bool {
-        let Some(writes) = self.of.get(&key.name) else {
-            return false;
-        };
-        let last = writes.applies.iter().find(|last| last.is_of(key, apply));
-        last.is_some_and(|last| {
-            (&*last.uid, last.version) == stored && last.digest == digest(&self.digests, apply)
-        })
+    ) -> Option<u64> {
+        let applies = &self.of.get(&key.name)?.applies;
+        let last = applies.iter().find(|last| last.is_of(key, apply))?;
+        ((&*last.uid, last.version) == stored).then_some(last.digest)
     }
 
-    /// Records a successful apply.
-    pub(crate) fn applied(&mut self, key: &ObjectKey, apply: &Apply, written: &Written) {
+    /// Records a successful apply with its digest.
+    pub(crate) fn applied(
+        &mut self,
+        key: &ObjectKey,
+        apply: &Apply,
+        digest: u64,
+        written: &Written,
+    ) {
         let last = LastApply {
             target: (key.kind.clone(), apply.subresource.clone()),
             uid: written.uid.as_str().into(),
-            digest: digest(&self.digests, apply),
+            digest,
             version: written.version,
         };
         self.change(&key.name, |writes| {
@@ -109,10 +120,6 @@ impl LastWrites {
             self.of.pop_lru();
         }
     }
-}
-
-fn digest(hasher: &RandomState, apply: &Apply) -> u64 {
-    hasher.hash_one((&apply.object, apply.force))
 }
 
 impl LastApply {
@@ -154,31 +161,37 @@ mod tests {
     fn an_apply_is_left_out_only_if_nothing_has_changed_on_either_side() {
         let key = key("x");
         let mut last = LastWrites::default();
-        last.applied(&key, &apply("two labels"), &written());
-        assert!(last.is_repeated(&key, &apply("two labels"), ("u", 5)));
+        let digests = Digests::default();
+        let is_repeated = |last: &mut LastWrites, object: &str, stored| {
+            let known = last.last_apply(&key, &apply(object), stored);
+            known == Some(digests.of(&apply(object)))
+        };
+        let two = apply("two labels");
+        last.applied(&key, &two, digests.of(&two), &written());
+        assert!(is_repeated(&mut last, "two labels", ("u", 5)));
         for (object, stored, what) in [
             ("one label", ("u", 5), "a field is given up"),
             ("two labels", ("u", 6), "another writer changed it"),
             ("two labels", ("v", 5), "another object"),
         ] {
-            assert!(!last.is_repeated(&key, &apply(object), stored), "{what}");
+            assert!(!is_repeated(&mut last, object, stored), "{what}");
         }
         last.forget(&key.name);
-        assert!(!last.is_repeated(&key, &apply("two labels"), ("u", 5)));
+        assert!(!is_repeated(&mut last, "two labels", ("u", 5)));
     }
 
     #[test]
     fn the_oldest_names_are_forgotten_and_no_others() {
         let mut last = LastWrites::default();
         let is_known = |last: &mut LastWrites, name: &str| {
-            last.is_repeated(&key(name), &apply("same"), ("u", 5))
+            last.last_apply(&key(name), &apply("same"), ("u", 5)) == Some(1)
         };
         for number in 0..NAMES {
-            last.applied(&key(&number.to_string()), &apply("same"), &written());
+            last.applied(&key(&number.to_string()), &apply("same"), 1, &written());
         }
         assert!(is_known(&mut last, "0"), "all that fit");
         for number in NAMES..NAMES + 10 {
-            last.applied(&key(&number.to_string()), &apply("same"), &written());
+            last.applied(&key(&number.to_string()), &apply("same"), 1, &written());
         }
         assert!(is_known(&mut last, "0"), "asked for since");
         let known = (1..NAMES + 10).filter(|number| is_known(&mut last, &number.to_string()));

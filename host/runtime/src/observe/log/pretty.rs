@@ -3,7 +3,8 @@
 //! generation 2 (...)`.
 //!
 //! The columns match the lines of `vmhost dev`, which [`said`] formats. Nothing is repeated: a
-//! field is left out if the message already contains its value.
+//! field is left out if the message already contains its value as a word. Texts of plugins and
+//! servers cannot control the terminal.
 
 use std::fmt;
 
@@ -40,10 +41,11 @@ where
         Reconcile::with_current(turn);
         text.push_str(&fields.message);
         for (name, value) in &fields.others {
-            if !text.contains(value.trim_matches('"')) {
+            if !has_word(&text, value.trim_matches('"')) {
                 text.push_str(&format!(" {name}={value}"));
             }
         }
+        let text = text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), " ");
         let colour = writer.has_ansi_escapes().then(|| colour(*metadata.level()));
         writeln!(writer, "{}", line(label, &text, colour))
     }
@@ -66,6 +68,15 @@ fn line(label: &str, text: &str, colour: Option<&str>) -> String {
         None => ("", "", ""),
     };
     format!("{dim}{hour:02}:{minute:02}:{second:02}{off} {colour}{label:<12}{off} {text}")
+}
+
+/// Returns whether a text contains a word, not as a part of a longer one.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    text.match_indices(word).any(|(at, word)| {
+        let (before, after) = (&text[..at], &text[at + word.len()..]);
+        !is_part(before.chars().next_back()) && !is_part(after.chars().next())
+    })
 }
 
 /// Returns the label: the level of a warning or an error, else the last segment of the target.
@@ -111,13 +122,15 @@ mod tests {
         let turn = Reconcile::new("vm".into(), 3, ObjectName::new(Some("a"), "x"));
         turn.scope(async { tracing::warn!(controller = "vm", "cannot patch it") })
             .await;
+        tracing::warn!(controller = "vm", "run `vmhost rbac`\x1b]0;x\x07");
         let text = lines.text();
         let seen: Vec<&str> = text.lines().map(|line| &line[9..]).collect();
         assert_eq!(
             seen,
             [
                 "swap         swapped vm keys=2",
-                "warning      vm a/x: cannot patch it"
+                "warning      vm a/x: cannot patch it",
+                r#"warning      run `vmhost rbac` ]0;x  controller="vm""#,
             ]
         );
         assert_eq!(&text[2..3], ":");
