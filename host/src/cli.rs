@@ -10,8 +10,10 @@ use crate::workshop::args::Workshop;
 use crate::workshop::source::PLUGIN;
 
 pub(crate) mod common;
+pub(crate) mod running;
 
 use common::{CommonArgs, OutputFormat};
+use running::{StatusArgs, TurnsArgs, WhyArgs};
 
 /// Runs Kubernetes controllers whose logic is a WebAssembly component.
 #[derive(Debug, Parser)]
@@ -42,6 +44,11 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Show the state of a running vmhost: plugins, controllers, stores, failing keys.
     Status(StatusArgs),
+    /// Show why a running vmhost reconciled an object: what woke each turn, what the policy saw,
+    /// read and did, what the API server answered, and what comes next.
+    Why(WhyArgs),
+    /// List the turns that a running vmhost remembers.
+    Turns(TurnsArgs),
     /// Print exactly the RBAC that a plugin needs, as YAML for `kubectl apply -f -`.
     Rbac(RbacArgs),
     /// List the objects that carry a plugin's finalizers; with --remove, remove these finalizers so
@@ -75,7 +82,7 @@ pub(crate) struct RunArgs {
     /// Flags that are shared with `vmhost dev`.
     #[command(flatten)]
     pub(crate) common: CommonArgs,
-    /// The address that serves /metrics and /debug/state. 0 disables it.
+    /// The address that serves /metrics. 0 disables it.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -91,6 +98,15 @@ pub(crate) struct RunArgs {
         default_value = ":8081"
     )]
     pub(crate) health_probe_bind_address: String,
+    /// The address that serves the state and the turns to `vmhost status`, `why` and `turns`. It
+    /// asks for no credentials. 0 disables it.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "VMHOST_ADMIN_BIND_ADDRESS",
+        default_value = "127.0.0.1:8082"
+    )]
+    pub(crate) admin_bind_address: String,
     /// Do not watch plugin files for changes.
     #[arg(long, env = "VMHOST_NO_RELOAD", value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) no_reload: bool,
@@ -170,18 +186,6 @@ pub(crate) struct InspectArgs {
     pub(crate) file: PathBuf,
     /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) output: OutputFormat,
-}
-
-/// `vmhost status`.
-#[derive(Debug, Args)]
-pub(crate) struct StatusArgs {
-    /// The metrics address of the host (its --metrics-bind-address). Default: the address of a
-    /// `vmhost dev` that wrote $KUBECONFIG or ./.vmhost/kubeconfig, else 127.0.0.1:8080.
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) address: Option<String>,
-    /// The output format.
-    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
 }
 

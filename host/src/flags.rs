@@ -11,6 +11,7 @@ use vmhost_cluster::EventLimit;
 use vmhost_core::Limits;
 use vmhost_engine::{Compiler, Settings};
 use vmhost_runtime::config::Config;
+use vmhost_runtime::journal::sensitive::{Sensitive, SensitiveError};
 
 use crate::cli::common::CommonArgs;
 
@@ -35,8 +36,10 @@ pub(crate) fn config(args: &CommonArgs, reload: bool, allow_wider: bool) -> Resu
         workers: args.workers,
         limits,
         events: event_limit(args.event_qps, args.event_burst),
+        record_bytes: size_or_none("--record-bytes", &args.record_bytes)?,
         map_buffer: size("--map-buffer", &args.map_buffer)?,
         settings: settings(&args.settings)?,
+        sensitive: sensitive(&args.sensitive)?,
         cache: cache_folder(args.cache.as_deref()),
         compiler: Compiler::Here,
         idle_unload: Some(duration("--idle-unload", &args.idle_unload)?)
@@ -105,6 +108,20 @@ pub(crate) fn size(flag: &str, text: &str) -> Result<usize> {
         .checked_mul(unit)
         .filter(|&bytes| bytes > 0)
         .with_context(|| format!("{flag} {text:?} is out of range"))
+}
+
+/// Parses a size that may be 0.
+fn size_or_none(flag: &str, text: &str) -> Result<usize> {
+    match text {
+        "0" => Ok(0),
+        text => size(flag, text),
+    }
+}
+
+/// Parses the values of `--sensitive`.
+fn sensitive(given: &[String]) -> Result<Vec<Sensitive>> {
+    let parsed = given.iter().map(|text| text.parse());
+    Ok(parsed.collect::<Result<_, SensitiveError>>()?)
 }
 
 /// Parses an address to listen on as controller-runtime does: `:8080` is all interfaces, `0` is
@@ -217,6 +234,30 @@ mod tests {
                     .to_string()
                     .contains("--call-timeout"),
                 "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_records_may_have_no_memory() {
+        assert_eq!(size_or_none("--x", "0").unwrap(), 0);
+        let default = vmhost_runtime::journal::RECORD_BYTES;
+        for text in ["4Mi", "4MiB", "4194304"] {
+            assert_eq!(size_or_none("--x", text).unwrap(), default, "{text}");
+        }
+        assert!(size_or_none("--x", "some").is_err());
+    }
+
+    #[test]
+    fn what_is_sensitive_is_a_kind_with_or_without_a_path() {
+        let good = ["Database", "databases.example.com=spec.users[*].password"];
+        let good = good.map(str::to_owned);
+        assert_eq!(sensitive(&good).unwrap().len(), good.len());
+        for bad in ["", "=spec", "Database=", "Database=spec..x", "a b"] {
+            let error = sensitive(&[bad.to_owned()]).unwrap_err();
+            assert!(
+                format!("{error:#}").contains("--sensitive"),
+                "{bad}: {error:#}"
             );
         }
     }

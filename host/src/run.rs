@@ -1,6 +1,5 @@
 //! `vmhost --plugin`: loads plugins, connects, runs their controllers, and shuts down in order.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
@@ -12,7 +11,7 @@ use vmhost_runtime::deploy::first::FirstLoad;
 use vmhost_runtime::deploy::loader::Loader;
 use vmhost_runtime::lead::{self, Leadership};
 use vmhost_runtime::manager::Manager;
-use vmhost_runtime::observe::admin::Admin;
+use vmhost_runtime::observe::admin::{Addresses, Admin};
 use vmhost_runtime::observe::metrics::Metrics;
 use vmhost_runtime::rights::needs;
 
@@ -30,8 +29,7 @@ pub(crate) async fn command(args: RunArgs, guests: &Runtime) -> Result<()> {
         ..flags::config(&args.common, !args.no_reload, args.allow_wider)?
     };
     let election = election::settings(&args.leader)?;
-    let metrics = listen_address("--metrics-bind-address", &args.metrics_bind_address)?;
-    let admin = admin(metrics, &args.health_probe_bind_address)?;
+    let admin = Admin::bind(addresses(&args)?)?;
     let mut stop = StopSignals::new()?;
     let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
     // Nothing runs yet, and no lease is held.
@@ -52,12 +50,13 @@ pub(crate) async fn command(args: RunArgs, guests: &Runtime) -> Result<()> {
     shut_down(&manager, &mut stop).await
 }
 
-/// Binds the addresses for metrics, state and probes.
-pub(crate) fn admin(metrics: Option<Vec<SocketAddr>>, probes: &str) -> Result<Admin> {
-    Admin::bind(
-        metrics,
-        listen_address("--health-probe-bind-address", probes)?,
-    )
+fn addresses(args: &RunArgs) -> Result<Addresses> {
+    let probes = &args.health_probe_bind_address;
+    Ok(Addresses {
+        metrics: listen_address("--metrics-bind-address", &args.metrics_bind_address)?,
+        probes: listen_address("--health-probe-bind-address", probes)?,
+        admin: listen_address("--admin-bind-address", &args.admin_bind_address)?,
+    })
 }
 
 /// Loads the plugins, then connects, so that a broken plugin is reported before the cluster is
@@ -103,7 +102,8 @@ async fn load_and_connect(
         None => Leadership::alone(),
     };
     let manager = Manager::led(loader, connection, metrics.clone(), leadership);
-    admin.serve(metrics, Arc::downgrade(&manager.plugins))?;
+    admin.serve(metrics, &manager.plugins, &manager.warnings)?;
+    manager.look_for_warnings();
     Ok((manager, plugins, options))
 }
 

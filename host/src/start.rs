@@ -13,7 +13,7 @@ use vmhost_runtime::runtimes;
 
 use crate::cli::common::{LogFormat, QUIET};
 use crate::cli::{Cli, Command};
-use crate::{finalizers, inspect, rbac, run, status, workshop};
+use crate::{finalizers, inspect, rbac, run, status, turns, why, workshop};
 
 /// Runs the `vmhost` command.
 pub fn main() -> ExitCode {
@@ -59,6 +59,8 @@ fn start(cli: Cli) -> Result<()> {
             Some(Command::Rbac(args)) => rbac::command(&looking(&guests)?, &args).await,
             Some(Command::Finalizers(args)) => finalizers::command(&looking(&guests)?, &args).await,
             Some(Command::Status(args)) => status::command(&args).await,
+            Some(Command::Why(args)) => why::command(&args).await,
+            Some(Command::Turns(args)) => turns::command(&args).await,
         }
     });
     // A busy guest must not delay the exit.

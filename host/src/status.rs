@@ -1,118 +1,27 @@
 //! `vmhost status`: reads the state of a running host and prints it. It knows only the state
 //! document.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use anyhow::{Context, Result, anyhow, bail};
-use axum::body::{Body, to_bytes};
-use axum::http::{Request, StatusCode, header};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
-
-use crate::address::{DEV_KUBECONFIG, address_file};
-use crate::cli::StatusArgs;
-use crate::cli::common::OutputFormat;
-use crate::output::print;
-use vmhost_runtime::observe::admin::STATE_PATH;
+use anyhow::Result;
+use vmhost_core::one_line;
+use vmhost_runtime::journal::story::Warning;
 use vmhost_runtime::observe::admin::state::{
     ControllerState, HostState, LastReload, PluginState, StoreState,
 };
 use vmhost_runtime::table::{bytes, table};
 
-/// The default address of a host's state.
-const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
-
-/// The time limit for the host's answer.
-const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The maximum size of the document. 64 plugins of 64 controllers with 100 failing keys of 512
-/// bytes would give 200 MiB, far more than any real host.
-const LONGEST: usize = 256 << 20;
+use crate::ask::find;
+use crate::cli::common::OutputFormat;
+use crate::cli::running::StatusArgs;
+use crate::output::{json, print};
 
 /// Reads the state of the host at an address, and prints it.
 pub(crate) async fn command(args: &StatusArgs) -> Result<()> {
-    let (address, state) = match &args.address {
-        Some(given) => ask(address(given)).await?,
-        None => find().await?,
-    };
+    let (host, state) = find(args.host.address.as_deref()).await?;
     match args.output {
-        OutputFormat::Json => print(&serde_json::to_string_pretty(&state)?),
-        OutputFormat::Text => print(&shown(&state, &address)),
+        OutputFormat::Json => print(&json(&state)?),
+        OutputFormat::Text => print(&shown(&state, &host.address)),
     }
     Ok(())
-}
-
-/// Returns the state of the first host that answers: a `vmhost dev` of this folder or of
-/// `$KUBECONFIG`, then a host at the default address.
-async fn find() -> Result<(String, HostState)> {
-    let named = std::env::var_os("KUBECONFIG").unwrap_or_default();
-    let kubeconfigs = std::env::split_paths(&named).chain([PathBuf::from(DEV_KUBECONFIG)]);
-    for kubeconfig in kubeconfigs {
-        let file = address_file(&kubeconfig);
-        let Ok(address) = std::fs::read_to_string(&file) else {
-            continue;
-        };
-        match ask(address.trim().to_owned()).await {
-            Ok(found) => return Ok(found),
-            // A `vmhost dev` that was killed leaves its address file behind.
-            Err(error) => tracing::debug!("{}: {error:#}", file.display()),
-        }
-    }
-    ask(DEFAULT_ADDRESS.to_owned()).await
-}
-
-/// Reads the state of the host at an address.
-async fn ask(address: String) -> Result<(String, HostState)> {
-    let text = tokio::time::timeout(TIMEOUT, fetch(&address))
-        .await
-        .unwrap_or_else(|_| {
-            Err(anyhow!(
-                "{address} (--address) did not answer within {TIMEOUT:?}"
-            ))
-        })?;
-    let state = serde_json::from_slice(&text).map_err(|error| {
-        not_vmhost(&address, &format!("its {STATE_PATH} is not valid: {error}"))
-    })?;
-    Ok((address, state))
-}
-
-/// Completes an address: `:8080` means this machine, as in the host's own flag.
-fn address(given: &str) -> String {
-    match given.strip_prefix(':') {
-        Some(port) => format!("127.0.0.1:{port}"),
-        None => given.to_owned(),
-    }
-}
-
-async fn fetch(address: &str) -> Result<Vec<u8>> {
-    let stream = TcpStream::connect(address).await.with_context(|| {
-        format!("cannot connect to {address} (--address); check that vmhost runs and serves its metrics there (--metrics-bind-address)")
-    })?;
-    let other = |error: hyper::Error| not_vmhost(address, &error.to_string());
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(other)?;
-    let connection = tokio::spawn(connection);
-    let request = Request::get(STATE_PATH)
-        .header(header::HOST, address)
-        .body(Body::empty())
-        .with_context(|| format!("{address:?} is not an address such as 127.0.0.1:8080"))?;
-    let answer = sender.send_request(request).await.map_err(other)?;
-    let status = answer.status();
-    let body = to_bytes(Body::new(answer.into_body()), LONGEST)
-        .await
-        .map_err(|error| not_vmhost(address, &error.to_string()))?;
-    connection.abort();
-    match status {
-        StatusCode::OK => Ok(body.to_vec()),
-        StatusCode::SERVICE_UNAVAILABLE => bail!("the vmhost at {address} is shutting down"),
-        other => Err(not_vmhost(address, &format!("GET {STATE_PATH}: {other}"))),
-    }
-}
-
-fn not_vmhost(address: &str, why: &str) -> anyhow::Error {
-    anyhow!("the server at {address} (--address) is not a vmhost: {why}")
 }
 
 fn shown(state: &HostState, address: &str) -> String {
@@ -134,6 +43,7 @@ fn shown(state: &HostState, address: &str) -> String {
     parts.push(controllers(&state.plugins));
     parts.push(stores(&state.stores));
     parts.push(failing(&state.plugins));
+    parts.push(warned(&state.warnings));
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
 }
@@ -297,6 +207,18 @@ fn failing(plugins: &[PluginState]) -> String {
     table(["CONTROLLER", "FAILING KEY", "ATTEMPT", "REFUSED"], &rows)
 }
 
+fn warned(warnings: &[Warning]) -> String {
+    let row = |warning: &Warning| {
+        [
+            warning.controller.clone(),
+            warning.key.clone(),
+            format!("{}: {}", warning.name, one_line(&warning.text)),
+        ]
+    };
+    let rows: Vec<_> = warnings.iter().map(row).collect();
+    table(["CONTROLLER", "KEY", "WARNING"], &rows)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -340,11 +262,5 @@ a            2026-01-31T12:00:05Z    it needs 1 right
 b            when the file changes   it needs 1 right"
         );
         assert_eq!(not_loaded(&plugins[2..]), "");
-    }
-
-    #[test]
-    fn an_address_may_leave_the_host_out() {
-        assert_eq!(address(":8080"), "127.0.0.1:8080");
-        assert_eq!(address("vmhost.x:1"), "vmhost.x:1");
     }
 }

@@ -20,6 +20,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use vmhost_cluster::{Informers, WatchSpec};
 use vmhost_core::{Gvk, ObjectName};
 use vmhost_queue::{Config, Decision, Queue};
+use vmhost_runtime::journal::tag::WakeTag;
 use vmhost_tests::in_process::InProcess;
 use vmhost_tests::turns::Turns;
 
@@ -110,7 +111,7 @@ fn list((runtime, informers): (Runtime, Informers)) -> (Runtime, Informers) {
     (runtime, informers)
 }
 
-fn queue() -> (Queue<ObjectName>, Vec<ObjectName>) {
+fn queue() -> (Queue<ObjectName, WakeTag>, Vec<ObjectName>) {
     let name = |number: usize| ObjectName::new(Some("default"), &format!("vm-{number:06}"));
     (Queue::new(Config::default()), (0..1000).map(name).collect())
 }
@@ -118,9 +119,11 @@ fn queue() -> (Queue<ObjectName>, Vec<ObjectName>) {
 // Measures add, get and done, one key after the other.
 #[library_benchmark(config = limit("queue"))]
 #[bench::thousand(setup = queue)]
-fn add_get_done((queue, keys): (Queue<ObjectName>, Vec<ObjectName>)) -> Queue<ObjectName> {
+fn add_get_done(
+    (queue, keys): (Queue<ObjectName, WakeTag>, Vec<ObjectName>),
+) -> Queue<ObjectName, WakeTag> {
     for key in keys {
-        queue.add(key);
+        queue.tagged(WakeTag::default()).add(key);
         if let Some(lease) = black_box(queue.try_get()) {
             lease.finish(Decision::Forget);
         }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use vmhost_core::{Gvk, Limits, Object, ObjectName, Request};
+use vmhost_core::{Gvk, Limits, Object, ObjectName, Request, Trace};
 use vmhost_engine::{Compiler, Engine, EngineConfig, Plugin};
 use vmhost_tests::conformance::{self, LANGUAGES};
 use vmhost_tests::median::median;
@@ -114,7 +114,9 @@ async fn call(plugin: &Plugin) -> Result<Duration> {
         last: None,
     };
     let start = Instant::now();
-    let outcome = plugin.call(&request, Arc::new(Nothing), || ()).await?;
+    let outcome = plugin
+        .call(&request, Arc::new(Nothing), &mut Trace::default(), || ())
+        .await?;
     let took = start.elapsed();
     anyhow::ensure!(!outcome.effects.is_empty(), "the machine is not completed");
     Ok(took)

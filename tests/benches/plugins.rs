@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use tokio::runtime::Builder;
 use vmhost_core::ObjectName;
 use vmhost_engine::Compiler;
-use vmhost_queue::Queue;
+use vmhost_queue::{Queue, Tag};
 use vmhost_runtime::config::Config;
 use vmhost_runtime::deploy::idle::WARM;
 use vmhost_runtime::deploy::loader::Loader;
@@ -129,7 +129,7 @@ async fn add(manager: &Arc<Manager>, slots: &mut Vec<Arc<Slot>>, count: usize) -
 }
 
 /// Waits until nothing is queued and no worker is busy.
-async fn done(queue: &Queue<ObjectName>) {
+async fn done<T: Tag>(queue: &Queue<ObjectName, T>) {
     while !queue.is_empty() || queue.stats().processing > 0 {
         tokio::task::yield_now().await;
     }

@@ -58,7 +58,8 @@ fn settled(criterion: &mut Criterion) {
                         };
                         let turn = Arc::new(Turn::new(desk.clone(), name));
                         let start = Instant::now();
-                        let Settled { ended, busy } = manager.effects.settle(&turn, outcome).await;
+                        let Settled { ended, busy, .. } =
+                            manager.effects.settle(&turn, outcome).await;
                         conclude(&manager.rights, &turn, ended, busy);
                         took += start.elapsed();
                         // The turn that the change has caused.

@@ -112,7 +112,8 @@ impl User {
         Ok(())
     }
 
-    async fn install(&self, definition: &Value) -> Result<()> {
+    /// Installs a CustomResourceDefinition, unless it exists, and waits until its kind is served.
+    pub async fn install(&self, definition: &Value) -> Result<()> {
         let media = "application/json";
         match net::send(&self.0, Method::POST, CRDS, media, definition).await? {
             (409, _) => {}

@@ -30,6 +30,7 @@ pub struct HostCommand {
     command: Command,
     metrics: SocketAddr,
     probes: SocketAddr,
+    admin: SocketAddr,
     dir: TempDir,
 }
 
@@ -40,6 +41,7 @@ pub struct Host {
     stdout: Arc<Mutex<Vec<String>>>,
     metrics: SocketAddr,
     probes: SocketAddr,
+    admin: SocketAddr,
     // Dropped after the process, which may still write there.
     _dir: TempDir,
 }
@@ -89,7 +91,7 @@ pub fn bare() -> Result<HostCommand> {
 
 /// A program that is another build of the host, without any flag.
 pub fn of(program: &Path) -> Result<HostCommand> {
-    let [metrics, probes] = net::free_ports()?;
+    let [metrics, probes, admin] = net::free_ports()?;
     let mut command = Command::new(program);
     // The machine's settings must not influence a test.
     for (name, _) in env::vars_os() {
@@ -108,24 +110,28 @@ pub fn of(program: &Path) -> Result<HostCommand> {
         command,
         metrics: net::loopback(metrics),
         probes: net::loopback(probes),
+        admin: net::loopback(admin),
         dir,
     })
 }
 
-/// Returns a host on the kubeconfig's cluster, with free ports for metrics and probes.
+/// Returns a host on the kubeconfig's cluster, with free ports for what it serves.
 pub fn on(kubeconfig: &Path) -> Result<HostCommand> {
     Ok(bare()?.on(kubeconfig))
 }
 
 impl HostCommand {
-    /// On the cluster of that kubeconfig, with free ports for metrics and probes.
+    /// On the cluster of that kubeconfig, with free ports for what it serves.
     pub fn on(self, kubeconfig: &Path) -> HostCommand {
-        let (metrics, probes) = (self.metrics.to_string(), self.probes.to_string());
+        let served = [self.metrics, self.probes, self.admin];
+        let [metrics, probes, admin] = served.map(|address| address.to_string());
         self.arg("--kubeconfig").arg(kubeconfig).args([
             "--metrics-bind-address",
             &metrics,
             "--health-probe-bind-address",
             &probes,
+            "--admin-bind-address",
+            &admin,
         ])
     }
 
@@ -183,6 +189,7 @@ impl HostCommand {
             stdout: result,
             metrics: self.metrics,
             probes: self.probes,
+            admin: self.admin,
             _dir: self.dir,
         })
     }
@@ -222,7 +229,7 @@ fn capture(
 impl Host {
     /// Returns the answer of `/debug/state`.
     pub async fn state(&self) -> Result<HostState> {
-        let (code, text) = net::get(self.metrics, STATE_PATH).await?;
+        let (code, text) = net::get(self.admin, STATE_PATH).await?;
         if code != 200 {
             bail!("{STATE_PATH} answers {code}: {text}");
         }
@@ -320,6 +327,11 @@ impl Host {
     /// Returns the address of the metrics.
     pub fn metrics_addr(&self) -> SocketAddr {
         self.metrics
+    }
+
+    /// Returns the address that tells about the state and about turns.
+    pub fn admin_addr(&self) -> SocketAddr {
+        self.admin
     }
 
     /// Scrapes the metrics once.

@@ -43,9 +43,14 @@ pub fn loopback(port: u16) -> SocketAddr {
 
 /// Sends a GET request; returns the status code and the body.
 pub async fn get(addr: SocketAddr, path: &str) -> Result<(u16, String)> {
+    get_as(&addr.to_string(), addr, path).await
+}
+
+/// Like [`get`], with another `Host` header.
+pub async fn get_as(host: &str, addr: SocketAddr, path: &str) -> Result<(u16, String)> {
     exchange(
         addr,
-        &format!("GET {path} HTTP/1.0\r\nHost: {addr}\r\n\r\n"),
+        &format!("GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n"),
     )
     .await
 }

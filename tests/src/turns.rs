@@ -10,6 +10,7 @@ use vmhost_runtime::config::Config;
 use vmhost_runtime::controller::Controller;
 use vmhost_runtime::deploy::loader::Loader;
 use vmhost_runtime::deploy::slot::{Slot, Wired};
+use vmhost_runtime::journal::RECORD_BYTES;
 use vmhost_runtime::manager::Manager;
 use vmhost_runtime::observe::metrics::Metrics;
 
@@ -30,7 +31,11 @@ pub type Calls = Vec<(f64, f64)>;
 impl Turns {
     /// Starts on this runtime, with guests on `guests`, and waits until all machines had a turn.
     pub async fn start(server: InProcess, guests: Handle) -> Result<Self> {
-        Self::configured(server, guests, Config::inspecting()).await
+        let config = Config {
+            record_bytes: RECORD_BYTES,
+            ..Config::inspecting()
+        };
+        Self::configured(server, guests, config).await
     }
 
     /// Like [`Turns::start`], with this configuration of the host.

@@ -70,6 +70,8 @@ pub(crate) struct Incoming<'a> {
     /// The members to insert after the brace.
     splice: &'a str,
     kept: Kept,
+    /// The text of `metadata.managedFields`, which is not kept.
+    pub managed: Option<&'a str>,
 }
 
 /// The result of parsing an object.
@@ -113,6 +115,7 @@ impl Ingest {
         let mut names = Names::default();
         let mut kept = Kept(Vec::with_capacity(8));
         let (mut has_kind, mut has_version, mut has_metadata) = (false, false, false);
+        let mut managed = None;
         if scanner.peek() != Some(b'{') {
             let odd = scanner.expected("an object");
             scanner.skip()?;
@@ -129,7 +132,8 @@ impl Ingest {
                 "metadata" => {
                     has_metadata = true;
                     kept.up_to(&member, scanner.at(), &mut any);
-                    metadata(scanner, &mut names, &mut kept)?;
+                    let range = metadata(scanner, &mut names, &mut kept)?;
+                    managed = range.map(|(from, to)| &text[from..to]);
                 }
                 "kind" => {
                     if scanner.value()? != PARTIAL {
@@ -170,6 +174,7 @@ impl Ingest {
             open,
             splice,
             kept,
+            managed,
         }))
     }
 }
@@ -210,32 +215,37 @@ pub(crate) fn head(text: &str) -> Result<Head<'_>, IngestError> {
     names.unwrap_or_default().head()
 }
 
-/// Parses the metadata at the scanner's position, and keeps it without `managedFields`.
+/// Parses the metadata at the scanner's position, and keeps it without `managedFields`. Returns
+/// where these are.
 fn metadata<'a>(
     scanner: &mut Scanner<'a>,
     names: &mut Names<'a>,
     kept: &mut Kept,
-) -> Result<(), BadJson> {
+) -> Result<Option<(usize, usize)>, BadJson> {
     let from = scanner.at();
+    let mut managed = None;
     if scanner.peek() != Some(b'{') {
         names.odd = scanner.expected::<()>("an object").err();
         scanner.skip()?;
         kept.add(from, scanner.at());
-        return Ok(());
+        return Ok(None);
     }
     scanner.open_object()?;
     kept.add(from, scanner.at());
     let (mut first, mut any, mut behind) = (true, false, scanner.at());
     while let Some(member) = scanner.member(first)? {
         first = false;
+        let from = scanner.at();
         let key = names.member(&member, scanner)?;
         behind = scanner.at();
-        if key != "managedFields" {
+        if key == "managedFields" {
+            managed = Some((from, behind));
+        } else {
             kept.up_to(&member, behind, &mut any);
         }
     }
     kept.add(behind, scanner.at());
-    Ok(())
+    Ok(managed)
 }
 
 /// Keeps the wanted members of an object. A value that is not an object (an array, a string) is

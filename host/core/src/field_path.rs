@@ -29,8 +29,9 @@ pub struct FieldPath {
     steps: Box<[Step]>,
 }
 
+/// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Step {
+pub enum Step {
     /// A member of an object.
     Key(Box<str>),
     /// Every item of a list, every value of an object.
@@ -92,6 +93,11 @@ impl FieldPath {
             text: text.into(),
             steps: steps.into(),
         })
+    }
+
+    /// The steps from the object to the values. Never empty; the first one is a `Key`.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
     }
 
     /// The longest prefix that consists of plain dotted names: pruning must keep it so that this

@@ -22,6 +22,7 @@ pub mod selector;
 pub mod striped;
 pub mod tailed;
 pub mod text;
+pub mod trace;
 
 pub use description::{
     ControllerDescription, Description, DescriptionError, Permission, Retry, Role, Timer, Verb,
@@ -43,3 +44,4 @@ pub use request::{Change, MapRequest, Refusal, Request};
 pub use selector::LabelSelector;
 pub use striped::Striped;
 pub use text::{chain, chain_line, cut, one_line};
+pub use trace::Trace;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use vmhost_core::trace::{Asked, Read};
 use vmhost_core::{
     IndexMatch, ListQuery, LiveRead, ObjectKey, ObjectReader, Page, ReadError, Snapshot, cut,
     one_line,
@@ -49,8 +50,7 @@ impl cluster::Host for HostState {
         &mut self,
         key: types::ObjectKeyResult,
     ) -> wasmtime::Result<Result<Option<String>, cluster::ReadError>> {
-        let key = lift_key(key);
-        Ok(self.read(&key).and_then(|object| {
+        Ok(self.read(lift_key(key)).and_then(|object| {
             let mut room = self.read_limit;
             object
                 .map(|object| copy(&object, &mut room, self.read_limit))
@@ -66,7 +66,7 @@ impl cluster::Host for HostState {
         Ok(keys
             .into_iter()
             .map(|key| {
-                let object = self.read(&lift_key(key))?;
+                let object = self.read(lift_key(key))?;
                 object
                     .map(|object| copy(&object, &mut room, self.read_limit))
                     .transpose()
@@ -78,23 +78,34 @@ impl cluster::Host for HostState {
         &mut self,
         query: cluster::Query,
     ) -> wasmtime::Result<Result<cluster::Page, cluster::ReadError>> {
-        let metadata = query.metadata_only;
-        Ok(self
-            .reader()
-            .and_then(|reader| reader.list(&lift_query(query)).map_err(lower_error))
-            .and_then(|page| self.lower_page(&page, metadata)))
+        let (metadata, query) = (query.metadata_only, lift_query(query));
+        let answer = match self.reader() {
+            Ok(reader) => reader.list(&query),
+            Err(error) => return Ok(Err(error)),
+        };
+        self.trace.note(Read {
+            live: false,
+            asked: Asked::List(query, answer.clone()),
+        });
+        let page = answer.map_err(lower_error);
+        Ok(page.and_then(|page| self.lower_page(&page, metadata)))
     }
 
     async fn get_live(
         &mut self,
         key: types::ObjectKeyResult,
     ) -> wasmtime::Result<Result<Option<String>, cluster::ReadError>> {
-        let key = lift_key(key);
+        let ObjectKey { kind, name } = lift_key(key);
         let read = match self.reader() {
-            Ok(reader) => reader.get_live(key.kind, key.name),
+            Ok(reader) => reader.get_live(kind.clone(), name.clone()),
             Err(error) => return Ok(Err(error)),
         };
-        Ok(self.live(read).await.and_then(|object| {
+        let answer = self.live(read).await;
+        self.trace.note(Read {
+            live: true,
+            asked: Asked::Get(kind, name, answer.clone()),
+        });
+        Ok(answer.map_err(lower_error).and_then(|object| {
             let mut room = self.read_limit;
             object
                 .map(|object| copy(&object, &mut room, self.read_limit))
@@ -106,12 +117,17 @@ impl cluster::Host for HostState {
         &mut self,
         query: cluster::Query,
     ) -> wasmtime::Result<Result<cluster::Page, cluster::ReadError>> {
-        let metadata = query.metadata_only;
+        let (metadata, query) = (query.metadata_only, lift_query(query));
         let read = match self.reader() {
-            Ok(reader) => reader.list_live(lift_query(query)),
+            Ok(reader) => reader.list_live(query.clone()),
             Err(error) => return Ok(Err(error)),
         };
-        let page = self.live(read).await;
+        let answer = self.live(read).await;
+        self.trace.note(Read {
+            live: true,
+            asked: Asked::List(query, answer.clone()),
+        });
+        let page = answer.map_err(lower_error);
         Ok(page.and_then(|page| self.lower_page(&page, metadata)))
     }
 }
@@ -121,18 +137,21 @@ impl HostState {
         self.reader.as_ref().ok_or_else(not_running)
     }
 
-    fn read(&self, key: &ObjectKey) -> Result<Option<Snapshot>, cluster::ReadError> {
-        self.reader()?
-            .get(&key.kind, &key.name)
-            .map_err(lower_error)
+    fn read(&mut self, key: ObjectKey) -> Result<Option<Snapshot>, cluster::ReadError> {
+        let answer = self.reader()?.get(&key.kind, &key.name);
+        self.trace.note(Read {
+            live: false,
+            asked: Asked::Get(key.kind, key.name, answer.clone()),
+        });
+        answer.map_err(lower_error)
     }
 
     /// Waits for a live read. Only the read itself counts towards the call's deadline; waiting for
     /// the host's own limits does not.
-    async fn live<T>(&mut self, read: LiveRead<T>) -> Result<T, cluster::ReadError> {
+    async fn live<T>(&mut self, read: LiveRead<T>) -> Result<T, ReadError> {
         let (reading, waited) = self.waits.during(read.admitted()).await;
         self.deadline += waited;
-        reading.await.map_err(lower_error)
+        reading.await
     }
 
     fn lower_page(&self, page: &Page, metadata: bool) -> Result<cluster::Page, cluster::ReadError> {

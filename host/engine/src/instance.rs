@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use vmhost_core::{Limits, MapRequest, ObjectName, ObjectReader, Outcome, Request};
+use vmhost_core::trace::Start;
+use vmhost_core::{Limits, MapRequest, ObjectName, ObjectReader, Outcome, Request, Trace};
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::bindings::v1;
@@ -26,6 +27,10 @@ pub(crate) struct Instance {
     plugin: v1::Plugin,
     /// The number of calls that it may still serve.
     pub(crate) calls_left: u32,
+    /// The number of calls so far.
+    calls: u32,
+    /// What it drew of clock and chance when it started.
+    start: Arc<Start>,
     used: Instant,
 }
 
@@ -69,8 +74,14 @@ impl Instance {
     }
 
     fn of(store: Store<HostState>, plugin: v1::Plugin, limits: &Limits) -> Self {
+        let state = store.data();
         Self {
-            waits: store.data().waits.clone(),
+            waits: state.waits.clone(),
+            start: Arc::new(Start {
+                seed: state.seed,
+                drawn: state.taps.take(),
+            }),
+            calls: 0,
             store,
             plugin,
             calls_left: limits.reuse.max(1),
@@ -106,13 +117,15 @@ impl Instance {
         self.store.data_mut().settings = settings;
     }
 
-    /// Calls `reconcile`. After an error the instance must be dropped.
+    /// Calls `reconcile`, and tells in `trace` what the call asked. After an error the instance
+    /// must be dropped.
     pub(crate) async fn reconcile(
         &mut self,
         engine: &Engine,
         limits: &Limits,
         request: &Request<'_>,
         reader: Arc<dyn ObjectReader>,
+        trace: &mut Trace,
     ) -> Result<Outcome, CallError> {
         self.begin(limits, Some(reader));
         let _active = engine.ticker().enter();
@@ -122,6 +135,11 @@ impl Instance {
             v1::reconcile(&self.plugin, &mut self.store, request),
         )
         .await;
+        let state = self.store.data_mut();
+        *trace = std::mem::take(&mut state.trace);
+        trace.drawn = state.taps.take();
+        trace.start = Some(self.start.clone());
+        trace.earlier = self.calls - 1;
         self.end(limits, called)
     }
 
@@ -147,11 +165,14 @@ impl Instance {
 
     fn begin(&mut self, limits: &Limits, reader: Option<Arc<dyn ObjectReader>>) {
         self.calls_left = self.calls_left.saturating_sub(1);
+        self.calls += 1;
         self.store.set_epoch_deadline(1);
         self.used = Instant::now();
         let state = self.store.data_mut();
         state.deadline = self.used + limits.call_timeout;
         state.reader = reader;
+        state.trace = Trace::default();
+        state.taps.take();
         state.log_lines = LOG_LINES;
     }
 

@@ -39,6 +39,7 @@ mod plugin;
 mod script;
 mod state;
 mod still;
+mod tap;
 mod tier;
 mod waits;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use vmhost_core::{
-    Description, Limits, MapRequest, ObjectName, ObjectReader, Outcome, Request, one_line,
+    Description, Limits, MapRequest, ObjectName, ObjectReader, Outcome, Request, Trace, one_line,
 };
 
 use crate::code::Code;
@@ -136,18 +136,19 @@ impl Plugin {
     }
 
     /// Runs one turn: from a snapshot to effects. Calls `started` when there is an instance, just
-    /// before the guest runs.
+    /// before the guest runs. Tells in `trace` what the call asked, also if it failed.
     pub async fn call(
         &self,
         request: &Request<'_>,
         reader: Arc<dyn ObjectReader>,
+        trace: &mut Trace,
         started: impl FnOnce(),
     ) -> Result<Outcome, CallError> {
         let mut counted = self.take().await?;
         started();
         let outcome = counted
             .instance
-            .reconcile(&self.engine, &self.limits, request, reader)
+            .reconcile(&self.engine, &self.limits, request, reader, trace)
             .await?;
         self.pool.give_back(counted);
         Ok(outcome)

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use vmhost_core::{Limits, ObjectReader};
+use vmhost_core::{Limits, ObjectReader, Trace};
 use wasmtime::ResourceLimiter;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use crate::error::MemoryDenied;
 use crate::output::Output;
 use crate::still::{World, still};
+use crate::tap::{Taps, tapped};
 use crate::waits::Waits;
 
 /// What the operator set for a plugin.
@@ -29,6 +30,12 @@ pub(crate) struct HostState {
     pub(crate) waits: Waits,
     /// Where the running call reads the cluster; `None` during `describe`.
     pub(crate) reader: Option<Arc<dyn ObjectReader>>,
+    /// Notes of what the guest draws of clock and chance.
+    pub(crate) taps: Taps,
+    /// The seed that the guest may ask for.
+    pub(crate) seed: u128,
+    /// What the running call has asked.
+    pub(crate) trace: Trace,
     /// The largest answer to a read, in bytes.
     pub(crate) read_limit: usize,
     /// The number of log lines that the running call may still write.
@@ -53,9 +60,13 @@ impl HostState {
             .allow_tcp(false)
             .allow_udp(false)
             .allow_ip_name_lookup(false);
-        if world == World::Still {
-            still(&mut wasi);
-        }
+        let (taps, seed) = match world {
+            World::Real => tapped(&mut wasi),
+            World::Still => {
+                still(&mut wasi);
+                (Taps::default(), 0)
+            }
+        };
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
         Self {
@@ -69,6 +80,9 @@ impl HostState {
             deadline: Instant::now() + limits.call_timeout,
             waits: Waits::default(),
             reader: None,
+            taps,
+            seed,
+            trace: Trace::default(),
             read_limit: limits.read,
             log_lines: LOG_LINES,
             settings,

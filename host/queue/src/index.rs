@@ -29,7 +29,7 @@ impl Index {
     }
 
     #[inline]
-    pub(crate) fn find<K: Eq>(&self, slots: &Slots<K>, hash: u32, key: &K) -> Option<u32> {
+    pub(crate) fn find<K: Eq, T>(&self, slots: &Slots<K, T>, hash: u32, key: &K) -> Option<u32> {
         let is_it =
             |entry: &Entry| entry.hash == hash && slots[entry.slot].key.as_ref() == Some(key);
         self.0.find(wide(hash), is_it).map(|entry| entry.slot)
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn finds_every_key_while_it_grows_and_shrinks() {
-        let (mut slots, mut index) = (Slots::new(), Index::new());
+        let (mut slots, mut index) = (Slots::<u32, ()>::new(), Index::new());
         let hash = |key: u32| key.wrapping_mul(0x9E37_79B9).rotate_left(16) & !3;
         for round in 0..2 {
             for key in 0..5000 {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::decision::Decision;
 use crate::metrics::Lane;
 use crate::state::Taken;
+use crate::tag::Tag;
 use crate::wait::Shared;
 
 /// The right to process a key: no other worker gets the key until [`Lease::finish`] ends the lease.
@@ -15,22 +16,24 @@ use crate::wait::Shared;
 /// A lease that is dropped without a decision, as in a panic, ends its run as a failure:
 /// [`Decision::RATE_LIMITED`].
 #[must_use = "dropping the lease ends the run as a failure"]
-pub struct Lease<K> {
-    shared: Arc<Shared<K>>,
+pub struct Lease<K, T: Tag = ()> {
+    shared: Arc<Shared<K, T>>,
     /// The key's slot, which does not change while the key runs.
     slot: u32,
     key: K,
+    tag: T,
     attempt: u32,
     lane: Lane,
     wait: Duration,
     decision: Decision,
 }
 
-impl<K> Lease<K> {
-    pub(crate) fn new(shared: Arc<Shared<K>>, taken: Taken<K>) -> Self {
+impl<K, T: Tag> Lease<K, T> {
+    pub(crate) fn new(shared: Arc<Shared<K, T>>, taken: Taken<K, T>) -> Self {
         let Taken {
             slot,
             key,
+            tag,
             attempt,
             lane,
             wait,
@@ -39,6 +42,7 @@ impl<K> Lease<K> {
             shared,
             slot,
             key,
+            tag,
             attempt,
             lane,
             wait,
@@ -55,6 +59,11 @@ impl<K> Lease<K> {
     /// The key.
     pub fn key(&self) -> &K {
         &self.key
+    }
+
+    /// The tags of all adds of the key since it was last taken, joined.
+    pub fn tag(&self) -> T {
+        self.tag
     }
 
     /// The key's failures when it was taken, as [`crate::Queue::num_requeues`].
@@ -74,14 +83,14 @@ impl<K> Lease<K> {
     }
 }
 
-impl<K> Drop for Lease<K> {
+impl<K, T: Tag> Drop for Lease<K, T> {
     fn drop(&mut self) {
         self.shared
             .with(|state| state.finish(self.slot, self.decision));
     }
 }
 
-impl<K: fmt::Debug> fmt::Debug for Lease<K> {
+impl<K: fmt::Debug, T: Tag> fmt::Debug for Lease<K, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease")
             .field("key", &self.key)

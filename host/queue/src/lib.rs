@@ -43,7 +43,7 @@
 //! use std::time::Duration;
 //! use vmhost_queue::{Config, Decision, Queue};
 //!
-//! let queue = Queue::new(Config::default());
+//! let queue: Queue<&str> = Queue::new(Config::default());
 //! queue.add("default/web-1");
 //! while let Some(lease) = queue.get().await {
 //!     let decision = match reconcile(lease.key()).await {
@@ -71,6 +71,8 @@ mod queue;
 mod rules;
 mod slots;
 mod state;
+mod tag;
+mod tagged;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -83,3 +85,5 @@ pub use limit::{BackOff, Bucket};
 pub use metrics::{Lane, Metrics, NoMetrics, Stats};
 pub use queue::Queue;
 pub use state::LOW_LANE_EVERY;
+pub use tag::Tag;
+pub use tagged::Tagged;

@@ -33,14 +33,17 @@ impl List {
     }
 
     /// The slots from front to back.
-    pub(crate) fn iter<'a, K>(&'a self, slots: &'a Slots<K>) -> impl Iterator<Item = u32> + 'a {
+    pub(crate) fn iter<'a, K, T>(
+        &'a self,
+        slots: &'a Slots<K, T>,
+    ) -> impl Iterator<Item = u32> + 'a {
         std::iter::successors(self.front(), |&at| {
             let next = slots[at].next;
             (next != NIL).then_some(next)
         })
     }
 
-    pub(crate) fn push_back<K>(&mut self, slots: &mut Slots<K>, at: u32) {
+    pub(crate) fn push_back<K, T>(&mut self, slots: &mut Slots<K, T>, at: u32) {
         let slot = &mut slots[at];
         slot.prev = self.tail;
         slot.next = NIL;
@@ -53,7 +56,7 @@ impl List {
     }
 
     /// Removes a slot that is in this list.
-    pub(crate) fn remove<K>(&mut self, slots: &mut Slots<K>, at: u32) {
+    pub(crate) fn remove<K, T>(&mut self, slots: &mut Slots<K, T>, at: u32) {
         let (prev, next) = (slots[at].prev, slots[at].next);
         match prev {
             NIL => self.head = next,

@@ -11,24 +11,20 @@ use std::time::Duration;
 
 use crate::config::Config;
 use crate::lease::Lease;
-use crate::limit::nanos;
 use crate::metrics::Stats;
-use crate::rules::Cause;
 use crate::state::{Next, Phase, State};
+use crate::tag::Tag;
+use crate::tagged::Tagged;
 use crate::wait::Shared;
-
-/// Number of keys that [`Queue::add_low_all`] adds in one hold of the lock: a few microseconds, so
-/// that a concurrent fresh add spins for the lock and does not sleep.
-const ADD_BATCH: usize = 32;
 
 /// A workqueue; the crate's documentation lists its promises. Clones are handles of the same queue.
 ///
 /// Adds of any kind after [`Queue::shut_down`] are silently ignored, as in client-go.
-pub struct Queue<K> {
-    pub(crate) shared: Arc<Shared<K>>,
+pub struct Queue<K, T: Tag = ()> {
+    pub(crate) shared: Arc<Shared<K, T>>,
 }
 
-impl<K> Clone for Queue<K> {
+impl<K, T: Tag> Clone for Queue<K, T> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -36,7 +32,7 @@ impl<K> Clone for Queue<K> {
     }
 }
 
-impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
+impl<K: Hash + Eq + Clone + Send + 'static, T: Tag> Queue<K, T> {
     /// Creates an empty queue. Starts no task and needs no runtime; only a waiting [`Queue::get`]
     /// needs one.
     pub fn new(config: Config) -> Self {
@@ -45,58 +41,37 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
         }
     }
 
-    fn add_for(&self, key: K, cause: Cause) {
-        let hash = self.shared.hash(&key);
-        self.shared.with(|state| state.add(hash, key, cause));
-    }
-
-    /// Adds a key with a fresh change to the high lane. A key that waits in the low lane moves up.
-    /// The add replaces a pending delayed add of the key: the key runs now, but keeps its failures.
-    pub fn add(&self, key: K) {
-        self.add_for(key, Cause::Fresh);
-    }
-
-    /// Adds a key without a change (initial list, resync, after a swap) to the low lane. Never
-    /// moves a key down from the high lane, and keeps a pending `add_after`.
-    pub fn add_low(&self, key: K) {
-        self.add_for(key, Cause::Low);
-    }
-
-    /// As [`Queue::add_low`] for many keys, in small batches: other callers get the lock in
-    /// between.
-    pub fn add_low_all(&self, keys: impl IntoIterator<Item = K>) {
-        let mut keys = keys.into_iter();
-        let mut batch = Vec::with_capacity(ADD_BATCH);
-        loop {
-            batch.extend(
-                keys.by_ref()
-                    .take(ADD_BATCH)
-                    .map(|key| (self.shared.hash(&key), key)),
-            );
-            if batch.is_empty() {
-                return;
-            }
-            self.shared.with(|state| {
-                for (hash, key) in batch.drain(..) {
-                    state.add(hash, key, Cause::Low);
-                }
-            });
+    /// Returns the adds of this queue, with a tag for the run that they cause.
+    pub fn tagged(&self, tag: T) -> Tagged<'_, K, T> {
+        Tagged {
+            shared: &self.shared,
+            tag,
         }
     }
 
-    /// Adds a key with the event of this host's own write: as [`Queue::add`], but does not shorten
-    /// a backoff. An event that arrives during the run belongs to that run: if the run fails, the
-    /// retry covers the event; if it succeeds, the key runs again.
-    pub fn add_unless_backing_off(&self, key: K) {
-        self.add_for(key, Cause::Own);
+    /// As [`Tagged::add`], without a tag.
+    pub fn add(&self, key: K) {
+        self.tagged(T::default()).add(key);
     }
 
-    /// Adds the key to the high lane after a delay; the earliest of several pending delays wins. A
-    /// zero delay is [`Queue::add`].
+    /// As [`Tagged::add_low`], without a tag.
+    pub fn add_low(&self, key: K) {
+        self.tagged(T::default()).add_low(key);
+    }
+
+    /// As [`Tagged::add_low_all`], without a tag.
+    pub fn add_low_all(&self, keys: impl IntoIterator<Item = K>) {
+        self.tagged(T::default()).add_low_all(keys);
+    }
+
+    /// As [`Tagged::add_unless_backing_off`], without a tag.
+    pub fn add_unless_backing_off(&self, key: K) {
+        self.tagged(T::default()).add_unless_backing_off(key);
+    }
+
+    /// As [`Tagged::add_after`], without a tag.
     pub fn add_after(&self, key: K, delay: Duration) {
-        let hash = self.shared.hash(&key);
-        self.shared
-            .with(|state| state.add_after(hash, key, nanos(delay)));
+        self.tagged(T::default()).add_after(key, delay);
     }
 
     /// Drops the key's failures. A pending delayed add stays, as in client-go. A worker uses
@@ -142,7 +117,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
     /// Waits for a key. Returns `None` once the queue is shut down and has nothing more to hand
     /// out. Cancel-safe: a dropped future takes no key and loses no wake-up. Must be polled in a
     /// tokio runtime with time enabled.
-    pub async fn get(&self) -> Option<Lease<K>> {
+    pub async fn get(&self) -> Option<Lease<K, T>> {
         let mut next = self.shared.with(State::next);
         loop {
             match next {
@@ -154,7 +129,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
     }
 
     /// Returns a key if one is ready now.
-    pub fn try_get(&self) -> Option<Lease<K>> {
+    pub fn try_get(&self) -> Option<Lease<K, T>> {
         match self.shared.with(State::next) {
             Next::Key(taken) => Some(Lease::new(Arc::clone(&self.shared), taken)),
             Next::Closed | Next::Nothing => None,
@@ -204,7 +179,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Queue<K> {
     }
 }
 
-impl<K: Hash + Eq + Clone + Send + 'static> fmt::Debug for Queue<K> {
+impl<K: Hash + Eq + Clone + Send + 'static, T: Tag> fmt::Debug for Queue<K, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queue")
             .field("stats", &self.stats())

@@ -10,6 +10,7 @@ use crate::limit::nanos;
 use crate::metrics::Lane;
 use crate::slots::Place;
 use crate::state::{Phase, State};
+use crate::tag::Tag;
 
 /// Number of slots that [`State::clear_back_offs`] visits in one hold of the lock: tens of
 /// microseconds.
@@ -26,7 +27,7 @@ pub(crate) enum Cause {
     Own,
 }
 
-impl<K: Eq> State<K> {
+impl<K: Eq, T: Tag> State<K, T> {
     pub(crate) fn entry(&mut self, hash: u32, key: K) -> u32 {
         let known = self.index.find(&self.slots, hash, &key);
         known.unwrap_or_else(|| {
@@ -36,12 +37,13 @@ impl<K: Eq> State<K> {
         })
     }
 
-    pub(crate) fn add(&mut self, hash: u32, key: K, cause: Cause) {
+    pub(crate) fn add(&mut self, hash: u32, key: K, cause: Cause, tag: T) {
         if self.phase != Phase::Open {
             return;
         }
         let at = self.entry(hash, key);
-        let slot = &self.slots[at];
+        let slot = &mut self.slots[at];
+        slot.tag = slot.tag.join(tag);
         if slot.place == Place::Queued(Lane::High) && slot.timer.is_none() {
             // The common duplicate.
             return;
@@ -64,15 +66,17 @@ impl<K: Eq> State<K> {
         self.enqueue(at, Lane::High);
     }
 
-    pub(crate) fn add_after(&mut self, hash: u32, key: K, delay: u64) {
+    pub(crate) fn add_after(&mut self, hash: u32, key: K, delay: u64, tag: T) {
         if self.phase != Phase::Open {
             return;
         }
         self.metrics.retry();
         if delay == 0 {
-            return self.add(hash, key, Cause::Fresh);
+            return self.add(hash, key, Cause::Fresh, tag);
         }
         let at = self.entry(hash, key);
+        let slot = &mut self.slots[at];
+        slot.tag = slot.tag.join(tag);
         let due = self.now().saturating_add(delay);
         self.start_timer(at, due, Lane::High, false);
     }
@@ -91,7 +95,7 @@ impl<K: Eq> State<K> {
     }
 }
 
-impl<K> State<K> {
+impl<K, T: Tag> State<K, T> {
     /// Ends the run of a key with the worker's decision.
     pub(crate) fn finish(&mut self, at: u32, decision: Decision) {
         match decision {

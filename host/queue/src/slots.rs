@@ -9,6 +9,7 @@ use std::num::NonZeroU64;
 use std::ops::{Index, IndexMut};
 
 use crate::metrics::Lane;
+use crate::tag::Tag;
 
 /// No slot, no position.
 pub(crate) const NIL: u32 = u32::MAX;
@@ -38,9 +39,11 @@ pub(crate) struct Timer {
 }
 
 /// The state of one key.
-pub(crate) struct Slot<K> {
+pub(crate) struct Slot<K, T> {
     /// `None` only in a free slot.
     pub(crate) key: Option<K>,
+    /// The tags of the adds since the key was last taken.
+    pub(crate) tag: T,
     /// The key's hash, so that the key is not hashed again.
     pub(crate) hash: u32,
     /// Neighbours in the list of `place`.
@@ -79,7 +82,7 @@ pub(crate) struct Slot<K> {
     pub(crate) started_at: u64,
 }
 
-impl<K> Slot<K> {
+impl<K, T: Tag> Slot<K, T> {
     /// Returns whether the key was added since its run began.
     pub(crate) fn is_dirty(&self) -> bool {
         self.again.is_some() || self.again_own
@@ -88,6 +91,7 @@ impl<K> Slot<K> {
     fn new(key: K, hash: u32) -> Self {
         Self {
             key: Some(key),
+            tag: T::default(),
             hash,
             prev: NIL,
             next: NIL,
@@ -109,24 +113,24 @@ impl<K> Slot<K> {
     }
 }
 
-struct Chunk<K> {
+struct Chunk<K, T> {
     /// Up to `CHUNK` slots; no memory if the chunk has no key. The first chunk grows as a plain
     /// vector, because most queues are small.
-    slots: Vec<Slot<K>>,
+    slots: Vec<Slot<K, T>>,
     /// Number of the first free slot in `slots`.
     free: u32,
     live: u32,
 }
 
 /// All slots; see the module.
-pub(crate) struct Slots<K> {
-    chunks: Vec<Chunk<K>>,
+pub(crate) struct Slots<K, T> {
+    chunks: Vec<Chunk<K, T>>,
     /// The chunks with free slots, each once; new keys go to the last one.
     open: Vec<u32>,
     live: u32,
 }
 
-impl<K> Slots<K> {
+impl<K, T: Tag> Slots<K, T> {
     pub(crate) const fn new() -> Self {
         Self {
             chunks: Vec::new(),
@@ -197,6 +201,7 @@ impl<K> Slots<K> {
         let chunk = &mut self.chunks[number as usize];
         let slot = &mut chunk.slots[(at % CHUNK) as usize];
         slot.key = None;
+        slot.tag = T::default();
         slot.next = chunk.free;
         chunk.free = at;
         chunk.live -= 1;
@@ -218,7 +223,7 @@ impl<K> Slots<K> {
     }
 }
 
-impl<K> Slots<K> {
+impl<K, T: Tag> Slots<K, T> {
     /// Frees the memory of an empty queue, unless it is negligible.
     #[inline]
     fn reset(&mut self) {
@@ -228,18 +233,18 @@ impl<K> Slots<K> {
     }
 }
 
-impl<K> Index<u32> for Slots<K> {
-    type Output = Slot<K>;
+impl<K, T> Index<u32> for Slots<K, T> {
+    type Output = Slot<K, T>;
 
     #[inline]
-    fn index(&self, at: u32) -> &Slot<K> {
+    fn index(&self, at: u32) -> &Slot<K, T> {
         &self.chunks[(at / CHUNK) as usize].slots[(at % CHUNK) as usize]
     }
 }
 
-impl<K> IndexMut<u32> for Slots<K> {
+impl<K, T> IndexMut<u32> for Slots<K, T> {
     #[inline]
-    fn index_mut(&mut self, at: u32) -> &mut Slot<K> {
+    fn index_mut(&mut self, at: u32) -> &mut Slot<K, T> {
         &mut self.chunks[(at / CHUNK) as usize].slots[(at % CHUNK) as usize]
     }
 }
@@ -250,7 +255,7 @@ mod tests {
 
     #[test]
     fn gives_the_memory_of_gone_keys_back() {
-        let mut slots = Slots::new();
+        let mut slots = Slots::<u32, ()>::new();
         let all: Vec<u32> = (0..100 * CHUNK).map(|n| slots.insert(n, n)).collect();
         assert_eq!(slots.live(), 100 * CHUNK);
         for &at in &all[1..] {

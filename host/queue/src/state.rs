@@ -16,6 +16,7 @@ use crate::limit::{BackOff, Tokens, nanos};
 use crate::lists::List;
 use crate::metrics::{Lane, Metrics, Stats};
 use crate::slots::{Place, Slots};
+use crate::tag::Tag;
 use crate::timers::Timers;
 
 /// While both lanes hold keys, one take in this many is from the low lane: a swap or resync makes
@@ -44,25 +45,26 @@ pub(crate) struct Wake {
 }
 
 /// A key that a worker takes.
-pub(crate) struct Taken<K> {
+pub(crate) struct Taken<K, T> {
     pub(crate) slot: u32,
     pub(crate) key: K,
+    pub(crate) tag: T,
     pub(crate) attempt: u32,
     pub(crate) lane: Lane,
     pub(crate) wait: Duration,
 }
 
 /// The result of a getter's attempt to take a key.
-pub(crate) enum Next<K> {
-    Key(Taken<K>),
+pub(crate) enum Next<K, T> {
+    Key(Taken<K, T>),
     Nothing,
     Closed,
 }
 
 /// The state; see the module.
-pub(crate) struct State<K> {
+pub(crate) struct State<K, T> {
     /// A key has a slot exactly as long as it is queued, running, delayed or has failures.
-    pub(crate) slots: Slots<K>,
+    pub(crate) slots: Slots<K, T>,
     pub(crate) index: Index,
     /// The slots whose place is `Queued`, by lane.
     pub(crate) high: List,
@@ -98,7 +100,7 @@ pub(crate) struct State<K> {
     pub(crate) read: u64,
 }
 
-impl<K> State<K> {
+impl<K, T: Tag> State<K, T> {
     pub(crate) fn new(config: Config) -> Self {
         let now = Instant::now();
         Self {
@@ -306,7 +308,7 @@ impl<K> State<K> {
     }
 
     /// Hands out the next key, if one is ready.
-    pub(crate) fn next(&mut self) -> Next<K>
+    pub(crate) fn next(&mut self) -> Next<K, T>
     where
         K: Clone,
     {
@@ -342,6 +344,7 @@ impl<K> State<K> {
             wait = Duration::from_nanos(now.saturating_sub(slot.queued_at));
         }
         let (attempt, key) = (slot.failures, slot.key.clone());
+        let tag = std::mem::take(&mut slot.tag);
         // This run is the retry, so its decision replaces the timer.
         if slot.timer_back_off && !slot.timer_plain {
             self.stop_timer(at);
@@ -353,6 +356,7 @@ impl<K> State<K> {
             Some(key) => Next::Key(Taken {
                 slot: at,
                 key,
+                tag,
                 attempt,
                 lane,
                 wait,

@@ -35,7 +35,7 @@ impl Timers {
     }
 
     /// Starts the timer of a slot that has none.
-    pub(crate) fn insert<K>(&mut self, slots: &mut Slots<K>, slot: u32, due: u64) {
+    pub(crate) fn insert<K, T>(&mut self, slots: &mut Slots<K, T>, slot: u32, due: u64) {
         self.sequence = self.sequence.saturating_add(1);
         let timer = Timer {
             due,
@@ -46,7 +46,7 @@ impl Timers {
     }
 
     /// Stops the timer of a slot, if it has one.
-    pub(crate) fn remove<K>(&mut self, slots: &mut Slots<K>, slot: u32) {
+    pub(crate) fn remove<K, T>(&mut self, slots: &mut Slots<K, T>, slot: u32) {
         if let Some(timer) = slots[slot].timer.take() {
             self.slots.remove(&timer);
         }
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn fires_in_order_of_time_then_insertion_and_forgets_what_is_taken_back() {
         let mut random = fastrand::Rng::with_seed(1);
-        let (mut slots, mut timers) = (Slots::new(), Timers::new());
+        let (mut slots, mut timers) = (Slots::<u32, ()>::new(), Timers::new());
         let mut expected = Vec::new();
         for n in 0..3000u32 {
             let (slot, due) = (slots.insert(n, n), random.u64(0..500));

@@ -18,11 +18,12 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::state::{Next, State, Wake};
+use crate::tag::Tag;
 
 /// The state that all handles of a queue share.
-pub(crate) struct Shared<K> {
+pub(crate) struct Shared<K, T> {
     /// Never held across an await, nor while the caller's iterators run.
-    state: Mutex<State<K>>,
+    state: Mutex<State<K, T>>,
     /// `state.failing` as of the last hold of the lock, so that `forget` skips the lock in the
     /// common case of no failures.
     failing: AtomicUsize,
@@ -39,8 +40,8 @@ pub(crate) struct Shared<K> {
     drained: Notify,
 }
 
-impl<K> Shared<K> {
-    pub(crate) fn new(state: State<K>) -> Self {
+impl<K, T: Tag> Shared<K, T> {
+    pub(crate) fn new(state: State<K, T>) -> Self {
         Self {
             state: Mutex::new(state),
             failing: AtomicUsize::new(0),
@@ -62,7 +63,7 @@ impl<K> Shared<K> {
 
     /// Runs `action` under the lock, then wakes the waiters that it noted.
     #[inline]
-    pub(crate) fn with<R>(&self, action: impl FnOnce(&mut State<K>) -> R) -> R {
+    pub(crate) fn with<R>(&self, action: impl FnOnce(&mut State<K, T>) -> R) -> R {
         let mut state = self.state.lock();
         state.read = 0;
         let result = action(&mut state);
@@ -100,7 +101,7 @@ impl<K> Shared<K> {
     }
 
     /// Sleeps until there may be a key, and tries to take it. Cancel-safe.
-    pub(crate) async fn wait(&self) -> Next<K>
+    pub(crate) async fn wait(&self) -> Next<K, T>
     where
         K: Clone,
     {
@@ -161,12 +162,12 @@ impl<K> Shared<K> {
 }
 
 /// A sleeping getter. Dropped only if its future is dropped mid-sleep.
-struct Parked<'a, K> {
-    shared: &'a Shared<K>,
+struct Parked<'a, K, T: Tag> {
+    shared: &'a Shared<K, T>,
     leads: bool,
 }
 
-impl<K> Drop for Parked<'_, K> {
+impl<K, T: Tag> Drop for Parked<'_, K, T> {
     fn drop(&mut self) {
         self.shared.with(|state| state.unpark(self.leads, true));
     }

@@ -8,6 +8,8 @@ use vmhost_cluster::{EventLimit, WATCH_SILENCE};
 use vmhost_core::Limits;
 use vmhost_engine::{Compiler, Settings};
 
+use crate::journal::sensitive::Sensitive;
+
 /// The settings for running plugins. They do not depend on the cluster.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -21,10 +23,15 @@ pub struct Config {
     pub limits: Limits,
     /// How many Normal Events each plugin may write. `None` for no limit.
     pub events: Option<EventLimit>,
+    /// Bytes of turn records that are kept. 0 keeps none.
+    pub record_bytes: usize,
     /// Bytes of unmapped changes that each plugin may buffer.
     pub map_buffer: usize,
     /// The settings of each plugin, by its name.
     pub settings: HashMap<String, Settings>,
+    /// What records show as hashes, besides Secrets and settings: a kind as for kubectl, or
+    /// `kind=path` for one field of it.
+    pub sensitive: Vec<Sensitive>,
     /// The folder for compiled images. `None` disables the cache.
     pub cache: Option<PathBuf>,
     /// Where components are compiled. A child process needs a program that can act as one.
@@ -53,8 +60,10 @@ impl Config {
             workers: None,
             limits: Limits::default(),
             events: None,
+            record_bytes: 0,
             map_buffer: 64 << 20,
             settings: HashMap::new(),
+            sensitive: Vec::new(),
             cache: None,
             compiler: Compiler::Here,
             idle_unload: None,

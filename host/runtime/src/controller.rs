@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use vmhost_cluster::NoticeCause;
+use vmhost_cluster::{Notice, NoticeCause};
 use vmhost_core::{Change, ControllerDescription, Description, Gvk, ObjectName, Timer};
-use vmhost_queue::{BackOff, Bucket, Config, Queue};
+use vmhost_queue::{BackOff, Bucket, Config, Queue, Tag};
 
 pub mod changes;
 pub(crate) mod memory;
@@ -20,9 +20,11 @@ use crate::controller::changes::Mapper;
 use crate::controller::changes::buffer::MapBuffer;
 use crate::controller::memory::own_writes::{Came, Origin};
 use crate::controller::memory::{Awaited, KeyMemory};
+use crate::journal::tag::{Cause, WakeTag};
+use crate::journal::wakes::{WakeLog, Wakened};
 use crate::observe::metrics::controller::{ControllerMetrics, controller_label};
 use crate::rights::access::Required;
-use crate::wake::triggers::Wake;
+use crate::wake::triggers::{Wake, WatchId};
 
 /// The number of workers if neither the description nor a flag sets one.
 const WORKERS: u32 = 4;
@@ -42,13 +44,15 @@ pub struct Controller {
     /// The retry limits of a key.
     pub(crate) limits: Limits,
     /// The workqueue of keys.
-    pub queue: Queue<ObjectName>,
+    pub queue: Queue<ObjectName, WakeTag>,
     /// The controller's metrics.
     pub(crate) metrics: ControllerMetrics,
     /// The state that is kept per key between turns.
     pub(crate) memory: Arc<KeyMemory>,
     /// Changes that wait for the plugin's own mapping function.
     pub(crate) mapper: Mapper,
+    /// Keeps the changes that woke keys.
+    wakes: Arc<WakeLog>,
     clock: Option<Clock>,
     settings: Settings,
     started: AtomicBool,
@@ -99,6 +103,7 @@ impl Controller {
         workers: Option<u32>,
         metrics: ControllerMetrics,
         map_buffer: &Arc<MapBuffer>,
+        wakes: &Arc<WakeLog>,
         before: Option<&Self>,
     ) -> Arc<Self> {
         let settings = Settings::of(description, workers);
@@ -123,6 +128,7 @@ impl Controller {
                 .map(|before| before.memory.clone())
                 .unwrap_or_default(),
             mapper: Mapper::new(map_buffer.clone()),
+            wakes: wakes.clone(),
             clock: match settings.timer {
                 Some(Timer::EveryMs(ms)) => Some(Clock {
                     start: Instant::now(),
@@ -159,7 +165,8 @@ impl Controller {
     /// controllers.
     pub(crate) fn arm_timer(&self, key: &ObjectName) {
         if let Some(clock) = self.clock {
-            self.queue.add_after(key.clone(), clock.next());
+            let timer = self.queue.tagged(Cause::Timer.into());
+            timer.add_after(key.clone(), clock.next());
         }
     }
 
@@ -168,7 +175,9 @@ impl Controller {
     pub(crate) fn granted(&self, key: &ObjectName, required: &Arc<Required>) {
         if self.memory.end_wait(key, required, Awaited::None) {
             self.queue.forget(key);
-            self.queue.add_low(key.clone());
+            self.queue
+                .tagged(Cause::Granted.into())
+                .add_low(key.clone());
         }
     }
 
@@ -181,7 +190,9 @@ impl Controller {
         pause: Duration,
     ) {
         if self.memory.end_wait(key, required, Awaited::Granted) {
-            self.queue.add_after(key.clone(), pause);
+            self.queue
+                .tagged(Cause::Granted.into())
+                .add_after(key.clone(), pause);
         }
     }
 
@@ -199,33 +210,39 @@ impl Controller {
         let count = keys.len();
         self.memory.forgive();
         self.queue.clear_back_offs();
-        self.queue.add_low_all(keys);
+        self.queue.tagged(Cause::Swap.into()).add_low_all(keys);
         count
     }
 
     /// Ends the write phase of a key's turn: the events that were held back since its start count
     /// now.
     pub(crate) fn end_writes(&self, key: &ObjectName) {
-        match self.memory.end_writes(key) {
+        let (came, numbers) = self.memory.end_writes(key);
+        let tagged = |cause: Cause| {
+            let tags = numbers.iter().map(|number| WakeTag::logged(cause, *number));
+            self.queue.tagged(tags.fold(WakeTag::default(), Tag::join))
+        };
+        match came {
             Came::Nothing => {}
-            Came::OnlyOwn => self.queue.add_unless_backing_off(key.clone()),
-            Came::Foreign => self.queue.add(key.clone()),
+            Came::OnlyOwn => tagged(Cause::OwnWrite).add_unless_backing_off(key.clone()),
+            Came::Foreign => tagged(Cause::Changed).add(key.clone()),
         }
     }
 
     /// Handles a batch of watch events of which at least one concerns the key, while it is unknown
     /// which. The key keeps its back-off only if all of them are its own writes.
     pub(crate) fn wake_by_one_of(&self, key: &ObjectName, events: &[(u16, u64)]) {
+        let mapped = self.queue.tagged(Cause::Mapped.into());
         let mut own = false;
-        for &(source, version) in events {
-            match self.memory.origin(key, source, version) {
+        for &seen in events {
+            match self.memory.origin(key, seen, 0) {
                 Origin::Held => {}
                 Origin::Own => own = true,
-                Origin::Foreign => return self.queue.add(key.clone()),
+                Origin::Foreign => return mapped.add(key.clone()),
             }
         }
         if own {
-            self.queue.add_unless_backing_off(key.clone());
+            mapped.add_unless_backing_off(key.clone());
         }
     }
 
@@ -243,12 +260,24 @@ impl Wake for Controller {
         &self.label
     }
 
-    fn wake(&self, key: &ObjectName, source: u16, cause: NoticeCause, version: u64) {
-        match self.memory.origin(key, source, version) {
+    fn wake(&self, key: &ObjectName, watch: &WatchId, notice: &Notice<'_>) {
+        let number = self.log(key, watch, notice);
+        let origin = self
+            .memory
+            .origin(key, (watch.number, notice.version), number);
+        let cause = match (origin, notice.cause) {
+            (Origin::Own, _) => Cause::OwnWrite,
+            (_, NoticeCause::Initial) => Cause::Initial,
+            (_, NoticeCause::Relisted) => Cause::Relisted,
+            (_, NoticeCause::Rewound) => Cause::Rewound,
+            (_, NoticeCause::Changed | NoticeCause::Deleted) => Cause::Changed,
+        };
+        let queue = self.queue.tagged(WakeTag::logged(cause, number));
+        match origin {
             Origin::Held => {}
-            Origin::Own => self.queue.add_unless_backing_off(key.clone()),
-            Origin::Foreign if is_fresh(cause) => self.queue.add(key.clone()),
-            Origin::Foreign => self.queue.add_low(key.clone()),
+            Origin::Own => queue.add_unless_backing_off(key.clone()),
+            Origin::Foreign if is_fresh(notice.cause) => queue.add(key.clone()),
+            Origin::Foreign => queue.add_low(key.clone()),
         }
     }
 
@@ -262,6 +291,27 @@ impl Wake for Controller {
 
     fn undecided(&self) {
         self.metrics.wakes.predicate_errors.inc();
+    }
+}
+
+impl Controller {
+    /// Writes a change to the wake log. The objects of a first list are not logged: nothing shows
+    /// what changed. Returns the change's number, or 0.
+    fn log(&self, key: &ObjectName, watch: &WatchId, notice: &Notice<'_>) -> u32 {
+        if notice.cause == NoticeCause::Initial || !self.wakes.is_on() {
+            return 0;
+        }
+        self.wakes.add(Wakened {
+            number: 0,
+            at: std::time::Instant::now(),
+            controller: self.label.clone(),
+            key: key.clone(),
+            kind: watch.kind.clone(),
+            old: notice.old.cloned(),
+            new: notice.new.cloned(),
+            managed: notice.managed.map(Into::into),
+            own: false,
+        })
     }
 }
 

@@ -21,11 +21,12 @@
 //! | Module | Owns |
 //! |---|---|
 //! | [`config`] | the operator's settings |
-//! | [`observe`] | metrics, log lines, probes, the state document |
+//! | [`observe`] | metrics, log lines, probes, the admin address with the state and the turns |
 //! | [`lead`] | leader election: which host may take keys and write, and until when |
 //! | [`rights`] | the rights that a plugin needs, and the keys that wait for one |
 //! | [`controller`] | one workqueue, and the memory of its keys |
 //! | [`wake`] | from a change to the keys that it concerns; reads of the stores |
+//! | [`journal`] | a record of each turn, and what woke its key |
 //! | [`deploy`] | from a component's bytes to the generation that keys run on |
 //! | [`turn`] | from a key to the decision about it |
 //! | [`manager`] | the wiring, and the order of the shutdown |
@@ -42,6 +43,7 @@
 pub mod config;
 pub mod controller;
 pub mod deploy;
+pub mod journal;
 pub mod lead;
 pub mod manager;
 pub mod observe;

@@ -20,10 +20,12 @@ use crate::controller::Controller;
 use crate::deploy::loader::Loader;
 use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::{Slot, StartWorkers, Wired};
+use crate::journal::Journal;
+use crate::journal::watch::Warnings;
 use crate::lead::Leadership;
 use crate::observe::informers::Observer;
 use crate::observe::metrics::Metrics;
-use crate::observe::sample;
+use crate::observe::{sample, warn};
 use crate::rights::wait::Rights;
 use crate::turn::effects::Effects;
 use crate::turn::effects::writes::FencedWriter;
@@ -46,6 +48,8 @@ pub struct Manager {
     pub rights: Arc<Rights>,
     /// Carries out the effects that plugins return.
     pub effects: Arc<Effects>,
+    /// The warnings about keys.
+    pub warnings: Arc<Warnings>,
     workers: Arc<Workers>,
 }
 
@@ -72,6 +76,7 @@ impl Manager {
             effects: effects.clone(),
             rights: rights.clone(),
             leadership: leadership.clone(),
+            journal: loader.journal.clone(),
             guests: loader.guests.clone(),
             tasks: TaskTracker::new(),
         });
@@ -86,13 +91,21 @@ impl Manager {
             leadership,
             Arc::new(workers.clone()),
         ));
-        sample::at_scrapes(&plugins);
+        let warnings = Warnings::new(plugins.loader.config.sensitive.clone());
+        sample::at_scrapes(&plugins, &warnings);
         Arc::new(Self {
             plugins,
             rights,
             effects,
+            warnings,
             workers,
         })
+    }
+
+    /// Looks for warnings about keys every few seconds from now on. Must be called on a runtime. It
+    /// comes by the clock and not with turns, so that counts of a turn's instructions leave it out.
+    pub fn look_for_warnings(&self) {
+        warn::start(&self.plugins, &self.warnings);
     }
 
     /// Adds one plugin with [`Plugins::add_all`].
@@ -135,6 +148,7 @@ struct Workers {
     effects: Arc<Effects>,
     rights: Arc<Rights>,
     leadership: Arc<Leadership>,
+    journal: Arc<Journal>,
     /// The runtime that guests run on.
     guests: Handle,
     /// Closed when no more workers may start.
@@ -177,6 +191,7 @@ impl Workers {
             effects: self.effects.clone(),
             rights: self.rights.clone(),
             leadership: self.leadership.clone(),
+            journal: self.journal.clone(),
         };
         for _ in 0..controller.workers {
             let (worker, label) = (worker.clone(), controller.label.clone());

@@ -1,7 +1,9 @@
-//! Observability of a host: metrics, log lines, probes and the state document.
+//! Observability of a host: metrics, log lines, probes, and the admin address with the state and
+//! the turns.
 
 pub mod admin;
 pub(crate) mod informers;
 pub mod log;
 pub mod metrics;
 pub(crate) mod sample;
+pub(crate) mod warn;

@@ -28,11 +28,13 @@ use vmhost_core::{
 
 use crate::controller::Controller;
 use crate::deploy::slot::Generation;
+use crate::journal::record::Origin;
 use crate::observe::log::reconcile::Reconcile;
 use crate::wake::sources::Sources;
 
 pub mod conclude;
 pub mod decide;
+pub(crate) mod draft;
 pub mod effects;
 pub mod finalizer;
 pub(crate) mod map;
@@ -74,6 +76,8 @@ pub struct Desk {
     pub sources: Arc<Sources>,
     /// The controller's label in log lines.
     pub(crate) label: Arc<str>,
+    /// What the records of this desk's turns share.
+    pub(crate) origin: Arc<Origin>,
 }
 
 /// The longest sleep of a worker whose plugin's circuit breaker is open.
@@ -164,11 +168,20 @@ impl Desk {
     /// Returns `None` if this generation has no such controller.
     pub fn new(generation: Arc<Generation>, controller: &Arc<Controller>) -> Option<Arc<Self>> {
         let sources = generation.sources(controller)?.clone();
+        let label: Arc<str> = Arc::from(&*controller.label);
         Some(Arc::new(Self {
+            origin: Arc::new(Origin {
+                controller: label.clone(),
+                kind: controller.kind.clone(),
+                field_manager: controller.field_manager.clone(),
+                finalizer: sources.description().finalizer.clone(),
+                generation: generation.number,
+                digest: generation.plugin.digest().to_owned(),
+            }),
             generation,
             controller: controller.clone(),
             sources,
-            label: Arc::from(&*controller.label),
+            label,
         }))
     }
 }

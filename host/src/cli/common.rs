@@ -62,6 +62,24 @@ pub(crate) struct CommonArgs {
         default_value = "64Mi"
     )]
     pub(crate) map_buffer: String,
+    /// The memory for records of turns, which `vmhost why` and `vmhost turns` show: 4Mi, 64Mi, or
+    /// bytes. The oldest make way. 0 keeps none.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        env = "VMHOST_RECORD_BYTES",
+        default_value = "4Mi"
+    )]
+    pub(crate) record_bytes: String,
+    /// What records show as hashes, besides the values of Secrets and settings: all fields of a
+    /// kind, or one: `Database=spec.password`. May be repeated.
+    #[arg(
+        long,
+        value_name = "KIND[=PATH]",
+        env = "VMHOST_SENSITIVE",
+        value_delimiter = '\n'
+    )]
+    pub(crate) sensitive: Vec<String>,
     /// Calls after which an instance is dropped. 1 uses a fresh instance for each call.
     #[arg(long, value_name = "N", env = "VMHOST_INSTANCE_REUSE", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) instance_reuse: u32,

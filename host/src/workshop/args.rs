@@ -47,10 +47,15 @@ pub(crate) struct DevArgs {
     /// Flags that are shared with `vmhost`.
     #[command(flatten)]
     pub(crate) common: CommonArgs,
-    /// The address that serves /metrics and /debug/state. 0 disables it. Default: 127.0.0.1:8080,
-    /// or a free port if that is in use; `vmhost status` finds the address beside the kubeconfig.
+    /// The address that serves /metrics. 0 disables it. Default: 127.0.0.1:8080, or a free port if
+    /// that is in use.
     #[arg(long, value_name = "ADDRESS", env = "VMHOST_METRICS_BIND_ADDRESS")]
     pub(crate) metrics_bind_address: Option<String>,
+    /// The address that serves the state and the turns to `vmhost status`, `why` and `turns`. 0
+    /// disables it. Default: 127.0.0.1:8082, or a free port if that is in use; these commands find
+    /// the address beside the kubeconfig.
+    #[arg(long, value_name = "ADDRESS", env = "VMHOST_ADMIN_BIND_ADDRESS")]
+    pub(crate) admin_bind_address: Option<String>,
     /// The address that serves /healthz and /readyz. 0 disables it.
     #[arg(
         long,

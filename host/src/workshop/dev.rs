@@ -21,7 +21,7 @@ use vmhost_runtime::deploy::first::FirstLoad;
 use vmhost_runtime::deploy::loader::Loader;
 use vmhost_runtime::deploy::source::{Build, Building, Source};
 use vmhost_runtime::manager::Manager;
-use vmhost_runtime::observe::admin::Admin;
+use vmhost_runtime::observe::admin::{Addresses, Admin};
 use vmhost_runtime::observe::log;
 use vmhost_runtime::observe::metrics::Metrics;
 use vmhost_runtime::rights::needs;
@@ -36,7 +36,7 @@ use crate::address::address_file;
 use crate::flags;
 use crate::flags::listen_address;
 use crate::output::print;
-use crate::run::{admin, shut_down};
+use crate::run::shut_down;
 use crate::signals::StopSignals;
 
 /// Kinds that others depend on. They are applied first, in this order.
@@ -59,8 +59,8 @@ struct Session {
     _narrations: Vec<Narration>,
 }
 
-/// The file that tells `vmhost status` the address of this process's state. It is removed at the
-/// end.
+/// The file that tells `vmhost status`, `why` and `turns` the admin address of this process. It is
+/// removed at the end.
 struct AddressFile {
     path: PathBuf,
     text: String,
@@ -127,9 +127,12 @@ impl Session {
         );
         say("", &format!("export KUBECONFIG={}", kubeconfig.display()));
 
-        let address = match admin.metrics_address() {
+        if let Some(address) = admin.metrics_address() {
+            say("metrics", &format!("http://{address}/metrics"));
+        }
+        let address = match admin.admin_address() {
             Some(address) => {
-                say("metrics", &format!("http://{address}/metrics"));
+                say("admin", &format!("http://{address}"));
                 Some(AddressFile::write(&kubeconfig, address)?)
             }
             None => None,
@@ -143,7 +146,8 @@ impl Session {
         let metrics = Metrics::new()?;
         let cluster = connection.manifests();
         let manager = Manager::new(loader, connection, metrics.clone());
-        admin.serve(metrics, Arc::downgrade(&manager.plugins))?;
+        admin.serve(metrics, &manager.plugins, &manager.warnings)?;
+        manager.look_for_warnings();
 
         let (first, rest): (Vec<_>, Vec<_>) = manifests
             .into_iter()
@@ -240,8 +244,7 @@ pub(crate) async fn command(args: Box<DevArgs>, guests: &Runtime) -> Result<()> 
         compiler: Compiler::child(),
         ..flags::config(&args.common, true, true)?
     };
-    let metrics = metrics_address(args.metrics_bind_address.as_deref())?;
-    let admin = admin(metrics, &args.health_probe_bind_address)?;
+    let admin = Admin::bind(addresses(&args)?)?;
     let mut stop = StopSignals::new()?;
     let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
     let session = tokio::select! {
@@ -252,13 +255,28 @@ pub(crate) async fn command(args: Box<DevArgs>, guests: &Runtime) -> Result<()> 
     shut_down(&session.manager, &mut stop).await
 }
 
-/// Returns the addresses for metrics and state: those of `--metrics-bind-address`, else loopback
-/// with the port of `vmhost`, or any port if that one is in use.
-fn metrics_address(given: Option<&str>) -> Result<Option<Vec<SocketAddr>>> {
+fn addresses(args: &DevArgs) -> Result<Addresses> {
+    let metrics = args.metrics_bind_address.as_deref();
+    let admin = args.admin_bind_address.as_deref();
+    let probes = &args.health_probe_bind_address;
+    Ok(Addresses {
+        metrics: address_or_loopback("--metrics-bind-address", metrics, 8080)?,
+        probes: listen_address("--health-probe-bind-address", probes)?,
+        admin: address_or_loopback("--admin-bind-address", admin, 8082)?,
+    })
+}
+
+/// Returns the address of a flag, else loopback with the port of `vmhost`, or any port if that one
+/// is in use.
+fn address_or_loopback(
+    flag: &str,
+    given: Option<&str>,
+    port: u16,
+) -> Result<Option<Vec<SocketAddr>>> {
     let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     match given {
-        Some(text) => listen_address("--metrics-bind-address", text),
-        None => Ok(Some(vec![loopback(8080), loopback(0)])),
+        Some(text) => listen_address(flag, text),
+        None => Ok(Some(vec![loopback(port), loopback(0)])),
     }
 }
 

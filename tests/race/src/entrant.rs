@@ -76,8 +76,12 @@ impl Entrant {
         if let Some((plugin, cache)) = &self.plugin {
             command.arg("--plugin").arg(plugin);
             command.arg("--cache").arg(cache);
-            // The other entrants serve neither.
-            command.args(["--metrics-bind-address=0", "--health-probe-bind-address=0"]);
+            // The other entrants serve none of these.
+            command.args([
+                "--metrics-bind-address=0",
+                "--health-probe-bind-address=0",
+                "--admin-bind-address=0",
+            ]);
         }
         command
     }

@@ -116,21 +116,28 @@ async fn two_hosts_on_one_port(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let policy = good()?;
     let first = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
-    let taken = first.metrics_addr().to_string();
-    let exit = host::bare()?
-        .arg("--kubeconfig")
-        .arg(server.kubeconfig())
-        .namespace(vms.namespace())
-        .plugin(policy.path())
-        .args([
-            "--health-probe-bind-address",
-            "0",
-            "--metrics-bind-address",
-            &taken,
-        ])
-        .run()
-        .await?;
-    exit.expect_error(&[&taken])
+    let addresses = [
+        ("--metrics-bind-address", first.metrics_addr()),
+        ("--health-probe-bind-address", first.probes_addr()),
+        ("--admin-bind-address", first.admin_addr()),
+    ];
+    for (flag, taken) in addresses {
+        let mut second = host::bare()?
+            .arg("--kubeconfig")
+            .arg(server.kubeconfig())
+            .namespace(vms.namespace())
+            .plugin(policy.path());
+        for (other, _) in addresses {
+            let address = match other == flag {
+                true => taken.to_string(),
+                false => "0".to_owned(),
+            };
+            second = second.args([other, &address]);
+        }
+        let exit = second.run().await?;
+        exit.expect_error(&[&taken.to_string(), flag])?;
+    }
+    Ok(())
 }
 
 both_servers!(a_crd_that_comes_later, own);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use vmhost_core::{Gvk, Limits, ObjectName, Outcome, Request};
+use vmhost_core::{Gvk, Limits, ObjectName, Outcome, Request, Trace};
 use vmhost_engine::{Child, Code, Compiler, Engine, EngineConfig, Plugin};
 use vmhost_tests::bad::{self, Bad};
 use vmhost_tests::guests::{self, Mode};
@@ -47,7 +47,9 @@ async fn call(plugin: &Plugin) -> Result<Outcome> {
         attempt: 0,
         last: None,
     };
-    Ok(plugin.call(&request, Arc::new(Nothing), || ()).await?)
+    Ok(plugin
+        .call(&request, Arc::new(Nothing), &mut Trace::default(), || ())
+        .await?)
 }
 
 #[test]

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use tracing::Level;
 use tracing::instrument::WithSubscriber;
 use vmhost_core::{
-    Change, Gvk, Limits, MapRequest, Next, Object, ObjectName, Outcome, Refusal, Request, one_line,
+    Change, Gvk, Limits, MapRequest, Next, Object, ObjectName, Outcome, Refusal, Request, Trace,
+    one_line,
 };
 use vmhost_engine::{CallError, Engine, EngineConfig, LoadError, Plugin, Script};
 use vmhost_tests::conformance::{self, LANGUAGES, Line, Lines, Reader};
@@ -271,7 +272,12 @@ impl Guest {
         let lines = Lines::default();
         let called = self
             .plugin
-            .call(&request, Arc::new(self.reader.clone()), || ())
+            .call(
+                &request,
+                Arc::new(self.reader.clone()),
+                &mut Trace::default(),
+                || (),
+            )
             .with_subscriber(lines.dispatch())
             .await;
         (called, lines.take())

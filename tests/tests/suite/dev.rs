@@ -100,7 +100,14 @@ fn status_and_metrics_of_a_running_dev_are_found() {
             }
             let file = dir.path().join(".vmhost/kubeconfig.address");
             let address = fs::read_to_string(&file).context("reading the address")?;
-            let (code, text) = net::get(address.trim().parse()?, "/metrics").await?;
+            host.wait_for_line(&format!("admin        http://{}", address.trim()))
+                .await?;
+            let line = host.wait_for_line("metrics      http://").await?;
+            let address = line
+                .split_once("http://")
+                .and_then(|(_, rest)| rest.strip_suffix("/metrics"))
+                .context("the line of the metrics")?;
+            let (code, text) = net::get(address.parse()?, "/metrics").await?;
             ensure!(
                 code == 200 && text.contains("vmhost_plugin_generation{plugin=\"vm-stamp\"} 1"),
                 "{code}: {text}"

@@ -37,7 +37,7 @@ async fn until_failed(host: &Host, says: &str, passes: bool) -> Result<LastReloa
         })
         .await?;
     let status = host::bare()?
-        .args(["status", "--address", &host.metrics_addr().to_string()])
+        .args(["status", "--address", &host.admin_addr().to_string()])
         .run()
         .await?;
     let when = if passes { "Z" } else { "when the file changes" };

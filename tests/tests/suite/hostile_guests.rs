@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use vmhost_core::{
     Effect, Gvk, Limits, ListQuery, LiveRead, Next, Object, ObjectName, ObjectReader, Outcome,
-    Page, ReadError, Request, Snapshot,
+    Page, ReadError, Request, Snapshot, Trace,
 };
 use vmhost_engine::{CallError, Code, Engine, EngineConfig, Image, Plugin};
 use vmhost_tests::bad::{self, Bad};
@@ -55,7 +55,9 @@ async fn call(plugin: &Plugin) -> Result<Outcome, CallError> {
         attempt: 0,
         last: None,
     };
-    plugin.call(&request, Arc::new(Nothing), || ()).await
+    plugin
+        .call(&request, Arc::new(Nothing), &mut Trace::default(), || ())
+        .await
 }
 
 #[test]
@@ -148,7 +150,9 @@ fn a_call_has_all_of_its_time_however_long_the_host_makes_it_wait() {
             };
             let late = async |admitted, answered| {
                 let late = Late { admitted, answered };
-                plugin.call(&request, Arc::new(late), || ()).await
+                plugin
+                    .call(&request, Arc::new(late), &mut Trace::default(), || ())
+                    .await
             };
             // Twice, on one instance: the first call's waits do not count for the second.
             for _ in 0..2 {

@@ -57,7 +57,12 @@ async fn the_policy_cleans_up_before_an_object_goes(server: &TestServer) -> Resu
     let clean = json!({ "next": "finalized" }).to_string();
     let annotations = json!({ "vmhost.test/deleting": clean });
     let clean = json!({ "metadata": { "annotations": annotations } });
-    obey.vms.merge("tidy", clean).await?;
+    let clean = obey.vms.merge("tidy", clean).await?;
+    // The line of this turn may come after its write.
+    obey.until_turn("tidy", "it cleans up", |turn| {
+        turn["resourceVersion"] == clean.version.as_str()
+    })
+    .await?;
     eventually("ours is off", async || {
         let left = finalizers(&obey, "tidy").await?;
         Ok((left == Some(vec!["other.example.com/x".to_owned()])).then_some(()))

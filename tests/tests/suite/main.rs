@@ -57,4 +57,5 @@ mod tidy;
 mod triggers;
 mod types;
 mod watches;
+mod why;
 mod without_dev;

@@ -182,7 +182,7 @@ async fn the_state_shows_plugins_queues_and_stores(server: &TestServer) -> Resul
 }
 
 async fn status_prints_it(host: &Host, vms: &Vms) -> Result<()> {
-    let address = host.metrics_addr().to_string();
+    let address = host.admin_addr().to_string();
     let status = async |more: &[&str]| {
         let command = host::bare()?.args(["status", "--address", &address]);
         command.args(more).run().await
@@ -210,6 +210,35 @@ async fn status_prints_it(host: &Host, vms: &Vms) -> Result<()> {
     let exit = status(&["-o", "json"]).await?;
     let printed: HostState = serde_json::from_str(&exit.stdout.join("\n"))?;
     ensure!(printed.pid == host.id(), "{printed:?}");
+    Ok(())
+}
+
+both_servers!(the_admin_address_answers_only_this_machine);
+async fn the_admin_address_answers_only_this_machine(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = policy()?;
+    let host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
+    let admin = host.admin_addr();
+    for path in [
+        "/debug/state",
+        "/turns",
+        "/warnings",
+        "/why?kind=VirtualMachine&name=x",
+    ] {
+        let (code, text) = net::get_as("page.example", admin, path).await?;
+        ensure!(
+            code == 403 && text.contains("page.example"),
+            "{path}: {code}: {text}"
+        );
+        for named in ["localhost:1", "[::1]", admin.to_string().as_str()] {
+            let (code, text) = net::get_as(named, admin, path).await?;
+            ensure!(code != 403, "{path} as {named}: {text}");
+        }
+        let (code, text) = net::post(admin, path, "{}").await?;
+        ensure!(code == 405, "{path}: {code}: {text}");
+    }
+    let (code, text) = net::get(host.metrics_addr(), "/debug/state").await?;
+    ensure!(code == 404, "the metrics' address serves the state: {text}");
     Ok(())
 }
 

@@ -48,7 +48,7 @@ const FOREIGN_FLAGS: [&str; 2] = ["bench", "watch-cache"];
 const PLAIN_FLAGS: [&str; 2] = ["help", "version"];
 
 /// The subcommands of vmhost.
-const SUBCOMMANDS: [&str; 10] = [
+const SUBCOMMANDS: [&str; 12] = [
     "build",
     "dev",
     "doctor",
@@ -58,7 +58,9 @@ const SUBCOMMANDS: [&str; 10] = [
     "rbac",
     "status",
     "test",
+    "turns",
     "types",
+    "why",
 ];
 
 /// Commands of other programs, each with a file and words in that file. The file runs the command,

@@ -152,7 +152,7 @@ fn a_role_is_enough_for_one_namespace() {
             .await?;
         runner.vms.until_complete(10).await?;
         host.wait_for_line(GRANTED).await?;
-        let (_, state) = net::get(host.metrics_addr(), "/debug/state").await?;
+        let (_, state) = net::get(host.admin_addr(), "/debug/state").await?;
         ensure!(state.contains(r#""leader":"leading""#), "{state}");
         // Discovery gives the same text.
         let admin = server.kubeconfig();

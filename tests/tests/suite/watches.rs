@@ -33,7 +33,7 @@ fn opened(proxy: &Proxy, plural: &str) -> usize {
 
 /// Returns the stores of the host from `/debug/state`: the kind, and how many subscribers share it.
 async fn stores(host: &Host) -> Result<Vec<(String, u64)>> {
-    let (_, text) = net::get(host.metrics_addr(), "/debug/state").await?;
+    let (_, text) = net::get(host.admin_addr(), "/debug/state").await?;
     let state: Value = serde_json::from_str(&text)?;
     let stores = state["stores"].as_array().into_iter().flatten();
     let one = |store: &Value| {

@@ -153,7 +153,10 @@ pub(super) fn put(shared: &Shared, read: Read<'_>, listing: bool) {
         true => NoticeCause::Relisted,
     };
     if let Some(upserted) = store.upsert(incoming.build(name), moves) {
-        shared.notify(Notice::shown(cause, upserted.old.as_ref(), &upserted.new));
+        shared.notify(Notice {
+            managed: incoming.managed.filter(|_| !listing),
+            ..Notice::shown(cause, upserted.old.as_ref(), &upserted.new)
+        });
     }
 }
 

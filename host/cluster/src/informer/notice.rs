@@ -35,6 +35,8 @@ pub struct Notice<'a> {
     pub old: Option<&'a Snapshot>,
     /// What the store shows now; `None` if the object is gone.
     pub new: Option<&'a Snapshot>,
+    /// The text of the object's `metadata.managedFields`, if a watch event brought the object.
+    pub managed: Option<&'a str>,
 }
 
 impl<'a> Notice<'a> {
@@ -47,6 +49,7 @@ impl<'a> Notice<'a> {
             uid: new.uid(),
             old,
             new: Some(new),
+            managed: None,
         }
     }
 
@@ -59,6 +62,7 @@ impl<'a> Notice<'a> {
             uid: old.uid(),
             old: Some(old),
             new: None,
+            managed: None,
         }
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion, Throughput};
 use tokio::runtime::{Builder, Runtime};
-use vmhost_core::{Limits, Outcome, Request};
+use vmhost_core::{Limits, Outcome, Request, Trace};
 use vmhost_engine::{Compiler, Engine, EngineConfig, Image, Plugin};
 use vmhost_plugin::Policy;
 
@@ -72,7 +72,7 @@ fn often() -> Limits {
 
 async fn call(plugin: &Plugin, request: &Request<'_>) -> Outcome {
     plugin
-        .call(request, Arc::new(Nothing), || ())
+        .call(request, Arc::new(Nothing), &mut Trace::default(), || ())
         .await
         .expect("an outcome")
 }

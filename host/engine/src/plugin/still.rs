@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vmhost_core::{MapRequest, ObjectName, ObjectReader, Outcome, Request};
+use vmhost_core::{MapRequest, ObjectName, ObjectReader, Outcome, Request, Trace};
 
 use super::{Plugin, Settings};
 use crate::error::CallError;
@@ -20,7 +20,13 @@ impl Plugin {
     ) -> Result<Outcome, CallError> {
         self.still(settings)
             .await?
-            .reconcile(&self.engine, &self.limits, request, reader)
+            .reconcile(
+                &self.engine,
+                &self.limits,
+                request,
+                reader,
+                &mut Trace::default(),
+            )
             .await
     }
 

@@ -12,7 +12,7 @@ use tokio::time::advance;
 
 use crate::limit::nanos;
 use crate::state::Phase;
-use crate::{Config, Decision, Lane, Queue};
+use crate::{Config, Decision, Lane, Queue, Tag};
 
 fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -60,8 +60,8 @@ fn fail_for(
 }
 
 /// Records a failure of a key, which may be in no run: each failure counts, as in client-go.
-fn rate_limit<K: Hash + Eq + Clone + Send + 'static>(
-    queue: &Queue<K>,
+fn rate_limit<K: Hash + Eq + Clone + Send + 'static, T: Tag>(
+    queue: &Queue<K, T>,
     key: K,
     at_least: Duration,
     not_before: Duration,

@@ -1,8 +1,10 @@
 //! Compares the queue with a naive twin: random operations, every observable value compared.
 //!
-//! The twin uses only vectors and linear scans. Where the order is not promised (keys released by
-//! `clear_back_offs`) it accepts any order within the group.
+//! The twin uses only vectors and linear scans, and a map of the tags that no run has taken yet.
+//! Where the order is not promised (keys released by `clear_back_offs`) it accepts any order within
+//! the group.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -12,6 +14,23 @@ use crate::{BackOff, LOW_LANE_EVERY, Lease, Metrics, Stats};
 
 const BASE: u64 = 5;
 const CAP: u64 = 60;
+
+/// A tag that names the adds it joins: one bit for each, so that a lost or repeated add shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Marks(u64);
+
+impl Tag for Marks {
+    fn join(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl Marks {
+    /// A mark of which there are so many that two adds of one run seldom share one.
+    fn random(random: &mut fastrand::Rng) -> Self {
+        Self(1 << random.u32(0..u64::BITS))
+    }
+}
 
 #[derive(Clone, Copy)]
 struct Delay {
@@ -47,7 +66,7 @@ struct Run {
     again: Option<Lane>,
     again_own: bool,
     dirty_since: Instant,
-    lease: Lease<u32>,
+    lease: Lease<u32, Marks>,
 }
 
 struct Twin {
@@ -59,12 +78,21 @@ struct Twin {
     failures: Vec<Failures>,
     /// Keys that are not handed out before a time.
     floors: Vec<(u32, Instant)>,
+    /// The joined tags of all adds of a key since it was last taken.
+    tags: HashMap<u32, Marks>,
     passed_over: u32,
     group: u64,
     now: Instant,
 }
 
 impl Twin {
+    /// Notes the tag of an add that follows.
+    fn tagged(&mut self, key: u32, tag: Marks) -> &mut Self {
+        let known = self.tags.entry(key).or_default();
+        *known = known.join(tag);
+        self
+    }
+
     fn failures(&self, key: u32) -> u32 {
         self.failures
             .iter()
@@ -296,7 +324,7 @@ impl Twin {
     }
 
     /// Checks that the queue handed out the key that the twin expects.
-    fn take(&mut self, lease: Option<Lease<u32>>) {
+    fn take(&mut self, lease: Option<Lease<u32, Marks>>) {
         self.fire();
         let from_low = match (self.high.is_empty(), self.low.is_empty()) {
             (true, true) => {
@@ -332,6 +360,8 @@ impl Twin {
             (lease.lane(), lease.attempt(), lease.wait()),
             (lane, self.failures(key), self.now - queued.since)
         );
+        let tag = self.tags.remove(&key).unwrap_or_default();
+        assert_eq!(lease.tag(), tag, "the tags of the adds of {key}");
         let early = self.until(key).is_some_and(|until| until > self.now);
         if !early
             && let Some(failures) = self
@@ -458,12 +488,14 @@ fn decision(random: &mut fastrand::Rng, delay: Duration) -> Decision {
 
 async fn check(seed: u64, steps: u32) {
     let mut random = fastrand::Rng::with_seed(seed);
+    // Apart, so that tags change no operation.
+    let mut marks = fastrand::Rng::with_seed(!seed);
     let keys = [2, 8, 40, 200][random.usize(0..4)];
     let back_off = BackOff {
         base: ms(BASE),
         cap: ms(CAP),
     };
-    let queue: Queue<u32> = Queue::new(Config {
+    let queue: Queue<u32, Marks> = Queue::new(Config {
         back_off,
         bucket: None,
         metrics: Arc::new(Times),
@@ -476,6 +508,7 @@ async fn check(seed: u64, steps: u32) {
         delays,
         failures,
         floors: vec![],
+        tags: HashMap::new(),
         passed_over: 0,
         group: 0,
         now: Instant::now(),
@@ -488,11 +521,22 @@ async fn check(seed: u64, steps: u32) {
         }
         let delay = ms(random.u64(0..40));
         twin.group += 1;
+        let tag = Marks::random(&mut marks);
+        let tagged = queue.tagged(tag);
         match random.u32(0..100) {
-            0..14 => (queue.add(key), twin.add(key)),
-            14..24 => (queue.add_low(key), twin.enqueue(key, Lane::Low)),
-            24..34 => (queue.add_unless_backing_off(key), twin.add_own(key)),
-            34..42 => (queue.add_after(key, delay), twin.add_after(key, delay)),
+            0..14 => (tagged.add(key), twin.tagged(key, tag).add(key)),
+            14..24 => (
+                tagged.add_low(key),
+                twin.tagged(key, tag).enqueue(key, Lane::Low),
+            ),
+            24..34 => (
+                tagged.add_unless_backing_off(key),
+                twin.tagged(key, tag).add_own(key),
+            ),
+            34..42 => (
+                tagged.add_after(key, delay),
+                twin.tagged(key, tag).add_after(key, delay),
+            ),
             // For keys in a run and for others: only the internal rules accept the latter.
             42..50 => {
                 let none = Duration::ZERO;
@@ -507,11 +551,11 @@ async fn check(seed: u64, steps: u32) {
                 let some: Vec<u32> = (0..random.u32(0..50))
                     .map(|_| random.u32(0..keys))
                     .collect();
-                queue.add_low_all(some.iter().copied());
+                tagged.add_low_all(some.iter().copied());
                 // Each key has its own group, because their order is promised.
                 for key in some {
                     twin.group += 1;
-                    twin.enqueue(key, Lane::Low);
+                    twin.tagged(key, tag).enqueue(key, Lane::Low);
                 }
                 ((), ())
             }
@@ -545,8 +589,16 @@ async fn check(seed: u64, steps: u32) {
             "seed {seed}, step {step}: keys remembered"
         );
     }
-    // Drain the queue.
+    // Drain the queue. Adds are ignored from here on, and so are their tags.
     queue.shut_down();
+    let late = queue.tagged(Marks(u64::MAX));
+    for key in 0..keys {
+        late.add(key);
+        late.add_low(key);
+        late.add_unless_backing_off(key);
+        late.add_after(key, ms(1));
+    }
+    late.add_low_all(0..keys);
     while !twin.runs.is_empty() {
         twin.finish(0, Decision::Forget);
     }

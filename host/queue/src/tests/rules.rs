@@ -446,7 +446,7 @@ async fn metrics_are_those_of_client_go() {
 /// A queue's successor takes over all keys that are not finished.
 #[tokio::test(start_paused = true)]
 async fn keys_are_all_that_it_knows() {
-    let queue = Queue::new(Config::default());
+    let queue = queue();
     queue.add("running");
     let lease = queue.get().await;
     for key in ["queued", "done"] {
@@ -469,7 +469,7 @@ async fn keys_are_all_that_it_knows() {
     keys.sort_unstable();
     assert_eq!(keys, ["delayed", "failed"]);
     let many: Vec<u32> = (0..1000).collect();
-    let large = Queue::new(Config::default());
+    let large: Queue<u32> = Queue::new(Config::default());
     large.add_low_all(many.iter().copied());
     let mut keys = large.keys();
     keys.sort_unstable();

@@ -227,14 +227,16 @@ impl KeyMemory {
         }
     }
 
-    /// Ends the write phase of the key's turn. Returns which events arrived for the key meanwhile.
-    pub(crate) fn end_writes(&self, key: &ObjectName) -> Came {
+    /// Ends the write phase of the key's turn. Returns which events arrived for the key meanwhile,
+    /// and their numbers in the wake log.
+    pub(crate) fn end_writes(&self, key: &ObjectName) -> (Came, Vec<u32>) {
         self.keys.lock().own_writes.end(key)
     }
 
-    /// Returns the origin of the change with this version in this watch.
-    pub(crate) fn origin(&self, key: &ObjectName, source: u16, version: u64) -> Origin {
-        self.keys.lock().own_writes.origin(key, source, version)
+    /// Returns the origin of the change with this version in this watch, and with this number in
+    /// the wake log.
+    pub(crate) fn origin(&self, key: &ObjectName, seen: (u16, u64), number: u32) -> Origin {
+        self.keys.lock().own_writes.origin(key, seen, number)
     }
 
     /// Returns whether an apply would change nothing. `stored` is the uid and the version of the

@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::deploy::files;
 use crate::deploy::files::hub::Hub;
 use crate::deploy::loaded::Loaded;
+use crate::journal::Journal;
 
 /// Loads plugins.
 pub struct Loader {
@@ -21,6 +22,8 @@ pub struct Loader {
     pub config: Config,
     /// The runtime that guests run on.
     pub guests: Handle,
+    /// The records of turns.
+    pub(crate) journal: Arc<Journal>,
     /// The watcher of plugin files.
     pub(crate) files: Arc<Hub>,
 }
@@ -38,7 +41,9 @@ impl Loader {
                 anyhow::Error::new(problem)
             );
         }
+        let threads = guests.metrics().num_workers();
         Ok(Self {
+            journal: Arc::new(Journal::new(config.record_bytes, threads)),
             engine,
             config,
             guests,

@@ -23,6 +23,8 @@ use crate::deploy::loader::Loader;
 use crate::deploy::setup;
 use crate::deploy::slot::{Generation, Share, Slot, StartWorkers, Wired};
 use crate::deploy::unique::{Shared, check};
+use crate::journal::Journal;
+use crate::journal::tag::Cause;
 use crate::lead::Leadership;
 use crate::observe::metrics::Metrics;
 use crate::wake::live::Live;
@@ -42,6 +44,8 @@ pub struct Plugins {
     pub informers: Informers,
     /// Whether this host leads or is a standby.
     pub(crate) leadership: Arc<Leadership>,
+    /// The records of turns.
+    pub(crate) journal: Arc<Journal>,
     definitions: Definitions,
     events: Events,
     live: Arc<Live>,
@@ -64,6 +68,7 @@ impl Plugins {
         workers: Arc<dyn StartWorkers>,
     ) -> Self {
         Self {
+            journal: loader.journal.clone(),
             loader,
             metrics,
             reader: connection.reader(),
@@ -107,7 +112,8 @@ impl Plugins {
                 // The keys of timers, and the objects of a store that another plugin had already
                 // filled, whose first events these controllers missed.
                 let first = wired.sources.first_names();
-                wired.controller.queue.add_low_all(first);
+                let queue = wired.controller.queue.tagged(Cause::Initial.into());
+                queue.add_low_all(first);
                 self.start_workers(slot, wired.clone());
             }
         }
@@ -186,7 +192,9 @@ impl Plugins {
                 let metrics = self.metrics.controller(&description.name, &wanted.name);
                 let workers = config.workers;
                 let buffer = &share.map_buffer;
-                let new = Controller::new(description, wanted, workers, metrics, buffer, before);
+                let wakes = &self.journal.wakes;
+                let new =
+                    Controller::new(description, wanted, workers, metrics, buffer, wakes, before);
                 if !self.leadership.is_leading() {
                     new.mapper.stand_by();
                 }

@@ -21,6 +21,7 @@ use crate::deploy::breaker::Breaker;
 use crate::deploy::last::LastReload;
 use crate::deploy::loaded::Loaded;
 use crate::deploy::starts::{Starting, Starts};
+use crate::journal::tag::Cause;
 use crate::wake::live::LiveReads;
 use crate::wake::sources::Sources;
 
@@ -245,7 +246,8 @@ impl Slot {
             if let Some(wired) = present.controllers.get(&controller.name)
                 && wired.controller.kind == controller.kind
             {
-                wired.controller.queue.add_low(key.clone());
+                let queue = wired.controller.queue.tagged(Cause::Swap.into());
+                queue.add_low(key.clone());
             }
             // Either the next swap finds the key in the queue, or this function sees the swap.
             if self.is_current(&present) {

@@ -1,66 +1,105 @@
-//! Serves probes, metrics and the state over HTTP. It only reads.
+//! Serves metrics, probes, and the admin address: the state, and the turns. It only reads.
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::header;
+use axum::response::IntoResponse;
 use axum::routing::get;
-use axum::{Json, Router};
 
 use crate::deploy::plugins::Plugins;
+use crate::journal::watch::Warnings;
 use crate::observe::metrics::Metrics;
 
+pub(crate) mod asked;
+pub(crate) mod follow;
+mod guard;
 pub(crate) mod health;
+pub mod questions;
+mod routes;
+pub(crate) mod running;
 pub(crate) mod snapshot;
 pub mod state;
+pub(crate) mod turns;
+pub(crate) mod wanted;
 
-/// The path of the state on the metrics address.
-pub const STATE_PATH: &str = "/debug/state";
+pub use questions::STATE_PATH;
+
+/// Where a host listens. The addresses of a list are tried in order. `None` disables the listener.
+#[derive(Clone, Debug, Default)]
+pub struct Addresses {
+    /// Serves metrics.
+    pub metrics: Option<Vec<SocketAddr>>,
+    /// Serves probes.
+    pub probes: Option<Vec<SocketAddr>>,
+    /// Serves the state and the turns.
+    pub admin: Option<Vec<SocketAddr>>,
+}
 
 /// Listeners. They are bound before anything else starts, so that a port in use is reported at
 /// once.
 pub struct Admin {
     metrics: Option<TcpListener>,
     probes: Option<TcpListener>,
+    admin: Option<TcpListener>,
 }
 
 impl Admin {
-    /// Binds the listeners. The addresses of a list are tried in order. `None` disables the
-    /// listener.
-    pub fn bind(metrics: Option<Vec<SocketAddr>>, probes: Option<Vec<SocketAddr>>) -> Result<Self> {
+    /// Binds the listeners.
+    pub fn bind(addresses: Addresses) -> Result<Self> {
+        let admin = bind("--admin-bind-address", addresses.admin)?;
+        if let Some(address) = local(admin.as_ref())
+            && !address.ip().is_loopback()
+        {
+            tracing::warn!(
+                "--admin-bind-address {address}: other machines may reach it, and it shows objects to everyone who asks"
+            );
+        }
         Ok(Self {
-            metrics: bind("--metrics-bind-address", metrics)?,
-            probes: bind("--health-probe-bind-address", probes)?,
+            metrics: bind("--metrics-bind-address", addresses.metrics)?,
+            probes: bind("--health-probe-bind-address", addresses.probes)?,
+            admin,
         })
     }
 
-    /// The address of metrics and state, if they are served.
+    /// The address of the metrics, if they are served.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
-        self.metrics.as_ref()?.local_addr().ok()
+        local(self.metrics.as_ref())
+    }
+
+    /// The admin address, if it is served.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        local(self.admin.as_ref())
     }
 
     /// Serves until the process ends. Probes are answered from now on; they report ready when the
     /// plugins are.
-    pub fn serve(self, metrics: Arc<Metrics>, plugins: Weak<Plugins>) -> Result<()> {
+    pub fn serve(
+        self,
+        metrics: Arc<Metrics>,
+        plugins: &Arc<Plugins>,
+        warnings: &Arc<Warnings>,
+    ) -> Result<()> {
         if let Some(listener) = self.metrics {
-            let router = Router::new()
-                .route("/metrics", get(render))
-                .with_state(metrics)
-                .merge(
-                    Router::new()
-                        .route(STATE_PATH, get(debug_state))
-                        .with_state(plugins.clone()),
-                );
-            spawn(listener, router)?;
+            let router = Router::new().route("/metrics", get(render));
+            spawn(listener, router.with_state(metrics))?;
         }
         if let Some(listener) = self.probes {
-            spawn(listener, health::router(plugins))?;
+            spawn(listener, health::router(Arc::downgrade(plugins)))?;
+        }
+        if let Some(listener) = self.admin {
+            let bound = listener.local_addr()?.ip();
+            spawn(listener, routes::router(plugins, warnings, bound))?;
         }
         Ok(())
     }
+}
+
+fn local(listener: Option<&TcpListener>) -> Option<SocketAddr> {
+    listener?.local_addr().ok()
 }
 
 fn bind(flag: &str, addresses: Option<Vec<SocketAddr>>) -> Result<Option<TcpListener>> {
@@ -97,11 +136,4 @@ async fn render(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {
         )],
         metrics.render(),
     )
-}
-
-async fn debug_state(State(plugins): State<Weak<Plugins>>) -> Response {
-    match plugins.upgrade() {
-        Some(plugins) => Json(snapshot::state(&plugins)).into_response(),
-        None => (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response(),
-    }
 }

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use crate::deploy::plugins::Plugins;
+use crate::journal::watch::Warnings;
 use crate::observe::metrics::gauges::Gauges;
 
 /// Sets the gauges at each scrape, until the plugins are dropped.
-pub(crate) fn at_scrapes(plugins: &Arc<Plugins>) {
-    let sampled = Arc::downgrade(plugins);
+pub(crate) fn at_scrapes(plugins: &Arc<Plugins>, warnings: &Arc<Warnings>) {
+    let (sampled, warnings) = (Arc::downgrade(plugins), warnings.clone());
     plugins.metrics.on_scrape(move |gauges| {
         if let Some(plugins) = sampled.upgrade() {
             sample(&plugins, gauges);
+            for ((controller, warning), keys) in warnings.watch.lock().counts() {
+                gauges.key_warnings(&controller, &warning, keys);
+            }
         }
     });
 }

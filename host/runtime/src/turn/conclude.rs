@@ -14,8 +14,26 @@ use crate::rights::wait::Rights;
 use crate::turn::Turn;
 use crate::turn::decide::{Decided, Ended, Remember, decide};
 
-/// The result of a turn, for the queue and for the metrics.
-pub type Conclusion = (Decision, TurnResult);
+/// The result of a turn.
+#[derive(Debug)]
+pub struct Conclusion {
+    /// For the queue.
+    pub decision: Decision,
+    /// For the metrics.
+    pub result: TurnResult,
+    /// The log line about the turn's end, if there is one.
+    pub(crate) message: Option<String>,
+}
+
+impl From<Decided> for Conclusion {
+    fn from(decided: Decided) -> Self {
+        Self {
+            decision: decided.decision,
+            result: decided.result,
+            message: decided.log.map(|(_, text)| text),
+        }
+    }
+}
 
 /// Concludes a turn. `busy` means that it wrote something or is requeued at once.
 pub fn conclude(rights: &Arc<Rights>, turn: &Turn, ended: Ended, busy: bool) -> Conclusion {
@@ -37,10 +55,10 @@ pub fn conclude(rights: &Arc<Rights>, turn: &Turn, ended: Ended, busy: bool) -> 
             decided.decision = Decision::ANEW;
         }
     }
-    if let Some(required) = decided.ask {
+    if let Some(required) = decided.ask.take() {
         rights.wait(controller, key, required);
     }
-    if let Some(report) = decided.report {
+    if let Some(report) = decided.report.take() {
         turn.warn(report.reason, report.note);
     }
     if busy && !controller.is_timer() && controller.memory.was_busy(key) {
@@ -51,15 +69,14 @@ pub fn conclude(rights: &Arc<Rights>, turn: &Turn, ended: Ended, busy: bool) -> 
         tracing::warn!("{note}");
         turn.warn("HotLoop", note);
     }
-    (decided.decision, decided.result)
+    decided.into()
 }
 
 /// Concludes a turn without a call: the object is being deleted and waits for other finalizers. The
 /// snapshot is not kept as the previous one.
 pub(crate) fn leave(turn: &Turn) -> Conclusion {
     let ended = Ended::Done(Next::AwaitChange);
-    let decided = record(&turn.desk.controller, &turn.key, ended);
-    (decided.decision, decided.result)
+    record(&turn.desk.controller, &turn.key, ended).into()
 }
 
 /// Decides, stores the decision in the memory, and logs it.
@@ -67,7 +84,7 @@ fn record(controller: &Controller, key: &ObjectName, ended: Ended) -> Decided {
     if let Ended::NoOutcome(error) = &ended {
         controller.metrics.call_error(error);
     }
-    let mut decided = decide(ended, controller.memory.failing(key), controller.limits);
+    let decided = decide(ended, controller.memory.failing(key), controller.limits);
     if decided.is_given_up() {
         controller.metrics.wakes.dropped.inc();
     }
@@ -76,7 +93,7 @@ fn record(controller: &Controller, key: &ObjectName, ended: Ended) -> Decided {
         Remember::Nothing => controller.memory.recovered(key),
         Remember::Failing(failing) => controller.memory.fails(key, failing.clone()),
     }
-    match decided.log.take() {
+    match &decided.log {
         None => {}
         Some((Level::ERROR, text)) => tracing::error!("{text}"),
         Some((Level::WARN, text)) => tracing::warn!("{text}"),

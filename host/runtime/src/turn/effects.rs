@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use vmhost_core::{Effect, Gvk, Next, ObjectKey, ObjectName, Outcome, Refusal};
 
 use crate::controller::Controller;
+use crate::journal::record::{Acts, Answer, AnswerEnd};
 use crate::rights::access::Required;
 use crate::turn::decide::Ended;
 use crate::turn::finalizer::{self, NOT_DELETING};
@@ -48,6 +49,8 @@ pub struct Settled {
     pub ended: Ended,
     /// True if the turn wrote something, or asked to be requeued at once.
     pub busy: bool,
+    /// The effects and what became of them, for the turn's record.
+    pub(crate) acts: Acts,
 }
 
 /// The result of carrying out a turn's effects.
@@ -57,13 +60,25 @@ struct Carried {
     stop: Option<Stop>,
     /// True if an object changed.
     wrote: bool,
+    acts: Acts,
 }
 
-impl From<Stop> for Carried {
-    fn from(stop: Stop) -> Self {
+impl Carried {
+    /// No effect was carried out.
+    fn stopped(stop: Stop, effects: Vec<Effect>) -> Self {
+        let refused = effects.get(stop.refusal.effect as usize);
+        let object = refused.and_then(|effect| effect.key().ok().flatten());
+        let answer = object.map(|object| Answer {
+            effect: stop.refusal.effect,
+            object,
+            before: None,
+            end: AnswerEnd::Refused(stop.refusal.code, stop.refusal.message.clone()),
+        });
+        let answers = answer.into_iter().collect();
         Self {
             stop: Some(stop),
             wrote: false,
+            acts: Acts { effects, answers },
         }
     }
 }
@@ -90,12 +105,14 @@ impl Effects {
             return Settled {
                 ended: Ended::Done(next),
                 busy: at_once,
+                acts: Acts::default(),
             };
         }
         let carried = self.carry_out(turn, effects, removal).await;
         Settled {
             ended: carried.stop.map_or(Ended::Done(next), Ended::Refused),
             busy: at_once || carried.wrote,
+            acts: carried.acts,
         }
     }
 
@@ -108,7 +125,11 @@ impl Effects {
             None => Ended::Done(Next::Requeue),
             Some(stop) => Ended::Refused(stop),
         };
-        Settled { ended, busy: true }
+        Settled {
+            ended,
+            busy: true,
+            acts: carried.acts,
+        }
     }
 
     /// Checks all effects, then carries them out, followed by the host's own effect.
@@ -126,7 +147,7 @@ impl Effects {
         };
         let mut keys = match check(&effects, &turn.desk.generation.grants, may_show) {
             Ok(keys) => keys,
-            Err(refused) => return refused.stop(&effects).into(),
+            Err(refused) => return Carried::stopped(refused.stop(&effects), effects),
         };
         keys.extend(own.as_ref().map(|own| own.key().ok().flatten()));
         effects.extend(own);
@@ -135,7 +156,7 @@ impl Effects {
         let writing = self.io.spawn({
             let (this, turn) = (self.clone(), turn.clone());
             let reconcile = turn.reconcile.clone();
-            reconcile.scope(async move { write_all(&this, &turn, &effects, keys).await })
+            reconcile.scope(async move { write_all(&this, &turn, effects, keys).await })
         });
         writing.await.unwrap_or_else(|_| {
             let refusal = Refusal {
@@ -151,7 +172,7 @@ impl Effects {
                 what: "carry out the effects".into(),
                 required: Required::default(),
             };
-            stop.into()
+            Carried::stopped(stop, Vec::new())
         })
     }
 }
@@ -194,7 +215,7 @@ impl Drop for Held<'_> {
 async fn write_all(
     carrier: &Effects,
     turn: &Turn,
-    effects: &[Effect],
+    effects: Vec<Effect>,
     keys: Vec<Option<ObjectKey>>,
 ) -> Carried {
     let Desk {
@@ -204,6 +225,7 @@ async fn write_all(
     } = &*turn.desk;
     let mut wrote = Wrote::new(&turn.key, sources, &controller.memory);
     let mut stop = None;
+    let mut answers = Vec::with_capacity(effects.len());
     for (index, (effect, key)) in effects.iter().zip(keys).enumerate() {
         if let Effect::Event(event) = effect {
             turn.record(event);
@@ -212,7 +234,9 @@ async fn write_all(
         let Some(key) = key else {
             continue;
         };
-        stop = write_one(carrier, turn, index, effect, key, &mut wrote).await;
+        let answer = write_one(carrier, turn, (index, effect), key, &mut wrote).await;
+        answers.push(answer.0);
+        stop = answer.1;
         if stop.is_some() {
             break;
         }
@@ -230,18 +254,24 @@ async fn write_all(
     Carried {
         stop,
         wrote: changed,
+        acts: Acts { effects, answers },
     }
 }
 
-/// Carries out one effect. Returns a stop if the effect ends the turn.
+/// Carries out one effect. Returns what became of it, and a stop if it ends the turn.
 async fn write_one(
     carrier: &Effects,
     turn: &Turn,
-    index: usize,
-    effect: &Effect,
+    (index, effect): (usize, &Effect),
     key: ObjectKey,
     wrote: &mut Wrote<'_>,
-) -> Option<Stop> {
+) -> (Answer, Option<Stop>) {
+    let mut answer = Answer {
+        effect: index as u32,
+        object: key.clone(),
+        before: None,
+        end: AnswerEnd::NoObject,
+    };
     let Desk {
         controller,
         sources,
@@ -256,7 +286,7 @@ async fn write_one(
         // An effect never recreates the turn's own object. Other effects continue: its children may
         // have to be deleted.
         controller.metrics.effect(verb, "gone");
-        return None;
+        return (answer, None);
     }
     if let Effect::Apply(apply) = effect
         && let Some(stored) = sources.shown(&key.kind, &key.name)
@@ -265,7 +295,8 @@ async fn write_one(
             .is_repeated(&key, apply, (stored.uid(), stored.version))
     {
         controller.metrics.skipped_applies.inc();
-        return None;
+        answer.end = AnswerEnd::Repeated;
+        return (answer, None);
     }
     let seen = turn.object.as_ref().filter(|_| primary);
     let written = wrote.version(&key);
@@ -274,6 +305,7 @@ async fn write_one(
         None if primary => None,
         None => wrote.known_version(&key),
     });
+    answer.before = before;
     let guard = Guard {
         uid: seen.map(|object| object.uid()),
         written,
@@ -297,8 +329,12 @@ async fn write_one(
                     );
                 }
             }
+            answer.end = match written.gone {
+                true => AnswerEnd::Gone,
+                false => AnswerEnd::Written(written.version),
+            };
             wrote.note(effect, key, before, &written);
-            None
+            (answer, None)
         }
         Err(unwritten) => {
             if unwritten.maybe_applied
@@ -314,13 +350,16 @@ async fn write_one(
                 wrote.await_taken(&key);
             }
             let what = format!("{verb} {key}");
-            (verdict != Verdict::Done).then(|| Stop {
+            let refusal = refusal(index, effect, &unwritten.error);
+            answer.end = AnswerEnd::Refused(refusal.code, refusal.message.clone());
+            let stop = (verdict != Verdict::Done).then(|| Stop {
                 verdict,
                 wait: unwritten.error.retry_after(),
-                refusal: refusal(index, effect, &unwritten.error),
+                refusal,
                 what,
                 required: unwritten.required,
-            })
+            });
+            (answer, stop)
         }
     }
 }

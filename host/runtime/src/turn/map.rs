@@ -16,6 +16,7 @@ use vmhost_engine::CallError;
 use crate::controller::Controller;
 use crate::controller::changes::{Batch, Missed};
 use crate::deploy::slot::{Generation, Slot};
+use crate::journal::tag::Cause;
 use crate::lead::Leadership;
 use crate::turn::{PAUSE_STEP, STANDBY_STEP};
 use crate::wake::sources::Sources;
@@ -111,7 +112,8 @@ fn look_at_all(controller: &Controller, sources: &Sources, missed: Missed) {
             "enqueueing every key, since changes were not kept while another host led"
         ),
     }
-    controller.queue.add_low_all(sources.names());
+    let queue = controller.queue.tagged(Cause::Mapped.into());
+    queue.add_low_all(sources.names());
 }
 
 /// Enqueues the keys that a call returned. Only objects in the store are enqueued, since a missing

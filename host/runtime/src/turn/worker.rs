@@ -11,11 +11,16 @@ use vmhost_queue::{Decision, Lease};
 use crate::controller::Controller;
 use crate::deploy::slot::Slot;
 use crate::deploy::starts::Starting;
+use crate::journal::Journal;
+use crate::journal::record::{Act, Acts};
+use crate::journal::tag::WakeTag;
 use crate::lead::Leadership;
+use crate::observe::metrics::controller::TurnResult;
 use crate::observe::metrics::worker::WorkerMetrics;
 use crate::rights::wait::Rights;
 use crate::turn::conclude::{Conclusion, conclude, leave};
 use crate::turn::decide::Ended;
+use crate::turn::draft::{Draft, record_pause};
 use crate::turn::effects::{Effects, Settled};
 use crate::turn::finalizer::{Phase, phase};
 use crate::turn::{Desk, PAUSE_STEP, STANDBY_STEP, Turn};
@@ -33,6 +38,8 @@ pub(crate) struct Worker {
     pub(crate) rights: Arc<Rights>,
     /// Tells whether this host may take keys.
     pub(crate) leadership: Arc<Leadership>,
+    /// Keeps a record of each turn.
+    pub(crate) journal: Arc<Journal>,
 }
 
 impl Worker {
@@ -44,6 +51,7 @@ impl Worker {
         } = &self;
         let mut metrics = WorkerMetrics::new(&controller.metrics);
         let mut kept: Option<Arc<Desk>> = None;
+        let mut draft: Option<Box<Draft>> = None;
         loop {
             let lease = match self.ready() {
                 Some(lease) => lease,
@@ -51,7 +59,7 @@ impl Worker {
                     // The worker may wait long, so it hands its metrics over and releases an old
                     // generation first.
                     metrics.flush();
-                    kept = None;
+                    (kept, draft) = (None, None);
                     match self.next().await {
                         Some(lease) => lease,
                         None => return,
@@ -77,23 +85,32 @@ impl Worker {
                 }
                 kept = None;
             };
+            let began = Instant::now();
             if let Some(rest) = controller.memory.rest(lease.key()) {
+                record_pause(&self.journal, desk, &lease, began, Act::Held(rest));
                 lease.finish(Decision::Postpone(rest));
                 continue;
             }
             if let Some(pause) = desk.generation.breaker.pause() {
                 drop(starting);
+                record_pause(&self.journal, desk, &lease, began, Act::Paused(pause));
                 // The worker sleeps here, in steps that a shutdown can interrupt. If the key went
                 // around through the queue instead, the thread would stay busy.
                 tokio::time::sleep(pause.min(PAUSE_STEP)).await;
                 lease.finish(Decision::Postpone(Duration::ZERO));
                 continue;
             }
-            let began = Instant::now();
             let turn = Turn::new(desk.clone(), lease.key().clone());
             let reconcile = turn.reconcile.clone();
+            let draft = match &mut draft {
+                Some(draft) => {
+                    **draft = Draft::new(&lease, began);
+                    draft
+                }
+                None => draft.insert(Box::new(Draft::new(&lease, began))),
+            };
             // Boxed while it runs: thousands of workers wait for a key, and few have one.
-            let turn = Box::pin(self.turn(turn, starting, &mut metrics));
+            let turn = Box::pin(self.turn(turn, starting, draft, &mut metrics));
             let (decision, result) = reconcile.scope(turn).await;
             controller.arm_timer(lease.key());
             metrics.turn(lease.wait(), began, result);
@@ -102,7 +119,7 @@ impl Worker {
     }
 
     /// Returns a key if one is ready now and this host leads.
-    fn ready(&self) -> Option<Lease<ObjectName>> {
+    fn ready(&self) -> Option<Lease<ObjectName, WakeTag>> {
         if !self.leadership.is_leading() {
             return None;
         }
@@ -110,7 +127,7 @@ impl Worker {
     }
 
     /// Waits for the next key while this host leads. Returns `None` if the worker has to end.
-    async fn next(&self) -> Option<Lease<ObjectName>> {
+    async fn next(&self) -> Option<Lease<ObjectName, WakeTag>> {
         loop {
             while !self.leadership.is_leading()
                 && tokio::time::timeout(STANDBY_STEP, self.leadership.leads())
@@ -133,36 +150,63 @@ impl Worker {
         &self,
         mut turn: Turn,
         starting: Starting<'_>,
+        draft: &mut Draft,
         metrics: &mut WorkerMetrics,
-    ) -> Conclusion {
+    ) -> (Decision, TurnResult) {
         let finalizer = turn.desk.sources.description().finalizer.as_deref();
         match phase(finalizer, &turn.desk.controller.kind, turn.object.as_ref()) {
             Phase::Call { deleting } => {
                 turn.deleting = deleting;
                 let began = Instant::now();
-                let called = call(&turn, starting).await;
-                metrics.call(began.elapsed());
+                let called = call(&turn, starting, draft).await;
+                draft.called(began.elapsed());
+                metrics.call(draft.call);
                 let turn = Arc::new(turn);
-                let Settled { ended, busy } = match called {
-                    Ok(outcome) => self.effects.settle(&turn, outcome).await,
-                    Err(error) => Settled {
-                        ended: Ended::NoOutcome(error),
-                        busy: false,
-                    },
+                let Settled { ended, busy, acts } = match called {
+                    Ok(outcome) => {
+                        draft.returned(&outcome);
+                        self.effects.settle(&turn, outcome).await
+                    }
+                    Err(error) => {
+                        draft.broke(&error);
+                        Settled {
+                            ended: Ended::NoOutcome(error),
+                            busy: false,
+                            acts: Acts::default(),
+                        }
+                    }
                 };
                 let conclusion = conclude(&self.rights, &turn, ended, busy);
                 self.tell_successor(&turn);
-                conclusion
+                self.finish(draft, &turn, acts, conclusion)
             }
             Phase::Add(effect) => {
                 // No call starts here, so a swap need not wait for this write.
                 drop(starting);
                 let turn = Arc::new(turn);
-                let Settled { ended, busy } = self.effects.prepare(&turn, effect).await;
-                conclude(&self.rights, &turn, ended, busy)
+                let Settled { ended, busy, acts } = self.effects.prepare(&turn, effect).await;
+                let conclusion = conclude(&self.rights, &turn, ended, busy);
+                draft.act = Act::AddedFinalizer;
+                self.finish(draft, &turn, acts, conclusion)
             }
-            Phase::Leave => leave(&turn),
+            Phase::Leave => {
+                draft.act = Act::Left;
+                self.finish(draft, &turn, Acts::default(), leave(&turn))
+            }
         }
+    }
+
+    /// Records the turn. Returns what happens with the key.
+    fn finish(
+        &self,
+        draft: &mut Draft,
+        turn: &Turn,
+        acts: Acts,
+        conclusion: Conclusion,
+    ) -> (Decision, TurnResult) {
+        let ended = (conclusion.decision, conclusion.result);
+        draft.finish(&self.journal, turn, acts, ended, conclusion.message);
+        ended
     }
 
     /// If the generation of this turn was replaced meanwhile, enqueues a deleted object's key
@@ -185,13 +229,20 @@ impl Worker {
 }
 
 /// Calls the plugin, and records the result for the generation's circuit breaker.
-async fn call(turn: &Turn, starting: Starting<'_>) -> Result<Outcome, CallError> {
+async fn call(
+    turn: &Turn,
+    starting: Starting<'_>,
+    draft: &mut Draft,
+) -> Result<Outcome, CallError> {
     let Desk {
         generation,
         controller,
         ..
     } = &*turn.desk;
     let failing = controller.memory.failing(&turn.key);
+    if let Some(failing) = failing {
+        (draft.attempt, draft.last) = (failing.attempt, failing.last);
+    }
     let request = Request {
         controller: &controller.name,
         kind: &controller.kind,
@@ -199,12 +250,14 @@ async fn call(turn: &Turn, starting: Starting<'_>) -> Result<Outcome, CallError>
         object: turn.object.clone(),
         previous: turn.previous.clone(),
         deleting: turn.deleting,
-        attempt: failing.as_ref().map_or(0, |failing| failing.attempt),
-        last: failing.as_ref().and_then(|failing| failing.last.as_ref()),
+        attempt: draft.attempt,
+        last: draft.last.as_ref(),
     };
     let called = generation
         .plugin
-        .call(&request, turn.desk.clone(), || drop(starting))
+        .call(&request, turn.desk.clone(), &mut draft.trace, || {
+            drop(starting);
+        })
         .await;
     match &called {
         Ok(_) => generation.breaker.success(),

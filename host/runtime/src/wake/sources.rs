@@ -14,7 +14,7 @@ use vmhost_core::{
 };
 
 use crate::wake::live::LiveReads;
-use crate::wake::triggers::{Enqueue, Gate, Subscriptions, Trigger, Wake};
+use crate::wake::triggers::{Enqueue, Gate, Subscriptions, Trigger, Wake, WatchId};
 
 mod read;
 pub(crate) mod selection;
@@ -115,7 +115,10 @@ impl Sources {
         let subscriber = enqueue.map(|enqueue| -> Arc<dyn Subscriber> {
             Arc::new(Trigger {
                 gate: self.gate.clone(),
-                source: self.watches.len() as u16,
+                watch: WatchId {
+                    number: self.watches.len() as u16,
+                    kind: Arc::new(shelf.kind.clone()),
+                },
                 predicate: predicate.clone(),
                 slow: Default::default(),
                 enqueue,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use vmhost_cluster::{Index, Notice, NoticeCause, Query, Subscriber, Subscription};
-use vmhost_core::{Change, Mapping, NamedPrimary, ObjectName, Predicate, Scope, Wakes};
+use vmhost_core::{Change, Gvk, Mapping, NamedPrimary, ObjectName, Predicate, Scope, Wakes};
 
 /// Lets notices pass while it is open. The stores of a generation that is only being prepared must
 /// not wake keys of the running one, nor may those of a replaced one: each own write would arrive
@@ -45,13 +45,21 @@ pub(crate) enum Enqueue {
     Guest,
 }
 
+/// One of a controller's watches.
+pub(crate) struct WatchId {
+    /// Its number in the controller.
+    pub(crate) number: u16,
+    /// The kind of its objects.
+    pub(crate) kind: Arc<Gvk>,
+}
+
 /// The controller whose keys a watch wakes.
 pub(crate) trait Wake: Send + Sync {
     /// The controller's name in log lines.
     fn label(&self) -> &str;
 
-    /// Called when an event of the watch with this number concerns a key.
-    fn wake(&self, key: &ObjectName, source: u16, cause: NoticeCause, version: u64);
+    /// Called when an event of a watch concerns a key.
+    fn wake(&self, key: &ObjectName, watch: &WatchId, notice: &Notice<'_>);
 
     /// Called when the plugin has to map an object's change to keys.
     fn map(&self, source: u16, object: &ObjectName, change: Change);
@@ -73,8 +81,8 @@ const SLOW_MOST: u32 = 20;
 pub(crate) struct Trigger {
     /// While the gate is closed, notices are ignored.
     pub(crate) gate: Arc<Gate>,
-    /// The number of this watch in the controller.
-    pub(crate) source: u16,
+    /// This watch.
+    pub(crate) watch: WatchId,
     /// The predicate that a change must pass, if any.
     pub(crate) predicate: Option<Arc<Predicate>>,
     /// The number of slow evaluations.
@@ -134,10 +142,7 @@ impl Trigger {
     }
 
     fn wake(&self, notice: &Notice<'_>) {
-        let wake = |name: &ObjectName| {
-            self.controller
-                .wake(name, self.source, notice.cause, notice.version);
-        };
+        let wake = |name: &ObjectName| self.controller.wake(name, &self.watch, notice);
         match &self.enqueue {
             Enqueue::Itself => wake(notice.name),
             Enqueue::Named(mapping, primaries) => {
@@ -151,7 +156,7 @@ impl Trigger {
                     old: notice.old.cloned(),
                     new: notice.new.cloned(),
                 };
-                self.controller.map(self.source, notice.name, change);
+                self.controller.map(self.watch.number, notice.name, change);
             }
         }
     }

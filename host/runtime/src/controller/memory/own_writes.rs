@@ -27,6 +27,8 @@ struct Turn {
     seen: Vec<Seen>,
     /// Versions that the API server returned for the turn's writes.
     own: Vec<Seen>,
+    /// The numbers of the events in `seen` in the wake log.
+    numbers: Vec<u32>,
 }
 
 /// The events that arrived for a key while its turn wrote.
@@ -65,8 +67,14 @@ impl OwnWrites {
         }
     }
 
-    /// Returns the origin of the event that brought this version in this watch.
-    pub(crate) fn origin(&mut self, key: &ObjectName, source: u16, version: u64) -> Origin {
+    /// Returns the origin of the event that brought this version in this watch, and has this number
+    /// in the wake log.
+    pub(crate) fn origin(
+        &mut self,
+        key: &ObjectName,
+        (source, version): Seen,
+        number: u32,
+    ) -> Origin {
         let turns = &mut self.0;
         if turns.is_empty() {
             return Origin::Foreign;
@@ -76,6 +84,7 @@ impl OwnWrites {
         };
         if !turn.over {
             turn.seen.push((source, version));
+            turn.numbers.push(number);
             return Origin::Held;
         }
         let own = turn.own.contains(&(source, version));
@@ -96,14 +105,16 @@ impl OwnWrites {
         }
     }
 
-    /// Ends the write phase of the key's turn. Returns which events arrived meanwhile.
-    pub(crate) fn end(&mut self, key: &ObjectName) -> Came {
+    /// Ends the write phase of the key's turn. Returns which events arrived meanwhile, and their
+    /// numbers in the wake log.
+    pub(crate) fn end(&mut self, key: &ObjectName) -> (Came, Vec<u32>) {
         let turns = &mut self.0;
         let Some(turn) = turns.get_mut(key) else {
-            return Came::Nothing;
+            return (Came::Nothing, Vec::new());
         };
         turn.over = true;
         let seen = std::mem::take(&mut turn.seen);
+        let numbers = std::mem::take(&mut turn.numbers);
         let came = if seen.is_empty() {
             Came::Nothing
         } else if seen.iter().all(|version| turn.own.contains(version)) {
@@ -119,7 +130,7 @@ impl OwnWrites {
         if turn.own.is_empty() {
             turns.remove(key);
         }
-        came
+        (came, numbers)
     }
 }
 
@@ -140,14 +151,14 @@ mod tests {
             let mut own = OwnWrites::default();
             own.begin(&key);
             for &version in events {
-                assert_eq!(own.origin(&key, 0, version), Origin::Held);
+                assert_eq!(own.origin(&key, (0, version), 0), Origin::Held);
             }
             for &version in writes {
                 own.wrote(&key, 0, version);
             }
-            assert_eq!(own.end(&key), came, "{events:?} {writes:?}");
+            assert_eq!(own.end(&key).0, came, "{events:?} {writes:?}");
             assert_eq!(
-                own.origin(&key, 0, 10),
+                own.origin(&key, (0, 10), 0),
                 Origin::Foreign,
                 "not held after the turn"
             );
@@ -159,7 +170,7 @@ mod tests {
         let mut own = OwnWrites::default();
         own.begin(&ObjectName::new(Some("a"), "x"));
         assert_eq!(
-            own.origin(&ObjectName::new(Some("a"), "y"), 0, 1),
+            own.origin(&ObjectName::new(Some("a"), "y"), (0, 1), 0),
             Origin::Foreign
         );
     }
@@ -172,12 +183,12 @@ mod tests {
         own.wrote(&key, 0, 7);
         own.wrote(&key, 0, 8);
         own.wrote(&key, 1, 6);
-        assert_eq!(own.end(&key), Came::Nothing);
-        assert_eq!(own.origin(&key, 0, 7), Origin::Own);
-        assert_eq!(own.origin(&key, 0, 8), Origin::Own);
-        assert_eq!(own.origin(&key, 0, 8), Origin::Foreign);
+        assert_eq!(own.end(&key).0, Came::Nothing);
+        assert_eq!(own.origin(&key, (0, 7), 0), Origin::Own);
+        assert_eq!(own.origin(&key, (0, 8), 0), Origin::Own);
+        assert_eq!(own.origin(&key, (0, 8), 0), Origin::Foreign);
         assert_eq!(
-            own.origin(&key, 1, 6),
+            own.origin(&key, (1, 6), 0),
             Origin::Own,
             "another watch, another order"
         );

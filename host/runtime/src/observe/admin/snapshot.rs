@@ -7,16 +7,18 @@ use vmhost_engine::Code;
 
 use super::state::{
     BreakerState, ControllerState, FAILING_SHOWN, Failing, FailingKey, HostState, Instances,
-    PluginState, QueueState, StoreState,
+    PluginState, QueueState, StoreState, WARNINGS_SHOWN,
 };
 use crate::controller::Controller;
 use crate::deploy::breaker::Breaker;
 use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::{Generation, Slot};
+use crate::journal::story::Warning;
 use crate::lead::Leadership;
 
-/// The current state of the host.
-pub(crate) fn state(plugins: &Plugins) -> HostState {
+/// The current state of the host, with these warnings.
+pub(crate) fn state(plugins: &Plugins, mut warnings: Vec<Warning>) -> HostState {
+    warnings.truncate(WARNINGS_SHOWN);
     let mut shown: Vec<PluginState> = plugins
         .slots()
         .iter()
@@ -32,6 +34,7 @@ pub(crate) fn state(plugins: &Plugins) -> HostState {
         leader: leader(&plugins.leadership).to_owned(),
         plugins: shown,
         stores,
+        warnings,
     }
 }
 

@@ -7,6 +7,10 @@
 use serde::{Deserialize, Serialize};
 
 pub use crate::deploy::last::LastReload;
+use crate::journal::story::Warning;
+
+/// The number of warnings that are shown.
+pub const WARNINGS_SHOWN: usize = 100;
 
 /// The number of failing keys that are named per controller.
 pub const FAILING_SHOWN: usize = 100;
@@ -27,6 +31,9 @@ pub struct HostState {
     pub plugins: Vec<PluginState>,
     /// One entry for each watch, by kind and namespace.
     pub stores: Vec<StoreState>,
+    /// Some of the warnings about keys.
+    #[serde(default)]
+    pub warnings: Vec<Warning>,
 }
 
 /// A plugin and its current generation.

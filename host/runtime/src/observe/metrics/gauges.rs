@@ -25,6 +25,7 @@ pub(crate) struct Gauges {
     store_objects: IntGaugeVec,
     store_bytes: IntGaugeVec,
     watch_silence: GaugeVec,
+    key_warnings: IntGaugeVec,
 }
 
 impl Gauges {
@@ -94,6 +95,11 @@ impl Gauges {
                 "Seconds since the watch last received data: an event, a bookmark, a part of a list, or response headers",
                 &["kind", "namespace", "label_selector", "field_selector"],
             )?,
+            key_warnings: whole(
+                "vmhost_key_warnings",
+                "Keys whose turns show a warning, by the warning's name",
+                &["controller", "warning"],
+            )?,
         })
     }
 
@@ -111,6 +117,7 @@ impl Gauges {
             store_objects,
             store_bytes,
             watch_silence,
+            key_warnings,
         } = self;
         for gauge in [unfinished, longest_running, watch_silence] {
             gauge.reset();
@@ -125,6 +132,7 @@ impl Gauges {
             plugin_unloads,
             store_objects,
             store_bytes,
+            key_warnings,
         ] {
             gauge.reset();
         }
@@ -182,6 +190,13 @@ impl Gauges {
         self.store_bytes
             .with_label_values(by_kind)
             .add(bytes as i64);
+    }
+
+    /// Sets how many of a controller's keys show a warning.
+    pub(crate) fn key_warnings(&self, controller: &str, warning: &str, keys: usize) {
+        self.key_warnings
+            .with_label_values(&[controller, warning])
+            .set(keys as i64);
     }
 
     /// Sets how long a watch has been silent.

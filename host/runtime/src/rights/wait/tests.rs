@@ -5,6 +5,7 @@ use vmhost_queue::Decision;
 use super::*;
 use crate::controller::changes::buffer::MapBuffer;
 use crate::controller::memory::{Awaited, Failing};
+use crate::journal::wakes::WakeLog;
 use crate::lead::tests::{election, set};
 use crate::observe::metrics::Metrics;
 use crate::rights::access::Access;
@@ -54,7 +55,16 @@ fn controller() -> Arc<Controller> {
     let (controller, metrics) = (&description.controllers[0], Metrics::new().unwrap());
     let buffer = MapBuffer::new(1 << 20);
     let metrics = metrics.controller("p", "c");
-    Controller::new(&description, controller, None, metrics, &buffer, None)
+    let wakes = Arc::new(WakeLog::new(0));
+    Controller::new(
+        &description,
+        controller,
+        None,
+        metrics,
+        &buffer,
+        &wakes,
+        None,
+    )
 }
 
 fn key(name: &str) -> ObjectName {

@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use tokio::time::{advance, timeout};
-use vmhost_cluster::NoticeCause;
+use vmhost_cluster::{Notice, NoticeCause};
 use vmhost_core::{Description, Refusal};
 
 use super::*;
 use crate::controller::changes::buffer::MapBuffer;
+use crate::journal::wakes::WakeLog;
 use crate::observe::metrics::Metrics;
 use crate::rights::access::{Access, Required, Right};
 use crate::turn::verdict::{Stop, Verdict};
-use crate::wake::triggers::Wake;
+use crate::wake::triggers::{Wake, WatchId};
 
 fn controller() -> Arc<Controller> {
     controller_of("")
@@ -34,6 +35,7 @@ fn controller_of_trigger(fields: &str) -> Arc<Controller> {
         None,
         Metrics::new().unwrap().controller("p", "c"),
         &MapBuffer::new(1 << 20),
+        &Arc::new(WakeLog::new(1 << 20)),
         None,
     )
 }
@@ -56,6 +58,24 @@ fn stop(verdict: Verdict) -> Stop {
         what: "patch".into(),
         required: Required::default(),
     }
+}
+
+/// Another writer changes the key's object, which then has this version.
+fn changed(controller: &Controller, version: u64) {
+    let watch = WatchId {
+        number: 0,
+        kind: Arc::new(controller.kind.clone()),
+    };
+    let notice = Notice {
+        name: &key(),
+        cause: NoticeCause::Changed,
+        version,
+        uid: "u",
+        old: None,
+        new: None,
+        managed: None,
+    };
+    controller.wake(&key(), &watch, &notice);
 }
 
 /// Runs one turn of the key: get, decide, done.
@@ -137,7 +157,7 @@ async fn nothing_comes_back_before_the_servers_wait_is_over() {
             }),
         )
         .await;
-        controller.wake(&key(), 0, NoticeCause::Changed, 9);
+        changed(&controller, 9);
         controller.renew(vec![key()]);
         assert_eq!(comes_back(&controller).await, Some(back), "{verdict:?}");
     }
@@ -234,7 +254,7 @@ async fn an_own_write_does_not_shorten_a_back_off() {
         let lease = controller.queue.get().await.unwrap();
         controller.memory.begin_writes(&key());
         // The event arrives before the response to the write.
-        controller.wake(&key(), 0, NoticeCause::Changed, event);
+        changed(&controller, event);
         controller.memory.wrote(&key(), [0].into_iter(), write);
         controller.end_writes(&key());
         let ended = Ended::Refused(stop(Verdict::Terminal));
@@ -272,7 +292,7 @@ async fn a_key_waits_for_a_right_once_and_rests_when_it_is_not_that() {
     assert!(controller.memory.awaits(&key(), &asked));
     assert!(decided.report.unwrap().note.contains("waits until"));
     // Another writer changes the object, and the right is still missing.
-    controller.wake(&key(), 0, NoticeCause::Changed, 9);
+    changed(&controller, 9);
     let decided = turn(&controller, Ended::Refused(forbidden())).await;
     assert_eq!(decided.ask.as_ref(), Some(&asked), "the same wait");
     assert!(controller.memory.awaits(&key(), &asked));

@@ -1,0 +1,256 @@
+//! The journal: a record of each turn, and the changes that woke its key, in memory and bounded in
+//! bytes. `vmhost why`, the warnings and the page read it.
+//!
+//! ```text
+//! notice, timer, swap -> WakeTag (12 bytes in the queue's slot) -> Lease -> TurnRecord -> Journal
+//!    |                                                                                      |
+//!    +-> WakeLog -------------------------------------------------------------- story <-----+
+//!                                                                                 |
+//!                                                                    redact: the only way out
+//! ```
+//! Each thread of workers has its own part, so that workers share no memory that they write. A part
+//! has three shares: turns, failed turns (so that a swap of all keys does not push them out), and
+//! quiet turns, of which only the last of a key is kept, with a count.
+//!
+//! It must not know queues or plugins, and nothing reads it on the hot path.
+
+use std::collections::VecDeque;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use foldhash::fast::FixedState;
+use parking_lot::Mutex;
+use vmhost_core::{ObjectName, Striped};
+
+pub(crate) mod diff;
+pub(crate) mod form;
+pub(crate) mod managers;
+pub(crate) mod path;
+mod paths;
+pub(crate) mod record;
+pub(crate) mod redact;
+pub mod sensitive;
+pub mod story;
+pub mod tag;
+pub(crate) mod tell;
+pub(crate) mod wakes;
+pub(crate) mod warnings;
+pub mod watch;
+
+use record::{AnswerEnd, Quiet, TurnRecord};
+use wakes::{WakeLog, Wakened};
+
+/// The default of `--record-bytes`.
+pub const RECORD_BYTES: usize = 4 << 20;
+
+/// Eighths of the budget: for the wake log, failed turns, quiet turns and all others.
+const WAKES: usize = 2;
+const FAILED: usize = 2;
+const QUIET: usize = 1;
+const TURNS: usize = 3;
+
+/// The journal of a host; see the module.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    parts: Striped<Mutex<Part>>,
+    /// The changes that woke keys.
+    pub(crate) wakes: Arc<WakeLog>,
+    shares: Shares,
+    /// Two clocks read at one time, to convert from one to the other.
+    start: (Instant, SystemTime),
+}
+
+/// The bytes of one part's shares.
+#[derive(Clone, Copy, Debug)]
+struct Shares {
+    turns: usize,
+    failed: usize,
+    quiet: usize,
+}
+
+#[derive(Debug, Default)]
+struct Part {
+    turns: Ring,
+    failed: Ring,
+    /// By the hash of the key: one record, of the last of the keys that fall together.
+    quiet: Vec<Option<Quiet>>,
+    /// Number of quiet turns.
+    quiet_turns: u64,
+    /// Number of records that made way for newer ones.
+    dropped: u64,
+}
+
+#[derive(Debug, Default)]
+struct Ring {
+    records: VecDeque<Box<TurnRecord>>,
+    bytes: usize,
+}
+
+impl Ring {
+    /// Adds a record. Returns those that make way.
+    #[allow(clippy::vec_box, reason = "freed as it is, after the lock")]
+    fn push(&mut self, record: Box<TurnRecord>, most: usize, gone: &mut Vec<Box<TurnRecord>>) {
+        self.bytes += record.bytes();
+        self.records.push_back(record);
+        while self.bytes > most {
+            let Some(oldest) = self.records.pop_front() else {
+                break;
+            };
+            self.bytes -= oldest.bytes();
+            gone.push(oldest);
+        }
+    }
+}
+
+impl Journal {
+    /// A journal of at most this many bytes, written by this many threads. 0 bytes: nothing is
+    /// kept.
+    pub(crate) fn new(bytes: usize, threads: usize) -> Self {
+        let eighth = bytes / 8;
+        let of = |eighths: usize| eighth * eighths / threads.max(1);
+        Self {
+            parts: Striped::default(),
+            wakes: Arc::new(WakeLog::new(eighth * WAKES)),
+            shares: Shares {
+                turns: of(TURNS),
+                failed: of(FAILED),
+                quiet: of(QUIET),
+            },
+            start: (Instant::now(), SystemTime::now()),
+        }
+    }
+
+    /// Returns whether records are kept.
+    pub(crate) fn is_on(&self) -> bool {
+        self.shares.turns > 0
+    }
+
+    /// Records a turn that did something, or failed. Above [`record::LARGEST`] bytes, or a
+    /// quarter of the smallest share, only what is small is kept.
+    pub(crate) fn turn(&self, mut turn: TurnRecord) {
+        if turn.trace.cut || turn.bytes() > record::LARGEST.min(self.shares.failed / 4) {
+            turn.cut();
+        }
+        let turn = Box::new(turn);
+        let mut gone = Vec::new();
+        let mut part = self.parts.mine().lock();
+        if turn.is_failure() {
+            part.failed.push(turn, self.shares.failed, &mut gone);
+        } else {
+            part.turns.push(turn, self.shares.turns, &mut gone);
+        }
+        part.dropped += gone.len() as u64;
+        // `gone` is freed after the lock.
+        drop(part);
+    }
+
+    /// Records a turn that did nothing and succeeded.
+    pub(crate) fn quiet(&self, turn: Quiet) {
+        if !self.is_on() {
+            return;
+        }
+        let places = self.shares.quiet / size_of::<Option<Quiet>>();
+        let mut part = self.parts.mine().lock();
+        part.quiet_turns += 1;
+        if part.quiet.is_empty() {
+            part.quiet.resize(places.max(1), None);
+        }
+        let hash = FixedState::default().hash_one(&turn.key) as usize;
+        let place = hash % part.quiet.len();
+        let place = &mut part.quiet[place];
+        match place {
+            Some(known) if known.is_of(&turn) => known.add(turn),
+            _ => *place = Some(turn),
+        }
+    }
+
+    /// The records of a key, in the order in which the turns began.
+    pub(crate) fn of(&self, controller: &str, key: &ObjectName) -> (Vec<TurnRecord>, Vec<Quiet>) {
+        self.pick(
+            |turn| turn.key == *key && &*turn.origin.controller == controller,
+            |quiet| quiet.key == *key && &*quiet.origin.controller == controller,
+        )
+    }
+
+    /// The changes that woke a key, as far as they are still logged. `turns` are the records of the
+    /// key, which tell which changes were the controller's own.
+    pub(crate) fn woken(
+        &self,
+        controller: &str,
+        key: &ObjectName,
+        turns: &[TurnRecord],
+    ) -> Vec<Wakened> {
+        let is_about = |change: &Wakened| change.key == *key && &*change.controller == controller;
+        let mut woken = self.wakes.pick(is_about);
+        mark_own(&mut woken, turns);
+        woken
+    }
+
+    /// The records of all turns that ended after `then`, in the order in which the turns began.
+    pub(crate) fn since(&self, then: Instant) -> (Vec<TurnRecord>, Vec<Quiet>) {
+        self.pick(|turn| turn.ended() > then, |quiet| quiet.ended() > then)
+    }
+
+    /// The records that are wanted, in the order in which the turns began.
+    pub(crate) fn pick(
+        &self,
+        turns: impl Fn(&TurnRecord) -> bool,
+        quiet: impl Fn(&Quiet) -> bool,
+    ) -> (Vec<TurnRecord>, Vec<Quiet>) {
+        let mut found = (Vec::new(), Vec::new());
+        self.walk(
+            |record| {
+                if turns(record) {
+                    found.0.push(record.clone());
+                }
+            },
+            |record| {
+                if quiet(record) {
+                    found.1.push(record.clone());
+                }
+            },
+        );
+        found.0.sort_by_key(|turn| turn.began);
+        found.1.sort_by_key(|turn| turn.began);
+        found
+    }
+
+    /// Shows each record, in no order. Workers wait meanwhile, so the functions must be quick.
+    pub(crate) fn walk(&self, mut turns: impl FnMut(&TurnRecord), mut quiet: impl FnMut(&Quiet)) {
+        for part in self.parts.iter() {
+            let part = part.lock();
+            let records = part.turns.records.iter().chain(&part.failed.records);
+            records.for_each(|record| turns(record));
+            part.quiet.iter().flatten().for_each(&mut quiet);
+        }
+    }
+
+    /// Counts: quiet turns, and records that made way for newer ones.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let counts = self.parts.iter().map(|part| {
+            let part = part.lock();
+            (part.quiet_turns, part.dropped)
+        });
+        counts.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+    }
+
+    /// Converts a time of a record to the time of day.
+    pub(crate) fn time(&self, at: Instant) -> SystemTime {
+        let (start, then) = self.start;
+        then + at.saturating_duration_since(start)
+    }
+}
+
+/// Marks the changes of a key that the recorded turns of the key wrote. This is not done when an
+/// event arrives, because its write may not be answered yet.
+fn mark_own(woken: &mut [Wakened], turns: &[TurnRecord]) {
+    let answers = || turns.iter().flat_map(|turn| &turn.answers);
+    let wrote = |version| answers().any(|answer| answer.end == AnswerEnd::Written(version));
+    for change in woken {
+        change.own = change.new.as_ref().is_some_and(|new| wrote(new.version));
+    }
+}
+
+#[cfg(test)]
+mod tests;

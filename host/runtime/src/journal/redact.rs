@@ -1,0 +1,201 @@
+//! The only way out of the journal: replaces sensitive values in a document by keyed hashes.
+//!
+//! ```text
+//! document -> places: the values at their own places -> search: the same values anywhere else
+//!                      `-------- all values ---------------^
+//! ```
+//! It must not know the records that a document is made of.
+
+use std::collections::HashMap;
+
+use vmhost_core::Gvk;
+
+use crate::journal::sensitive::{Rules, Sensitive};
+use crate::journal::story::{Effect, Field, Read, Story, Turn, Woken};
+
+mod mask;
+mod places;
+mod search;
+
+use mask::Key;
+use places::Found;
+use search::Search;
+
+/// Redacts documents; see the module. The hashes of one process can be compared with each other.
+pub(crate) struct Redact {
+    key: Key,
+    rules: Rules,
+}
+
+/// What a plugin may know besides what its turns saw.
+#[derive(Clone, Copy)]
+pub(crate) struct PluginSecrets<'a> {
+    /// The operator's settings of the plugin.
+    pub(crate) settings: &'a HashMap<String, String>,
+    /// Whether the plugin may read a kind that [`Redact::concerns`]. Only then may the texts of a
+    /// turn whose reads were too large to keep hold an unknown value.
+    pub(crate) reads_sensitive: bool,
+}
+
+impl Redact {
+    /// Redacts by these rules besides those for Secrets and for the last apply, with a new random
+    /// key.
+    pub(crate) fn new(sensitive: Vec<Sensitive>) -> Self {
+        Self {
+            key: Key::random(),
+            rules: Rules::new(sensitive),
+        }
+    }
+
+    /// Returns whether objects of this kind hold sensitive values: Secrets, and the operator's
+    /// kinds.
+    pub(crate) fn concerns(&self, kind: &Gvk) -> bool {
+        self.rules.concern(kind)
+    }
+
+    /// Redacts one turn.
+    pub(crate) fn turn(&self, turn: &mut Turn, plugin: PluginSecrets<'_>) {
+        let mut story = Story {
+            turns: vec![std::mem::take(turn)],
+            ..Story::default()
+        };
+        self.story(&mut story, plugin);
+        *turn = story.turns.pop().unwrap_or_default();
+    }
+
+    /// Redacts turns, changes and warnings of one plugin that are shown together: a value of one of
+    /// them is hidden in all.
+    pub(crate) fn story(&self, story: &mut Story, plugin: PluginSecrets<'_>) {
+        let Story {
+            turns,
+            pending,
+            warnings,
+            dropped: _,
+        } = story;
+        let mut found = Found::new(&self.key, &self.rules);
+        for value in plugin.settings.values() {
+            found.add(value);
+        }
+        for turn in &mut *turns {
+            if turn.cut && plugin.reads_sensitive {
+                found.free_texts(turn);
+            }
+            found.turn(turn);
+        }
+        pending.iter_mut().for_each(|woken| found.woken(woken));
+        let search = Search::new(found.values());
+        turns
+            .iter_mut()
+            .for_each(|turn| hide_in_turn(&search, turn));
+        pending
+            .iter_mut()
+            .for_each(|woken| hide_in_woken(&search, woken));
+        warnings
+            .iter_mut()
+            .for_each(|warning| search.text(&mut warning.text));
+    }
+}
+
+// Field by field, so that a new field of the document is not forgotten. What the host itself writes
+// from a fixed list of words stays, and so do the names of the turn, by which the reader asked.
+
+fn hide_in_turn(search: &Search, turn: &mut Turn) {
+    let Turn {
+        time: _,
+        controller: _,
+        kind: _,
+        key: _,
+        generation: _,
+        digest: _,
+        causes,
+        cause_count: _,
+        wait_ms: _,
+        lane: _,
+        attempt: _,
+        refusal,
+        deleting: _,
+        version: _,
+        object,
+        previous,
+        reads,
+        act,
+        next,
+        effects,
+        result: _,
+        message,
+        decision: _,
+        call_ms: _,
+        took_ms: _,
+        quiet: _,
+        since: _,
+        cut: _,
+    } = turn;
+    let values = [object, previous, next].into_iter().flatten();
+    values.for_each(|value| search.value(value));
+    search.text(act);
+    let texts = message.iter_mut().chain(refusal);
+    texts.for_each(|text| search.text(text));
+    causes
+        .iter_mut()
+        .for_each(|woken| hide_in_woken(search, woken));
+    reads.iter_mut().for_each(|read| hide_in_read(search, read));
+    effects
+        .iter_mut()
+        .for_each(|effect| hide_in_effect(search, effect));
+}
+
+fn hide_in_woken(search: &Search, woken: &mut Woken) {
+    let Woken {
+        cause: _,
+        time: _,
+        object,
+        fields,
+        field_count: _,
+        manager,
+        version: _,
+    } = woken;
+    let texts = [object, manager].into_iter().flatten();
+    texts.for_each(|text| search.text(text));
+    hide_in_fields(search, fields);
+}
+
+fn hide_in_read(search: &Search, read: &mut Read) {
+    let Read {
+        live: _,
+        verb: _,
+        object,
+        objects,
+        error,
+    } = read;
+    search.text(object);
+    objects.iter_mut().for_each(|object| search.value(object));
+    error.iter_mut().for_each(|text| search.text(text));
+}
+
+fn hide_in_effect(search: &Search, effect: &mut Effect) {
+    let Effect {
+        verb: _,
+        object,
+        effect,
+        fields,
+        end: _,
+        version: _,
+        code: _,
+        message,
+    } = effect;
+    search.text(object);
+    search.value(effect);
+    hide_in_fields(search, fields);
+    message.iter_mut().for_each(|text| search.text(text));
+}
+
+/// The path of a field consists of names, which stay.
+fn hide_in_fields(search: &Search, fields: &mut [Field]) {
+    for Field { path: _, old, new } in fields {
+        let values = [old, new].into_iter().flatten();
+        values.for_each(|value| search.value(value));
+    }
+}
+
+#[cfg(test)]
+mod tests;

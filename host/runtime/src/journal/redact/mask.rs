@@ -1,0 +1,76 @@
+//! The text that replaces a sensitive value: a keyed hash. Equal values look equal, and a reader
+//! without the key cannot find a value by trying.
+//!
+//! It must not know where values come from.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+/// The key of this process's hashes. It is not printed.
+pub(super) struct Key([u8; 32]);
+
+impl Key {
+    /// A new random key.
+    pub(super) fn random() -> Self {
+        let mut key = [0u8; 32];
+        for half in key.chunks_exact_mut(16) {
+            half.copy_from_slice(Uuid::new_v4().as_bytes());
+        }
+        Self(key)
+    }
+
+    /// Returns the text that stands for a value: `<redacted 1f2e3d4c>`. A value and its base64 have
+    /// the same text, since a Secret holds the one and a plugin passes on the other.
+    pub(super) fn mask(&self, value: &str) -> String {
+        let hasher = Sha256::new().chain_update(self.0);
+        let hash: [u8; 32] = hasher
+            .chain_update(plain(value).as_bytes())
+            .finalize()
+            .into();
+        format!("<redacted {}>", hex::encode(&hash[..4]))
+    }
+}
+
+/// Returns the value without surrounding white space, and decoded if it is the base64 of a text.
+pub(super) fn plain(value: &str) -> Cow<'_, str> {
+    let value = value.trim();
+    let decoded = STANDARD.decode(value).ok();
+    let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
+    match text.as_deref().map(str::trim) {
+        Some(text) if is_text(text) => text.to_owned().into(),
+        _ => value.into(),
+    }
+}
+
+fn is_text(text: &str) -> bool {
+    let is_odd = |c: char| c.is_control() && !c.is_whitespace();
+    !text.is_empty() && !text.contains(is_odd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_values_look_equal_also_in_base64() {
+        let key = Key::random();
+        let mask = key.mask("hunter2");
+        assert_eq!(mask, key.mask("aHVudGVyMg=="));
+        assert_eq!(mask, key.mask("hunter2\n"));
+        assert_eq!(mask, key.mask(&STANDARD.encode("hunter2\n")));
+        assert_ne!(mask, key.mask("hunter3"));
+        assert_ne!(mask, Key::random().mask("hunter2"));
+        assert_eq!(mask.len(), "<redacted 1f2e3d4c>".len());
+    }
+
+    #[test]
+    fn what_is_no_base64_of_a_text_is_left_as_it_is() {
+        for value in ["", "a", "abcd", "gICA", "AAAA", "a b c d "] {
+            assert_eq!(plain(value), value.trim());
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Finds values in texts, in the forms in which they may appear there: as they are, in base64 (also
+//! inside of a longer text that was encoded), and as part of a JSON text.
+//!
+//! It must not know why a value must not be seen.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use serde_json::Value;
+use vmhost_core::one_line;
+
+use crate::journal::redact::mask::plain;
+
+/// Shorter values, in characters, are not searched for: they would be found everywhere.
+const SHORTEST: usize = 4;
+
+/// The least number of characters by which a value is recognised in the base64 of a longer text.
+const INSIDE: usize = 8;
+
+/// Texts from this length on may have been cut, so that they end in the middle of a value, ...
+const CUT: usize = 500;
+
+/// ... which is recognised by at least this many bytes.
+const BEGINNING: usize = 8;
+
+/// The values to find, in all their forms.
+pub(super) struct Search {
+    /// By the first four bytes, the longest first.
+    forms: HashMap<[u8; 4], Vec<Form>>,
+}
+
+struct Form {
+    text: String,
+    /// What stands for the value.
+    mask: String,
+}
+
+impl Search {
+    /// A search for values, each with the text that stands for it.
+    pub(super) fn new<'v>(values: impl IntoIterator<Item = (&'v str, &'v str)>) -> Self {
+        let mut forms: HashMap<[u8; 4], Vec<Form>> = HashMap::new();
+        for (value, mask) in values {
+            for text in forms_of(value) {
+                let Some(head) = text.as_bytes().first_chunk::<4>().copied() else {
+                    continue;
+                };
+                let mask = mask.to_owned();
+                forms.entry(head).or_default().push(Form { text, mask });
+            }
+        }
+        for forms in forms.values_mut() {
+            forms.sort_by(|a, b| (b.text.len(), &a.text).cmp(&(a.text.len(), &b.text)));
+            forms.dedup_by(|a, b| a.text == b.text);
+        }
+        Self { forms }
+    }
+
+    /// Hides the values in a text.
+    pub(super) fn text(&self, text: &mut String) {
+        let found = self.find(text);
+        if found.is_empty() {
+            return;
+        }
+        let mut hidden = String::new();
+        let mut end = 0;
+        for (range, mask) in found {
+            hidden += &text[end..range.start];
+            hidden += mask;
+            end = range.end;
+        }
+        hidden += &text[end..];
+        *text = hidden;
+    }
+
+    /// Hides the values in all texts in a JSON value, and the numbers that are a value. The names
+    /// of members stay.
+    pub(super) fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.text(text),
+            Value::Number(number) => {
+                if let Some(mask) = self.mask_of(&number.to_string()) {
+                    *value = mask.into();
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(members) => {
+                let members = members.values_mut();
+                members.for_each(|member| self.value(member));
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    /// Finds all values in a text, in order. Values that overlap are one range, so that nothing of
+    /// the second one stays.
+    fn find(&self, text: &str) -> Vec<(Range<usize>, &str)> {
+        let mut found: Vec<(Range<usize>, &str)> = Vec::new();
+        if self.forms.is_empty() {
+            return found;
+        }
+        for (at, _) in text.char_indices() {
+            let Some((end, mask)) = self.longest(text, at) else {
+                continue;
+            };
+            match found.last_mut() {
+                Some((range, _)) if at < range.end => range.end = range.end.max(end),
+                _ => found.push((at..end, mask)),
+            }
+        }
+        found
+    }
+
+    /// Returns the end of the longest value that begins here, and what stands for it.
+    fn longest(&self, text: &str, at: usize) -> Option<(usize, &str)> {
+        let rest = &text.as_bytes()[at..];
+        let forms = self.forms.get(rest.first_chunk::<4>()?)?;
+        let may_be_cut = text.len() >= CUT && rest.len() >= BEGINNING;
+        let form = forms.iter().find(|form| {
+            let form = form.text.as_bytes();
+            rest.starts_with(form) || (may_be_cut && form.starts_with(rest))
+        })?;
+        Some((at + form.text.len().min(rest.len()), form.mask.as_str()))
+    }
+
+    /// Returns what stands for this whole text.
+    fn mask_of(&self, text: &str) -> Option<&str> {
+        let forms = self.forms.get(text.as_bytes().first_chunk::<4>()?)?;
+        let form = forms.iter().find(|form| form.text == text)?;
+        Some(form.mask.as_str())
+    }
+}
+
+/// Returns all forms of a value; none if it is too short.
+fn forms_of(value: &str) -> BTreeSet<String> {
+    let plain = plain(value);
+    let mut forms = BTreeSet::new();
+    if plain.chars().count() < SHORTEST {
+        return forms;
+    }
+    for text in [value, value.trim(), &*plain] {
+        forms.insert(text.to_owned());
+        // The host writes errors on one line.
+        forms.insert(one_line(text).into_owned());
+        forms.extend(quoted(text));
+        forms.extend(encoded(text.as_bytes()));
+    }
+    forms
+}
+
+/// The text as part of a JSON string, as serde, Python and Go write it, and the same as part of a
+/// JSON text that is itself in a string.
+fn quoted(text: &str) -> Vec<String> {
+    let once = escaped(text);
+    let mut ascii = String::new();
+    for unit in once.encode_utf16() {
+        match u8::try_from(unit) {
+            Ok(byte) if byte.is_ascii() => ascii.push(byte.into()),
+            _ => ascii += &format!("\\u{unit:04x}"),
+        }
+    }
+    let html = once.replace('<', "\\u003c").replace('>', "\\u003e");
+    let html = html.replace('&', "\\u0026");
+    let mut forms = vec![once, ascii, html];
+    let twice: Vec<String> = forms.iter().map(|form| escaped(form)).collect();
+    forms.extend(twice);
+    forms
+}
+
+fn escaped(text: &str) -> String {
+    let quoted = Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// The text in base64, with both alphabets, and as the part of a longer text that is encoded.
+fn encoded(text: &[u8]) -> Vec<String> {
+    let mut forms = vec![STANDARD.encode(text), STANDARD_NO_PAD.encode(text)];
+    // Three bytes are four characters, so that the text looks different at each of three offsets.
+    for offset in 0..3 {
+        let shifted = [&[0u8; 2][..offset], text].concat();
+        let encoded = STANDARD_NO_PAD.encode(&shifted);
+        // The characters at both ends also depend on the neighbours.
+        let (first, end) = ((offset * 8).div_ceil(6), shifted.len() * 8 / 6);
+        forms.extend(encoded.get(first..end).map(str::to_owned));
+    }
+    forms.retain(|form| form.len() >= INSIDE);
+    let others: Vec<String> = forms
+        .iter()
+        .map(|form| form.replace('+', "-").replace('/', "_"))
+        .collect();
+    forms.extend(others);
+    forms
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const VALUE: &str = "p\"ä<s>\\wörd\n1";
+
+    fn hidden(values: &[&str], text: &str) -> String {
+        let mut text = text.to_owned();
+        Search::new(values.iter().map(|value| (*value, "*"))).text(&mut text);
+        text
+    }
+
+    #[test]
+    fn a_value_is_found_in_each_form() {
+        let json = json!({ "v": VALUE }).to_string();
+        let nested = json!({ "text": json }).to_string();
+        let python = r#"{"v": "p\"\u00e4<s>\\w\u00f6rd\n1"}"#.to_owned();
+        let go = r#"{"v":"p\"ä\u003cs\u003e\\wörd\n1"}"#.to_owned();
+        let line = one_line(VALUE).into_owned();
+        let base64 = STANDARD.encode(VALUE);
+        for text in [VALUE, &json, &nested, &python, &go, &line, &base64] {
+            let text = hidden(&[VALUE], &format!("<{text}>"));
+            assert!(text.contains('*'), "{text}");
+            assert!(
+                !text.contains("rd") && !text.contains(&base64[2..8]),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_value_is_found_inside_of_a_longer_text_in_base64() {
+        for before in ["", "u", "us", "user:"] {
+            for after in ["", "@", "@host"] {
+                let text = STANDARD.encode(format!("{before}correct?>horse{after}"));
+                for text in [text.replace('+', "-").replace('/', "_"), text] {
+                    let hidden = hidden(&["correct?>horse"], &text);
+                    let left = hidden.replace('*', "");
+                    // Two characters on each side depend on the neighbours.
+                    let neighbours = (before.len() + after.len()).div_ceil(3) * 4 + 4;
+                    assert!(hidden.contains('*') && left.len() <= neighbours, "{hidden}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_secrets_value_is_found_encoded_and_decoded() {
+        let secret = STANDARD.encode("hunter2\n");
+        for text in ["hunter2", "xhunter2x", &*secret, &*STANDARD.encode(&secret)] {
+            let text = hidden(&[&secret], text);
+            assert!(text.contains('*'), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_that_overlap_leave_nothing() {
+        assert_eq!(hidden(&["abcd", "cdefgh"], "-abcdefgh-"), "-*-");
+        assert_eq!(hidden(&["abcd", "abcdef"], "abcdef abcd"), "* *");
+        assert_eq!(hidden(&["abcd"], "abcdabcd éabcd"), "** é*");
+    }
+
+    #[test]
+    fn a_short_value_is_not_searched_for() {
+        assert_eq!(hidden(&["abc", "", "YWI="], "abc YWI="), "abc YWI=");
+        assert_eq!(hidden(&[], "abc"), "abc");
+    }
+
+    #[test]
+    fn a_value_is_found_at_the_end_of_a_text_that_was_cut() {
+        let long = " ".repeat(CUT);
+        assert_eq!(
+            hidden(&["correct-horse"], &format!("{long}correct-h")),
+            format!("{long}*")
+        );
+        assert_eq!(hidden(&["correct-horse"], "correct-h"), "correct-h");
+    }
+
+    #[test]
+    fn texts_and_numbers_are_hidden_and_names_stay() {
+        let search = Search::new([("1234", "*"), ("true", "*")]);
+        let mut value = json!({ "1234": ["a1234", 1234, 12345, true, null, { "x": "true" }] });
+        search.value(&mut value);
+        assert_eq!(
+            value,
+            json!({ "1234": ["a*", "*", 12345, true, null, { "x": "*" }] })
+        );
+    }
+}

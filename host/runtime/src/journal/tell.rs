@@ -1,0 +1,200 @@
+//! Tells the records of the journal as a document, redacted. No other module makes a document from
+//! a record, so that nothing leaves the journal as it is.
+//!
+//! It must not know how a document is served or printed.
+
+use std::time::{Instant, SystemTime};
+
+use vmhost_core::trace::{Asked, Read as Asking};
+use vmhost_core::{ObjectName, ReadError, Snapshot};
+use vmhost_queue::Decision;
+
+use crate::journal::Journal;
+use crate::journal::record::{Act, Origin, Quiet, TurnRecord};
+use crate::journal::redact::{PluginSecrets, Redact};
+use crate::journal::story::{Read, Story, Turn, Warning};
+use crate::journal::tag::WakeTag;
+use crate::journal::wakes::Wakened;
+
+mod causes;
+mod effects;
+mod words;
+
+/// Tells one turn. `wakened` are the entries of the wake log about its key, oldest first, and
+/// `time` converts the times of records.
+pub(crate) fn turn(
+    record: &TurnRecord,
+    wakened: &[Wakened],
+    time: impl Fn(Instant) -> SystemTime,
+    redact: &Redact,
+    plugin: PluginSecrets<'_>,
+) -> Turn {
+    let mut turn = draft_turn(record, wakened, &time);
+    redact.turn(&mut turn, plugin);
+    turn
+}
+
+/// Tells quiet turns of one key; as [`turn`].
+pub(crate) fn quiet(
+    record: &Quiet,
+    wakened: &[Wakened],
+    time: impl Fn(Instant) -> SystemTime,
+    redact: &Redact,
+    plugin: PluginSecrets<'_>,
+) -> Turn {
+    let mut turn = draft_quiet(record, wakened, &time);
+    redact.turn(&mut turn, plugin);
+    turn
+}
+
+/// Tells all that the journal knows about a key, with the warnings about it. `controller` is the
+/// controller's label, `plugin` is what its plugin knows, and `warned` finds the warnings.
+pub(crate) fn story(
+    journal: &Journal,
+    redact: &Redact,
+    controller: &str,
+    key: &ObjectName,
+    plugin: PluginSecrets<'_>,
+    warned: impl Fn(&[TurnRecord], &[Quiet], &[Wakened]) -> Vec<Warning>,
+) -> Story {
+    let (records, quiets) = journal.of(controller, key);
+    let wakened = journal.woken(controller, key, &records);
+    let time = |at: Instant| journal.time(at);
+    let warnings = warned(&records, &quiets, &wakened);
+    let told = records
+        .iter()
+        .map(|record| (record.began, draft_turn(record, &wakened, &time)));
+    let told_quiet = quiets
+        .iter()
+        .map(|record| (record.began, draft_quiet(record, &wakened, &time)));
+    let mut turns: Vec<(Instant, Turn)> = told.chain(told_quiet).collect();
+    turns.sort_by_key(|(began, _)| *began);
+    let mut story = Story {
+        turns: turns.into_iter().map(|(_, turn)| turn).collect(),
+        pending: pending(&records, &quiets, &wakened)
+            .iter()
+            .map(|entry| causes::of_change(entry, &time))
+            .collect(),
+        warnings,
+        dropped: journal.counts().1,
+    };
+    redact.story(&mut story, plugin);
+    story
+}
+
+/// Returns the changes that no turn has followed yet: those behind the last one that belongs to a
+/// turn, and not older than the last turn.
+fn pending<'w>(records: &[TurnRecord], quiets: &[Quiet], wakened: &'w [Wakened]) -> &'w [Wakened] {
+    let turns = records.iter().map(|record| (record.began, record.tag));
+    let turns = turns.chain(quiets.iter().map(|record| (record.began, record.tag)));
+    let turns: Vec<(Instant, WakeTag)> = turns.collect();
+    let is_followed = |entry: &Wakened| turns.iter().any(|(_, tag)| tag.covers(entry.number));
+    let from = match wakened.iter().rposition(is_followed) {
+        Some(last) => last + 1,
+        // The turns that followed the first changes may not be recorded any more.
+        None => {
+            let last = turns.iter().map(|(began, _)| *began).max();
+            wakened.partition_point(|entry| last.is_some_and(|last| entry.at < last))
+        }
+    };
+    &wakened[from..]
+}
+
+fn draft_turn(
+    record: &TurnRecord,
+    wakened: &[Wakened],
+    time: &dyn Fn(Instant) -> SystemTime,
+) -> Turn {
+    let (causes, cause_count) = causes::of_turn(record.tag, wakened, time);
+    Turn {
+        time: words::time(time(record.began)),
+        causes,
+        cause_count,
+        wait_ms: words::milliseconds(record.wait),
+        lane: words::lane(record.lane).into(),
+        attempt: record.attempt,
+        refusal: record
+            .last
+            .as_ref()
+            .map(|last| format!("{} {}: {}", last.code, last.reason, last.message)),
+        deleting: record.deleting,
+        version: record.version,
+        object: record.object.as_ref().map(words::json),
+        previous: record.previous.as_ref().map(words::json),
+        reads: record.trace.reads.iter().map(read).collect(),
+        act: words::act(&record.act),
+        next: words::next(&record.act),
+        effects: effects::of_turn(record),
+        result: words::result(record.result).into(),
+        message: record.message.clone(),
+        decision: words::decision(record.decision),
+        call_ms: words::milliseconds(record.call),
+        took_ms: words::milliseconds(record.took),
+        cut: record.cut,
+        ..named(&record.origin, &record.key)
+    }
+}
+
+fn draft_quiet(record: &Quiet, wakened: &[Wakened], time: &dyn Fn(Instant) -> SystemTime) -> Turn {
+    let (causes, cause_count) = causes::of_turn(record.tag, wakened, time);
+    let result = match (&record.act, record.decision) {
+        (Act::Paused(_) | Act::Held(_), _) => "requeue",
+        (_, Decision::After(_)) => "requeue_after",
+        _ => "success",
+    };
+    Turn {
+        time: words::time(time(record.began)),
+        causes,
+        cause_count,
+        wait_ms: words::milliseconds(record.wait),
+        version: record.version,
+        act: words::act(&record.act),
+        next: words::next(&record.act),
+        result: result.into(),
+        decision: words::decision(record.decision),
+        call_ms: words::milliseconds(record.call),
+        took_ms: words::milliseconds(record.took),
+        quiet: record.count,
+        since: Some(words::time(time(record.since))),
+        ..named(&record.origin, &record.key)
+    }
+}
+
+/// A turn of which only the key and the version of its plugin are told.
+fn named(origin: &Origin, key: &ObjectName) -> Turn {
+    Turn {
+        controller: origin.controller.to_string(),
+        kind: origin.kind.to_string(),
+        key: key.to_string(),
+        generation: origin.generation,
+        digest: format!("sha256:{}", origin.digest.trim_start_matches("sha256:")),
+        ..Turn::default()
+    }
+}
+
+fn read(read: &Asking) -> Read {
+    let (verb, object, answer): (_, _, Result<Vec<&Snapshot>, &ReadError>) = match &read.asked {
+        Asked::Get(kind, name, answer) => {
+            let answer = answer.as_ref().map(|object| object.iter().collect());
+            ("get", words::object(kind, name), answer)
+        }
+        Asked::List(query, answer) => {
+            let answer = answer.as_ref().map(|page| page.objects.iter().collect());
+            ("list", words::list(query), answer)
+        }
+    };
+    Read {
+        live: read.live,
+        verb: verb.into(),
+        object,
+        error: answer.as_ref().err().map(|error| words::unanswered(error)),
+        objects: answer
+            .unwrap_or_default()
+            .into_iter()
+            .map(words::json)
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

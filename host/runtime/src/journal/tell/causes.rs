@@ -1,0 +1,122 @@
+//! What woke a key: the entries of the wake log that belong to a turn, and the causes without an
+//! entry.
+//!
+//! It must not know what the turn did.
+
+use std::time::{Instant, SystemTime};
+
+use serde_json::Value;
+
+use crate::journal::story::Woken;
+use crate::journal::tag::{Cause, WakeTag};
+use crate::journal::tell::words;
+use crate::journal::wakes::Wakened;
+use crate::journal::{diff, managers};
+
+/// How many causes are told. The others are only counted.
+const SHOWN: usize = 8;
+
+/// The causes that the wake log keeps, the most telling one first.
+const LOGGED: [Cause; 4] = [
+    Cause::Changed,
+    Cause::Relisted,
+    Cause::Rewound,
+    Cause::OwnWrite,
+];
+
+/// Returns what woke a turn with this tag, at most [`SHOWN`] causes, and how many there were.
+/// `wakened` are the entries about its key, oldest first; of too many, the newest are told.
+pub(super) fn of_turn(
+    tag: WakeTag,
+    wakened: &[Wakened],
+    time: &dyn Fn(Instant) -> SystemTime,
+) -> (Vec<Woken>, u64) {
+    if tag.is_own_decision() {
+        return (vec![plain("decision")], 1);
+    }
+    let entries: Vec<&Wakened> = wakened
+        .iter()
+        .filter(|entry| tag.covers(entry.number))
+        .collect();
+    let others = Cause::ALL.into_iter().filter(|cause| {
+        let is_told = LOGGED.contains(cause) && !entries.is_empty();
+        tag.has(*cause) && !is_told
+    });
+    let others: Vec<Woken> = others.map(|cause| plain(word(cause))).collect();
+    let room = SHOWN.saturating_sub(others.len());
+    let newest = &entries[entries.len().saturating_sub(room)..];
+    let told = newest
+        .iter()
+        .map(|entry| of_entry(entry, cause(entry, tag), time));
+    let causes: Vec<Woken> = told.chain(others).collect();
+    let count = u64::from(tag.count()).max(causes.len() as u64);
+    (causes, count)
+}
+
+/// Tells a change whose turn is not known.
+pub(super) fn of_change(entry: &Wakened, time: &dyn Fn(Instant) -> SystemTime) -> Woken {
+    let cause = match entry.own {
+        true => Cause::OwnWrite,
+        false => Cause::Changed,
+    };
+    of_entry(entry, cause, time)
+}
+
+/// Returns the cause of an entry, as far as the tag of its turn tells, which has the causes of all
+/// entries.
+fn cause(entry: &Wakened, tag: WakeTag) -> Cause {
+    if entry.own {
+        return Cause::OwnWrite;
+    }
+    let has = |cause: &Cause| tag.has(*cause);
+    LOGGED.into_iter().find(has).unwrap_or(Cause::Changed)
+}
+
+fn of_entry(entry: &Wakened, cause: Cause, time: &dyn Fn(Instant) -> SystemTime) -> Woken {
+    let (old, new) = (entry.old.as_ref(), entry.new.as_ref());
+    let word = match (cause, old, new) {
+        (Cause::Changed, None, Some(_)) => "created",
+        (Cause::Changed, Some(_), None) => "deleted",
+        (cause, ..) => word(cause),
+    };
+    // All fields of an object that is gone say less than that it is gone.
+    let (fields, field_count) = match new {
+        Some(new) => {
+            let old: Option<Value> = old.map(words::json);
+            diff::fields(old.as_ref(), Some(&words::json(new)))
+        }
+        None => Default::default(),
+    };
+    let name = new.or(old).map_or(&entry.key, |object| &object.name);
+    Woken {
+        cause: word.into(),
+        time: Some(words::time(time(entry.at))),
+        object: Some(words::object(&entry.kind, name)),
+        fields,
+        field_count,
+        manager: entry.managed.as_deref().and_then(managers::shown),
+        version: new.map(|new| new.version),
+    }
+}
+
+/// A cause about which no more is known.
+fn plain(cause: &str) -> Woken {
+    Woken {
+        cause: cause.into(),
+        ..Woken::default()
+    }
+}
+
+fn word(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Changed => "changed",
+        Cause::OwnWrite => "own-write",
+        Cause::Initial => "first-list",
+        Cause::Relisted => "relist",
+        Cause::Rewound => "rewound",
+        Cause::Mapped => "mapped",
+        Cause::Timer => "timer",
+        Cause::Swap => "swap",
+        Cause::Granted => "granted",
+    }
+}

@@ -1,0 +1,65 @@
+//! Tests of what woke a turn.
+
+use super::*;
+
+#[test]
+fn each_cause_has_its_word() {
+    let clock = Clock::new();
+    let none = told(&clock, &record(clock.at(1), WakeTag::default()), &[]);
+    assert_eq!((none.causes.len(), &*none.causes[0].cause), (1, "decision"));
+    for (cause, word) in [
+        (Cause::Changed, "changed"),
+        (Cause::OwnWrite, "own-write"),
+        (Cause::Initial, "first-list"),
+        (Cause::Relisted, "relist"),
+        (Cause::Rewound, "rewound"),
+        (Cause::Mapped, "mapped"),
+        (Cause::Timer, "timer"),
+        (Cause::Swap, "swap"),
+        (Cause::Granted, "granted"),
+    ] {
+        let turn = told(&clock, &record(clock.at(1), cause.into()), &[]);
+        assert_eq!((turn.causes.len(), &*turn.causes[0].cause), (1, word));
+    }
+    let (old, new) = (Some(machine(6, 2)), Some(machine(7, 3)));
+    for (cause, own, old, new, word) in [
+        (Cause::Changed, false, old.clone(), new.clone(), "changed"),
+        (Cause::Changed, false, None, new.clone(), "created"),
+        (Cause::Changed, false, old.clone(), None, "deleted"),
+        (Cause::Changed, true, old.clone(), new.clone(), "own-write"),
+        (
+            Cause::OwnWrite,
+            false,
+            old.clone(),
+            new.clone(),
+            "own-write",
+        ),
+        (Cause::Relisted, false, old, new, "relist"),
+    ] {
+        let mut change = change(clock.at(1), old, new);
+        (change.number, change.own) = (5, own);
+        let record = record(clock.at(2), WakeTag::logged(cause, 5));
+        let turn = told(&clock, &record, &[change]);
+        assert_eq!((turn.causes.len(), &*turn.causes[0].cause), (1, word));
+    }
+}
+
+#[test]
+fn of_many_causes_the_newest_are_told_and_all_are_counted() {
+    let clock = Clock::new();
+    let mut tag = WakeTag::from(Cause::Timer);
+    let mut changes = Vec::new();
+    for number in 1..=20 {
+        let mut change = change(clock.at(1), None, Some(machine(number.into(), 1)));
+        change.number = number;
+        changes.push(change);
+        tag = tag.join(WakeTag::logged(Cause::Changed, number));
+    }
+    let turn = told(&clock, &record(clock.at(2), tag), &changes);
+    let versions: Vec<Option<u64>> = turn.causes.iter().map(|cause| cause.version).collect();
+    assert_eq!((turn.cause_count, turn.causes.len()), (21, 8));
+    assert_eq!(
+        (versions[0], versions[6], versions[7]),
+        (Some(14), Some(20), None)
+    );
+}

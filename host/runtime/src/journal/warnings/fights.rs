@@ -1,0 +1,155 @@
+//! `fights-with`: this controller and another writer change a field in turn, and one of them writes
+//! the same value each time.
+//!
+//! Fields that both write without coming back to a value are none: a phase that is handed on, a
+//! count that both add to.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use vmhost_core::{Gvk, ObjectName};
+
+use crate::journal::wakes::Wakened;
+use crate::journal::warnings::records::{Records, named};
+use crate::journal::{managers, paths};
+
+/// Rounds that show a fight, if the other writer answers within [`QUICK`].
+const QUICK_ROUNDS: usize = 2;
+
+/// Rounds that show a slower fight. A person who asks for something again, in a field that the
+/// controller answers in, makes a round too.
+const ROUNDS: usize = 3;
+
+/// A change that follows within this time is no person's.
+const QUICK: Duration = Duration::from_secs(3);
+
+/// Only changes within this time before the newest turn count: a field that several people set in
+/// the course of a day is not fought for.
+const WINDOW: Duration = Duration::from_secs(300);
+
+/// Who writes a field.
+#[derive(Default)]
+struct Contest {
+    /// When this controller wrote it, and what, if nobody wrote it since.
+    ours: Option<(Instant, Option<Value>)>,
+    rounds: Vec<Round>,
+}
+
+/// This controller's write and the other writer's. A missing value is a removed field.
+struct Round {
+    ours: Option<Value>,
+    theirs: Option<Value>,
+    /// The time between both.
+    delay: Duration,
+    /// The other writer.
+    manager: String,
+}
+
+/// Who made a change.
+enum Writer {
+    This,
+    Another(String),
+}
+
+/// `fights-with`: names the manager and the path.
+pub(super) fn fights_with(records: &Records<'_>) -> Option<String> {
+    let newest = records.newest()?;
+    let mut objects: BTreeMap<(&Gvk, &ObjectName), Vec<&Wakened>> = BTreeMap::new();
+    for entry in &records.woken {
+        let is_recent = newest.saturating_duration_since(entry.at) <= WINDOW;
+        if let (true, Some(_), Some(new)) = (is_recent, &entry.old, &entry.new) {
+            let object = (&*entry.kind, &new.name);
+            objects.entry(object).or_default().push(entry);
+        }
+    }
+    let mut worst: Option<(usize, String)> = None;
+    for ((kind, name), entries) in objects {
+        // Parsing is left to the few objects that both may have written.
+        let handed_over = entries
+            .windows(2)
+            .filter(|pair| pair[0].own && !pair[1].own);
+        if handed_over.count() < QUICK_ROUNDS {
+            continue;
+        }
+        let of = match records.is_primary(kind, name) {
+            true => String::new(),
+            false => format!(" of {}", named(kind, name)),
+        };
+        for (path, rounds) in contests(&entries, &records.origin.field_manager) {
+            let count = rounds.len();
+            let Some(last) = rounds.last().filter(|_| is_fight(&rounds)) else {
+                continue;
+            };
+            if worst.as_ref().is_none_or(|(most, _)| count > *most) {
+                let manager = &last.manager;
+                let text = format!(
+                    "{manager} at {path}{of}: {count} times it wrote this field after this controller had"
+                );
+                worst = Some((count, text));
+            }
+        }
+    }
+    worst.map(|(_, text)| text)
+}
+
+/// The rounds about each field of an object. `ours` is this controller's field manager.
+fn contests(entries: &[&Wakened], ours: &str) -> BTreeMap<String, Vec<Round>> {
+    let mut contests: BTreeMap<String, Contest> = BTreeMap::new();
+    for entry in entries {
+        let (Some(old), Some(new)) = (&entry.old, &entry.new) else {
+            continue;
+        };
+        let Some(writer) = writer(entry, ours) else {
+            continue;
+        };
+        for (path, value) in paths::changes(&old.text, &new.text) {
+            let contest = contests.entry(path).or_default();
+            match &writer {
+                Writer::This => contest.ours = Some((entry.at, value)),
+                Writer::Another(manager) => {
+                    if let Some((at, ours)) = contest.ours.take() {
+                        contest.rounds.push(Round {
+                            ours,
+                            theirs: value,
+                            delay: entry.at.saturating_duration_since(at),
+                            manager: manager.clone(),
+                        });
+                    }
+                }
+            }
+        }
+    }
+    let contests = contests.into_iter();
+    contests
+        .map(|(path, contest)| (path, contest.rounds))
+        .collect()
+}
+
+/// Returns whether the last rounds are a fight.
+fn is_fight(rounds: &[Round]) -> bool {
+    let repeats = |rounds: &[Round]| {
+        let ours = rounds.windows(2).all(|pair| pair[0].ours == pair[1].ours);
+        ours || rounds
+            .windows(2)
+            .all(|pair| pair[0].theirs == pair[1].theirs)
+    };
+    let last = |count: usize| rounds.len().checked_sub(count).map(|from| &rounds[from..]);
+    let is_quick = |rounds: &[Round]| rounds.iter().all(|round| round.delay <= QUICK);
+    last(QUICK_ROUNDS).is_some_and(|rounds| is_quick(rounds) && repeats(rounds))
+        || last(ROUNDS).is_some_and(repeats)
+}
+
+/// Tells who made a change: the managers with the newest time. Times are whole seconds, so that
+/// there may be several. Returns `None` if no watch event brought the object.
+fn writer(entry: &Wakened, ours: &str) -> Option<Writer> {
+    if entry.own {
+        return Some(Writer::This);
+    }
+    let names = managers::foreign(entry.managed.as_deref()?, ours);
+    // The record of the own write may be gone.
+    Some(match names.is_empty() {
+        true => Writer::This,
+        false => Writer::Another(names.join(" or ")),
+    })
+}

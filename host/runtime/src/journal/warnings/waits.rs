@@ -1,0 +1,141 @@
+//! Warnings about what a key does not get done: `waiting-on` and `finalizer-stuck`.
+//!
+//! What an outage holds up is neither: turns that end in a refused write do not wait for an object,
+//! and those that the API server could not serve are not counted as clean-ups.
+
+use std::time::Duration;
+
+use vmhost_core::trace::Asked;
+use vmhost_core::{Gvk, Next, ObjectName};
+
+use crate::journal::record::{Act, TurnRecord};
+use crate::journal::warnings::records::{Records, is_same_kind, named, refusal, seconds};
+use crate::observe::metrics::controller::TurnResult;
+
+/// Turns in a row that show that a key waits, or that a clean-up does not end.
+const TURNS: usize = 3;
+
+/// How long a key waits at least. Objects that are applied together are there sooner.
+const WAITS: Duration = Duration::from_secs(1);
+
+/// The longest requeue of a turn that waits. A longer one is a resync, for which nothing need be
+/// missing.
+const SOON: Duration = Duration::from_secs(10);
+
+/// How long a clean-up takes at least, if it is stuck.
+const STUCK: Duration = Duration::from_secs(5);
+
+/// As [`TURNS`] and [`STUCK`], for a clean-up that is retried often.
+const MANY: (usize, Duration) = (5, Duration::from_secs(2));
+
+/// `waiting-on`: the last turns asked to be retried, and the same object was missing in each.
+pub(super) fn waiting_on(records: &Records<'_>) -> Option<String> {
+    let newest = records.series(waits).last()?;
+    missing(newest).into_iter().find_map(|object| {
+        let misses = |turn: &TurnRecord| waits(turn) && missing(turn).contains(&object);
+        let series = records.series(misses);
+        // A success in between, whose record is gone, has set the number of failures back.
+        let success = series
+            .windows(2)
+            .rposition(|pair| pair[0].attempt > pair[1].attempt);
+        let series = &series[success.map_or(0, |at| at + 1)..];
+        let (first, last) = (series.first()?, series.last()?);
+        let lasted = last.began.saturating_duration_since(first.began);
+        let (kind, name) = object;
+        if series.len() < TURNS || lasted < WAITS || records.is_primary(kind, name) {
+            return None;
+        }
+        Some(format!(
+            "{}: the last {} turns, over {}, did not find it and asked for a retry",
+            named(kind, name),
+            series.len(),
+            seconds(lasted)
+        ))
+    })
+}
+
+/// Returns whether the policy itself asked for a retry, and not for a late one.
+fn waits(turn: &TurnRecord) -> bool {
+    let asks = match &turn.act {
+        Act::Returned(Next::Retry(_) | Next::Requeue) => true,
+        Act::Returned(Next::RequeueAfterMs(ms)) => Duration::from_millis((*ms).into()) <= SOON,
+        _ => false,
+    };
+    asks && refusal(turn).is_none()
+}
+
+/// The objects that a turn may wait for, those that it names first: it read them and did not find
+/// them. A policy gives up at what is missing, so that this was its last read, or it says what is
+/// missing; other objects may be optional. What the turn writes itself it does not wait for.
+fn missing(turn: &TurnRecord) -> Vec<(&Gvk, &ObjectName)> {
+    let said = match &turn.act {
+        Act::Returned(Next::Retry(text)) => text.as_str(),
+        _ => "",
+    };
+    let reads = &turn.trace.reads;
+    let (mut found, mut last) = (Vec::new(), None);
+    for (at, read) in reads.iter().enumerate() {
+        let Asked::Get(kind, name, Ok(None)) = &read.asked else {
+            continue;
+        };
+        let is_written = turn
+            .answers
+            .iter()
+            .any(|answer| is_same_kind(&answer.object.kind, kind) && answer.object.name == *name);
+        if is_written {
+            continue;
+        }
+        if said.contains(name.name()) {
+            found.push((kind, name));
+        } else if at + 1 == reads.len() {
+            last = Some((kind, name));
+        }
+    }
+    found.extend(last);
+    found
+}
+
+/// `finalizer-stuck`: the policy was asked to clean up several times, and did not say that it has.
+pub(super) fn finalizer_stuck(records: &Records<'_>) -> Option<String> {
+    let series = records.series(|turn| turn.deleting && !has_finished(turn));
+    let series = series.iter().copied();
+    let series: Vec<&TurnRecord> = series.filter(|turn| !is_hindered(turn)).collect();
+    let (first, last) = (series.first()?, series.last()?);
+    let lasted = (last.began + last.took).saturating_duration_since(first.began);
+    let turns = series.len();
+    let is_stuck = turns >= TURNS && lasted >= STUCK || turns >= MANY.0 && lasted >= MANY.1;
+    is_stuck.then(|| {
+        format!(
+            "{turns} turns over {} were asked to clean up and did not finish, so that {} stays; the last one said: {}",
+            seconds(lasted),
+            last.origin.finalizer.as_deref().unwrap_or("the finalizer"),
+            said(last)
+        )
+    })
+}
+
+/// Returns whether the policy has cleaned up, and its finalizer is off.
+fn has_finished(turn: &TurnRecord) -> bool {
+    turn.act == Act::Returned(Next::Finalized) && refusal(turn).is_none()
+}
+
+/// Returns whether the API server could not serve the turn, or the host had no room for its call.
+fn is_hindered(turn: &TurnRecord) -> bool {
+    let no_room = matches!(turn.act, Act::Broke(_)) && turn.result == TurnResult::Requeue;
+    no_room || matches!(refusal(turn), Some(0 | 401 | 408 | 429 | 500..))
+}
+
+/// What a turn said at its end: its log line, or what it wants next.
+fn said(turn: &TurnRecord) -> String {
+    if let Some(message) = &turn.message {
+        return message.clone();
+    }
+    match &turn.act {
+        Act::Returned(Next::Retry(text) | Next::Fail(text)) | Act::Broke(text) => text.clone(),
+        Act::Returned(Next::RequeueAfterMs(ms)) => format!("requeue after {ms} ms"),
+        Act::Returned(Next::Requeue) => "requeue".to_owned(),
+        Act::Returned(Next::AwaitChange) => "await a change".to_owned(),
+        Act::Returned(Next::Finalized) => "finalized, but the finalizer is still on".to_owned(),
+        Act::AddedFinalizer | Act::Left | Act::Paused(_) | Act::Held(_) => "nothing".to_owned(),
+    }
+}

@@ -1,0 +1,175 @@
+//! What is new, what holds, and what ends, over a journal.
+
+use super::*;
+use crate::journal::warnings::tests::parts::{
+    CONTROLLER, at, change, key, origin, polling, primary, quiet, turn,
+};
+
+/// A journal, and a watch since the start of the story.
+fn start() -> (Journal, Watch) {
+    (Journal::new(4 << 20, 1), Watch::new(at(0)))
+}
+
+/// Writes three turns of a key from this time on, each woken by the write of the one before.
+fn wakes_itself(journal: &Journal, key: &ObjectName, from: u64) {
+    for number in 1..4 {
+        let turn = turn(from + number).by_own_write(number as u32);
+        journal.turn(TurnRecord {
+            key: key.clone(),
+            ..turn.patches(primary(), number, number + 1)
+        });
+    }
+}
+
+/// The names and keys of the news.
+fn news(watch: &mut Watch, journal: &Journal, ms: u64) -> Vec<(String, String)> {
+    let news = watch.look(journal, at(ms), raw(journal)).into_iter();
+    news.map(|news| (news.warning.name, news.key.to_string()))
+        .collect()
+}
+
+fn self_waking(key: &str) -> (String, String) {
+    ("self-waking".to_owned(), key.to_owned())
+}
+
+#[test]
+fn a_warning_is_new_once_and_holds_until_a_turn_shows_better() {
+    let (journal, mut watch) = start();
+    assert!(watch.look(&journal, at(10), raw(&journal)).is_empty());
+    wakes_itself(&journal, &key(), 100);
+    let found = watch.look(&journal, at(2000), raw(&journal));
+    let [news_of] = &found[..] else {
+        panic!("one, not {found:?}");
+    };
+    assert_eq!(&*news_of.origin.controller, CONTROLLER);
+    assert!(news_of.key == key() && news_of.object.is_none());
+    assert_eq!(watch.warnings(), std::slice::from_ref(&news_of.warning));
+    let labels = (CONTROLLER.to_owned(), "self-waking".to_owned());
+    assert_eq!(watch.counts(), BTreeMap::from([(labels, 1)]));
+    // Without turns nothing changes.
+    for ms in [4000, 6000] {
+        assert!(news(&mut watch, &journal, ms).is_empty());
+        assert_eq!(watch.warnings().len(), 1);
+    }
+    journal.quiet(quiet(7000));
+    assert!(news(&mut watch, &journal, 8000).is_empty());
+    assert!(watch.warnings().is_empty() && watch.counts().is_empty());
+    // It comes again, which is no news.
+    wakes_itself(&journal, &key(), 9000);
+    assert!(news(&mut watch, &journal, 10_000).is_empty());
+    assert_eq!(watch.warnings().len(), 1);
+}
+
+#[test]
+fn a_warning_ends_some_time_after_the_last_turn() {
+    let (journal, mut watch) = start();
+    wakes_itself(&journal, &key(), 100);
+    assert_eq!(news(&mut watch, &journal, 2000).len(), 1);
+    assert!(news(&mut watch, &journal, 601_000).is_empty());
+    assert_eq!(watch.warnings().len(), 1);
+    assert!(news(&mut watch, &journal, 602_000).is_empty());
+    assert!(watch.warnings().is_empty());
+}
+
+#[test]
+fn keys_and_controllers_are_apart() {
+    let (journal, mut watch) = start();
+    let keys = ["a", "b", "c"].map(|name| ObjectName::new(Some("default"), name));
+    let again = |key: &ObjectName, controller: &str, number: u32| {
+        let turn = turn(u64::from(number)).by_own_write(number);
+        let mut origin = origin(1);
+        if let Some(origin) = Arc::get_mut(&mut origin) {
+            origin.controller = controller.into();
+        }
+        journal.turn(TurnRecord {
+            origin,
+            key: key.clone(),
+            ..turn.patches(primary(), 1, 2)
+        });
+    };
+    for (number, key) in (1..).zip(&keys) {
+        again(key, CONTROLLER, number);
+        again(&keys[0], "loops/others", number);
+    }
+    let news = watch.look(&journal, at(2000), raw(&journal));
+    let warned = news.into_iter().map(|news| news.warning);
+    let warned: Vec<_> = warned
+        .map(|warning| (warning.controller, warning.key))
+        .collect();
+    assert_eq!(
+        warned,
+        [("loops/others".to_owned(), "default/a".to_owned())]
+    );
+}
+
+#[test]
+fn a_key_that_polls_is_found_whichever_worker_runs_it() {
+    let (journal, mut watch) = start();
+    journal.quiet(quiet(0));
+    for number in 1..20 {
+        journal.quiet(polling(quiet(number * 100), 100));
+    }
+    let never_quiet = ("never-quiet".to_owned(), "default/x".to_owned());
+    assert_eq!(news(&mut watch, &journal, 2000), [never_quiet]);
+    let counted = watch.warnings().remove(0).text;
+    assert!(counted.starts_with("19 turns"), "{counted}");
+}
+
+#[test]
+fn what_woke_the_key_is_looked_up() {
+    let (journal, mut watch) = start();
+    let specs = (r#"{"count":1}"#, r#"{"count":2}"#);
+    for number in 1..4 {
+        let entry = change(number, 100 + u64::from(number), &primary(), specs, None);
+        assert_eq!(journal.wakes.add(entry), number);
+    }
+    wakes_itself(&journal, &key(), 100);
+    let found = watch.look(&journal, at(2000), raw(&journal));
+    let text = &found[0].warning.text;
+    assert!(text.ends_with(": spec.count"), "{text}");
+}
+
+#[test]
+fn a_record_that_is_written_a_moment_late_is_seen() {
+    let (journal, mut watch) = start();
+    assert!(news(&mut watch, &journal, 2000).is_empty());
+    wakes_itself(&journal, &key(), 1990);
+    assert_eq!(news(&mut watch, &journal, 4000), [self_waking("default/x")]);
+}
+
+#[test]
+fn a_policy_that_is_wrong_about_everything_takes_a_bounded_room() {
+    let (journal, mut watch) = start();
+    let name = |number: usize| ObjectName::new(Some("default"), &format!("{number:04}"));
+    let mut told = 0;
+    for number in 0..MOST + 50 {
+        let ms = number as u64 * 2000;
+        wakes_itself(&journal, &name(number), ms + 1000);
+        // All within the time in which a warning ends by itself.
+        told += watch.look(&journal, at(ms + 1900), raw(&journal)).len();
+        for known in watch.keys.values_mut() {
+            known.seen = at(ms + 1900);
+        }
+    }
+    assert_eq!((told, watch.len()), (MOST, MOST));
+    // One that has ended makes way.
+    let ms = (MOST as u64 + 50) * 2000;
+    journal.quiet(Quiet {
+        key: name(3),
+        ..quiet(ms)
+    });
+    assert!(news(&mut watch, &journal, ms + 100).is_empty());
+    wakes_itself(&journal, &name(MOST + 60), ms + 200);
+    let key = format!("default/{}", MOST + 60);
+    assert_eq!(news(&mut watch, &journal, ms + 2000), [self_waking(&key)]);
+    assert_eq!(watch.warnings().len(), MOST);
+}
+
+/// The warnings about a key, not redacted.
+fn raw(journal: &Journal) -> impl Fn(&str, &ObjectName) -> Vec<Warning> + '_ {
+    |controller, key| {
+        let (turns, quiet) = journal.of(controller, key);
+        let woken = journal.woken(controller, key, &turns);
+        warnings(&turns, &quiet, &woken)
+    }
+}

@@ -1,0 +1,153 @@
+//! The running controllers as questions about turns need them, and how a user names their kinds: as
+//! for kubectl. Plain data.
+
+use std::sync::Arc;
+
+use vmhost_core::Gvk;
+
+/// The controllers of a host.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Running {
+    /// Whether the host leads; a standby has no turns.
+    pub(crate) leading: bool,
+    /// The controllers, by label.
+    pub(crate) controllers: Vec<Keyed>,
+}
+
+/// A running controller, and the kind of its keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Keyed {
+    /// The controller's label.
+    pub(crate) controller: Arc<str>,
+    /// Whether its workers have been started.
+    pub(crate) started: bool,
+    /// The kind of its keys.
+    pub(crate) kind: Gvk,
+    /// The plural of the kind.
+    pub(crate) plural: String,
+    /// Whether the kind's objects are in namespaces.
+    pub(crate) namespaced: bool,
+    /// Whether a generation of its plugin may have read objects with sensitive values.
+    pub(crate) reads_sensitive: bool,
+}
+
+impl Running {
+    /// The controllers of a kind.
+    pub(crate) fn of_kind(&self, asked: &str) -> Vec<&Keyed> {
+        let controllers = self.controllers.iter();
+        controllers.filter(|keyed| keyed.is(asked)).collect()
+    }
+
+    /// Returns whether the plugin of a controller may have read objects with sensitive values. One
+    /// that no longer runs may have.
+    pub(crate) fn reads_sensitive(&self, label: &str) -> bool {
+        let mut controllers = self.controllers.iter();
+        let found = controllers.find(|keyed| &*keyed.controller == label);
+        found.is_none_or(|keyed| keyed.reads_sensitive)
+    }
+
+    /// The names of the controllers' kinds, for an error text: `virtualmachines
+    /// (VirtualMachine.v1.cloud.waibizi.com)`.
+    pub(crate) fn kinds(&self) -> String {
+        let mut names: Vec<String> = self
+            .controllers
+            .iter()
+            .map(|keyed| format!("{} ({})", keyed.plural, keyed.kind))
+            .collect();
+        names.sort();
+        names.dedup();
+        match names.is_empty() {
+            true => "none, since no plugin runs".to_owned(),
+            false => names.join(", "),
+        }
+    }
+}
+
+impl Keyed {
+    /// Returns whether a user means this kind: by its plural, its singular or its name, alone or
+    /// with `.group`, `.version` or `.version.group` behind it, in any case.
+    pub(crate) fn is(&self, asked: &str) -> bool {
+        let asked = asked.to_lowercase();
+        let (name, rest) = match asked.split_once('.') {
+            Some((name, rest)) => (name, Some(rest)),
+            None => (asked.as_str(), None),
+        };
+        let named = name == self.plural.to_lowercase() || name == self.kind.kind.to_lowercase();
+        let (group, version) = (
+            self.kind.group.to_lowercase(),
+            self.kind.version.to_lowercase(),
+        );
+        named
+            && rest.is_none_or(|rest| {
+                rest == group || rest == version || rest == format!("{version}.{group}")
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keyed(kind: Gvk, plural: &str) -> Keyed {
+        Keyed {
+            controller: "vm".into(),
+            started: true,
+            kind,
+            plural: plural.into(),
+            namespaced: true,
+            reads_sensitive: false,
+        }
+    }
+
+    #[test]
+    fn a_kind_is_named_as_for_kubectl() {
+        let vm = keyed(
+            Gvk::new("cloud.waibizi.com", "v1", "VirtualMachine"),
+            "virtualmachines",
+        );
+        for asked in [
+            "VirtualMachine",
+            "virtualmachine",
+            "VIRTUALMACHINES",
+            "virtualmachines.cloud.waibizi.com",
+            "VirtualMachine.v1.cloud.waibizi.com",
+            "virtualmachine.v1",
+        ] {
+            assert!(vm.is(asked), "{asked}");
+        }
+        for asked in [
+            "",
+            "vm",
+            "virtual",
+            "virtualmachine.",
+            "virtualmachines.waibizi.com",
+            "virtualmachines.v2.cloud.waibizi.com",
+            ".cloud.waibizi.com",
+        ] {
+            assert!(!vm.is(asked), "{asked}");
+        }
+    }
+
+    #[test]
+    fn the_core_group_has_no_name() {
+        let pod = keyed(Gvk::new("", "v1", "Pod"), "pods");
+        for asked in ["pod", "pods", "Pod.v1"] {
+            assert!(pod.is(asked), "{asked}");
+        }
+        assert!(!pod.is("pods.apps") && !pod.is("pod.v1.apps"));
+    }
+
+    #[test]
+    fn a_kind_may_have_several_controllers() {
+        let pod = || keyed(Gvk::new("", "v1", "Pod"), "pods");
+        let node = keyed(Gvk::new("", "v1", "Node"), "nodes");
+        let running = Running {
+            leading: true,
+            controllers: vec![pod(), node, pod()],
+        };
+        assert_eq!(running.of_kind("pods").len(), 2);
+        assert_eq!(running.kinds(), "nodes (Node.v1), pods (Pod.v1)");
+        assert!(Running::default().kinds().starts_with("none"));
+        assert!(!running.reads_sensitive("vm") && running.reads_sensitive("gone"));
+    }
+}

@@ -1,0 +1,160 @@
+//! Answers questions about turns from the journal, as documents. [`crate::journal::tell`] makes a
+//! document of a record, and redacts it: this module chooses the records, and shows no text of
+//! theirs itself.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use vmhost_core::ObjectName;
+use vmhost_engine::Settings;
+
+use super::asked::{Refused, meant, named, wanted};
+use super::questions::{Listed, TurnsQuery, WhyQuery};
+use super::running::{Keyed, Running};
+use super::wanted::{Record, Wanted};
+use crate::journal::redact::{PluginSecrets, Redact};
+use crate::journal::story::{Story, Turn};
+use crate::journal::wakes::Wakened;
+use crate::journal::warnings::warnings;
+use crate::journal::{Journal, tell};
+
+/// The number of turns that are listed if a query names none.
+const LIMIT: usize = 1000;
+
+/// Answers questions about turns.
+pub(crate) struct Turns {
+    journal: Arc<Journal>,
+    redact: Arc<Redact>,
+    /// The settings of each plugin, by its name: no document shows their values.
+    settings: HashMap<String, Settings>,
+    /// The settings of a plugin without any.
+    none: Settings,
+    /// A time before the first turn.
+    start: Instant,
+}
+
+impl Turns {
+    /// Answers from this journal. Created before the first turn.
+    pub(crate) fn new(
+        journal: Arc<Journal>,
+        redact: Arc<Redact>,
+        settings: HashMap<String, Settings>,
+    ) -> Self {
+        Self {
+            journal,
+            redact,
+            settings,
+            none: Settings::default(),
+            start: Instant::now(),
+        }
+    }
+
+    /// Lists turns, the newest last.
+    pub(crate) fn list(&self, query: &TurnsQuery, running: &Running) -> Result<Listed, Refused> {
+        let wanted = wanted(query, running)?;
+        let records = self.records(&wanted, self.start);
+        let first = records.len().saturating_sub(query.limit.unwrap_or(LIMIT));
+        let turns = records[first..].iter();
+        Ok(Listed {
+            turns: turns.map(|record| self.brief(record, running)).collect(),
+        })
+    }
+
+    /// Tells the story of a key. If several controllers reconcile the kind, it is about all.
+    pub(crate) fn why(&self, query: &WhyQuery, running: &Running) -> Result<Story, Refused> {
+        let (controllers, names) = meant(query, running)?;
+        let mut stories = names
+            .iter()
+            .map(|name| self.story(&controllers, name, running));
+        let found = stories.find(|story| !is_empty(story));
+        found.ok_or_else(|| Refused::NoTurn {
+            object: named(&controllers, query),
+            why: self.why_none(&controllers, running),
+        })
+    }
+
+    /// The wanted records of turns that ended after a time, in the order in which they began.
+    pub(crate) fn records(&self, wanted: &Wanted, ended_after: Instant) -> Vec<Record> {
+        wanted.of(&self.journal, ended_after)
+    }
+
+    /// A record as a document.
+    pub(crate) fn whole(&self, record: &Record, running: &Running) -> Turn {
+        let secrets = self.secrets(&record.origin().controller, running);
+        let time = |at| self.journal.time(at);
+        match record {
+            Record::Turn(turn) => {
+                let woken = self.woken(&turn.origin.controller, &turn.key);
+                tell::turn(turn, &woken, time, &self.redact, secrets)
+            }
+            Record::Quiet(quiet) => {
+                let woken = self.woken(&quiet.origin.controller, &quiet.key);
+                tell::quiet(quiet, &woken, time, &self.redact, secrets)
+            }
+        }
+    }
+
+    fn woken(&self, controller: &str, key: &ObjectName) -> Vec<Wakened> {
+        let (turns, _) = self.journal.of(controller, key);
+        self.journal.woken(controller, key, &turns)
+    }
+
+    /// A record as a document without the objects.
+    pub(crate) fn brief(&self, record: &Record, running: &Running) -> Turn {
+        let mut turn = self.whole(record, running);
+        (turn.object, turn.previous) = (None, None);
+        for read in &mut turn.reads {
+            read.objects.clear();
+        }
+        turn
+    }
+
+    fn story(&self, controllers: &[&Keyed], name: &ObjectName, running: &Running) -> Story {
+        let mut all = Story::default();
+        for keyed in controllers {
+            let label = &keyed.controller;
+            let secrets = self.secrets(label, running);
+            let story = {
+                let (journal, redact) = (&self.journal, &self.redact);
+                tell::story(journal, redact, label, name, secrets, warnings)
+            };
+            all.turns.extend(story.turns);
+            all.pending.extend(story.pending);
+            all.warnings.extend(story.warnings);
+            all.dropped = all.dropped.max(story.dropped);
+        }
+        // Times are RFC 3339 with one number of digits, so that their texts are in order.
+        all.turns.sort_by(|a, b| a.time.cmp(&b.time));
+        all
+    }
+
+    /// What the plugin of a controller may know besides what its turns saw.
+    fn secrets<'a>(&'a self, controller: &str, running: &Running) -> PluginSecrets<'a> {
+        // A label is `plugin/controller`, or one name for both.
+        let plugin = controller.split('/').next().unwrap_or_default();
+        PluginSecrets {
+            settings: self.settings.get(plugin).unwrap_or(&self.none),
+            reads_sensitive: running.reads_sensitive(controller),
+        }
+    }
+
+    /// Says why nothing is recorded.
+    fn why_none(&self, controllers: &[&Keyed], running: &Running) -> &'static str {
+        if !self.journal.is_on() {
+            "this vmhost keeps no records (--record-bytes 0)"
+        } else if !running.leading {
+            "this vmhost is a standby, and only the leader takes keys"
+        } else if !controllers.iter().any(|keyed| keyed.started) {
+            "the controller's workers have not started yet; see `vmhost status`"
+        } else if self.journal.counts().1 > 0 {
+            "it had none since vmhost started, or its records made way for newer ones (--record-bytes)"
+        } else {
+            "it had none since vmhost started: check name and namespace, and the controller's selector and predicate"
+        }
+    }
+}
+
+fn is_empty(story: &Story) -> bool {
+    story.turns.is_empty() && story.pending.is_empty() && story.warnings.is_empty()
+}

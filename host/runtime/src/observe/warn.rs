@@ -1,0 +1,117 @@
+//! Looks for warnings about keys every few seconds, and records an Event about each new one.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use vmhost_cluster::{ObjectRef, RecordedEvent};
+use vmhost_core::{EventType, ObjectName};
+use vmhost_engine::Settings;
+
+use crate::deploy::plugins::Plugins;
+use crate::deploy::slot::Slot;
+use crate::journal::redact::PluginSecrets;
+use crate::journal::tell;
+use crate::journal::warnings::warnings;
+use crate::journal::watch::{News, Warnings};
+
+/// How often it looks.
+const STEP: Duration = Duration::from_secs(2);
+
+/// Looks take at most one part in this many of the time, however large the journal is.
+const SHARE: u32 = 100;
+
+/// Maximum length of an Event's note.
+const NOTE: usize = 1024;
+
+/// Starts the task. It ends when the plugins are dropped.
+pub(crate) fn start(plugins: &Arc<Plugins>, warnings: &Arc<Warnings>) {
+    if plugins.journal.is_on() {
+        tokio::spawn(follow(Arc::downgrade(plugins), warnings.clone()));
+    }
+}
+
+async fn follow(plugins: Weak<Plugins>, held: Arc<Warnings>) {
+    let mut pause = STEP;
+    loop {
+        tokio::time::sleep(pause).await;
+        let Some(plugins) = plugins.upgrade() else {
+            return;
+        };
+        let tell = |controller: &str, key: &ObjectName| {
+            let settings = settings(&plugins, controller);
+            let secrets = PluginSecrets {
+                settings: &settings,
+                reads_sensitive: true,
+            };
+            let journal = &plugins.journal;
+            tell::story(journal, &held.redact, controller, key, secrets, warnings).warnings
+        };
+        let began = Instant::now();
+        let mut watch = held.watch.lock();
+        let news = watch.look(&plugins.journal, Instant::now(), tell);
+        drop(watch);
+        pause = STEP.max(began.elapsed() * SHARE);
+        for news in &news {
+            report(&plugins, news);
+        }
+    }
+}
+
+/// Logs a warning, and records an Event about its object.
+fn report(plugins: &Plugins, news: &News) {
+    let origin = &news.origin;
+    let note = format!("{}: {}", news.warning.name, news.warning.text);
+    tracing::warn!(controller = &*origin.controller, object = %news.key, "{note}");
+    let Some(slot) = slot_of(plugins, &origin.controller) else {
+        return;
+    };
+    let object = news.object.as_ref();
+    slot.current().share.recorder.record(RecordedEvent {
+        regarding: ObjectRef {
+            kind: origin.kind.clone(),
+            name: news.key.clone(),
+            uid: object.map(|object| object.uid().to_owned()),
+            version: object.map(|object| object.version),
+        },
+        related: None,
+        kind: EventType::Warning,
+        reason: reason(&news.warning.name),
+        action: "Reconcile".into(),
+        note: vmhost_core::cut(&note, NOTE).to_owned(),
+        reporting_controller: origin.field_manager.clone(),
+    });
+}
+
+/// Returns the plugin that has this controller now.
+fn slot_of(plugins: &Plugins, controller: &str) -> Option<Arc<Slot>> {
+    plugins.slots().into_iter().find(|slot| {
+        let generation = slot.current();
+        let mut controllers = generation.controllers.values();
+        controllers.any(|wired| &*wired.controller.label == controller)
+    })
+}
+
+fn settings(plugins: &Plugins, controller: &str) -> Settings {
+    let name = slot_of(plugins, controller).map(|slot| slot.name.clone());
+    let all = &plugins.loader.config.settings;
+    name.and_then(|name| all.get(&name).cloned())
+        .unwrap_or_default()
+}
+
+/// Returns the Event's reason: `self-waking` is `SelfWaking`.
+fn reason(name: &str) -> String {
+    let capital = |word: &str| {
+        let (first, rest) = word.split_at(word.len().min(1));
+        first.to_uppercase() + rest
+    };
+    name.split('-').map(capital).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_reason_is_in_camel_case() {
+        assert_eq!(super::reason("waiting-on"), "WaitingOn");
+        assert_eq!(super::reason(""), "");
+    }
+}

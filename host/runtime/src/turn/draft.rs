@@ -1,0 +1,171 @@
+//! The record of a turn while the turn runs. It begins right after the key is taken, so that a turn
+//! without a call is recorded too. It must not decide anything.
+
+use std::time::{Duration, Instant};
+
+use vmhost_core::{Next, ObjectName, Outcome, Refusal, Trace};
+use vmhost_engine::CallError;
+use vmhost_queue::{Decision, Lane, Lease};
+
+use crate::journal::Journal;
+use crate::journal::record::{Act, Acts, Quiet, TurnRecord};
+use crate::journal::tag::WakeTag;
+use crate::observe::metrics::controller::TurnResult;
+use crate::turn::{Desk, Turn};
+
+/// What a turn came to that did not come to anything else.
+const NOTHING: Act = Act::Returned(Next::AwaitChange);
+
+/// The record of a turn that runs. A worker keeps one and begins it anew for each turn, since its
+/// future is moved, and a draft inside would be copied with it.
+pub(crate) struct Draft {
+    began: Instant,
+    wait: Duration,
+    lane: Lane,
+    tag: WakeTag,
+    /// What the turn came to.
+    pub(crate) act: Act,
+    /// Failures that the policy was told.
+    pub(crate) attempt: u32,
+    /// The refusal that the policy was told.
+    pub(crate) last: Option<Refusal>,
+    /// How long the policy's call took.
+    pub(crate) call: Duration,
+    /// What the policy asked.
+    pub(crate) trace: Trace,
+}
+
+impl Draft {
+    /// The draft of a turn that began after this key was taken.
+    pub(crate) fn new(lease: &Lease<ObjectName, WakeTag>, began: Instant) -> Self {
+        Self {
+            began,
+            wait: lease.wait(),
+            lane: lease.lane(),
+            tag: lease.tag(),
+            act: NOTHING,
+            attempt: 0,
+            last: None,
+            call: Duration::ZERO,
+            trace: Trace::default(),
+        }
+    }
+
+    /// The policy's call has ended.
+    pub(crate) fn called(&mut self, took: Duration) {
+        self.call = took;
+    }
+
+    /// The policy returned.
+    pub(crate) fn returned(&mut self, outcome: &Outcome) {
+        self.act = Act::Returned(outcome.next.clone());
+    }
+
+    /// The call ended without an outcome.
+    pub(crate) fn broke(&mut self, error: &CallError) {
+        self.act = Act::Broke(error.to_string());
+    }
+
+    /// Records the turn, with its log line about the end.
+    pub(crate) fn finish(
+        &mut self,
+        journal: &Journal,
+        turn: &Turn,
+        acts: Acts,
+        (decision, result): (Decision, TurnResult),
+        message: Option<String>,
+    ) {
+        if !journal.is_on() {
+            return;
+        }
+        let done = matches!(result, TurnResult::Success | TurnResult::RequeueAfter);
+        // A quiet record does not tell a clean-up, and one that never ends matters.
+        let is_quiet = done && acts.effects.is_empty() && !turn.deleting;
+        if is_quiet && matches!(self.act, Act::Returned(_)) {
+            journal.quiet(self.quiet(turn, decision));
+        } else {
+            journal.turn(self.record(turn, acts, (decision, result), message));
+        }
+    }
+
+    fn take_act(&mut self) -> Act {
+        std::mem::replace(&mut self.act, NOTHING)
+    }
+
+    fn quiet(&mut self, turn: &Turn, decision: Decision) -> Quiet {
+        Quiet {
+            origin: turn.desk.origin.clone(),
+            key: turn.key.clone(),
+            began: self.began,
+            since: self.began,
+            count: 1,
+            took: self.began.elapsed(),
+            call: self.call,
+            wait: self.wait,
+            tag: self.tag,
+            version: turn.object.as_ref().map(|object| object.version),
+            act: self.take_act(),
+            decision,
+        }
+    }
+
+    fn record(
+        &mut self,
+        turn: &Turn,
+        acts: Acts,
+        (decision, result): (Decision, TurnResult),
+        message: Option<String>,
+    ) -> TurnRecord {
+        TurnRecord {
+            origin: turn.desk.origin.clone(),
+            key: turn.key.clone(),
+            began: self.began,
+            took: self.began.elapsed(),
+            call: self.call,
+            wait: self.wait,
+            lane: self.lane,
+            tag: self.tag,
+            attempt: self.attempt,
+            last: self.last.take(),
+            deleting: turn.deleting,
+            version: turn.object.as_ref().map(|object| object.version),
+            object: turn.object.clone(),
+            previous: turn.previous.clone(),
+            trace: std::mem::take(&mut self.trace),
+            act: self.take_act(),
+            effects: acts.effects,
+            answers: acts.answers,
+            result,
+            decision,
+            message,
+            cut: false,
+        }
+    }
+}
+
+/// Records that a key was taken and put back without a turn.
+pub(crate) fn record_pause(
+    journal: &Journal,
+    desk: &Desk,
+    lease: &Lease<ObjectName, WakeTag>,
+    began: Instant,
+    act: Act,
+) {
+    if !journal.is_on() {
+        return;
+    }
+    journal.quiet(Quiet {
+        origin: desk.origin.clone(),
+        key: lease.key().clone(),
+        began,
+        since: began,
+        count: 1,
+        took: Duration::ZERO,
+        call: Duration::ZERO,
+        wait: lease.wait(),
+        tag: lease.tag(),
+        version: None,
+        act,
+        decision: Decision::Postpone(Duration::ZERO),
+    });
+}

@@ -1,0 +1,258 @@
+//! Asks a running host: finds it, sends GET requests to its admin address, and reads a document or
+//! a stream of events. Of the documents it knows only the state, by which it tells a vmhost from
+//! another program.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use axum::body::{Body, BodyDataStream, to_bytes};
+use axum::http::{Request, StatusCode, header};
+use futures_util::StreamExt;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use tokio::net::TcpStream;
+use vmhost_core::{cut, one_line};
+use vmhost_runtime::observe::admin::STATE_PATH;
+use vmhost_runtime::observe::admin::state::HostState;
+
+use crate::address::{DEV_KUBECONFIG, address_file};
+
+mod events;
+
+use events::Events;
+
+/// The default admin address of a host.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:8082";
+
+/// The time limit for the host's answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The maximum size of a document. 64 plugins of 64 controllers with 100 failing keys of 512 bytes
+/// would give a state of 200 MiB, far more than any real host.
+const LONGEST: usize = 256 << 20;
+
+/// The maximum size of a refusal's text that is shown.
+const REFUSAL: usize = 4 << 10;
+
+/// A running host.
+pub(crate) struct Host {
+    /// Its admin address.
+    pub(crate) address: String,
+}
+
+/// An answer of the host.
+pub(crate) enum Answer<T> {
+    /// The document.
+    Found(T),
+    /// A status code and a text, on one line.
+    Refused(StatusCode, String),
+}
+
+/// The events that a host sends until it ends.
+pub(crate) struct Follow {
+    address: String,
+    body: BodyDataStream,
+    events: Events,
+    /// The data of events that were not taken yet.
+    ready: VecDeque<Vec<u8>>,
+    /// Keeps the connection open.
+    _sender: SendRequest<Body>,
+}
+
+/// The head of an answer, and its body.
+struct Sent {
+    status: StatusCode,
+    body: Body,
+    sender: SendRequest<Body>,
+}
+
+/// Returns the host at the given address, or the first host that answers: a `vmhost dev` of this
+/// folder or of `$KUBECONFIG`, then a host at the default address.
+pub(crate) async fn find(given: Option<&str>) -> Result<(Host, HostState)> {
+    if let Some(given) = given {
+        return Host::at(address(given)).await;
+    }
+    let named = std::env::var_os("KUBECONFIG").unwrap_or_default();
+    let kubeconfigs = std::env::split_paths(&named).chain([PathBuf::from(DEV_KUBECONFIG)]);
+    for kubeconfig in kubeconfigs {
+        let file = address_file(&kubeconfig);
+        let Ok(address) = std::fs::read_to_string(&file) else {
+            continue;
+        };
+        match Host::at(address.trim().to_owned()).await {
+            Ok(found) => return Ok(found),
+            // A `vmhost dev` that was killed leaves its address file behind.
+            Err(error) => tracing::debug!("{}: {error:#}", file.display()),
+        }
+    }
+    Host::at(DEFAULT_ADDRESS.to_owned()).await
+}
+
+/// Completes an address: `:8082` means this machine, as in the host's own flag.
+fn address(given: &str) -> String {
+    match given.strip_prefix(':') {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => given.to_owned(),
+    }
+}
+
+impl Host {
+    /// Returns the host at an address, with its state.
+    async fn at(address: String) -> Result<(Self, HostState)> {
+        let host = Self { address };
+        match host.get(STATE_PATH).await? {
+            Answer::Found(state) => Ok((host, state)),
+            Answer::Refused(StatusCode::SERVICE_UNAVAILABLE, _) => {
+                bail!("the vmhost at {} is shutting down", host.address)
+            }
+            Answer::Refused(status, _) => {
+                Err(host.not_vmhost(&format!("GET {STATE_PATH}: {status}")))
+            }
+        }
+    }
+
+    /// Gets a document.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Answer<T>> {
+        let read = async {
+            let sent = self.send(path).await?;
+            let bytes = self.all(sent.body).await?;
+            anyhow::Ok((sent.status, bytes))
+        };
+        let (status, bytes) = self.within(read).await?;
+        if status != StatusCode::OK {
+            return Ok(Answer::Refused(status, text(&bytes, status)));
+        }
+        let document = serde_json::from_slice(&bytes).map_err(|error| {
+            let path = path.split('?').next().unwrap_or_default();
+            self.not_vmhost(&format!("its {path} is not valid: {error}"))
+        })?;
+        Ok(Answer::Found(document))
+    }
+
+    /// Follows a path that sends events.
+    pub(crate) async fn follow(&self, path: &str) -> Result<Answer<Follow>> {
+        let sent = self.within(self.send(path)).await?;
+        if sent.status != StatusCode::OK {
+            let bytes = self.within(self.all(sent.body)).await?;
+            return Ok(Answer::Refused(sent.status, text(&bytes, sent.status)));
+        }
+        Ok(Answer::Found(Follow {
+            address: self.address.clone(),
+            body: sent.body.into_data_stream(),
+            events: Events::default(),
+            ready: VecDeque::new(),
+            _sender: sent.sender,
+        }))
+    }
+
+    async fn send(&self, path: &str) -> Result<Sent> {
+        let address = &self.address;
+        let stream = TcpStream::connect(address).await.with_context(|| {
+            format!("cannot connect to {address} (--address); check that vmhost runs and that this is its --admin-bind-address")
+        })?;
+        // By the address and not by its name, which the host would refuse: a page of a browser may
+        // use a name.
+        let named = stream
+            .peer_addr()
+            .map_or_else(|_| address.clone(), |peer| peer.to_string());
+        let other = |error: hyper::Error| self.not_vmhost(&error.to_string());
+        let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(other)?;
+        tokio::spawn(connection);
+        let request = Request::get(path)
+            .header(header::HOST, named)
+            .body(Body::empty())
+            .with_context(|| format!("{address:?} is not an address such as 127.0.0.1:8082"))?;
+        let answer = sender.send_request(request).await.map_err(other)?;
+        Ok(Sent {
+            status: answer.status(),
+            body: Body::new(answer.into_body()),
+            sender,
+        })
+    }
+
+    async fn all(&self, body: Body) -> Result<Vec<u8>> {
+        let bytes = to_bytes(body, LONGEST).await;
+        let bytes = bytes.map_err(|error| self.not_vmhost(&error.to_string()))?;
+        Ok(bytes.to_vec())
+    }
+
+    async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let timed = tokio::time::timeout(TIMEOUT, work).await;
+        timed.unwrap_or_else(|_| {
+            Err(anyhow!(
+                "{} (--address) did not answer within {TIMEOUT:?}",
+                self.address
+            ))
+        })
+    }
+
+    /// The error that the server is another program.
+    fn not_vmhost(&self, why: &str) -> anyhow::Error {
+        anyhow!(
+            "the server at {} (--address) is not a vmhost: {}",
+            self.address,
+            one_line(why)
+        )
+    }
+}
+
+/// Returns the text of a refusal on one line, or the status if there is none.
+fn text(bytes: &[u8], status: StatusCode) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    match one_line(cut(text.trim(), REFUSAL)) {
+        text if text.is_empty() => status.to_string(),
+        text => text.into_owned(),
+    }
+}
+
+impl<T> Answer<T> {
+    /// Returns the document. A refusal is an error with the host's text.
+    pub(crate) fn found(self) -> Result<T> {
+        match self {
+            Self::Found(document) => Ok(document),
+            Self::Refused(_, why) => bail!("{why}"),
+        }
+    }
+}
+
+impl Follow {
+    /// Waits for the next event. The end of the host is an error.
+    pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<T> {
+        let address = &self.address;
+        loop {
+            if let Some(data) = self.ready.pop_front() {
+                return serde_json::from_slice(&data)
+                    .map_err(|error| anyhow!("an event of {address} is not valid: {error}"));
+            }
+            match self.body.next().await {
+                Some(Ok(bytes)) => self.ready.extend(self.events.push(&bytes)),
+                Some(Err(error)) => bail!("the vmhost at {address} is gone: {error}"),
+                None => bail!("the vmhost at {address} shut down"),
+            }
+            if self.events.open() > LONGEST {
+                bail!("an event of {address} is longer than {LONGEST} bytes");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_leave_the_host_out() {
+        assert_eq!(address(":8082"), "127.0.0.1:8082");
+        assert_eq!(address("vmhost.x:1"), "vmhost.x:1");
+    }
+
+    #[test]
+    fn a_refusal_is_one_line() {
+        let status = StatusCode::NOT_FOUND;
+        assert_eq!(text(b"no\x1b[2J\nturn\n", status), "no [2J turn");
+        assert_eq!(text(b" \n", status), "404 Not Found");
+    }
+}

@@ -1,0 +1,68 @@
+//! The flags of commands that ask a running host, as typed.
+
+use clap::Args;
+
+use super::common::OutputFormat;
+
+/// Which host is asked.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct HostArgs {
+    /// The admin address of the host (its --admin-bind-address). Default: the address of a
+    /// `vmhost dev` that wrote $KUBECONFIG or ./.vmhost/kubeconfig, else 127.0.0.1:8082.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) address: Option<String>,
+}
+
+/// `vmhost status`.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// Which host is asked.
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
+    /// The output format.
+    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: OutputFormat,
+}
+
+/// `vmhost why virtualmachine default/public-wx`.
+#[derive(Debug, Args)]
+pub(crate) struct WhyArgs {
+    /// The kind, as kubectl takes it: plural, singular or kind, alone or with `.group`.
+    #[arg(value_name = "KIND")]
+    pub(crate) kind: String,
+    /// The object. Without a namespace: a cluster-scoped object, else one in `default`.
+    #[arg(value_name = "[NAMESPACE/]NAME")]
+    pub(crate) object: String,
+    /// Go on with the turns that end from now on, until the host stops.
+    #[arg(long, short = 'f')]
+    pub(crate) follow: bool,
+    /// The output format. JSON is one document; with --follow, one turn a line.
+    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: OutputFormat,
+    /// Which host is asked.
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
+}
+
+/// `vmhost turns`.
+#[derive(Debug, Args)]
+pub(crate) struct TurnsArgs {
+    /// Only turns that failed.
+    #[arg(long)]
+    pub(crate) failed: bool,
+    /// Only turns that took at least this long: 100ms, 1s.
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) slow: Option<String>,
+    /// Only turns of this controller, as `vmhost status` names it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) controller: Option<String>,
+    /// Go on with the turns that end from now on, until the host stops.
+    #[arg(long, short = 'f')]
+    pub(crate) follow: bool,
+    /// The output format. JSON is one document; with --follow, one turn a line.
+    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: OutputFormat,
+    /// Which host is asked.
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
+}

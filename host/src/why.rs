@@ -1,0 +1,95 @@
+//! `vmhost why`: tells why a running host reconciled an object, and what it did. It knows only the
+//! story document.
+
+use anyhow::Result;
+use axum::http::StatusCode;
+use vmhost_runtime::journal::story::Story;
+use vmhost_runtime::observe::admin::questions::WhyQuery;
+
+use crate::ask::{Answer, Host, find};
+use crate::cli::common::OutputFormat;
+use crate::cli::running::WhyArgs;
+use crate::later::Later;
+use crate::output::{json, json_line, print};
+use crate::paint::Paint;
+
+mod page;
+pub(crate) mod phrases;
+mod text;
+
+use text::Text;
+
+/// Prints the story of an object, and with `--follow` the turns that end from now on.
+pub(crate) async fn command(args: &WhyArgs) -> Result<()> {
+    let query = query(args);
+    let (host, _) = find(args.host.address.as_deref()).await?;
+    if args.follow {
+        return follow(args, &query, &host).await;
+    }
+    let story: Story = host.get(&query.path()).await?.found()?;
+    match args.output {
+        OutputFormat::Text => {
+            let mut text = Text::new(Paint::stdout());
+            text.story(&story, &asked(args));
+            print(&text.take());
+        }
+        OutputFormat::Json => print(&json(&story)?),
+    }
+    Ok(())
+}
+
+/// Prints the story until now and each turn afterwards. An object without a turn may get one.
+async fn follow(args: &WhyArgs, query: &WhyQuery, host: &Host) -> Result<()> {
+    let from_now = WhyQuery {
+        follow: true,
+        ..query.clone()
+    };
+    let later = Later::of(host, &from_now.path()).await?;
+    let mut text = Text::new(Paint::stdout());
+    let story = match host.get::<Story>(&query.path()).await? {
+        Answer::Refused(StatusCode::NOT_FOUND, why) => {
+            tracing::warn!("{why}");
+            Story::default()
+        }
+        answer => {
+            let story = answer.found()?;
+            if args.output == OutputFormat::Text {
+                text.story(&story, &asked(args));
+                print(&text.take());
+            }
+            story
+        }
+    };
+    if args.output == OutputFormat::Json {
+        for turn in &story.turns {
+            print(&json_line(turn)?);
+        }
+    }
+    let later = later.except(&story.turns);
+    let shown = later.print(|turn| match args.output {
+        OutputFormat::Text => {
+            text.turn(turn);
+            Ok(text.take())
+        }
+        OutputFormat::Json => json_line(turn),
+    });
+    shown.await
+}
+
+fn query(args: &WhyArgs) -> WhyQuery {
+    let (namespace, name) = match args.object.split_once('/') {
+        Some((namespace, name)) => (Some(namespace.to_owned()), name),
+        None => (None, args.object.as_str()),
+    };
+    WhyQuery {
+        kind: args.kind.clone(),
+        namespace,
+        name: name.to_owned(),
+        follow: false,
+    }
+}
+
+/// The object as the user named it.
+fn asked(args: &WhyArgs) -> String {
+    format!("{} {}", args.kind, args.object)
+}

@@ -1,0 +1,264 @@
+//! The words for parts of a turn: causes, fields, effects, times. `vmhost why` and `vmhost turns`
+//! use the same. What they return may hold control characters, which the printer removes.
+
+use serde_json::Value;
+use vmhost_core::cut;
+use vmhost_runtime::journal::story::{Effect, Field, Read, Turn, Woken};
+
+/// The longest shown value of a field, in bytes.
+const VALUE: usize = 60;
+
+/// `VirtualMachine` of `VirtualMachine.v1.cloud.waibizi.com`.
+pub(super) fn short_kind(kind: &str) -> &str {
+    kind.split('.').next().unwrap_or(kind)
+}
+
+/// The turn's own object as other parts of the document name it: `VirtualMachine default/x`.
+pub(super) fn own_object(turn: &Turn) -> String {
+    format!("{} {}", short_kind(&turn.kind), turn.key)
+}
+
+/// The time of day, with milliseconds, of an RFC 3339 time.
+pub(crate) fn time_of_day(time: &str) -> &str {
+    let (_, time) = time.split_once('T').unwrap_or(("", time));
+    cut(time, "10:00:01.123".len()).trim_end_matches('Z')
+}
+
+/// The day of an RFC 3339 time.
+pub(crate) fn day(time: &str) -> &str {
+    time.split_once('T').map_or("", |(day, _)| day)
+}
+
+/// Milliseconds as a short text: `42us`, `1.2ms`, `250ms`, `2.5s`.
+pub(crate) fn duration(ms: f64) -> String {
+    match ms {
+        ms if ms < 0.1 => format!("{:.0}us", ms * 1000.0),
+        ms if ms < 10.0 => format!("{ms:.1}ms"),
+        ms if ms < 1000.0 => format!("{ms:.0}ms"),
+        ms => format!("{:.1}s", ms / 1000.0),
+    }
+}
+
+/// What woke the key: `spec.replicas 2 -> 3 by kubectl-edit`.
+pub(crate) fn cause(woken: &Woken, turn: &Turn) -> String {
+    let object = woken.object.as_deref();
+    let about = match object.filter(|object| *object != own_object(turn)) {
+        Some(object) => format!("{object}: "),
+        None => String::new(),
+    };
+    let (by, changed) = (by(woken), fields(&woken.fields, woken.field_count));
+    let what = match (woken.cause.as_str(), changed.as_str()) {
+        ("changed", "") => format!("a change{by}"),
+        ("changed", changed) => format!("{changed}{by}"),
+        ("created", "") => format!("creation{by}"),
+        ("deleted", "") => format!("deletion{by}"),
+        ("created" | "deleted", changed) => format!("{changed} ({}{by})", woken.cause),
+        ("own-write", _) => format!("own write{}", version(woken)),
+        ("first-list", _) => "the first list".to_owned(),
+        ("relist", "") => "a relist".to_owned(),
+        ("relist", changed) => format!("a relist: {changed}{by}"),
+        ("rewound", _) => "versions of the API server that went back".to_owned(),
+        ("mapped", _) => "map-changes".to_owned(),
+        ("timer", _) => "its timer".to_owned(),
+        ("swap", _) => format!("the swap to generation {}", turn.generation),
+        ("granted", _) => "a right that was granted".to_owned(),
+        ("decision", _) if turn.attempt > 0 => format!("retry {}", turn.attempt),
+        ("decision", _) => "the requeue of its last turn".to_owned(),
+        (other, _) => other.to_owned(),
+    };
+    format!("{about}{what}")
+}
+
+/// A change that no turn followed: `spec.replicas 2 -> 3 by kubectl-edit (version 815)`.
+pub(super) fn change(woken: &Woken) -> String {
+    let changed = match fields(&woken.fields, woken.field_count) {
+        none if none.is_empty() => woken.cause.clone(),
+        changed => changed,
+    };
+    format!("{changed}{}{}", by(woken), version(woken))
+}
+
+fn by(woken: &Woken) -> String {
+    let manager = woken.manager.as_deref();
+    manager.map_or_else(String::new, |manager| format!(" by {manager}"))
+}
+
+fn version(woken: &Woken) -> String {
+    let version = woken.version;
+    version.map_or_else(String::new, |version| format!(" (version {version})"))
+}
+
+/// Fields that changed, of which there were `count`: `spec.a 1 -> 2, spec.b 3 -> 4 and 5 more`.
+pub(super) fn fields(shown: &[Field], count: u64) -> String {
+    let shown: Vec<String> = shown.iter().map(field).collect();
+    let more = count.saturating_sub(shown.len() as u64);
+    match (shown.is_empty(), more) {
+        (_, 0) => shown.join(", "),
+        (true, more) => format!("{more} fields"),
+        (false, more) => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// A field that changed: `spec.status "creating" -> "complete"`.
+pub(super) fn field(field: &Field) -> String {
+    let path = &field.path;
+    match (&field.old, &field.new) {
+        (None, None) => path.clone(),
+        (old, new) => format!("{path} {} -> {}", value(old.as_ref()), value(new.as_ref())),
+    }
+}
+
+fn value(value: Option<&Value>) -> String {
+    let Some(value) = value else {
+        return "(none)".to_owned();
+    };
+    let text = value.to_string();
+    match cut(&text, VALUE).len() {
+        all if all == text.len() => text,
+        some => format!("{}...", &text[..some]),
+    }
+}
+
+/// A read with its answer: `ConfigMap default/settings: missing`.
+pub(super) fn read(read: &Read) -> String {
+    let answer = match (&read.error, read.objects.as_slice()) {
+        (Some(error), _) => format!("failed: {error}"),
+        (None, []) if read.verb == "get" => "missing".to_owned(),
+        (None, [object]) if read.verb == "get" => {
+            match object
+                .pointer("/metadata/resourceVersion")
+                .and_then(Value::as_str)
+            {
+                Some(version) => format!("version {version}"),
+                None => "found".to_owned(),
+            }
+        }
+        (None, [_]) => "1 object".to_owned(),
+        (None, objects) => format!("{} objects", objects.len()),
+    };
+    let live = if read.live {
+        " (asked the API server)"
+    } else {
+        ""
+    };
+    format!("{}: {answer}{live}", read.object)
+}
+
+/// What became of an effect: who says it, and what.
+pub(super) fn end(effect: &Effect) -> (&'static str, String) {
+    let version = effect.version;
+    let version = version.map_or_else(String::new, |version| format!(", version {version}"));
+    let why = effect.message.as_deref();
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
+    let code = effect
+        .code
+        .map_or_else(String::new, |code| format!(" with {code}"));
+    match effect.end.as_str() {
+        "repeated" => (
+            "host",
+            "not sent, since an equal apply was carried out before".to_owned(),
+        ),
+        "not sent" => (
+            "host",
+            "not sent, since an earlier effect was refused".to_owned(),
+        ),
+        "sent" => ("host", format!("sent{why}")),
+        "refused" => ("server", format!("refused{code}{why}")),
+        end => ("server", format!("{end}{version}{why}")),
+    }
+}
+
+/// The policy's reason to retry or to give up: of `{"retry":"the disk is missing"}`.
+pub(super) fn reason(next: &Value) -> Option<String> {
+    let text = |name: &str| next.get(name).and_then(Value::as_str);
+    text("retry")
+        .map(|why| format!("asks for a retry: {why}"))
+        .or_else(|| text("fail").map(|why| format!("gives up: {why}")))
+}
+
+/// What the policy wants next, where the document does not say what the queue does.
+pub(super) fn wish(next: Option<&Value>) -> String {
+    match next {
+        Some(Value::String(word)) if word == "awaitChange" => "waits for a change".to_owned(),
+        Some(Value::String(word)) => word.clone(),
+        Some(other) => other.to_string(),
+        None => "unknown".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn times_are_short() {
+        assert_eq!(time_of_day("2026-11-23T10:00:01.123456Z"), "10:00:01.123");
+        assert_eq!(time_of_day("2026-11-23T10:00:01Z"), "10:00:01");
+        assert_eq!(day("2026-11-23T10:00:01Z"), "2026-11-23");
+        for (ms, text) in [
+            (0.0042, "4us"),
+            (0.2, "0.2ms"),
+            (12.3, "12ms"),
+            (2500.0, "2.5s"),
+        ] {
+            assert_eq!(duration(ms), text);
+        }
+    }
+
+    #[test]
+    fn causes_are_told_in_words() {
+        let turn = Turn {
+            kind: "App.v1.example.com".into(),
+            key: "a/x".into(),
+            generation: 3,
+            attempt: 2,
+            ..Turn::default()
+        };
+        let woken = |cause: &str| Woken {
+            cause: cause.into(),
+            ..Woken::default()
+        };
+        let replicas = Woken {
+            object: Some("App a/x".into()),
+            fields: vec![Field {
+                path: "spec.replicas".into(),
+                old: Some(json!(2)),
+                new: Some(json!(3)),
+            }],
+            field_count: 4,
+            manager: Some("kubectl-edit".into()),
+            ..woken("changed")
+        };
+        let other = Woken {
+            object: Some("ConfigMap a/y".into()),
+            manager: Some("helm".into()),
+            ..woken("deleted")
+        };
+        for (woken, text) in [
+            (replicas, "spec.replicas 2 -> 3 and 3 more by kubectl-edit"),
+            (other, "ConfigMap a/y: deletion by helm"),
+            (woken("swap"), "the swap to generation 3"),
+            (woken("decision"), "retry 2"),
+            (woken("of the future"), "of the future"),
+        ] {
+            assert_eq!(cause(&woken, &turn), text);
+        }
+    }
+
+    #[test]
+    fn long_values_are_cut() {
+        let long = Field {
+            path: "data".into(),
+            old: None,
+            new: Some(json!("x".repeat(1000))),
+        };
+        let text = field(&long);
+        assert!(
+            text.starts_with("data (none) -> \"xxx") && text.ends_with("x..."),
+            "{text}"
+        );
+        assert!(text.len() < 100, "{text}");
+    }
+}
