@@ -1,14 +1,15 @@
-//! Asks a running host: finds it, sends GET requests to its admin address, and reads a document or
-//! a stream of events. Of the documents it knows only the state, by which it tells a vmhost from
-//! another program.
+//! Asks a running host: finds it, sends GET requests and orders to its admin address, and reads a
+//! document or a stream of events. Of the documents it knows only the state, by which it tells a
+//! vmhost from another program.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use axum::body::{Body, BodyDataStream, to_bytes};
-use axum::http::{Request, StatusCode, header};
+use axum::http::{Request, StatusCode, header, request};
 use futures_util::StreamExt;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
@@ -21,6 +22,7 @@ use vmhost_runtime::observe::admin::state::HostState;
 use crate::address::{DEV_KUBECONFIG, address_file};
 
 mod events;
+mod token;
 
 use events::Events;
 
@@ -29,6 +31,10 @@ const DEFAULT_ADDRESS: &str = "127.0.0.1:8082";
 
 /// The time limit for the host's answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The time limit for the answer to an order: a version may have to be compiled, and its stores to
+/// be filled.
+const ORDER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The maximum size of a document. 64 plugins of 64 controllers with 100 failing keys of 512 bytes
 /// would give a state of 200 MiB, far more than any real host.
@@ -116,12 +122,42 @@ impl Host {
 
     /// Gets a document.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Answer<T>> {
+        let request = |_| Ok(Request::get(path));
+        self.document(TIMEOUT, path, request, Body::empty()).await
+    }
+
+    /// Gives an order, with the token in `token_file` or else the one that the host wrote for this
+    /// user.
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        token_file: Option<&Path>,
+        body: Vec<u8>,
+    ) -> Result<Answer<T>> {
+        let request = |peer: SocketAddr| -> Result<request::Builder> {
+            let token = token::find(&self.address, peer, token_file)?;
+            let bearer = format!("Bearer {token}");
+            Ok(Request::post(path).header(header::AUTHORIZATION, bearer))
+        };
+        self.document(ORDER_TIMEOUT, path, request, Body::from(body))
+            .await
+    }
+
+    /// Sends a request, which is made for the address that it goes to, and reads the document of the
+    /// answer.
+    async fn document<T: DeserializeOwned>(
+        &self,
+        limit: Duration,
+        path: &str,
+        request: impl FnOnce(SocketAddr) -> Result<request::Builder>,
+        body: Body,
+    ) -> Result<Answer<T>> {
         let read = async {
-            let sent = self.send(path).await?;
+            let sent = self.send(request, body).await?;
             let bytes = self.all(sent.body).await?;
             anyhow::Ok((sent.status, bytes))
         };
-        let (status, bytes) = self.within(read).await?;
+        let (status, bytes) = self.within(limit, read).await?;
         if status != StatusCode::OK {
             return Ok(Answer::Refused(status, text(&bytes, status)));
         }
@@ -134,9 +170,10 @@ impl Host {
 
     /// Follows a path that sends events.
     pub(crate) async fn follow(&self, path: &str) -> Result<Answer<Follow>> {
-        let sent = self.within(self.send(path)).await?;
+        let request = self.send(|_| Ok(Request::get(path)), Body::empty());
+        let sent = self.within(TIMEOUT, request).await?;
         if sent.status != StatusCode::OK {
-            let bytes = self.within(self.all(sent.body)).await?;
+            let bytes = self.within(TIMEOUT, self.all(sent.body)).await?;
             return Ok(Answer::Refused(sent.status, text(&bytes, sent.status)));
         }
         Ok(Answer::Found(Follow {
@@ -148,22 +185,29 @@ impl Host {
         }))
     }
 
-    async fn send(&self, path: &str) -> Result<Sent> {
+    async fn send(
+        &self,
+        request: impl FnOnce(SocketAddr) -> Result<request::Builder>,
+        body: Body,
+    ) -> Result<Sent> {
         let address = &self.address;
-        let stream = TcpStream::connect(address).await.with_context(|| {
-            format!("cannot connect to {address} (--address); check that vmhost runs and that this is its --admin-bind-address")
-        })?;
+        let failed = || {
+            format!(
+                "cannot connect to {address} (--address); check that vmhost runs and that this is its --admin-bind-address"
+            )
+        };
+        let stream = TcpStream::connect(address).await.with_context(failed)?;
+        let peer = stream.peer_addr().with_context(failed)?;
         // By the address and not by its name, which the host would refuse: a page of a browser may
         // use a name.
-        let named = stream
-            .peer_addr()
-            .map_or_else(|_| address.clone(), |peer| peer.to_string());
+        let named = peer.to_string();
+        let request = request(peer)?;
         let other = |error: hyper::Error| self.not_vmhost(&error.to_string());
         let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(other)?;
         tokio::spawn(connection);
-        let request = Request::get(path)
+        let request = request
             .header(header::HOST, named)
-            .body(Body::empty())
+            .body(body)
             .with_context(|| format!("{address:?} is not an address such as 127.0.0.1:8082"))?;
         let answer = sender.send_request(request).await.map_err(other)?;
         Ok(Sent {
@@ -179,11 +223,11 @@ impl Host {
         Ok(bytes.to_vec())
     }
 
-    async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let timed = tokio::time::timeout(TIMEOUT, work).await;
+    async fn within<T>(&self, limit: Duration, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let timed = tokio::time::timeout(limit, work).await;
         timed.unwrap_or_else(|_| {
             Err(anyhow!(
-                "{} (--address) did not answer within {TIMEOUT:?}",
+                "{} (--address) did not answer within {limit:?}",
                 self.address
             ))
         })

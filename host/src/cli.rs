@@ -9,11 +9,15 @@ use vmhost_cluster::CONFIGURATION_ORDER;
 use crate::workshop::args::Workshop;
 use crate::workshop::source::PLUGIN;
 
+pub(crate) mod canary;
 pub(crate) mod common;
 pub(crate) mod running;
+pub(crate) mod shadow;
 
+use canary::CanaryCommand;
 use common::{CommonArgs, OutputFormat};
-use running::{StatusArgs, TurnsArgs, WhyArgs};
+use running::{HistoryArgs, RollbackArgs, StatusArgs, TurnsArgs, WhyArgs};
+use shadow::ShadowCommand;
 
 /// Runs Kubernetes controllers whose logic is a WebAssembly component.
 #[derive(Debug, Parser)]
@@ -49,6 +53,18 @@ pub(crate) enum Command {
     Why(WhyArgs),
     /// List the turns that a running vmhost remembers.
     Turns(TurnsArgs),
+    /// Let another version of a plugin follow the turns of the running one, and show what it would
+    /// do differently. Nothing that it wants is done.
+    #[command(subcommand)]
+    Shadow(ShadowCommand),
+    /// List the versions of a plugin that ran: when, and why they ended.
+    History(HistoryArgs),
+    /// Run an older version of a plugin again, at once, and refuse the present one until the
+    /// plugin's file has other bytes.
+    Rollback(RollbackArgs),
+    /// Give a new version of a plugin a share of the objects first.
+    #[command(subcommand)]
+    Canary(CanaryCommand),
     /// Print exactly the RBAC that a plugin needs, as YAML for `kubectl apply -f -`.
     Rbac(RbacArgs),
     /// List the objects that carry a plugin's finalizers; with --remove, remove these finalizers so
@@ -98,8 +114,8 @@ pub(crate) struct RunArgs {
         default_value = ":8081"
     )]
     pub(crate) health_probe_bind_address: String,
-    /// The address that serves the state and the turns to `vmhost status`, `why` and `turns`. It
-    /// asks for no credentials. 0 disables it.
+    /// The address that serves the state and the turns to `vmhost status`, `why` and `turns`, and
+    /// takes orders. Only orders need a token. 0 disables it.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -117,6 +133,15 @@ pub(crate) struct RunArgs {
     /// Allow plugins to install the CustomResourceDefinitions that they carry.
     #[arg(long, env = "VMHOST_INSTALL_CRDS", value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) install_crds: bool,
+    /// Another version of a plugin that follows the turns of the running one from the start, as
+    /// with `vmhost shadow start`. May be repeated.
+    #[arg(
+        long = "shadow",
+        value_name = "PLUGIN=NEW",
+        env = "VMHOST_SHADOW",
+        value_delimiter = ','
+    )]
+    pub(crate) shadows: Vec<String>,
     /// Leader election.
     #[command(flatten)]
     pub(crate) leader: LeaderArgs,

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -11,9 +11,11 @@ use vmhost_cluster::EventLimit;
 use vmhost_core::Limits;
 use vmhost_engine::{Compiler, Settings};
 use vmhost_runtime::config::Config;
+use vmhost_runtime::deploy::history::keep::Keep;
 use vmhost_runtime::journal::sensitive::{Sensitive, SensitiveError};
 
 use crate::cli::common::CommonArgs;
+use crate::folders;
 
 /// The longest call. A plugin only computes; longer waits belong into `requeue-after-ms`.
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
@@ -41,6 +43,8 @@ pub(crate) fn config(args: &CommonArgs, reload: bool, allow_wider: bool) -> Resu
         settings: settings(&args.settings)?,
         sensitive: sensitive(&args.sensitive)?,
         cache: cache_folder(args.cache.as_deref()),
+        history: history(args.history.as_deref(), history_folder()),
+        auto_rollback: args.auto_rollback,
         compiler: Compiler::Here,
         idle_unload: Some(duration("--idle-unload", &args.idle_unload)?)
             .filter(|after| !after.is_zero()),
@@ -119,7 +123,7 @@ fn size_or_none(flag: &str, text: &str) -> Result<usize> {
 }
 
 /// Parses the values of `--sensitive`.
-fn sensitive(given: &[String]) -> Result<Vec<Sensitive>> {
+pub(crate) fn sensitive(given: &[String]) -> Result<Vec<Sensitive>> {
     let parsed = given.iter().map(|text| text.parse());
     Ok(parsed.collect::<Result<_, SensitiveError>>()?)
 }
@@ -148,7 +152,8 @@ pub(crate) fn listen_address(flag: &str, text: &str) -> Result<Option<Vec<Socket
     Ok(Some(vec![address]))
 }
 
-fn settings(given: &[String]) -> Result<HashMap<String, Settings>> {
+/// Parses the values of `--setting`, by plugin.
+pub(crate) fn settings(given: &[String]) -> Result<HashMap<String, Settings>> {
     let mut settings: HashMap<String, Settings> = HashMap::new();
     for setting in given {
         let parsed = setting
@@ -187,21 +192,26 @@ pub(crate) fn is_namespace(name: &str) -> bool {
 /// Returns the cache folder: the given one, else `$XDG_CACHE_HOME/vmhost/components` or
 /// `~/.cache/vmhost/components`. `None` if the cache is disabled, or without a home folder, as in
 /// many containers.
-pub(crate) fn cache_folder(given: Option<&std::path::Path>) -> Option<PathBuf> {
+pub(crate) fn cache_folder(given: Option<&Path>) -> Option<PathBuf> {
     match given {
         Some(folder) if folder.as_os_str() == "0" => None,
         Some(folder) => Some(folder.to_owned()),
-        None => {
-            let set = |name| {
-                std::env::var_os(name)
-                    .filter(|value| !value.is_empty())
-                    .map(PathBuf::from)
-            };
-            let base =
-                set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
-            Some(base.join("vmhost").join("components"))
-        }
+        None => Some(folders::cache()?.join("components")),
     }
+}
+
+/// Returns where versions are kept: in the given folder, else in `default`, else in memory.
+pub(crate) fn history(given: Option<&Path>, default: Option<PathBuf>) -> Keep {
+    match given {
+        Some(folder) if folder.as_os_str() == "off" => Keep::Off,
+        Some(folder) => Keep::Folder(folder.to_owned()),
+        None => default.map_or(Keep::Memory, Keep::Folder),
+    }
+}
+
+/// Returns `$XDG_CACHE_HOME/vmhost/history` or `~/.cache/vmhost/history`.
+fn history_folder() -> Option<PathBuf> {
+    Some(folders::cache()?.join("history"))
 }
 
 #[cfg(test)]
@@ -236,6 +246,16 @@ mod tests {
                 "{bad}"
             );
         }
+    }
+
+    #[test]
+    fn versions_are_kept_in_a_folder_in_memory_or_not_at_all() {
+        let folder = |name: &str| Keep::Folder(PathBuf::from(name));
+        let default = || Some(PathBuf::from("default"));
+        assert_eq!(history(Some(Path::new("off")), default()), Keep::Off);
+        assert_eq!(history(Some(Path::new("a/b")), default()), folder("a/b"));
+        assert_eq!(history(None, default()), folder("default"));
+        assert_eq!(history(None, None), Keep::Memory);
     }
 
     #[test]

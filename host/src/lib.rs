@@ -6,26 +6,35 @@
 //! | `cli`, `flags`, `election` | the flags as typed, and their interpretation |
 //! | `start` | the process: chooses the command and the exit code |
 //! | `run` | `vmhost --plugin` |
-//! | `inspect`, `rbac`, `finalizers`, `status`, `why`, `turns` | the commands of their names |
+//! | `inspect`, `rbac`, `finalizers`, `status`, `why`, `turns`, `shadow` | the commands of their names |
+//! | `history` | `vmhost history`, `vmhost rollback` |
+//! | `canary` | `vmhost canary` |
 //! | `workshop` | the commands of a plugin's author, with the feature `dev` |
-//! | `ask`, `later` | questions to a running host |
-//! | `output`, `paint`, `signals`, `address` | parts that commands share |
+//! | `ask`, `later` | questions and orders to a running host |
+//! | `token` | the token that orders to this host need |
+//! | `output`, `paint`, `exit`, `signals`, `address`, `folders` | parts that commands share |
 
 mod address;
 mod ask;
+mod canary;
 mod cli;
 mod election;
+mod exit;
 mod finalizers;
 mod flags;
+mod folders;
+mod history;
 mod inspect;
 mod later;
 mod output;
 mod paint;
 mod rbac;
 mod run;
+mod shadow;
 mod signals;
 mod start;
 mod status;
+mod token;
 mod turns;
 mod why;
 #[cfg_attr(not(feature = "dev"), path = "no_workshop.rs")]

@@ -9,7 +9,7 @@ use args::Workshop;
 /// Refuses the command.
 pub(crate) async fn command(_: Workshop, _: &Runtime) -> Result<()> {
     bail!(
-        "this vmhost is built without the feature `dev`: it has no command dev, new, build, test, types or doctor"
+        "this vmhost is built without the feature `dev`: it has no command dev, new, build, test, record, replay, preview, types or doctor (build it with the default features for those)"
     )
 }
 
@@ -27,7 +27,7 @@ pub(crate) mod args {
         /// All of these commands.
         #[command(
             hide = true,
-            aliases = ["new", "build", "test", "types", "doctor"],
+            aliases = ["new", "build", "test", "record", "replay", "preview", "types", "doctor"],
             disable_help_flag = true
         )]
         Dev {

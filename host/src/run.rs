@@ -19,7 +19,7 @@ use crate::cli::RunArgs;
 use crate::flags::listen_address;
 use crate::signals::StopSignals;
 use crate::workshop::source::component_of;
-use crate::{election, flags};
+use crate::{election, flags, shadow, token};
 
 /// `vmhost --plugin`: runs plugins until a signal ends the process.
 pub(crate) async fn command(args: RunArgs, guests: &Runtime) -> Result<()> {
@@ -29,16 +29,28 @@ pub(crate) async fn command(args: RunArgs, guests: &Runtime) -> Result<()> {
         ..flags::config(&args.common, !args.no_reload, args.allow_wider)?
     };
     let election = election::settings(&args.leader)?;
-    let admin = Admin::bind(addresses(&args)?)?;
+    let (shadows, source) = (shadow::from_start(&args.shadows)?, args.common.source);
+    let token = token::given(args.common.admin_token_file.as_deref())?;
+    let (admin, _token_file) = token::guarded(Admin::bind(addresses(&args)?)?, token);
     let mut stop = StopSignals::new()?;
+    let shadows = tokio::select! {
+        read = shadow::read_all(shadows, source) => read?,
+        () = stop.first() => return Ok(()),
+    };
     let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
     // Nothing runs yet, and no lease is held.
     let (manager, plugins, options) = tokio::select! {
         connected = load_and_connect(args, election, loader, admin) => connected?,
         () = stop.first() => return Ok(()),
     };
+    let start = async {
+        plugins
+            .start(&manager.plugins, &manager.rights, &options)
+            .await?;
+        shadow::start_with_host(shadows, &manager)
+    };
     let started = tokio::select! {
-        started = plugins.start(&manager.plugins, &manager.rights, &options) => started,
+        started = start => started,
         () = stop.first() => return shut_down(&manager, &mut stop).await,
     };
     if let Err(error) = started {
@@ -102,7 +114,12 @@ async fn load_and_connect(
         None => Leadership::alone(),
     };
     let manager = Manager::led(loader, connection, metrics.clone(), leadership);
-    admin.serve(metrics, &manager.plugins, &manager.warnings)?;
+    admin.serve(
+        metrics,
+        &manager.plugins,
+        &manager.warnings,
+        &manager.shadows,
+    )?;
     manager.look_for_warnings();
     Ok((manager, plugins, options))
 }

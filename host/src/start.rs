@@ -13,7 +13,9 @@ use vmhost_runtime::runtimes;
 
 use crate::cli::common::{LogFormat, QUIET};
 use crate::cli::{Cli, Command};
-use crate::{finalizers, inspect, rbac, run, status, turns, why, workshop};
+use crate::{
+    canary, exit, finalizers, history, inspect, rbac, run, shadow, status, turns, why, workshop,
+};
 
 /// Runs the `vmhost` command.
 pub fn main() -> ExitCode {
@@ -23,14 +25,17 @@ pub fn main() -> ExitCode {
     match start(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            #[allow(
-                clippy::print_stderr,
-                reason = "the last word of a command goes to stderr, whether the log was set up or not"
-            )]
-            {
-                eprintln!("error: {error:#}");
+            let (code, error) = exit::of(error);
+            if let Some(error) = error {
+                #[allow(
+                    clippy::print_stderr,
+                    reason = "the last word of a command goes to stderr, whether the log was set up or not"
+                )]
+                {
+                    eprintln!("error: {error:#}");
+                }
             }
-            ExitCode::FAILURE
+            code
         }
     }
 }
@@ -61,6 +66,10 @@ fn start(cli: Cli) -> Result<()> {
             Some(Command::Status(args)) => status::command(&args).await,
             Some(Command::Why(args)) => why::command(&args).await,
             Some(Command::Turns(args)) => turns::command(&args).await,
+            Some(Command::Shadow(what)) => shadow::command(&what).await,
+            Some(Command::History(args)) => history::list(&args).await,
+            Some(Command::Rollback(args)) => history::roll_back(&args).await,
+            Some(Command::Canary(command)) => canary::command(&command).await,
         }
     });
     // A busy guest must not delay the exit.

@@ -10,6 +10,7 @@ use vmhost_runtime::observe::admin::state::{
 use vmhost_runtime::table::{bytes, table};
 
 use crate::ask::find;
+use crate::canary::summary;
 use crate::cli::common::OutputFormat;
 use crate::cli::running::StatusArgs;
 use crate::output::{json, print};
@@ -40,6 +41,8 @@ fn shown(state: &HostState, address: &str) -> String {
     )];
     parts.push(plugins(&state.plugins));
     parts.push(not_loaded(&state.plugins));
+    parts.push(suggested(&state.plugins));
+    parts.push(canaries(&state.plugins));
     parts.push(controllers(&state.plugins));
     parts.push(stores(&state.stores));
     parts.push(failing(&state.plugins));
@@ -84,10 +87,10 @@ fn plugins(plugins: &[PluginState]) -> String {
     table(heads, &plugins.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Lists the plugins whose file could not be loaded, with the reason and when it is retried: at a
-/// time, or when the file changes.
+/// Lists the plugins whose file could not be loaded or was rolled back, with the reason and when it
+/// is retried: at a time, or when the file changes.
 fn not_loaded(plugins: &[PluginState]) -> String {
-    let failed = |last: &&LastReload| last.result == "failed";
+    let failed = |last: &&LastReload| matches!(last.result.as_str(), "failed" | "refused");
     let rows: Vec<_> = plugins
         .iter()
         .filter_map(|plugin| Some((plugin, plugin.reload.as_ref().filter(failed)?)))
@@ -104,14 +107,58 @@ fn not_loaded(plugins: &[PluginState]) -> String {
     table(["NOT LOADED", "NEXT TRY", "REASON"], &rows)
 }
 
-/// Returns each controller with its label in logs and metrics.
+/// Lists the plugins for which `vmhost rollback` may help.
+fn suggested(plugins: &[PluginState]) -> String {
+    let rows: Vec<_> = plugins
+        .iter()
+        .filter_map(|plugin| Some((plugin, plugin.rollback_suggested.as_ref()?)))
+        .map(|(plugin, suggested)| {
+            [
+                plugin.name.clone(),
+                suggested.to.clone(),
+                suggested.why.clone(),
+            ]
+        })
+        .collect();
+    table(["ROLLBACK SUGGESTED", "TO", "REASON"], &rows)
+}
+
+/// Lists the canaries that run or were aborted. What was promoted is the live version.
+fn canaries(plugins: &[PluginState]) -> String {
+    let shown = plugins
+        .iter()
+        .filter_map(|plugin| plugin.canary.as_ref())
+        .filter(|canary| canary.state != "promoted");
+    let rows: Vec<_> = shown
+        .map(|canary| {
+            [
+                canary.plugin.clone(),
+                canary.generation.to_string(),
+                canary.weight.clone(),
+                format!(
+                    "{} ({} fail)",
+                    canary.candidate.ran, canary.candidate.failing
+                ),
+                canary.written.to_string(),
+                summary(canary),
+            ]
+        })
+        .collect();
+    let heads = ["CANARY", "GENERATION", "WEIGHT", "KEYS", "WROTE", "STATE"];
+    table(heads, &rows)
+}
+
+/// Returns each controller with its label in logs and metrics, by which `vmhost turns` and `record`
+/// take it.
 fn labelled(plugins: &[PluginState]) -> impl Iterator<Item = (String, &ControllerState)> {
     plugins.iter().flat_map(|plugin| {
-        let label = |name: &str| format!("{}/{name}", plugin.name);
-        plugin
-            .controllers
-            .iter()
-            .map(move |controller| (label(&controller.name), controller))
+        let label = |controller: &ControllerState| match controller.label.as_str() {
+            // An older host tells none.
+            "" => format!("{}/{}", plugin.name, controller.name),
+            label => label.to_owned(),
+        };
+        let controllers = plugin.controllers.iter();
+        controllers.map(move |controller| (label(controller), controller))
     })
 }
 
@@ -204,7 +251,7 @@ fn failing(plugins: &[PluginState]) -> String {
             })
         })
         .collect();
-    table(["CONTROLLER", "FAILING KEY", "ATTEMPT", "REFUSED"], &rows)
+    table(["CONTROLLER", "FAILING KEY", "ATTEMPT", "WHY"], &rows)
 }
 
 fn warned(warnings: &[Warning]) -> String {
@@ -244,6 +291,8 @@ mod tests {
                 about: "it needs 1 right\nPLUGIN   VERB".into(),
                 next_try: next_try.map(Into::into),
             }),
+            rollback_suggested: None,
+            canary: None,
         }
     }
 
@@ -253,14 +302,16 @@ mod tests {
             plugin("a", "failed", Some("2026-01-31T12:00:05Z")),
             plugin("b", "failed", None),
             plugin("c", "swapped", None),
+            plugin("d", "refused", None),
         ];
         assert_eq!(
             not_loaded(&plugins),
             "\
 NOT LOADED   NEXT TRY                REASON
 a            2026-01-31T12:00:05Z    it needs 1 right
-b            when the file changes   it needs 1 right"
+b            when the file changes   it needs 1 right
+d            when the file changes   it needs 1 right"
         );
-        assert_eq!(not_loaded(&plugins[2..]), "");
+        assert_eq!(not_loaded(&plugins[2..3]), "");
     }
 }

@@ -11,7 +11,8 @@
 //! | [`dev`], [`narrate`] | `vmhost dev`, and its lines about changed objects |
 //! | [`new`], [`build`], [`types`], [`doctor`] | the commands of their names |
 //! | [`folder`] | a folder's plugin as `vmhost dev` runs it |
-//! | [`cases`] | `vmhost test` |
+//! | [`cases`] | `vmhost test`, and the replay of recorded turns |
+//! | [`record`], [`replay`], [`preview`] | the commands of their names |
 
 use anyhow::{Result, bail};
 use tokio::runtime::Runtime;
@@ -27,10 +28,14 @@ mod doctor;
 mod folder;
 mod narrate;
 mod new;
+mod preview;
+mod record;
+mod replay;
 pub(crate) mod source;
 mod types;
 
 use args::Workshop;
+use args::recorded::LimitArgs;
 
 /// Runs one of the commands.
 pub(crate) async fn command(workshop: Workshop, guests: &Runtime) -> Result<()> {
@@ -39,12 +44,37 @@ pub(crate) async fn command(workshop: Workshop, guests: &Runtime) -> Result<()> 
         Workshop::New(args) => new::command(&args),
         Workshop::Build(args) => or_stopped(build::command(&args), ": nothing was written").await,
         Workshop::Test(args) => {
-            let loader = Loader::new(cases::config(&args)?, guests.handle().clone())?;
+            let loader = loader(&args.limits, guests)?;
             or_stopped(cases::command(&loader, &args), "").await
+        }
+        Workshop::Preview(args) => {
+            let shown = async {
+                let loader = Loader::new(preview::config(&args)?, guests.handle().clone())?;
+                preview::command(&loader, &args).await
+            };
+            let shown = or_stopped(shown, ": nothing was written").await;
+            shown.map_err(preview::failed)
+        }
+        Workshop::Record(args) => {
+            let loader = loader(&args.limits, guests)?;
+            or_stopped(record::command(&loader, &args), "").await
+        }
+        Workshop::Replay(args) => {
+            let replayed = async {
+                let loader = loader(&args.limits, guests)?;
+                or_stopped(replay::command(&loader, &args), "").await
+            };
+            replayed.await.map_err(replay::exit)
         }
         Workshop::Types(args) => or_stopped(types::command(&args), ": nothing was written").await,
         Workshop::Doctor(args) => doctor::command(&args).await,
     }
+}
+
+/// Returns the loader of commands that call a plugin without a cluster.
+fn loader(limits: &LimitArgs, guests: &Runtime) -> Result<Loader> {
+    let config = cases::config(&limits.call_timeout, &limits.memory_limit)?;
+    Loader::new(config, guests.handle().clone())
 }
 
 /// Runs until a signal arrives. A compiler is stopped together with the command and leaves no

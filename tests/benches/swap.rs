@@ -43,6 +43,7 @@ async fn swaps(guests: tokio::runtime::Handle) -> Result<()> {
     let server = InProcess::new(MACHINES, "complete", 512);
     let config = Config {
         compiler: Compiler::child(),
+        reload: true,
         ..Config::inspecting()
     };
     let turns = std::sync::Arc::new(Turns::configured(server, guests, config).await?);

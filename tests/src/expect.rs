@@ -8,6 +8,10 @@ pub const RELOADS: &str = "vmhost_reloads_total";
 pub const RELOADED: (&str, &str) = ("result", "swapped");
 /// The label of [`RELOADS`] for a file that was refused.
 pub const NOT_RELOADED: (&str, &str) = ("result", "failed");
+/// The label of [`RELOADS`] for an older version that runs again.
+pub const ROLLED_BACK: (&str, &str) = ("result", "rolled_back");
+/// The label of [`RELOADS`] for a version in the file that was rolled back.
+pub const REFUSED: (&str, &str) = ("result", "refused");
 /// Counter, labels `controller` and `result`, as controller-runtime has it.
 pub const RECONCILES: &str = "controller_runtime_reconcile_total";
 /// Counter, label `controller`, as controller-runtime has it.

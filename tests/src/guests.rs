@@ -15,7 +15,7 @@ const STAMP_DIGITS: usize = 10;
 /// The mark in `describe`, at the start of its text.
 const DESCRIPTION_MARK: &[u8] = b"VMHOST-DESCRIPTION";
 const DESCRIPTION_SIZE: usize = 4096;
-/// The mark in `spin` and `watcher`, which precedes the plugin's name.
+/// The mark in `spin`, `trap`, `eat-memory` and `watcher`, which precedes the plugin's name.
 const NAME_MARK: &[u8] = b"VMHOST-NAME-";
 const NAME_SIZE: usize = 20;
 
@@ -29,8 +29,12 @@ pub enum Mode {
     Keep,
     /// Overwrites the number, so that in the end all VMs have the newest.
     Restamp,
+    /// Traps in every turn.
+    Trap,
     /// As `Keep`, but a turn has two effects: the second writes the number again, to [`SECOND`].
     Twice,
+    /// As `Keep`, but each turn asks the API server for a ConfigMap.
+    Asks,
 }
 
 /// Returns the VM policy with this number.
@@ -43,6 +47,8 @@ pub fn vm_stamp(number: u32, mode: Mode) -> Result<Vec<u8>> {
         Mode::Keep => b'k',
         Mode::Restamp => b'r',
         Mode::Twice => b't',
+        Mode::Trap => b'x',
+        Mode::Asks => b'a',
     };
     Ok(bytes)
 }
@@ -67,7 +73,7 @@ pub fn spin_as(name: &str) -> Result<Vec<u8>> {
     named(SPIN, name)
 }
 
-/// Returns `spin` or `watcher` under another plugin name.
+/// Returns `spin`, `trap`, `eat-memory` or `watcher` under another plugin name.
 pub fn named(component: &str, name: &str) -> Result<Vec<u8>> {
     ensure!(name.len() <= NAME_SIZE, "the name {name} is too long");
     let mut bytes = read(component)?;

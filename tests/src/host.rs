@@ -43,7 +43,7 @@ pub struct Host {
     probes: SocketAddr,
     admin: SocketAddr,
     // Dropped after the process, which may still write there.
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 /// The result of a host.
@@ -105,7 +105,9 @@ pub fn of(program: &Path) -> Result<HostCommand> {
     command
         .env("NO_COLOR", "1")
         .env("RUST_BACKTRACE", "1")
-        .env("VMHOST_CACHE", dir.path());
+        .env("VMHOST_CACHE", dir.path())
+        .env("VMHOST_HISTORY", dir.path().join("history"))
+        .env("XDG_RUNTIME_DIR", dir.path());
     Ok(HostCommand {
         command,
         metrics: net::loopback(metrics),
@@ -163,6 +165,12 @@ impl HostCommand {
         self
     }
 
+    /// Removes an environment variable.
+    pub fn without(mut self, name: &str) -> HostCommand {
+        self.command.env_remove(name);
+        self
+    }
+
     /// Sets the working folder.
     pub fn current_dir(mut self, dir: &Path) -> HostCommand {
         self.command.current_dir(dir);
@@ -190,7 +198,7 @@ impl HostCommand {
             metrics: self.metrics,
             probes: self.probes,
             admin: self.admin,
-            _dir: self.dir,
+            dir: self.dir,
         })
     }
 
@@ -332,6 +340,11 @@ impl Host {
     /// Returns the address that tells about the state and about turns.
     pub fn admin_addr(&self) -> SocketAddr {
         self.admin
+    }
+
+    /// Returns the folder of its cache and of its own files.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
     }
 
     /// Scrapes the metrics once.

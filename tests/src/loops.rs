@@ -147,7 +147,8 @@ impl Loops {
     }
 }
 
-fn definition() -> Value {
+/// Returns the CustomResourceDefinition of the objects.
+pub fn definition() -> Value {
     let spec = json!({
         "type": "object",
         "properties": {

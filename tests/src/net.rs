@@ -46,6 +46,12 @@ pub async fn get(addr: SocketAddr, path: &str) -> Result<(u16, String)> {
     get_as(&addr.to_string(), addr, path).await
 }
 
+/// Sends a GET request; returns the head of the answer and the body.
+pub async fn get_with_head(addr: SocketAddr, path: &str) -> Result<(String, String)> {
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {addr}\r\n\r\n");
+    send_text(addr, &request).await
+}
+
 /// Like [`get`], with another `Host` header.
 pub async fn get_as(host: &str, addr: SocketAddr, path: &str) -> Result<(u16, String)> {
     exchange(
@@ -65,8 +71,35 @@ pub async fn post(addr: SocketAddr, path: &str, json: &str) -> Result<(u16, Stri
     .await
 }
 
-/// Uses HTTP/1.0, so that the end of the stream ends the body.
+/// Sends a POST request without a body and with these headers, of which `Host` may be one; returns
+/// the status code and the body.
+pub async fn post_as(
+    addr: SocketAddr,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> Result<(u16, String)> {
+    let mut head = format!("POST {path} HTTP/1.0\r\nContent-Length: 0\r\n");
+    if !headers.iter().any(|(name, _)| *name == "Host") {
+        head += &format!("Host: {addr}\r\n");
+    }
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    exchange(addr, &format!("{head}\r\n")).await
+}
+
 async fn exchange(addr: SocketAddr, request: &str) -> Result<(u16, String)> {
+    let (head, body) = send_text(addr, request).await?;
+    let code = head
+        .split_whitespace()
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .context("the answer has no status")?;
+    Ok((code, body))
+}
+
+/// Uses HTTP/1.0, so that the end of the stream ends the body. Returns the head and the body.
+async fn send_text(addr: SocketAddr, request: &str) -> Result<(String, String)> {
     let mut stream = TcpStream::connect(addr)
         .await
         .with_context(|| format!("connecting to {addr}"))?;
@@ -83,12 +116,7 @@ async fn exchange(addr: SocketAddr, request: &str) -> Result<(u16, String)> {
     let (head, body) = answer
         .split_once("\r\n\r\n")
         .context("the answer has no head")?;
-    let code = head
-        .split_whitespace()
-        .nth(1)
-        .and_then(|code| code.parse().ok())
-        .context("the answer has no status")?;
-    Ok((code, body.to_owned()))
+    Ok((head.to_owned(), body.to_owned()))
 }
 
 /// Sends JSON of this media type, or no body for `Null`; returns the status code and the JSON.

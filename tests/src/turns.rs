@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tokio::runtime::Handle;
+use vmhost_core::ObjectName;
 use vmhost_runtime::config::Config;
 use vmhost_runtime::controller::Controller;
 use vmhost_runtime::deploy::loader::Loader;
@@ -40,8 +41,17 @@ impl Turns {
 
     /// Like [`Turns::start`], with this configuration of the host.
     pub async fn configured(server: InProcess, guests: Handle, config: Config) -> Result<Self> {
+        Self::of(server, guests, config, guests::read(guests::EXAMPLE_VM)?).await
+    }
+
+    /// Like [`Turns::configured`], with another policy for the machines.
+    pub async fn of(
+        server: InProcess,
+        guests: Handle,
+        config: Config,
+        bytes: Vec<u8>,
+    ) -> Result<Self> {
         let loader = Arc::new(Loader::new(config, guests)?);
-        let bytes = guests::read(guests::EXAMPLE_VM)?;
         let (plugin, _) = loader.load(&bytes).await?;
         let best = loader
             .engine
@@ -66,6 +76,17 @@ impl Turns {
     /// Wakes every key; returns their number.
     pub fn wake_all(&self) -> usize {
         self.controller().renew(self.wired.sources.names())
+    }
+
+    /// The names of all machines.
+    pub fn names(&self) -> Vec<ObjectName> {
+        self.wired.sources.names()
+    }
+
+    /// Wakes one key, and waits until it has had its turn.
+    pub async fn look_at(&self, name: ObjectName) {
+        self.controller().renew(vec![name]);
+        self.until_done().await;
     }
 
     /// Wakes every key, and waits until each has had its turn.

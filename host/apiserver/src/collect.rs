@@ -88,7 +88,7 @@ enum Standing {
     Absent,
     /// The owner is being deleted, after its dependents.
     Waiting,
-    /// The owner exists, or its kind is not served.
+    /// The owner exists, or its kind is not served, or it is not in this part of a cluster.
     Solid,
 }
 
@@ -118,6 +118,7 @@ fn standing(inner: &Inner, key: &Key, reference: &Value, gone: Option<&str>) -> 
         .store
         .get(&kind.storage, &Key::new(namespace, text("name")));
     match owner.filter(|owner| meta::text(owner, "uid") == text("uid")) {
+        None if inner.store.owners.may_exist(text("uid")) => Standing::Solid,
         None => Standing::Absent,
         Some(owner) if Waits::of(owner) == Some(Waits::Foreground) => Standing::Waiting,
         Some(_) => Standing::Solid,

@@ -26,11 +26,14 @@
 //! (`owners`), and the running front deletes objects that a write leaves without an owner, some
 //! objects at a time (`collect`).
 //!
+//! An [`Overlay`] is a part of another cluster: it has no socket, its owner brings the objects in,
+//! and writes change nothing but its own copy.
+//!
 //! # Floors
 //! A file uses files of lower floors, and of its own floor those to its right; never a file of a
 //! higher floor.
 //! ```text
-//! socket          server
+//! socket          server | overlay
 //! HTTP            front, verbs, answer
 //! a verb          watch, read, table, encode | scale, patch, strategic, write | delete | collect
 //! one object      call | end, change, crd, namespace | fill
@@ -77,6 +80,7 @@ mod namespace;
 mod negotiate;
 mod object;
 mod openapi;
+mod overlay;
 mod owners;
 mod patch;
 mod protobuf;
@@ -101,5 +105,6 @@ mod watch;
 mod write;
 
 pub use error::Error;
+pub use overlay::{Changed, Overlay};
 pub use server::{Options, Server};
 pub use state::{Backup, State};

@@ -3,7 +3,7 @@
 //! Owns both, and updates them with every write, so that the collector never searches the store.
 //! Must not know kinds, or what is done with an object.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -73,9 +73,36 @@ pub(crate) struct Owners {
     dependents: HashMap<String, Dependents>,
     waiting: HashMap<String, Id>,
     work: VecDeque<Work>,
+    /// The uids of removed objects, if only a part of a cluster is here: any other owner that is
+    /// not here may exist.
+    removed: Option<HashSet<String>>,
 }
 
 impl Owners {
+    /// Assumes from now on that owners exist that are not here.
+    pub fn assume_others(&mut self) {
+        self.removed.get_or_insert_default();
+    }
+
+    /// Returns whether an owner that is not here may exist.
+    pub fn may_exist(&self, uid: &str) -> bool {
+        let removed = self.removed.as_ref();
+        removed.is_some_and(|removed| !removed.contains(uid))
+    }
+
+    /// Updates the index for an object that was there before: no work comes of it.
+    pub fn learn(
+        &mut self,
+        storage: &Arc<str>,
+        key: &Key,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) {
+        let work = std::mem::take(&mut self.work);
+        self.follow(storage, key, old, new);
+        self.work = work;
+    }
+
     /// Updates the index after a write.
     pub fn follow(
         &mut self,
@@ -101,7 +128,11 @@ impl Owners {
             }
         }
         if let (Some(old), None) = (old, new) {
-            self.look_at_dependents(meta::text(old, "uid").to_owned(), true);
+            let uid = meta::text(old, "uid").to_owned();
+            if let Some(removed) = &mut self.removed {
+                removed.insert(uid.clone());
+            }
+            self.look_at_dependents(uid, true);
         }
     }
 

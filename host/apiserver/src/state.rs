@@ -40,6 +40,8 @@ pub struct Backup(Inner);
 pub(crate) struct Inner {
     pub store: Store,
     pub registry: Arc<Registry>,
+    /// Only a part of a cluster's objects is here, which another server has checked.
+    pub partial: bool,
 }
 
 impl State {
@@ -49,6 +51,7 @@ impl State {
         let mut inner = Inner {
             store: Store::new(),
             registry: Arc::new(Registry::new()),
+            partial: false,
         };
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             let namespace = json!({
@@ -67,6 +70,21 @@ impl State {
                 .store
                 .put(&NAMESPACES.into(), Key::new("", name), namespace);
         }
+        State::of(inner)
+    }
+
+    /// Returns a part of a cluster, without any object yet.
+    pub(crate) fn partial() -> Arc<State> {
+        let mut store = Store::new();
+        store.owners.assume_others();
+        State::of(Inner {
+            store,
+            registry: Arc::new(Registry::new()),
+            partial: true,
+        })
+    }
+
+    fn of(inner: Inner) -> Arc<State> {
         let (changed, _) = watch::channel(inner.store.version());
         let token = format!(
             "{}{}",

@@ -182,6 +182,27 @@ impl Store {
         object
     }
 
+    /// Puts an object in as it is: it was there before, so that no event tells of it. Later versions
+    /// are higher than its own.
+    pub fn seed(&mut self, storage: &Arc<str>, key: Key, value: Value) {
+        let version = value.pointer("/metadata/resourceVersion");
+        let version = version.and_then(Value::as_str);
+        let version = version.and_then(|version| version.parse().ok());
+        self.version = self.version.max(version.unwrap_or(0));
+        let object = Arc::new(value);
+        let objects = self.objects.entry(storage.clone()).or_default();
+        let old = objects.insert(key.clone(), object.clone());
+        self.owners
+            .learn(storage, &key, old.as_deref(), Some(&*object));
+    }
+
+    /// Takes the history: watches and pages from before now must start over.
+    pub fn take_history(&mut self) -> Vec<Arc<Change>> {
+        let history = std::mem::take(&mut self.history);
+        self.compact();
+        history.into()
+    }
+
     /// Removes an object; returns its last state with the version of the removal.
     pub fn remove(&mut self, storage: &Arc<str>, key: &Key, last: Value) -> Object {
         self.version += 1;

@@ -7,6 +7,7 @@ mod front;
 mod garbage;
 mod lists;
 mod objects;
+mod overlay;
 mod patches;
 mod watches;
 

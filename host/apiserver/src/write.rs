@@ -8,7 +8,7 @@ mod steps;
 use serde_json::{Value, json};
 use vmhost_merge::keep_times;
 
-use steps::{check, check_preconditions, prepare, shape};
+use steps::{check, check_preconditions, prepare, schema_faults, shape};
 pub(crate) use steps::{check_place, check_type};
 
 use crate::call::{Call, Done, Door};
@@ -86,7 +86,7 @@ pub(crate) fn create(
     }
     let warnings = shape(call, &mut new, unknown, tracked)?;
     prepare(inner, call, None, &mut new)?;
-    check(call, &name, &new, Vec::new())?;
+    check(call, &name, &new, Vec::new(), &[])?;
     if !tracked {
         call.track(None, &mut new);
     }
@@ -180,12 +180,13 @@ pub(crate) fn replace(
             .unwrap_or(0);
         meta::set(&mut new, "generation", Some(json!(generation + 1)));
     }
-    check(
-        call,
-        call.name,
-        &new,
-        meta::check::validate_update(&shown, &new),
-    )?;
+    // A newer server may allow more than the schema here.
+    let known = match inner.partial {
+        true => schema_faults(call, &shown),
+        false => Vec::new(),
+    };
+    let causes = meta::check::validate_update(&shown, &new);
+    check(call, call.name, &new, causes, &known)?;
     if !tracked {
         call.track(Some(&shown), &mut new);
     }

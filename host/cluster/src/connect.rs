@@ -8,6 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{Request, Response};
 use serde::Deserialize;
 
 use crate::error::{BoxError, Error};
@@ -130,6 +133,20 @@ impl Connection {
             description.to_owned(),
             description.to_owned(),
             namespace,
+        )
+    }
+
+    /// Builds a connection to a server in this process: a function from a request to its answer. No
+    /// socket is opened, and no credentials are sent.
+    pub fn local(
+        serve: impl Fn(Request<Bytes>) -> BoxFuture<'static, Response<Bytes>> + Send + Sync + 'static,
+        description: &str,
+    ) -> Self {
+        Self::new(
+            Transport::local(Arc::new(serve)),
+            description.to_owned(),
+            description.to_owned(),
+            "default".to_owned(),
         )
     }
 

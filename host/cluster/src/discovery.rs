@@ -15,6 +15,9 @@ use crate::reader::Reader;
 /// Timeout of a discovery document.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Timeout of an OpenAPI document, which a server may have to put together first.
+const SCHEMAS_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// A kind that the cluster serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
@@ -51,6 +54,19 @@ impl Reader {
                     .map_err(|error| Error::Unreadable(error.to_string()))?;
                 Ok(pick(kind, &list.resources))
             }
+            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the OpenAPI document of a kind's group and version, with the schemas of all its
+    /// kinds; `None` if the server has none.
+    pub async fn schemas(&self, kind: &Gvk) -> Result<Option<serde_json::Value>, Error> {
+        let path = format!("/openapi/v3{}", group_path(kind));
+        match self.fetch(&path, None, SCHEMAS_TIMEOUT).await {
+            Ok(body) => serde_json::from_slice(&body)
+                .map(Some)
+                .map_err(|error| Error::Unreadable(error.to_string())),
             Err(error) if error.code() == Some(404) => Ok(None),
             Err(error) => Err(error),
         }

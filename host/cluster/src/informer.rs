@@ -30,6 +30,7 @@ mod spec;
 mod state;
 mod table;
 mod task;
+mod whole;
 
 #[doc(hidden)]
 pub use feed::Feed;
@@ -40,6 +41,7 @@ pub use notice::{Notice, NoticeCause, Subscriber};
 pub use observer::{InformerObserver, NoInformerObserver};
 pub use spec::WatchSpec;
 pub use state::{InformerState, Phase};
+pub use whole::Whole;
 
 /// How long a watch may be silent (neither event nor bookmark) before it is closed and resumed at
 /// its position: two bookmark intervals of kube-apiserver, which sends one per minute, plus half a

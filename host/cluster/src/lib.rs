@@ -13,7 +13,7 @@
 //! receives only the part it needs:
 //!
 //! - [`Reader`] has no method that writes, nor have [`Informers`], which are built from one.
-//! - [`Writer`] has no method that reads.
+//! - [`Writer`] has no method that reads. As a dry run, it changes nothing.
 //! - [`Events`], [`Leases`] and [`Definitions`] write one kind each, and no other.
 //! - [`AccessReviews`] has no method that changes anything: it only asks.
 //! - [`Manifests`] writes objects of any kind, only for `vmhost dev`.
@@ -69,7 +69,7 @@ pub use events::{
 pub use informer::Feed;
 pub use informer::{
     Fixture, InformerObserver, InformerState, Informers, NoInformerObserver, Notice, NoticeCause,
-    Phase, Subscriber, Subscription, WATCH_SILENCE, WatchSpec,
+    Phase, Subscriber, Subscription, WATCH_SILENCE, WatchSpec, Whole,
 };
 pub use lease::{Lease, LeaseRecord, Leases};
 pub use live::{LivePage, LiveQuery};

@@ -1,5 +1,5 @@
-//! Sends requests to the API server: over this crate's own connections ([`crate::direct`]), or, in
-//! tests, through a kube client with a test server behind it.
+//! Sends requests to the API server: over this crate's own connections ([`crate::direct`]), to a
+//! function in this process, or, in tests, through a kube client with a test server behind it.
 //!
 //! This module owns which [`Backend`] sends the next request. The backend is replaced as a whole
 //! when credentials change ([`renew`]), and could be replaced when the configuration changes;
@@ -13,6 +13,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::Frame;
+use http_body_util::Full;
 
 use crate::direct::{self, Peer};
 use crate::error::{BoxError, Error};
@@ -24,6 +25,7 @@ mod headers;
 mod renew;
 
 use backend::Backend;
+pub(crate) use backend::Local;
 use renew::{Renewal, Source};
 
 /// Sends requests. Cheap to clone.
@@ -40,6 +42,7 @@ pub(crate) struct Body(Inner);
 enum Inner {
     Direct(direct::Body),
     Kube(kube::client::Body),
+    Whole(Full<Bytes>),
 }
 
 impl Transport {
@@ -69,6 +72,14 @@ impl Transport {
         }
     }
 
+    /// Sends to a server in this process.
+    pub(crate) fn local(server: Local) -> Self {
+        Self {
+            backend: Arc::new(ArcSwap::from_pointee(Backend::Local(server))),
+            renewal: None,
+        }
+    }
+
     /// Sends a request once. Returns the head of the answer, whatever its status; the body is not
     /// read yet.
     pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, Error> {
@@ -83,6 +94,10 @@ impl Transport {
                 let request = request.map(kube::client::Body::from);
                 let answer = client.send(request).await.map_err(classify)?;
                 Ok(answer.map(|body| Body(Inner::Kube(body))))
+            }
+            Backend::Local(server) => {
+                let answer = server(request).await;
+                Ok(answer.map(|body| Body(Inner::Whole(Full::new(body)))))
             }
         }
     }
@@ -115,6 +130,9 @@ impl http_body::Body for Body {
         match &mut self.0 {
             Inner::Direct(body) => Pin::new(body).poll_frame(cx),
             Inner::Kube(body) => Pin::new(body).poll_frame(cx).map_err(BoxError::from),
+            Inner::Whole(body) => Pin::new(body)
+                .poll_frame(cx)
+                .map_err(|never| match never {}),
         }
     }
 
@@ -122,6 +140,7 @@ impl http_body::Body for Body {
         match &self.0 {
             Inner::Direct(body) => body.is_end_stream(),
             Inner::Kube(body) => body.is_end_stream(),
+            Inner::Whole(body) => body.is_end_stream(),
         }
     }
 
@@ -129,6 +148,7 @@ impl http_body::Body for Body {
         match &self.0 {
             Inner::Direct(body) => body.size_hint(),
             Inner::Kube(body) => body.size_hint(),
+            Inner::Whole(body) => body.size_hint(),
         }
     }
 }

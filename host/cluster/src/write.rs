@@ -36,6 +36,8 @@ pub struct Writer {
     connection: Connection,
     /// Whether writes ask for the whole object in the answer.
     whole_answers: bool,
+    /// Whether the server carries nothing out, and only answers as if it had.
+    dry_run: bool,
 }
 
 impl Connection {
@@ -44,6 +46,7 @@ impl Connection {
         Writer {
             connection: self.clone(),
             whole_answers: false,
+            dry_run: false,
         }
     }
 }
@@ -54,6 +57,14 @@ impl Writer {
     #[must_use]
     pub fn with_whole_answers(mut self) -> Self {
         self.whole_answers = true;
+        self
+    }
+
+    /// Returns this writer, whose writes change nothing: the server checks them, admission included,
+    /// and answers with what would become of the object.
+    #[must_use]
+    pub fn dry_run(mut self) -> Self {
+        self.dry_run = true;
         self
     }
 
@@ -163,6 +174,10 @@ impl Writer {
         if let Some(propagation) = options.propagation {
             body["propagationPolicy"] = Value::from(propagation.as_str());
         }
+        if self.dry_run {
+            // With a body, the server does not read these options from the query.
+            body["dryRun"] = json!(["All"]);
+        }
         self.write(
             Method::DELETE,
             path,
@@ -181,7 +196,11 @@ impl Writer {
         content_type: &'static str,
         body: Bytes,
     ) -> Result<Written, Error> {
-        let url = path.encoded()? + &query(parameters);
+        let mut url = path.encoded()? + &query(parameters);
+        if self.dry_run {
+            url.push(if parameters.is_empty() { '?' } else { '&' });
+            url.push_str("dryRun=All");
+        }
         let connection = &self.connection;
         let narrow =
             !self.whole_answers && connection.answers_narrowly() && has_metadata(&method, path);

@@ -176,6 +176,25 @@ impl Effect {
         }
     }
 
+    /// The bytes of its texts: the object, the patch, the message, and names, which a plugin may
+    /// make as long as it likes.
+    pub fn text_bytes(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let key = ObjectKey::text_bytes;
+        let own = match self {
+            Self::Apply(apply) => apply.object.len() + text(&apply.if_version),
+            Self::Patch(patch) => key(&patch.key) + patch.body.len() + text(&patch.if_version),
+            Self::Create(create) => create.object.len(),
+            Self::Delete(delete) => key(&delete.key) + text(&delete.uid) + text(&delete.if_version),
+            Self::Event(event) => {
+                let related = event.related.as_ref().map_or(0, key);
+                event.note.len() + event.reason.len() + event.action.len() + related
+            }
+            Self::Other(name) => name.len(),
+        };
+        own + self.subresource().map_or(0, str::len)
+    }
+
     /// The subresource that the effect writes; `None` for the object itself.
     pub fn subresource(&self) -> Option<&str> {
         match self {

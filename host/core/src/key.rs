@@ -44,6 +44,11 @@ impl Gvk {
         Self::new(group, version, kind)
     }
 
+    /// The bytes of its three parts.
+    pub fn text_bytes(&self) -> usize {
+        self.group.len() + self.version.len() + self.kind.len()
+    }
+
     /// `apps/v1`, or `v1` for the core group: the value of an object's `apiVersion`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
@@ -160,6 +165,13 @@ pub struct ObjectKey {
     pub kind: Gvk,
     /// The object's name within the kind.
     pub name: ObjectName,
+}
+
+impl ObjectKey {
+    /// The bytes of its texts.
+    pub fn text_bytes(&self) -> usize {
+        self.kind.text_bytes() + self.name.as_str().len()
+    }
 }
 
 /// Formats a key as `VirtualMachine.v1.cloud.waibizi.com default/public-wx`.

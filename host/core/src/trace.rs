@@ -24,8 +24,9 @@ pub struct Drawn {
 }
 
 impl Drawn {
-    /// Number of readings of each clock, and of random bytes, that are kept.
-    pub const MOST: usize = 4096;
+    /// Number of readings of each clock, and of random bytes, that are kept. Python seeds each of
+    /// its generators with 2,500 bytes.
+    pub const MOST: usize = 16 << 10;
 
     /// Returns whether nothing was drawn.
     pub fn is_empty(&self) -> bool {
@@ -94,19 +95,110 @@ impl Trace {
         }
     }
 
-    /// The bytes of all texts in it, with some for each name.
+    /// The bytes of all texts in it, with some for each name; also of what it shares with other
+    /// calls of the instance, since an instance that traps each time is started for one call.
     pub fn bytes(&self) -> usize {
-        self.bytes + self.drawn.bytes()
+        let start = self.start.as_ref().map_or(0, |start| start.drawn.bytes());
+        self.bytes + self.drawn.bytes() + start
     }
 }
 
 impl Read {
     fn bytes(&self) -> usize {
         let text = |object: &Snapshot| object.text.len() + 72;
-        let texts: usize = match &self.asked {
-            Asked::Get(_, _, answer) => answer.iter().flatten().map(text).sum(),
-            Asked::List(_, answer) => answer.iter().flat_map(|page| &page.objects).map(text).sum(),
+        let (names, texts) = match &self.asked {
+            Asked::Get(kind, name, answer) => {
+                let names = kind.text_bytes() + name.as_str().len() + of_error(answer);
+                let objects = answer.iter().flatten();
+                (names, objects.map(text).sum::<usize>())
+            }
+            Asked::List(query, answer) => {
+                let objects = answer.iter().flat_map(|page| &page.objects);
+                let names = of_query(query) + of_error(answer);
+                (names, objects.map(text).sum::<usize>())
+            }
         };
-        texts + 256
+        // A guest may ask for a name of megabytes, a thousand times in a call.
+        texts + names.max(256)
+    }
+}
+
+fn of_query(query: &ListQuery) -> usize {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let index = query.index.as_ref();
+    let index = index.map_or(0, |index| index.name.len() + index.value.len());
+    let texts = [
+        &query.namespace,
+        &query.label_selector,
+        &query.owner,
+        &query.after,
+    ];
+    query.kind.text_bytes() + index + texts.into_iter().map(text).sum::<usize>()
+}
+
+fn of_error<T>(answer: &Result<T, ReadError>) -> usize {
+    match answer {
+        Err(
+            ReadError::NotWatched(text) | ReadError::Invalid(text) | ReadError::Unavailable(text),
+        ) => text.len(),
+        Ok(_) | Err(ReadError::TooLarge(_)) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noted(asked: Asked) -> Trace {
+        let mut trace = Trace::default();
+        trace.note(Read { live: false, asked });
+        trace
+    }
+
+    #[test]
+    fn what_a_guest_asks_for_counts_too() {
+        let long = "n".repeat(LARGEST);
+        let kind = |name: &str| Gvk::new("", "v1", name);
+        let name = |name: &str| ObjectName::new(None, name);
+        let query = |after: &str| ListQuery {
+            kind: kind("Pod"),
+            namespace: None,
+            label_selector: None,
+            index: None,
+            owner: None,
+            limit: 1,
+            after: Some(after.to_owned()),
+        };
+        let invalid = |text: &str| Err(ReadError::Invalid(text.to_owned()));
+        for asked in [
+            Asked::Get(kind("Pod"), name(&long), Ok(None)),
+            Asked::Get(kind(&long), name("x"), Ok(None)),
+            Asked::Get(kind("Pod"), name("x"), invalid(&long)),
+            Asked::List(query(&long), Ok(Page::default())),
+        ] {
+            let trace = noted(asked);
+            assert!(trace.cut && trace.reads.is_empty());
+        }
+        for asked in [
+            Asked::Get(kind("Pod"), name("x"), invalid("no")),
+            Asked::List(query("x"), Ok(Page::default())),
+        ] {
+            let trace = noted(asked);
+            assert!(!trace.cut && trace.reads.len() == 1);
+            assert_eq!(trace.bytes(), 256);
+        }
+    }
+
+    #[test]
+    fn what_an_instance_drew_when_it_started_counts() {
+        let drawn = Drawn {
+            wall: vec![0; 100],
+            ..Drawn::default()
+        };
+        let trace = Trace {
+            start: Some(Arc::new(Start { seed: 1, drawn })),
+            ..Trace::default()
+        };
+        assert_eq!(trace.bytes(), 800);
     }
 }

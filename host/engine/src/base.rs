@@ -22,8 +22,8 @@ use crate::engine::{Engine, off_the_runtime};
 use crate::error::{CallError, LoadError};
 use crate::instance::{ended, limited, within};
 use crate::state::HostState;
-use crate::still::World;
 use crate::tier::{Tier, chain};
+use crate::world::World;
 
 /// Limits on loading a policy. They are generous: the load runs on the author's machine, and no
 /// call waits for it.

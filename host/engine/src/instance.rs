@@ -17,8 +17,8 @@ use crate::epoch::LONGEST;
 use crate::error::{CallError, DeadlinePassed, call_error};
 use crate::script::{Loaded, Script};
 use crate::state::{HostState, LOG_LINES, Settings};
-use crate::still::World;
 use crate::waits::Waits;
+use crate::world::World;
 
 /// A guest and its store. Dropped after any error, because a trap leaves the store unusable.
 pub(crate) struct Instance {
@@ -173,6 +173,9 @@ impl Instance {
         state.reader = reader;
         state.trace = Trace::default();
         state.taps.take();
+        if let Some(tape) = &state.tape {
+            tape.begin();
+        }
         state.log_lines = LOG_LINES;
     }
 

@@ -41,7 +41,9 @@ mod state;
 mod still;
 mod tap;
 mod tier;
+mod told;
 mod waits;
+mod world;
 
 #[cfg(feature = "base")]
 pub use base::{Base, BaseError};
@@ -55,6 +57,7 @@ pub use plugin::pool::InstanceStats;
 pub use plugin::{Inspection, Plugin};
 pub use script::{Script, ScriptFile};
 pub use state::Settings;
+pub use told::{Draws, Told};
 
 /// The contract that this host implements: package and version of `wit/v1`.
 pub const CONTRACT: &str = "vmhost:plugin@1.0.0";

@@ -17,11 +17,12 @@ use crate::error::{CallError, LoadError};
 use crate::instance::Instance;
 use crate::script::Script;
 use crate::state::Settings;
-use crate::still::World;
 use crate::tier::SLOTS;
+use crate::world::World;
 
 pub(crate) mod pool;
 mod still;
+mod told;
 
 use pool::{Counted, InstanceStats, Numbered, Pool};
 
@@ -247,6 +248,12 @@ impl Plugin {
     /// dropped.
     pub fn rest(&self, before: Instant) -> bool {
         self.pool.rest(before)
+    }
+
+    /// Puts the plugin away after its last call has started: drops idle instances now and busy ones
+    /// when their calls end, and the code if a file holds it. A later call loads the code again.
+    pub fn shelve(&self) {
+        self.pool.shelve();
     }
 
     /// Returns when the plugin was last called, or `None` if its code is not loaded.

@@ -10,9 +10,11 @@ use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiVie
 
 use crate::error::MemoryDenied;
 use crate::output::Output;
-use crate::still::{World, still};
+use crate::still::still;
 use crate::tap::{Taps, tapped};
+use crate::told::{Tape, tell};
 use crate::waits::Waits;
+use crate::world::World;
 
 /// What the operator set for a plugin.
 pub type Settings = HashMap<String, String>;
@@ -34,6 +36,8 @@ pub(crate) struct HostState {
     pub(crate) taps: Taps,
     /// The seed that the guest may ask for.
     pub(crate) seed: u128,
+    /// The record whose clocks and random numbers the guest gets, if any.
+    pub(crate) tape: Option<Tape>,
     /// What the running call has asked.
     pub(crate) trace: Trace,
     /// The largest answer to a read, in bytes.
@@ -60,11 +64,18 @@ impl HostState {
             .allow_tcp(false)
             .allow_udp(false)
             .allow_ip_name_lookup(false);
-        let (taps, seed) = match world {
-            World::Real => tapped(&mut wasi),
+        let (taps, seed, tape) = match world {
+            World::Real => {
+                let (taps, seed) = tapped(&mut wasi);
+                (taps, seed, None)
+            }
             World::Still => {
                 still(&mut wasi);
-                (Taps::default(), 0)
+                (Taps::default(), 0, None)
+            }
+            World::Told(told) => {
+                let (taps, seed, tape) = tell(&mut wasi, told);
+                (taps, seed, Some(tape))
             }
         };
         let mut table = ResourceTable::new();
@@ -82,6 +93,7 @@ impl HostState {
             reader: None,
             taps,
             seed,
+            tape,
             trace: Trace::default(),
             read_limit: limits.read,
             log_lines: LOG_LINES,

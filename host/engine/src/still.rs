@@ -6,27 +6,23 @@ use std::time::Duration;
 
 use wasmtime_wasi::{Deterministic, HostMonotonicClock, HostWallClock, WasiCtxBuilder};
 
-/// The clock and random numbers of a guest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum World {
-    /// The machine's clock and random numbers.
-    Real,
-    /// The same clock and random numbers for every instance.
-    Still,
-}
-
 /// The wall clock: 2000-01-01T00:00:00Z.
 const NOW: Duration = Duration::from_secs(946_684_800);
 
 /// How far the monotonic clock advances with each read, in nanoseconds. A guest that waits for some
 /// time to pass does not wait forever.
-const STEP: u64 = 1_000_000;
+pub(crate) const STEP: u64 = 1_000_000;
 
 /// The seed of a guest's hash maps and of the generators below.
 const SEED: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834;
 
 /// The number of random bytes before they repeat.
 const CHANCE: usize = 1024;
+
+/// Where the wall clock stands, in nanoseconds since 1970.
+pub(crate) fn still_time() -> u64 {
+    NOW.as_nanos() as u64
+}
 
 struct StillClock;
 

@@ -50,13 +50,24 @@ impl Taps {
         });
     }
 
-    fn bytes(&self, bytes: &[u8]) {
+    /// Notes a reading of the wall clock.
+    pub(crate) fn wall(&self, nanos: u64) {
+        self.reading(|drawn| &mut drawn.wall, nanos);
+    }
+
+    /// Notes a reading of the monotonic clock.
+    pub(crate) fn monotonic(&self, nanos: u64) {
+        self.reading(|drawn| &mut drawn.monotonic, nanos);
+    }
+
+    /// Notes random bytes.
+    pub(crate) fn bytes(&self, bytes: &[u8]) {
         self.note(|drawn| {
-            let is_full = drawn.random.len() + bytes.len() > Drawn::MOST;
-            if !is_full {
+            // After a gap, a replay would give these bytes to another draw.
+            drawn.cut |= drawn.random.len() + bytes.len() > Drawn::MOST;
+            if !drawn.cut {
                 drawn.random.extend_from_slice(bytes);
             }
-            drawn.cut |= is_full;
         });
     }
 }
@@ -87,7 +98,7 @@ impl HostWallClock for Wall {
     fn now(&self) -> Duration {
         let now = self.1.now();
         let nanos = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        self.0.reading(|drawn| &mut drawn.wall, nanos);
+        self.0.wall(nanos);
         now
     }
 }
@@ -101,7 +112,7 @@ impl HostMonotonicClock for Monotonic {
 
     fn now(&self) -> u64 {
         let now = self.1.now();
-        self.0.reading(|drawn| &mut drawn.monotonic, now);
+        self.0.monotonic(now);
         now
     }
 }

@@ -103,6 +103,12 @@ impl<K: Hash + Eq + Clone + Send + 'static, T: Tag> Queue<K, T> {
         }
     }
 
+    /// As [`Queue::clear_back_offs`], for one key.
+    pub fn clear_back_off(&self, key: &K) {
+        let hash = self.shared.hash(key);
+        self.shared.with(|state| state.clear_back_off(hash, key));
+    }
+
     /// Every key that the queue knows: queued, delayed, running, or with failures. Works in
     /// batches: a key that comes or goes meanwhile may be missed.
     pub fn keys(&self) -> Vec<K> {

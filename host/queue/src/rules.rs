@@ -88,6 +88,13 @@ impl<K: Eq, T: Tag> State<K, T> {
         }
     }
 
+    /// Drops the failures and the backoff of one key, as [`State::clear_back_offs`].
+    pub(crate) fn clear_back_off(&mut self, hash: u32, key: &K) {
+        if let Some(at) = self.index.find(&self.slots, hash, key) {
+            self.clear_back_off_at(at);
+        }
+    }
+
     pub(crate) fn num_requeues(&self, hash: u32, key: &K) -> u32 {
         self.index
             .find(&self.slots, hash, key)
@@ -206,23 +213,26 @@ impl<K, T: Tag> State<K, T> {
     pub(crate) fn clear_back_offs(&mut self, from: u32) -> Option<u32> {
         let to = from.saturating_add(CLEAR_BATCH).min(self.slots.end());
         for at in from..to {
-            if !self.slots.is_live(at) {
-                continue;
+            if self.slots.is_live(at) {
+                self.clear_back_off_at(at);
             }
-            self.clear_failures(at);
-            if self.slots[at].timer_back_off {
-                if self.slots[at].timer_plain {
-                    self.slots[at].timer_back_off = false;
-                    self.backing_off -= 1;
-                } else {
-                    self.stop_timer(at);
-                }
-                if self.phase == Phase::Open {
-                    self.enqueue(at, Lane::Low);
-                }
-            }
-            self.release(at);
         }
         (to < self.slots.end() && self.failing + self.backing_off > 0).then_some(to)
+    }
+
+    fn clear_back_off_at(&mut self, at: u32) {
+        self.clear_failures(at);
+        if self.slots[at].timer_back_off {
+            if self.slots[at].timer_plain {
+                self.slots[at].timer_back_off = false;
+                self.backing_off -= 1;
+            } else {
+                self.stop_timer(at);
+            }
+            if self.phase == Phase::Open {
+                self.enqueue(at, Lane::Low);
+            }
+        }
+        self.release(at);
     }
 }

@@ -8,6 +8,7 @@ use vmhost_cluster::{EventLimit, WATCH_SILENCE};
 use vmhost_core::Limits;
 use vmhost_engine::{Compiler, Settings};
 
+use crate::deploy::history::keep::Keep;
 use crate::journal::sensitive::Sensitive;
 
 /// The settings for running plugins. They do not depend on the cluster.
@@ -34,6 +35,10 @@ pub struct Config {
     pub sensitive: Vec<Sensitive>,
     /// The folder for compiled images. `None` disables the cache.
     pub cache: Option<PathBuf>,
+    /// Where the versions of plugins are kept.
+    pub history: Keep,
+    /// Whether a version that fails all calls soon after its swap is rolled back by itself.
+    pub auto_rollback: bool,
     /// Where components are compiled. A child process needs a program that can act as one.
     pub compiler: Compiler,
     /// How long a plugin may go without a call before it is unloaded. `None` disables unloading.
@@ -65,6 +70,8 @@ impl Config {
             settings: HashMap::new(),
             sensitive: Vec::new(),
             cache: None,
+            history: Keep::Off,
+            auto_rollback: false,
             compiler: Compiler::Here,
             idle_unload: None,
             cache_sync_timeout: Duration::from_secs(30),

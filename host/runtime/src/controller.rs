@@ -214,6 +214,19 @@ impl Controller {
         count
     }
 
+    /// Clears the failures and the back-offs of these keys, for another version that runs them now.
+    pub(crate) fn forgive_these(&self, keys: &[ObjectName]) {
+        self.memory.forgive_these(keys);
+        keys.iter().for_each(|key| self.queue.clear_back_off(key));
+    }
+
+    /// Gives keys to another version: clears their failures and back-offs, and enqueues them in the
+    /// low lane.
+    pub(crate) fn take_over(&self, keys: Vec<ObjectName>) {
+        self.forgive_these(&keys);
+        self.queue.tagged(Cause::Canary.into()).add_low_all(keys);
+    }
+
     /// Ends the write phase of a key's turn: the events that were held back since its start count
     /// now.
     pub(crate) fn end_writes(&self, key: &ObjectName) {

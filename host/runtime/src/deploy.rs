@@ -15,21 +15,30 @@
 //! optimise   compile optimised code in the background, install it in the running generation
 //! ```
 //! [`swap`] runs these steps at each change. The [`first`] load does the same at the start, for all
-//! plugins together. A failed step leaves the current generation running. This module must not know
-//! what a turn does.
+//! plugins together. A failed step leaves the current generation running. [`history`] keeps the
+//! versions that ran, and [`rollback`] brings one of them to [`prepare`], by one of the [`orders`]
+//! of an operator or because the new version fails in its [`probation`]. Before a swap, a
+//! [`canary`] can run a version beside the live one: both are members of the [`lineup`]. This
+//! module must not know what a turn does.
 
 pub(crate) mod breaker;
+pub(crate) mod canary;
 pub mod error;
 pub mod files;
 pub mod first;
+pub mod history;
 pub mod idle;
 pub mod last;
+pub(crate) mod lineup;
 pub mod loaded;
 pub mod loader;
 pub(crate) mod optimise;
+pub(crate) mod orders;
 pub(crate) mod plugins;
 pub(crate) mod prepare;
+pub(crate) mod probation;
 pub(crate) mod replace;
+pub(crate) mod rollback;
 pub(crate) mod setup;
 pub mod slot;
 pub mod source;

@@ -23,7 +23,9 @@ use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 use vmhost_core::{ObjectName, Striped};
 
+pub mod case;
 pub(crate) mod diff;
+pub(crate) mod export;
 pub(crate) mod form;
 pub(crate) mod managers;
 pub(crate) mod path;
@@ -31,6 +33,7 @@ mod paths;
 pub(crate) mod record;
 pub(crate) mod redact;
 pub mod sensitive;
+pub mod shown;
 pub mod story;
 pub mod tag;
 pub(crate) mod tell;
@@ -91,7 +94,13 @@ impl Ring {
     /// Adds a record. Returns those that make way.
     #[allow(clippy::vec_box, reason = "freed as it is, after the lock")]
     fn push(&mut self, record: Box<TurnRecord>, most: usize, gone: &mut Vec<Box<TurnRecord>>) {
-        self.bytes += record.bytes();
+        let bytes = record.bytes();
+        if bytes > most {
+            // It makes way itself: a plugin must not push out what others did.
+            gone.push(record);
+            return;
+        }
+        self.bytes += bytes;
         self.records.push_back(record);
         while self.bytes > most {
             let Some(oldest) = self.records.pop_front() else {

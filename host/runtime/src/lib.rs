@@ -27,19 +27,23 @@
 //! | [`controller`] | one workqueue, and the memory of its keys |
 //! | [`wake`] | from a change to the keys that it concerns; reads of the stores |
 //! | [`journal`] | a record of each turn, and what woke its key |
+//! | [`canary`] | a version that runs a share of the objects before it is live |
 //! | [`deploy`] | from a component's bytes to the generation that keys run on |
 //! | [`turn`] | from a key to the decision about it |
+//! | [`shadow`] | another version that gets each turn after the live one, and writes nothing |
 //! | [`manager`] | the wiring, and the order of the shutdown |
+//! | [`private`] | folders that only this user may write to |
 //!
 //! These never happen:
 //! - a write of a turn outside [`turn::effects`], or without asking [`lead`] first
 //! - an object, or the type of an event, in the workqueue
 //! - one key in two workers
 //! - a guest on the runtime that watches
-//! - a call that starts on an older generation after a newer one was announced
+//! - a call that starts under an older line-up of generations after a newer one was announced
 //! - any effect of a failed reload besides a counter, a log line, a status, and with
 //!   `--install-crds` the definitions that it had installed by then
 
+pub mod canary;
 pub mod config;
 pub mod controller;
 pub mod deploy;
@@ -47,8 +51,10 @@ pub mod journal;
 pub mod lead;
 pub mod manager;
 pub mod observe;
+mod private;
 pub mod rights;
 pub mod runtimes;
+pub mod shadow;
 pub mod table;
 pub mod turn;
 pub mod wake;

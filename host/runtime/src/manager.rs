@@ -17,8 +17,10 @@ use vmhost_cluster::{Connection, Informers};
 use vmhost_engine::Plugin;
 
 use crate::controller::Controller;
+use crate::deploy::history::report::Why;
 use crate::deploy::loader::Loader;
 use crate::deploy::plugins::Plugins;
+use crate::deploy::rollback;
 use crate::deploy::slot::{Slot, StartWorkers, Wired};
 use crate::journal::Journal;
 use crate::journal::watch::Warnings;
@@ -27,6 +29,7 @@ use crate::observe::informers::Observer;
 use crate::observe::metrics::Metrics;
 use crate::observe::{sample, warn};
 use crate::rights::wait::Rights;
+use crate::shadow::order::Shadows;
 use crate::turn::effects::Effects;
 use crate::turn::effects::writes::FencedWriter;
 use crate::turn::map;
@@ -50,6 +53,8 @@ pub struct Manager {
     pub effects: Arc<Effects>,
     /// The warnings about keys.
     pub warnings: Arc<Warnings>,
+    /// The shadows of the plugins.
+    pub shadows: Arc<Shadows>,
     workers: Arc<Workers>,
 }
 
@@ -93,11 +98,13 @@ impl Manager {
         ));
         let warnings = Warnings::new(plugins.loader.config.sensitive.clone());
         sample::at_scrapes(&plugins, &warnings);
+        let shadows = Shadows::new(&plugins, warnings.redact.clone());
         Arc::new(Self {
             plugins,
             rights,
             effects,
             warnings,
+            shadows,
             workers,
         })
     }
@@ -117,6 +124,7 @@ impl Manager {
     /// Lets no new turn begin. Running turns continue.
     pub fn close(&self) {
         self.workers.tasks.close();
+        self.shadows.close();
         self.plugins.close();
     }
 
@@ -137,9 +145,26 @@ impl Manager {
             async move { recorder.flush(FLUSH).await }
         });
         join_all(recorders).await;
+        self.end_histories().await;
         // The last references to the stores.
         self.plugins.clear();
         drained
+    }
+
+    /// Tells the histories of all plugins that this host ends in order.
+    async fn end_histories(&self) {
+        let names: Vec<String> = self
+            .plugins
+            .slots()
+            .iter()
+            .map(|slot| slot.name.clone())
+            .collect();
+        let ended = rollback::with(&self.plugins.loader.history, move |history| {
+            for name in names {
+                history.ended(&name, Why::Shutdown);
+            }
+        });
+        ended.await;
     }
 }
 

@@ -25,15 +25,20 @@ use vmhost_cluster::{ObjectRef, RecordedEvent};
 use vmhost_core::{
     Event, EventType, Gvk, ListQuery, LiveRead, ObjectName, ObjectReader, Page, ReadError, Snapshot,
 };
+use vmhost_engine::Plugin;
 
+use crate::canary::Canary;
+use crate::canary::part::Part;
 use crate::controller::Controller;
 use crate::deploy::slot::Generation;
 use crate::journal::record::Origin;
 use crate::observe::log::reconcile::Reconcile;
+use crate::shadow::job::Live;
 use crate::wake::sources::Sources;
 
 pub mod conclude;
 pub mod decide;
+pub(crate) mod desks;
 pub(crate) mod draft;
 pub mod effects;
 pub mod finalizer;
@@ -78,10 +83,16 @@ pub struct Desk {
     pub(crate) label: Arc<str>,
     /// What the records of this desk's turns share.
     pub(crate) origin: Arc<Origin>,
+    /// Their part in a canary, while one runs.
+    pub(crate) part: Option<Part>,
 }
 
 /// The longest sleep of a worker whose plugin's circuit breaker is open.
 pub(crate) const PAUSE_STEP: Duration = Duration::from_millis(100);
+
+/// How long a key waits at most before it is looked at again, if one of two versions is paused by
+/// its circuit breaker.
+pub(crate) const PUT_OFF: Duration = Duration::from_secs(1);
 
 /// How often a standby's tasks check that their controller is still current.
 pub(crate) const STANDBY_STEP: Duration = Duration::from_secs(10);
@@ -91,11 +102,16 @@ impl Turn {
     /// key is never used.
     pub fn new(desk: Arc<Desk>, key: ObjectName) -> Self {
         let object = desk.sources.snapshot(&key);
+        Self::with(desk, key, object)
+    }
+
+    /// Like [`Turn::new`], with a snapshot that was read after the key was taken.
+    pub(crate) fn with(desk: Arc<Desk>, key: ObjectName, object: Option<Snapshot>) -> Self {
         let previous = desk
             .sources
             .description()
             .previous
-            .then(|| desk.controller.memory.previous(&key))
+            .then(|| desk.previous(&key))
             .flatten();
         let replaced =
             matches!((&previous, &object), (Some(old), Some(new)) if old.uid() != new.uid());
@@ -167,6 +183,15 @@ impl Turn {
 impl Desk {
     /// Returns `None` if this generation has no such controller.
     pub fn new(generation: Arc<Generation>, controller: &Arc<Controller>) -> Option<Arc<Self>> {
+        Self::with(generation, controller, None)
+    }
+
+    /// Like [`Desk::new`], with a part in a canary.
+    pub(crate) fn with(
+        generation: Arc<Generation>,
+        controller: &Arc<Controller>,
+        part: Option<Part>,
+    ) -> Option<Arc<Self>> {
         let sources = generation.sources(controller)?.clone();
         let label: Arc<str> = Arc::from(&*controller.label);
         Some(Arc::new(Self {
@@ -182,7 +207,37 @@ impl Desk {
             controller: controller.clone(),
             sources,
             label,
+            part,
         }))
+    }
+
+    /// Returns whether the turns of this desk belong to a canary that was aborted: what they return
+    /// does not count, and the live version has to run their keys.
+    pub(crate) fn is_taken_back(&self) -> bool {
+        self.part.as_ref().is_some_and(Part::is_taken_back)
+    }
+
+    /// The canary, if the turns of this desk run on its candidate.
+    pub(crate) fn candidate(&self) -> Option<&Canary> {
+        self.part.as_ref()?.candidate()
+    }
+
+    /// The snapshot that the key's last successful turn saw.
+    fn previous(&self, key: &ObjectName) -> Option<Snapshot> {
+        let memory = &self.controller.memory;
+        match &self.part {
+            None => memory.previous(key),
+            Some(part) => part.previous(memory, key),
+        }
+    }
+
+    /// Keeps the snapshot that a successful turn saw. `None` if the object was deleted.
+    pub(crate) fn saw(&self, key: &ObjectName, object: Option<&Snapshot>) {
+        let memory = &self.controller.memory;
+        match &self.part {
+            None => memory.saw(key, object),
+            Some(part) => part.saw(memory, key, object),
+        }
     }
 }
 
@@ -201,5 +256,28 @@ impl ObjectReader for Desk {
 
     fn list_live(&self, query: ListQuery) -> LiveRead<Page> {
         self.sources.list_live(query)
+    }
+}
+
+/// What a shadow must know of the version that it is compared with.
+impl Live for Desk {
+    fn plugin(&self) -> &Plugin {
+        &self.generation.plugin
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.number
+    }
+
+    fn controller(&self) -> &str {
+        &self.controller.name
+    }
+
+    fn label(&self) -> &Arc<str> {
+        &self.label
+    }
+
+    fn kind(&self) -> &Gvk {
+        &self.controller.kind
     }
 }

@@ -9,8 +9,9 @@
 //! ```
 //! The stores that the same informers fill are read here too: [`sources`] holds a controller's
 //! subscriptions and answers reads from their stores, [`live`] sends reads to the API server, and
-//! [`resources`] finds the resource that serves a kind.
+//! [`resources`] finds the resource that serves a kind. [`keys`] are the mappings without stores.
 
+pub mod keys;
 pub mod live;
 pub mod resources;
 pub mod sources;

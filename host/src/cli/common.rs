@@ -80,6 +80,10 @@ pub(crate) struct CommonArgs {
         value_delimiter = '\n'
     )]
     pub(crate) sensitive: Vec<String>,
+    /// A file with the token that orders such as `vmhost rollback` must carry: one line of at least
+    /// 16 characters. Default: a new token at each start, in a file that only this user can read.
+    #[arg(long, value_name = "FILE", env = "VMHOST_ADMIN_TOKEN_FILE")]
+    pub(crate) admin_token_file: Option<PathBuf>,
     /// Calls after which an instance is dropped. 1 uses a fresh instance for each call.
     #[arg(long, value_name = "N", env = "VMHOST_INSTANCE_REUSE", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) instance_reuse: u32,
@@ -107,6 +111,14 @@ pub(crate) struct CommonArgs {
     /// the cache. Default: the user's cache folder.
     #[arg(long, value_name = "FOLDER", env = "VMHOST_CACHE")]
     pub(crate) cache: Option<PathBuf>,
+    /// The folder that keeps the versions of plugins that ran, for `vmhost rollback`, which only
+    /// this user may be able to write. One vmhost at a time uses it. `off` keeps none. Default: in
+    /// the user's cache folder; `vmhost dev` keeps them in memory.
+    #[arg(long, value_name = "FOLDER", env = "VMHOST_HISTORY")]
+    pub(crate) history: Option<PathBuf>,
+    /// Roll a new version back by itself if all its calls fail within five minutes after its swap.
+    #[arg(long, env = "VMHOST_AUTO_ROLLBACK", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) auto_rollback: bool,
     /// How long a plugin may go without a call before it is unloaded until the next call: 5m, 1h.
     /// 0s disables unloading.
     #[arg(

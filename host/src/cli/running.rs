@@ -1,5 +1,7 @@
 //! The flags of commands that ask a running host, as typed.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::common::OutputFormat;
@@ -13,6 +15,18 @@ pub(crate) struct HostArgs {
     pub(crate) address: Option<String>,
 }
 
+/// Which host is given an order, and with which token.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct OrderArgs {
+    /// Which host.
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
+    /// A file with the host's token (its --admin-token-file). Default: the file that a host of this
+    /// user on this machine wrote.
+    #[arg(long, value_name = "FILE", env = "VMHOST_ADMIN_TOKEN_FILE")]
+    pub(crate) admin_token_file: Option<PathBuf>,
+}
+
 /// `vmhost status`.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
@@ -22,6 +36,35 @@ pub(crate) struct StatusArgs {
     /// The output format.
     #[arg(long, short = 'o', value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
+}
+
+/// `vmhost history vm`.
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// The plugin, as `vmhost status` names it.
+    #[arg(value_name = "PLUGIN")]
+    pub(crate) plugin: String,
+    /// The output format.
+    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: OutputFormat,
+    /// Which host is asked.
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
+}
+
+/// `vmhost rollback vm`.
+#[derive(Debug, Args)]
+pub(crate) struct RollbackArgs {
+    /// The plugin, as `vmhost status` names it.
+    #[arg(value_name = "PLUGIN")]
+    pub(crate) plugin: String,
+    /// The version to run, by its digest as `vmhost history` shows it, or the beginning of it.
+    /// Default: the version before the running one.
+    #[arg(long, value_name = "DIGEST")]
+    pub(crate) to: Option<String>,
+    /// Which host is given the order.
+    #[command(flatten)]
+    pub(crate) order: OrderArgs,
 }
 
 /// `vmhost why virtualmachine default/public-wx`.
@@ -36,6 +79,10 @@ pub(crate) struct WhyArgs {
     /// Go on with the turns that end from now on, until the host stops.
     #[arg(long, short = 'f')]
     pub(crate) follow: bool,
+    /// Show instead what the plugin's shadow would have done, in the last turns in which that is
+    /// something else.
+    #[arg(long, conflicts_with = "follow")]
+    pub(crate) shadow: bool,
     /// The output format. JSON is one document; with --follow, one turn a line.
     #[arg(long, short = 'o', value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,

@@ -9,7 +9,7 @@ use vmhost_runtime::journal::story::{Effect, Field, Read, Turn, Woken};
 const VALUE: usize = 60;
 
 /// `VirtualMachine` of `VirtualMachine.v1.cloud.waibizi.com`.
-pub(super) fn short_kind(kind: &str) -> &str {
+pub(crate) fn short_kind(kind: &str) -> &str {
     kind.split('.').next().unwrap_or(kind)
 }
 
@@ -61,6 +61,7 @@ pub(crate) fn cause(woken: &Woken, turn: &Turn) -> String {
         ("mapped", _) => "map-changes".to_owned(),
         ("timer", _) => "its timer".to_owned(),
         ("swap", _) => format!("the swap to generation {}", turn.generation),
+        ("canary", _) => format!("the canary gave it to generation {}", turn.generation),
         ("granted", _) => "a right that was granted".to_owned(),
         ("decision", _) if turn.attempt > 0 => format!("retry {}", turn.attempt),
         ("decision", _) => "the requeue of its last turn".to_owned(),
@@ -100,7 +101,7 @@ pub(super) fn fields(shown: &[Field], count: u64) -> String {
 }
 
 /// A field that changed: `spec.status "creating" -> "complete"`.
-pub(super) fn field(field: &Field) -> String {
+pub(crate) fn field(field: &Field) -> String {
     let path = &field.path;
     match (&field.old, &field.new) {
         (None, None) => path.clone(),
@@ -177,7 +178,7 @@ pub(super) fn reason(next: &Value) -> Option<String> {
 }
 
 /// What the policy wants next, where the document does not say what the queue does.
-pub(super) fn wish(next: Option<&Value>) -> String {
+pub(crate) fn wish(next: Option<&Value>) -> String {
     match next {
         Some(Value::String(word)) if word == "awaitChange" => "waits for a change".to_owned(),
         Some(Value::String(word)) => word.clone(),
@@ -240,6 +241,7 @@ mod tests {
             (replicas, "spec.replicas 2 -> 3 and 3 more by kubectl-edit"),
             (other, "ConfigMap a/y: deletion by helm"),
             (woken("swap"), "the swap to generation 3"),
+            (woken("canary"), "the canary gave it to generation 3"),
             (woken("decision"), "retry 2"),
             (woken("of the future"), "of the future"),
         ] {

@@ -15,18 +15,23 @@ const LINE: usize = 100;
 /// The number of reads and effects that are shown of a turn.
 const SHOWN: usize = 12;
 
+/// A plugin's name, and the number of a generation that only a canary runs.
+pub(crate) type Candidate = (String, u64);
+
 /// Writes turns one after the other.
 pub(crate) struct Text {
     page: Page,
+    candidates: Vec<Candidate>,
     /// The title above the last turn.
     title: Option<[String; 3]>,
 }
 
 impl Text {
-    /// An empty text.
-    pub(crate) fn new(paint: Paint) -> Self {
+    /// An empty text. Turns of `candidates` are marked.
+    pub(crate) fn new(paint: Paint, candidates: Vec<Candidate>) -> Self {
         Self {
             page: Page::new(paint),
+            candidates,
             title: None,
         }
     }
@@ -89,9 +94,14 @@ impl Text {
 
     fn title(&mut self, turn: &Turn) {
         let (controller, generation) = (&turn.controller, turn.generation);
+        // A label is `plugin/controller`, or one name for both.
+        let plugin = controller.split('/').next().unwrap_or_default();
+        let mut candidates = self.candidates.iter();
+        let is_candidate = candidates.any(|(name, number)| name == plugin && *number == generation);
+        let candidate = if is_candidate { " (candidate)" } else { "" };
         let title = [
             own_object(turn),
-            format!("controller {controller}, generation {generation}"),
+            format!("controller {controller}, generation {generation}{candidate}"),
             day(&turn.time).to_owned(),
         ];
         if self.title.as_ref() == Some(&title) {

@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use vmhost_toolchain::Language;
 
+pub(crate) mod recorded;
+
+use self::recorded::{LimitArgs, RecordArgs, ReplayArgs};
+use super::preview::args::PreviewArgs;
 use super::source::SourceArgs;
 use crate::address::DEV_KUBECONFIG;
 use crate::cli::common::{CommonArgs, LogFormat, OutputFormat, QUIET};
@@ -22,6 +26,14 @@ pub(crate) enum Workshop {
     Build(BuildArgs),
     /// Run a plugin's test cases without a cluster: files with the input and the expected result.
     Test(TestArgs),
+    /// Show what a version of a plugin would do to the objects of a cluster, without changing them.
+    /// The exit code is that of `kubectl diff`.
+    Preview(Box<PreviewArgs>),
+    /// Write turns of a running vmhost as test cases, with their clock and random numbers.
+    Record(RecordArgs),
+    /// Run another version of a plugin over recorded turns, and show what differs. Ends with 0 if
+    /// nothing does, 1 if a turn differs, 2 if one could not be replayed.
+    Replay(ReplayArgs),
     /// Generate types for the objects of a CustomResourceDefinition.
     Types(TypesArgs),
     /// Show which languages' tools are installed, and how to install the others.
@@ -132,12 +144,9 @@ pub(crate) struct TestArgs {
     /// A file to which the result is also written as JUnit XML.
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
-    /// The time limit of one call.
-    #[arg(long, value_name = "DURATION", default_value = "10s")]
-    pub(crate) call_timeout: String,
-    /// The memory limit of one instance.
-    #[arg(long, value_name = "SIZE", default_value = "64Mi")]
-    pub(crate) memory_limit: String,
+    /// The limits of a call.
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
 }
 
 /// `vmhost types manifests/crd.yaml`.

@@ -10,6 +10,10 @@
 //! `expect.json`. Time stands still, random numbers are fixed, and each case has its own instance,
 //! so that its result is always the same.
 //!
+//! A case may also be a recorded turn: with its clock and random numbers (in `request.json`), the
+//! answers to its reads (`reads.json`, if the other files do not give the same ones), and where it
+//! is from (`recorded.json`). [`again`] replays such cases.
+//!
 //! This module opens no connection, writes nothing except requested expectations, and reimplements
 //! none of the host's rules.
 
@@ -31,14 +35,22 @@ use crate::output::print;
 use vmhost_runtime::config::Config;
 use vmhost_runtime::deploy::loader::Loader;
 
+pub(super) mod again;
 mod cluster;
 mod compare;
+mod controller;
 mod form;
+mod json;
+pub(super) mod junit;
 mod lines;
 mod prepare;
-mod read;
-mod report;
+pub(super) mod read;
+mod reads;
+pub(super) mod recorded;
+pub(super) mod report;
+mod request;
 mod run;
+mod told;
 
 use lines::Lines;
 use read::{Case, EXPECT, name_of};
@@ -79,11 +91,11 @@ pub(crate) async fn command(loader: &Loader, args: &TestArgs) -> Result<()> {
 }
 
 /// The settings for running cases: calls have limits, and there is no cluster.
-pub(crate) fn config(args: &TestArgs) -> Result<Config> {
+pub(crate) fn config(call_timeout: &str, memory_limit: &str) -> Result<Config> {
     Ok(Config {
         limits: Limits {
-            call_timeout: call_limit(&args.call_timeout)?,
-            memory: size("--memory-limit", &args.memory_limit)?,
+            call_timeout: call_limit(call_timeout)?,
+            memory: size("--memory-limit", memory_limit)?,
             ..Limits::default()
         },
         ..Config::inspecting()
@@ -100,7 +112,7 @@ fn cases_of(plugin: &Path) -> PathBuf {
 }
 
 /// Returns the cases with these names, or all if there are no names.
-fn chosen(folders: Vec<PathBuf>, names: &[String]) -> Result<Vec<PathBuf>> {
+pub(super) fn chosen(folders: Vec<PathBuf>, names: &[String]) -> Result<Vec<PathBuf>> {
     if names.is_empty() {
         return Ok(folders);
     }
@@ -173,7 +185,9 @@ impl Suite {
             }
             (difference, _) => (difference, None),
         };
-        let problems = [ran.refused, difference, in_dev];
+        let draws = ran.draws.filter(|_| difference.is_some());
+        let draws = draws.map(str::to_owned);
+        let problems = [ran.refused, ran.unread, difference, draws, in_dev];
         let problems: Vec<String> = problems.into_iter().flatten().collect();
         let problem = (!problems.is_empty()).then(|| problems.join("\n"));
         Ok((problem, wrote))

@@ -21,7 +21,8 @@ use vmhost_runtime::deploy::first::FirstLoad;
 use vmhost_runtime::deploy::loader::Loader;
 use vmhost_runtime::deploy::source::{Build, Building, Source};
 use vmhost_runtime::manager::Manager;
-use vmhost_runtime::observe::admin::{Addresses, Admin};
+use vmhost_runtime::observe::admin::token::{TokenFile, read as read_token};
+use vmhost_runtime::observe::admin::{Addresses, Admin, page};
 use vmhost_runtime::observe::log;
 use vmhost_runtime::observe::metrics::Metrics;
 use vmhost_runtime::rights::needs;
@@ -33,11 +34,11 @@ use super::folder::{self, Run, RunError};
 use super::narrate::{Narration, narrate};
 use super::source::told;
 use crate::address::address_file;
-use crate::flags;
 use crate::flags::listen_address;
 use crate::output::print;
 use crate::run::shut_down;
 use crate::signals::StopSignals;
+use crate::{flags, token};
 
 /// Kinds that others depend on. They are applied first, in this order.
 const FIRST: [&str; 2] = ["CustomResourceDefinition", "Namespace"];
@@ -89,7 +90,12 @@ impl Drop for AddressFile {
 impl Session {
     /// Builds and loads the plugin, starts the API server, applies the manifests, and starts the
     /// controllers.
-    async fn start(args: &DevArgs, loader: Arc<Loader>, admin: Admin) -> Result<Self> {
+    async fn start(
+        args: &DevArgs,
+        loader: Arc<Loader>,
+        admin: Admin,
+        own_token: Option<&TokenFile>,
+    ) -> Result<Self> {
         let manifests = manifests(args)?;
         let mut plugin = FirstLoad::new(loader.clone());
         let from = match args.plugin.is_dir() {
@@ -132,7 +138,7 @@ impl Session {
         }
         let address = match admin.admin_address() {
             Some(address) => {
-                say("admin", &format!("http://{address}"));
+                say("admin", &page_url(address, own_token));
                 Some(AddressFile::write(&kubeconfig, address)?)
             }
             None => None,
@@ -146,7 +152,12 @@ impl Session {
         let metrics = Metrics::new()?;
         let cluster = connection.manifests();
         let manager = Manager::new(loader, connection, metrics.clone());
-        admin.serve(metrics, &manager.plugins, &manager.warnings)?;
+        admin.serve(
+            metrics,
+            &manager.plugins,
+            &manager.warnings,
+            &manager.shadows,
+        )?;
         manager.look_for_warnings();
 
         let (first, rest): (Vec<_>, Vec<_>) = manifests
@@ -242,17 +253,27 @@ pub(crate) async fn command(args: Box<DevArgs>, guests: &Runtime) -> Result<()> 
     let config = Config {
         install_crds: true,
         compiler: Compiler::child(),
+        // A folder's next save is its next version.
+        history: flags::history(args.common.history.as_deref(), None),
         ..flags::config(&args.common, true, true)?
     };
-    let admin = Admin::bind(addresses(&args)?)?;
+    let token = token::given(args.common.admin_token_file.as_deref())?;
+    let (admin, own_token) = token::guarded(Admin::bind(addresses(&args)?)?, token);
     let mut stop = StopSignals::new()?;
     let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
     let session = tokio::select! {
-        session = Session::start(&args, loader, admin) => session?,
+        session = Session::start(&args, loader, admin, own_token.as_ref()) => session?,
         () = stop.first() => return Ok(()),
     };
     stop.first().await;
     shut_down(&session.manager, &mut stop).await
+}
+
+/// Returns the URL of the page. It holds the token if this process made it, since that token ends
+/// with the process; an operator's token is printed nowhere.
+fn page_url(address: SocketAddr, own: Option<&TokenFile>) -> String {
+    let token = own.and_then(|file| read_token(file.path()).ok());
+    page::url(address, token.as_deref())
 }
 
 fn addresses(args: &DevArgs) -> Result<Addresses> {

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 static const vmhost_kind conformance_case = {"conformance.vmhost.dev", "v1", "Case"};
 static const vmhost_kind config_map = {"", "v1", "ConfigMap"}, pod = {"", "v1", "Pod"}, namespace_kind = {"", "v1", "Namespace"};
@@ -161,6 +163,19 @@ static void deep(const vmhost_request *request, vmhost_outcome *outcome) {
 
 static void size(const vmhost_request *request, vmhost_outcome *outcome) { answer(request, outcome, vmhost_format("%zu", strlen(request->object.text))); }
 
+static const char *nanoseconds(clockid_t clock) {
+    struct timespec now = {0};
+    clock_gettime(clock, &now);
+    return vmhost_format("%lld", (long long)now.tv_sec * 1000000000 + now.tv_nsec);
+}
+
+static void senses(const vmhost_request *request, vmhost_outcome *outcome) {
+    unsigned chance = 0;
+    getentropy(&chance, sizeof chance);
+    answer(request, outcome,
+           VMHOST_OBJECT_OF("wall", nanoseconds(CLOCK_REALTIME), "steady", nanoseconds(CLOCK_MONOTONIC), "chance", vmhost_format("%u", chance)));
+}
+
 static void error(const vmhost_request *request, vmhost_outcome *outcome) {
     (void)request, (void)outcome;
     vmhost_set_error("broken on purpose");
@@ -210,6 +225,7 @@ static const struct {
     {"text", text},
     {"deep", deep},
     {"size", size},
+    {"senses", senses},
     {"error", error},
     {"crash", crash},
     {"memory", memory},

@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <unistd.h>
 
 using namespace vmhost;
 
@@ -111,6 +113,18 @@ static int depth(Value value) {
     return lists;
 }
 
+static long long nanoseconds(clockid_t clock) {
+    timespec now{};
+    clock_gettime(clock, &now);
+    return static_cast<long long>(now.tv_sec) * 1000000000 + now.tv_nsec;
+}
+
+static Json senses() {
+    unsigned chance = 0;
+    getentropy(&chance, sizeof chance);
+    return Json::object({{"wall", nanoseconds(CLOCK_REALTIME)}, {"steady", nanoseconds(CLOCK_MONOTONIC)}, {"chance", chance}});
+}
+
 static void reconcile(const Request &request, Outcome &outcome) {
     static int calls;
     Value spec = request.object ? request.object["/spec"] : Value();
@@ -142,6 +156,7 @@ static void reconcile(const Request &request, Outcome &outcome) {
     else if (name == "text") answer(request, outcome, Json::array({*spec.string("/text"), *spec.string("/empty")}));
     else if (name == "deep") answer(request, outcome, depth(spec["/deep"]));
     else if (name == "size") answer(request, outcome, std::string_view(request.object.text).size());
+    else if (name == "senses") answer(request, outcome, senses());
     else if (name == "error") vmhost_set_error("broken on purpose");
     else if (name == "crash") std::abort();
     else if (name == "memory")

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/vmhost/vmhost/plugins/sdk-go"
@@ -86,6 +87,8 @@ func byCall(request *vmhost.Request, name string) (vmhost.Outcome, error) {
 		value, err = readErrors()
 	case "settings":
 		value = settings()
+	case "senses":
+		value = senses()
 	case "error":
 		err = errors.New("broken on purpose")
 	case "crash":
@@ -148,6 +151,19 @@ func presence(value raw) string {
 		return "null"
 	}
 	return "value"
+}
+
+func senses() any {
+	started := time.Now()
+	set := map[int]bool{}
+	for number := range 20 {
+		set[number] = true
+	}
+	order := []int{}
+	for number := range set {
+		order = append(order, number)
+	}
+	return map[string]any{"wall": started.UnixNano(), "chance": rand.Uint64(), "order": order, "elapsed": time.Since(started)}
 }
 
 func depth(value any) int {

@@ -126,6 +126,8 @@ const CASES = {
 
   size: (request) => answer(request, utf8Length(request.objectText)),
 
+  senses: (request) => answer(request, { wall: Date.now(), chance: Math.random() }),
+
   error() {
     throw new Error("broken on purpose");
   },

@@ -2,6 +2,8 @@
 """
 
 import logging
+import os
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -103,6 +105,11 @@ def size(request: Request) -> Any:
     return len((text(request.object) or "").encode())
 
 
+def senses(request: Request) -> Any:
+    order = list({f"k{number}" for number in range(20)})
+    return {"wall": time.time_ns(), "steady": time.monotonic_ns(), "chance": os.urandom(8).hex(), "order": order}
+
+
 def error(request: Request) -> Any:
     raise Error("broken on purpose")
 
@@ -130,7 +137,7 @@ def state(request: Request) -> Any:
 
 ANSWERS: dict[str, Callable[[Request], Any]] = {
     "echo": echo, "get": get, "get-many": get_many, "list": list_, "live": live, "read-errors": read_errors, "settings": settings, "log": log,
-    "number": number, "null": null, "text": text_, "deep": deep, "size": size, "error": error, "crash": crash, "memory": memory, "loop": loop, "state": state,
+    "number": number, "null": null, "text": text_, "deep": deep, "size": size, "senses": senses, "error": error, "crash": crash, "memory": memory, "loop": loop, "state": state,
 }
 
 OUTCOMES = {

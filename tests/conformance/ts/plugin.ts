@@ -150,6 +150,8 @@ const CASES: Record<string, (request: Request<Case>) => Promise<Outcome>> = {
 
   size: (request) => answer(request, utf8Length(request.objectText ?? "")),
 
+  senses: (request) => answer(request, { wall: Date.now(), chance: Math.random() }),
+
   async error() {
     throw await new Error("broken on purpose");
   },

@@ -235,6 +235,10 @@ const cases = struct {
         return answer(turn, turn.object_text.?.len);
     }
 
+    pub fn senses(turn: *Turn) !Next {
+        return answer(turn, .{ .wall = std.time.milliTimestamp(), .chance = std.crypto.random.int(u32) });
+    }
+
     pub fn @"error"(_: *Turn) !Next {
         return vmhost.failed("broken on purpose", .{});
     }

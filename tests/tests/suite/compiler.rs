@@ -144,6 +144,28 @@ fn what_is_unloaded_comes_back() {
 }
 
 #[test]
+fn what_is_put_away_keeps_no_instance_and_comes_back() {
+    run::alone(
+        "what_is_put_away_keeps_no_instance_and_comes_back",
+        async || {
+            // With code in a file, and without.
+            for (compiler, in_file) in [(child(), true), (Compiler::Here, false)] {
+                let engine = engine(compiler, None)?;
+                let plugin =
+                    load(&engine, &guests::vm_stamp(1, Mode::Keep)?, Code::Optimised).await?;
+                let expected = call(&plugin).await?;
+                plugin.shelve();
+                let stats = plugin.instances();
+                ensure!(stats.live == 0 && stats.loaded != in_file, "{stats:?}");
+                ensure!(call(&plugin).await? == expected);
+                ensure!(plugin.instances().live == 1);
+            }
+            Ok(())
+        },
+    );
+}
+
+#[test]
 fn what_is_in_no_file_stays() {
     run::alone("what_is_in_no_file_stays", async || {
         let engine = engine(Compiler::Here, None)?;

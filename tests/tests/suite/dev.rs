@@ -100,8 +100,10 @@ fn status_and_metrics_of_a_running_dev_are_found() {
             }
             let file = dir.path().join(".vmhost/kubeconfig.address");
             let address = fs::read_to_string(&file).context("reading the address")?;
-            host.wait_for_line(&format!("admin        http://{}", address.trim()))
+            let line = host
+                .wait_for_line(&format!("admin        http://{}", address.trim()))
                 .await?;
+            ensure!(line.contains("/#token="), "{line}");
             let line = host.wait_for_line("metrics      http://").await?;
             let address = line
                 .split_once("http://")

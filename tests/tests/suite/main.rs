@@ -8,8 +8,10 @@
 //!
 //! [`TestServer::namespace`]: vmhost_tests::server::TestServer::namespace
 
+mod admin;
 mod apply_cases;
 mod bad_input;
+mod canary;
 mod cases_command;
 mod circles;
 mod compiler;
@@ -40,17 +42,26 @@ mod level_based;
 mod lifecycle;
 mod one_generation;
 mod operations;
+mod orders;
+mod page;
 mod pages;
+mod preview;
+mod preview_overlay;
+mod preview_safety;
 mod python;
 mod rbac;
 mod reads;
+mod record;
 mod registry;
+mod replay_languages;
 mod rights;
+mod rollback;
 mod same_text;
 mod sdks;
 mod set_up;
 mod settle_effects;
 mod settle_refusals;
+mod shadow;
 mod single_flight;
 mod start_up;
 mod tidy;

@@ -220,10 +220,13 @@ async fn the_admin_address_answers_only_this_machine(server: &TestServer) -> Res
     let host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
     let admin = host.admin_addr();
     for path in [
+        "/",
         "/debug/state",
+        "/keys",
         "/turns",
         "/warnings",
         "/why?kind=VirtualMachine&name=x",
+        "/plugins/vm-stamp/history",
     ] {
         let (code, text) = net::get_as("page.example", admin, path).await?;
         ensure!(

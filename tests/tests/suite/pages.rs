@@ -21,9 +21,10 @@ const WIDTH: usize = 100;
 
 /// Pages beside those in the folders of `plugins` and `examples`. Templates are not checked,
 /// because they contain placeholders.
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 10] = [
     "README.md",
     "examples/README.md",
+    "host/ADMIN.md",
     "host/README.md",
     "plugins/README.md",
     "tests/README.md",
@@ -48,14 +49,24 @@ const FOREIGN_FLAGS: [&str; 2] = ["bench", "watch-cache"];
 const PLAIN_FLAGS: [&str; 2] = ["help", "version"];
 
 /// The subcommands of vmhost.
-const SUBCOMMANDS: [&str; 12] = [
+const SUBCOMMANDS: [&str; 22] = [
     "build",
+    "canary start",
+    "canary status",
     "dev",
     "doctor",
     "finalizers",
+    "history",
     "inspect",
     "new",
+    "preview",
     "rbac",
+    "record",
+    "replay",
+    "rollback",
+    "shadow start",
+    "shadow status",
+    "shadow stop",
     "status",
     "test",
     "turns",
@@ -437,7 +448,8 @@ fn flags_are_those_of_the_help() {
         let mut known = flags(&help(&[]).await?);
         let mut wanted = known.clone();
         for subcommand in SUBCOMMANDS {
-            let found = flags(&help(&[subcommand.to_owned()]).await?);
+            let words: Vec<String> = subcommand.split(' ').map(str::to_owned).collect();
+            let found = flags(&help(&words).await?);
             if subcommand == "dev" {
                 wanted.extend(found.clone());
             }

@@ -54,7 +54,8 @@ fn a_turn_keeps_its_generation_and_the_next_turn_has_the_new_one() {
             ensure!(slot.next_number() == 2);
             let second = Arc::new(generation(&engine, 2).await?);
             let turn = slot.current();
-            let old = Arc::downgrade(&slot.replace(second.clone()));
+            let old = Arc::downgrade(&turn);
+            slot.replace(second.clone());
             ensure!(
                 slot.current().number == 2,
                 "a turn that starts now has the new one"
@@ -83,7 +84,7 @@ fn a_swap_is_announced_when_no_call_is_about_to_start_on_the_old_code() {
         async || {
             let (engine, _) = Engine::new(&EngineConfig::default())?;
             let slot = Slot::new(generation(&engine, 1).await?);
-            let first = slot.current();
+            let first = slot.lineup();
             let starting = slot.begin(&first);
             ensure!(starting.is_some(), "generation 1 is the present one");
             let old = slot.replace(Arc::new(generation(&engine, 2).await?));
@@ -96,7 +97,7 @@ fn a_swap_is_announced_when_no_call_is_about_to_start_on_the_old_code() {
                 slot.begin(&first).is_none(),
                 "no call starts on generation 1 any more"
             );
-            ensure!(slot.begin(&slot.current()).is_some());
+            ensure!(slot.begin(&slot.lineup()).is_some());
             drop(starting);
             announced.await;
             Ok(())

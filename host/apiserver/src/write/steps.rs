@@ -191,20 +191,28 @@ pub(crate) fn prepare(
     Ok(())
 }
 
-/// Checks the rules of metadata and schema.
+/// Checks the rules of metadata and schema. Faults that are `known` are forgiven.
 pub(crate) fn check(
     call: &Call<'_>,
     name: &str,
     new: &Value,
     mut causes: Vec<Cause>,
+    known: &[Cause],
 ) -> Result<(), ApiError> {
     causes.extend(meta::check::validate(new, call.target.kind.label_names));
-    if let Some(schema) = call.target.schema() {
-        causes.extend(schema.validate(new).into_iter().map(Cause::from));
-    }
+    let faults = schema_faults(call, new).into_iter();
+    causes.extend(faults.filter(|fault| !known.contains(fault)));
     if causes.is_empty() {
         Ok(())
     } else {
         Err(refuse::invalid(call.target, name, &causes))
     }
+}
+
+/// Returns what an object breaks of its kind's schema.
+pub(crate) fn schema_faults(call: &Call<'_>, object: &Value) -> Vec<Cause> {
+    let schema = call.target.schema();
+    let faults = schema.map(|schema| schema.validate(object));
+    let faults = faults.unwrap_or_default().into_iter();
+    faults.map(Cause::from).collect()
 }

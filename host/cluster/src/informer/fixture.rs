@@ -1,7 +1,7 @@
 //! A store without an informer: the owner's objects, kept as a watch of the API server would keep
 //! them.
 
-use vmhost_core::Snapshot;
+use vmhost_core::{ObjectName, Snapshot};
 
 use super::spec::WatchSpec;
 use crate::store::Store;
@@ -33,6 +33,18 @@ impl Fixture {
         Ok(snapshot)
     }
 
+    /// Adds an object as it is, or replaces one of the same name. The object has all fields that the
+    /// store keeps; its text is shared, not copied.
+    pub fn keep(&self, object: Snapshot) {
+        self.store.upsert(object, true);
+    }
+
+    /// Removes the object of this name. Returns it if there was one.
+    pub fn remove(&self, name: &ObjectName) -> Option<Snapshot> {
+        let object = self.store.get(name.as_str())?;
+        self.store.delete(name, object.uid(), u64::MAX, false)
+    }
+
     /// The store.
     pub fn store(&self) -> &Store {
         &self.store
@@ -47,7 +59,7 @@ mod tests {
 
     use super::*;
     use crate::store::{Index, Query};
-    use crate::text::Wanted;
+    use crate::text::{Wanted, ingest};
 
     #[test]
     fn an_object_is_pruned_and_found_as_behind_a_watch() {
@@ -67,5 +79,17 @@ mod tests {
         assert_eq!(fixture.store().page(&query).unwrap().0.len(), 1);
         let odd = text.replace("\"7\"", "\"seven\"");
         assert!(fixture.put(&odd).unwrap_err().to_string().contains("seven"));
+    }
+
+    #[test]
+    fn an_object_is_kept_as_it_is_until_it_is_removed() {
+        let fixture = Fixture::new(&WatchSpec::of(Gvk::new("", "v1", "Pod")));
+        let text = r#"{"metadata":{"name":"x","uid":"u","resourceVersion":"7"}}"#;
+        let object = ingest(text, &Gvk::new("", "v1", "Pod"), &Wanted::All).unwrap();
+        fixture.keep(object.clone());
+        let kept = fixture.store().get("x").unwrap();
+        assert!(std::sync::Arc::ptr_eq(&kept, &object));
+        assert!(fixture.remove(&object.name).is_some());
+        assert!(fixture.store().is_empty() && fixture.remove(&object.name).is_none());
     }
 }

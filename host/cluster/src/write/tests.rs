@@ -225,3 +225,52 @@ async fn an_error_says_whether_it_may_have_happened() {
         .unwrap();
     assert!(gone.is_none());
 }
+
+#[tokio::test]
+async fn a_dry_run_says_so_in_each_request() {
+    let fake = Fake::new(|_| json(200, VM));
+    let (writer, resource) = (fake.connection().writer().dry_run(), vms());
+    let path = vm(&resource);
+    writer.apply(&path, "{}", "m", true).await.unwrap();
+    let kind = PatchType::Json;
+    writer.patch(&path, kind, "[]", "m").await.unwrap();
+    writer.create(&path, "{}", "m").await.unwrap();
+    writer.replace(&path, "{}", "m").await.unwrap();
+    let options = DeleteOptions::default();
+    writer.delete(&path, &options).await.unwrap();
+    let seen = fake.seen();
+    assert_eq!(seen.len(), 5);
+    for request in &seen {
+        let mut pairs = request.query.split('&');
+        assert!(pairs.any(|pair| pair == "dryRun=All"), "{request:?}");
+    }
+    // With a body, a server ignores the options in the query of a delete.
+    let body: Value = serde_json::from_str(&seen[4].body).unwrap();
+    assert_eq!(body["dryRun"], json!(["All"]), "{body}");
+}
+
+#[tokio::test]
+async fn a_server_in_this_process_needs_no_socket() {
+    let serve = |request: http::Request<Bytes>| -> futures_util::future::BoxFuture<'static, _> {
+        Box::pin(async move {
+            let code = match request.uri().path().ends_with("/a") {
+                true => 200,
+                false => 404,
+            };
+            let mut answer = http::Response::new(Bytes::from(VM));
+            *answer.status_mut() = http::StatusCode::from_u16(code).unwrap();
+            answer
+        })
+    };
+    let connection = Connection::local(serve, "here");
+    let (resource, writer) = (vms(), connection.writer());
+    let path = vm(&resource);
+    let written = writer.patch(&path, PatchType::Merge, "{}", "m").await;
+    assert_eq!(written.unwrap().version, 8);
+    let other = ObjectPath {
+        name: Some("b"),
+        ..path
+    };
+    let refused = writer.patch(&other, PatchType::Merge, "{}", "m").await;
+    assert_eq!(refused.unwrap_err().code(), Some(404));
+}

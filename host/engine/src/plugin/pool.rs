@@ -199,6 +199,23 @@ impl Pool {
         true
     }
 
+    /// Drops idle instances now and busy ones when they are given back, and the image if a file
+    /// holds it.
+    pub fn shelve(&self) {
+        let mut present = self.present.lock();
+        let stays = match present.stored {
+            Some(_) => None,
+            None => present.image.clone(),
+        };
+        let image = self.change(&mut present, stays);
+        drop(present);
+        drop(image);
+        for place in self.idle.iter() {
+            let old = std::mem::take(&mut place.lock().instances);
+            drop(old);
+        }
+    }
+
     /// Returns when the plugin was last called, or else when its image was installed; `None` while
     /// unloaded.
     pub fn used(&self) -> Option<Instant> {

@@ -7,7 +7,7 @@ use vmhost_core::{MapRequest, ObjectName, ObjectReader, Outcome, Request, Trace}
 use super::{Plugin, Settings};
 use crate::error::CallError;
 use crate::instance::Instance;
-use crate::still::World;
+use crate::world::World;
 
 impl Plugin {
     /// Runs one turn on an instance of its own, with these settings. The clock stands at

@@ -291,6 +291,20 @@ impl Twin {
         }
     }
 
+    fn clear_back_off(&mut self, key: u32) {
+        self.forget(key);
+        let delay = self.delay(key).filter(|delay| delay.back_off);
+        if delay.is_none() {
+            return;
+        }
+        self.delays.retain(|delay| delay.key != key || delay.plain);
+        let mut rest = self.delays.iter_mut();
+        if let Some(plain) = rest.find(|delay| delay.key == key) {
+            plain.back_off = false;
+        }
+        self.enqueue(key, Lane::Low);
+    }
+
     fn clear_back_offs(&mut self) {
         self.group += 1;
         self.failures.clear();
@@ -545,7 +559,8 @@ async fn check(seed: u64, steps: u32) {
                 rate_limit(&queue, key, at_least, not_before);
                 (twin.rate_limit(key, at_least, not_before), ())
             }
-            50..60 => (queue.forget(&key), twin.forget(key)),
+            50..57 => (queue.forget(&key), twin.forget(key)),
+            57..60 => (queue.clear_back_off(&key), twin.clear_back_off(key)),
             60 => (queue.clear_back_offs(), twin.clear_back_offs()),
             61 => {
                 let some: Vec<u32> = (0..random.u32(0..50))

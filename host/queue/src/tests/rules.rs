@@ -328,6 +328,22 @@ async fn after_a_swap_no_key_backs_off_but_plain_delays_stay() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_key_stops_backing_off_and_the_others_go_on() {
+    let queue = queue();
+    for key in ["a", "b"] {
+        for _ in 0..5 {
+            rate_limit(&queue, key, Duration::ZERO, Duration::ZERO);
+        }
+    }
+    queue.clear_back_off(&"a");
+    queue.clear_back_off(&"unknown");
+    assert_eq!(take_all(&queue), ["a"]);
+    let stats = queue.stats();
+    assert_eq!((stats.backing_off, stats.failing), (1, 1));
+    assert_eq!((queue.num_requeues(&"a"), queue.num_requeues(&"b")), (0, 5));
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_is_kept_of_keys_that_are_gone() {
     let queue = queue();
     let live = || queue.shared.with(|state| state.slots.live());

@@ -37,6 +37,9 @@ use own_writes::{Came, Origin, OwnWrites};
 /// More of them suggest a name that is taken, or a patch that never applies.
 pub(crate) const COLLISIONS: u32 = 3;
 
+/// Number of keys that are forgiven in one hold of the lock.
+const BATCH: usize = 32;
+
 /// The memory of one controller. A controller of the same kind that replaces it takes it over.
 #[derive(Debug, Default)]
 pub(crate) struct KeyMemory {
@@ -106,6 +109,18 @@ impl KeyMemory {
         let some = keys.failing.iter().take(limit);
         let some = some.map(|(key, failing)| (key.clone(), failing.clone()));
         (keys.failing.len(), some.collect())
+    }
+
+    /// The keys whose last turn failed, in no order.
+    pub(crate) fn failing_keys(&self) -> Vec<ObjectName> {
+        let keys = self.if_troubled();
+        keys.map_or_else(Vec::new, |keys| keys.failing.keys().cloned().collect())
+    }
+
+    /// The self-waking keys that are held, in no order.
+    pub(crate) fn held_keys(&self) -> Vec<ObjectName> {
+        let keys = self.if_troubled();
+        keys.map_or_else(Vec::new, |keys| keys.hot.held().cloned().collect())
     }
 
     /// Clears the failure state, after a success or when the key is given up.
@@ -211,6 +226,25 @@ impl KeyMemory {
         // Freed after the lock is released, since all workers take it.
         drop(keys);
         drop((failing, hot));
+    }
+
+    /// Clears the failures and holds of these keys. Returns the keys that had any.
+    pub(crate) fn forgive_these(&self, these: &[ObjectName]) -> Vec<ObjectName> {
+        let mut forgiven = Vec::new();
+        // In batches, since all workers take the lock. It is taken even if no key is known to fail:
+        // busy turns are counted of keys that do not, and another thread may just have stored a
+        // failure.
+        for batch in these.chunks(BATCH) {
+            let mut keys = self.keys.lock();
+            for key in batch {
+                let failed = keys.failing.remove(key).is_some();
+                if keys.hot.forgive(key) || failed {
+                    forgiven.push(key.clone());
+                }
+            }
+            self.note_troubles(&keys);
+        }
+        forgiven
     }
 
     /// Begins the write phase of the key's turn.

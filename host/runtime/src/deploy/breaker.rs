@@ -5,7 +5,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Consecutive failed calls, over all keys, that open the breaker. One bad object among good ones
@@ -22,6 +24,8 @@ pub(crate) struct Breaker {
     state: Mutex<State>,
     /// True if a call failed since the last success, so that the common case skips the lock.
     troubled: AtomicBool,
+    /// Notified when the breaker opens.
+    opened: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -94,7 +98,21 @@ impl Breaker {
             (state.pause * 2).min(LONGEST)
         };
         state.until = Some(Instant::now() + state.pause);
+        self.opened.notify_one();
         Some(state.pause)
+    }
+
+    /// Closes the breaker, and forgets that it has opened: from now on calls count as on a new one.
+    /// No task may wait for it to open.
+    pub(crate) fn reset(&self) {
+        self.success();
+        let _ = self.opened.notified().now_or_never();
+    }
+
+    /// Resolves when the breaker opens, or if it has opened since this was last awaited. For one
+    /// task.
+    pub(crate) async fn opened(&self) {
+        self.opened.notified().await;
     }
 
     /// The number of consecutive failed calls, and how long calls have to wait. Changes nothing.
@@ -137,6 +155,38 @@ mod tests {
         assert_eq!(breaker.pause(), None);
         breaker.success();
         assert_eq!(breaker.pause(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_opening_is_told_also_to_a_task_that_comes_later() {
+        let breaker = Breaker::default();
+        let told = async || tokio::time::timeout(FIRST, breaker.opened()).await.is_ok();
+        for _ in 1..FAILURES {
+            breaker.failure();
+        }
+        assert!(!told().await);
+        breaker.failure();
+        assert!(told().await);
+        assert!(!told().await);
+        assert_eq!(breaker.pause(), None, "a trial call");
+        breaker.failure();
+        assert!(told().await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_is_reset_is_as_new() {
+        let breaker = Breaker::default();
+        for _ in 0..FAILURES {
+            breaker.failure();
+        }
+        breaker.reset();
+        assert_eq!(breaker.pause(), None);
+        let opened = tokio::time::timeout(FIRST, breaker.opened());
+        assert!(opened.await.is_err(), "it was told before");
+        for _ in 1..FAILURES {
+            assert_eq!(breaker.failure(), None);
+        }
+        assert_eq!(breaker.failure(), Some(FIRST));
     }
 
     #[tokio::test(start_paused = true)]

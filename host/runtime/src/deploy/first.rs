@@ -11,13 +11,14 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use vmhost_engine::{Code, Plugin};
 
+use crate::deploy::history::report::Why;
 use crate::deploy::loaded::Loaded;
 use crate::deploy::loader::Loader;
 use crate::deploy::optimise::optimise_later;
 use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::Slot;
 use crate::deploy::source::Source;
-use crate::deploy::{idle, swap, unique};
+use crate::deploy::{idle, rollback, swap, unique};
 use crate::rights::wait::Rights;
 use crate::rights::{check, needs};
 
@@ -43,9 +44,10 @@ impl FirstLoad {
         }
     }
 
-    /// Loads a component file.
+    /// Loads a component file, or the version before it if it was rolled back.
     pub async fn file(&mut self, path: &Path) -> Result<()> {
         let loaded = self.loader.load_file(path).await?;
+        let loaded = rollback::instead(&self.loader, path, loaded).await;
         self.add(Source::File(path.to_owned()), loaded)
     }
 
@@ -57,6 +59,7 @@ impl FirstLoad {
                 .with_context(|| format!("plugins {} and {path}", other.source.path().display()))?;
         }
         tracing::info!(plugin = plugin.description().name, "loaded {path}");
+        self.loader.history.keep(&plugin, &loaded.bytes);
         if self.plugins.len() >= idle::WARM && self.loader.config.idle_unload.is_some() {
             plugin.rest(Instant::now());
         }
@@ -95,6 +98,7 @@ impl FirstLoad {
             all.push(plugin);
         }
         let slots = plugins.add_all(all).await?;
+        began(plugins, &slots).await;
         for (slot, (source, bytes, checked)) in slots.iter().zip(rest) {
             let (rights, of, options) = (rights.clone(), slot.clone(), options.clone());
             tokio::spawn(async move {
@@ -103,11 +107,10 @@ impl FirstLoad {
                 }
             });
             if let Some(bytes) = bytes {
-                optimise_later(plugins, slot, bytes);
+                optimise_later(plugins, slot, &slot.current(), bytes);
             }
-            if plugins.loader.config.reload {
-                plugins.follow(swap::follow(plugins.clone(), slot.clone(), source));
-            }
+            // Also without reloads: orders swap too.
+            plugins.follow(swap::follow(plugins.clone(), slot.clone(), source));
         }
         Ok(slots)
     }
@@ -120,4 +123,17 @@ impl FirstLoad {
             }
         }
     }
+}
+
+/// Adds the first generations to the histories. If a run goes on there, nobody saw its end.
+async fn began(plugins: &Plugins, slots: &[Arc<Slot>]) {
+    let first: Vec<_> = slots.iter().map(|slot| slot.current()).collect();
+    let history = rollback::with(&plugins.loader.history, move |history| {
+        for generation in first {
+            let (plugin, number) = (&generation.plugin, generation.number);
+            // Which of them the source has was looked at before.
+            history.began(plugin, number, Why::Crash, None, false);
+        }
+    });
+    history.await;
 }

@@ -60,13 +60,14 @@ async fn follow(plugins: Weak<Plugins>, after: Duration) {
 fn unload(slots: &[Arc<Slot>], now: Instant, after: Duration, warm: usize) {
     let mut loaded = Vec::new();
     for slot in slots {
-        let generation = slot.current();
-        if let Some(before) = now.checked_sub(after)
-            && generation.plugin.rest(before)
-        {
-            tracing::debug!(plugin = slot.name, "unloaded: not called for {after:?}");
-        } else if let Some(used) = generation.plugin.used() {
-            loaded.push((used, generation));
+        for generation in slot.lineup().members().cloned() {
+            if let Some(before) = now.checked_sub(after)
+                && generation.plugin.rest(before)
+            {
+                tracing::debug!(plugin = slot.name, "unloaded: not called for {after:?}");
+            } else if let Some(used) = generation.plugin.used() {
+                loaded.push((used, generation));
+            }
         }
     }
     let surplus = loaded.len().saturating_sub(warm);

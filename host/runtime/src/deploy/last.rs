@@ -6,11 +6,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The result of the last change of a plugin's file.
+/// The result of the last change of a plugin's file, or of a rollback since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LastReload {
-    /// `swapped`, `unchanged` or `failed`, as the metric `vmhost_reloads_total` counts them.
+    /// `swapped`, `unchanged`, `failed`, `rolled_back`, or `refused` for a version that was rolled
+    /// back, as the metric `vmhost_reloads_total` counts them.
     pub result: String,
     /// The time of the result, in UTC: `2026-01-31T12:00:00Z`.
     pub at: String,

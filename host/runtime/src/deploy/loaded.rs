@@ -1,17 +1,30 @@
 //! The result of a load: plain data for the swap that follows.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use vmhost_engine::Plugin;
 
-/// A loaded plugin.
-pub struct Loaded {
+/// A loaded plugin: `P` owns it or shares it.
+pub struct Loaded<P = Plugin> {
     /// The plugin with its compiled code.
-    pub plugin: Plugin,
-    /// The component that the code was compiled from.
+    pub plugin: P,
+    /// The component that the code was compiled from. Empty if it is not known any more.
     pub bytes: Vec<u8>,
     /// The time from source to component, if the host built it.
     pub build: Option<Duration>,
     /// The compilation time.
     pub compile: Duration,
+}
+
+impl Loaded {
+    /// The same plugin, which several generations may share.
+    pub(crate) fn shared(self) -> Loaded<Arc<Plugin>> {
+        Loaded {
+            plugin: Arc::new(self.plugin),
+            bytes: self.bytes,
+            build: self.build,
+            compile: self.compile,
+        }
+    }
 }

@@ -11,6 +11,7 @@ use vmhost_engine::{Engine, EngineConfig, LoadError, Plugin, Script};
 use crate::config::Config;
 use crate::deploy::files;
 use crate::deploy::files::hub::Hub;
+use crate::deploy::history::History;
 use crate::deploy::loaded::Loaded;
 use crate::journal::Journal;
 
@@ -26,6 +27,8 @@ pub struct Loader {
     pub(crate) journal: Arc<Journal>,
     /// The watcher of plugin files.
     pub(crate) files: Arc<Hub>,
+    /// The versions that ran.
+    pub(crate) history: Arc<History>,
 }
 
 impl Loader {
@@ -45,6 +48,7 @@ impl Loader {
         Ok(Self {
             journal: Arc::new(Journal::new(config.record_bytes, threads)),
             engine,
+            history: Arc::new(History::new(config.history.clone())),
             config,
             guests,
             files: Hub::new(),

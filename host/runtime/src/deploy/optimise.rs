@@ -1,17 +1,22 @@
-//! Compiles optimised code in the background after a start or a swap. The code replaces the
-//! baseline code of its generation: the generation number stays the same, and no key is enqueued.
+//! Compiles optimised code in the background after a start, a swap, or the begin of a canary. The
+//! code replaces the baseline code of its generation: the generation number stays the same, and no
+//! key is enqueued.
 
 use std::sync::{Arc, Weak};
 
 use vmhost_engine::{Code, Engine};
 
 use crate::deploy::plugins::Plugins;
-use crate::deploy::slot::Slot;
+use crate::deploy::slot::{Generation, Slot};
 
-/// Starts the optimising compilation of the current generation's component in the background. One
-/// component is compiled at a time in the process, and only the newest of each plugin.
-pub(crate) fn optimise_later(plugins: &Arc<Plugins>, slot: &Arc<Slot>, bytes: Vec<u8>) {
-    let generation = slot.current();
+/// Starts the optimising compilation of a generation's component in the background. One component
+/// is compiled at a time in the process, and only those that a plugin runs.
+pub(crate) fn optimise_later(
+    plugins: &Arc<Plugins>,
+    slot: &Arc<Slot>,
+    generation: &Generation,
+    bytes: Vec<u8>,
+) {
     let component = generation.plugin.component();
     slot.optimising(component, || {
         if generation.plugin.code() == Code::Optimised {
@@ -35,22 +40,25 @@ async fn optimise(
 ) {
     static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
     let _turn = ONE_AT_A_TIME.lock().await;
-    // The component is compared before the compilation and again before the code is installed. All
+    // What runs is compared before the compilation and again before the code is installed. All
     // generations that run on one interpreter have the same component.
-    let current = || {
-        let generation = slot.upgrade()?.current();
-        (generation.plugin.component() == component).then_some(generation)
+    let next = |installed: &[u64]| -> Option<Arc<Generation>> {
+        let lineup = slot.upgrade()?.lineup();
+        let is_next = |generation: &&Arc<Generation>| {
+            generation.plugin.component() == component && !installed.contains(&generation.number)
+        };
+        lineup.members().find(is_next).cloned()
     };
-    if current().is_none() {
+    if next(&[]).is_none() {
         return;
     }
     let compiled = engine.optimise(bytes, limit).await;
     match compiled {
-        // A newer generation of the same component may be current by now.
+        // A newer generation of the same component may run by now.
         Ok(image) => {
-            let mut last = 0;
-            while let Some(generation) = current().filter(|generation| generation.number != last) {
-                last = generation.number;
+            let mut installed = Vec::new();
+            while let Some(generation) = next(&installed) {
+                installed.push(generation.number);
                 generation.plugin.install(image.clone());
                 tracing::debug!(
                     plugin = generation.description().name,
@@ -60,7 +68,7 @@ async fn optimise(
             }
         }
         Err(error) => {
-            if let Some(generation) = current() {
+            if let Some(generation) = next(&[]) {
                 tracing::warn!(
                     plugin = generation.description().name,
                     "the plugin keeps running baseline code: {error}"

@@ -17,6 +17,7 @@ use vmhost_cluster::{
 use vmhost_core::{ControllerDescription, Description};
 use vmhost_engine::Plugin;
 
+use crate::canary::end::Abort;
 use crate::controller::Controller;
 use crate::controller::changes::buffer::MapBuffer;
 use crate::deploy::loader::Loader;
@@ -232,9 +233,12 @@ impl Plugins {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    /// Runs a task that follows a plugin's source, until the host closes.
+    /// Runs a task that follows a plugin's source, or a canary, until the host closes.
     pub(crate) fn follow(&self, follower: impl Future<Output = ()> + Send + 'static) {
-        self.followers.lock().spawn(follower);
+        let mut followers = self.followers.lock();
+        // Those of canaries end, and a set keeps what nobody takes.
+        while followers.try_join_next().is_some() {}
+        followers.spawn(follower);
     }
 
     /// Stops all tasks that follow sources, including running builds, and waits for their end.
@@ -248,6 +252,16 @@ impl Plugins {
         self.stopping.store(true, Ordering::SeqCst);
         self.followers.lock().abort_all();
         for slot in self.slots() {
+            if let Some(canary) = slot.canary.load_full()
+                && slot.abort(&canary, Abort::Shutdown)
+            {
+                tracing::info!(
+                    plugin = slot.name,
+                    "canary {} aborted: {}",
+                    slot.name,
+                    Abort::Shutdown
+                );
+            }
             for wired in slot.current().controllers.values() {
                 wired.controller.shut_down();
             }

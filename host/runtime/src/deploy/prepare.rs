@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use vmhost_core::Description;
+use vmhost_engine::Plugin;
 
 use crate::deploy::error::ReloadError;
 use crate::deploy::loaded::Loaded;
@@ -17,7 +18,7 @@ use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::{Generation, Ready, Slot, Wired};
 use crate::deploy::source::{Build, News};
 use crate::deploy::tries::Tries;
-use crate::deploy::{files, tries};
+use crate::deploy::{files, rollback, tries};
 use crate::rights::{check, needs};
 
 /// How long an error of new content is held back, since the content may be half of a file that its
@@ -43,7 +44,7 @@ pub(crate) async fn prepare(
         Some(build) => tries.until(|| build.build()).await?,
         None => load_file(plugins, &mut tries, path, news).await?,
     };
-    ready(plugins, slot, tries, loaded).await
+    ready(plugins, slot, path, tries, loaded.shared()).await
 }
 
 /// Loads a component file. The content is read only if it did not come with the change.
@@ -76,18 +77,27 @@ async fn load_file(
     })
 }
 
-/// Prepares a loaded plugin for a swap. Returns `None` if the plugin runs already.
+/// Prepares a loaded plugin for a swap. Returns `None` if the plugin runs already, or was rolled
+/// back.
 async fn ready(
     plugins: &Arc<Plugins>,
     slot: &Slot,
+    path: &Path,
     mut tries: Tries<'_>,
-    loaded: Loaded,
+    loaded: Loaded<Arc<Plugin>>,
 ) -> Option<Ready> {
+    let digest = loaded.plugin.digest();
+    if let Some(is_news) = rollback::refused(&plugins.loader, slot, digest).await {
+        refuse(plugins, slot, path, digest, is_news);
+        return None;
+    }
     // No other task swaps this slot, so the generation that is compared here is the one that will
     // be replaced.
     let present = slot.current();
-    if loaded.plugin.digest() == present.plugin.digest() {
+    if digest == present.plugin.digest() {
         tries::count(&plugins.metrics, slot, "unchanged", String::new(), None);
+        // Whatever was refused, the source has other bytes now.
+        rollback::lift(&plugins.loader, slot).await;
         return None;
     }
     let checked = Instant::now();
@@ -110,6 +120,36 @@ async fn ready(
         controllers,
         check: checked.elapsed(),
     })
+}
+
+/// Prepares a loaded plugin for a swap that was ordered. Each step is tried once.
+pub(crate) async fn once(
+    plugins: &Arc<Plugins>,
+    slot: &Slot,
+    loaded: Loaded<Arc<Plugin>>,
+) -> Result<Ready, ReloadError> {
+    let present = slot.current();
+    let checked = Instant::now();
+    let description = loaded.plugin.description();
+    check(plugins, slot, present.description(), description).await?;
+    let controllers = plugins.wire(description, Some(&present), &present.share);
+    synced(plugins, &controllers, &present).await?;
+    plugins.check_unique(description, Some(slot))?;
+    Ok(Ready {
+        loaded,
+        controllers,
+        check: checked.elapsed(),
+    })
+}
+
+/// Counts and shows that the source has a version that was rolled back, and logs it if that is news.
+fn refuse(plugins: &Plugins, slot: &Slot, path: &Path, digest: &str, is_news: bool) {
+    let about = rollback::refusal(slot, path, digest);
+    match is_news {
+        true => tracing::warn!(plugin = slot.name, "{about}"),
+        false => tracing::debug!(plugin = slot.name, "{about}"),
+    }
+    tries::count(&plugins.metrics, slot, "refused", about, None);
 }
 
 /// Returns an error if this description may not replace the present one. Installs its

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::canary::end::{Abort, End};
+use crate::deploy::orders::OrderError;
 use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::{Generation, Ready, Slot, Wired};
 
@@ -26,15 +28,21 @@ pub(crate) struct Swapped {
     pub(crate) pause: Duration,
     /// The number of requeued keys.
     pub(crate) keys: usize,
+    /// Whether the new generation is an older version.
+    pub(crate) is_rollback: bool,
 }
 
 /// `swapped vm: generation 2 (build 1.9s, compile 44ms, check 1.2ms, pause 800ns, keys requeued:
 /// 501)` is the text of a swap.
 impl std::fmt::Display for Swapped {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let verb = match self.is_rollback {
+            true => "rolled back",
+            false => "swapped",
+        };
         write!(
             f,
-            "swapped {}: generation {} (",
+            "{verb} {}: generation {} (",
             self.plugin, self.generation
         )?;
         if let Some(build) = self.build {
@@ -48,6 +56,31 @@ impl std::fmt::Display for Swapped {
     }
 }
 
+/// The result of a promotion.
+#[derive(Debug)]
+pub(crate) struct Promoted {
+    pub(crate) plugin: String,
+    /// The number that the generation had as a candidate.
+    pub(crate) generation: u64,
+    /// The time in which no worker could start a call.
+    pub(crate) pause: Duration,
+    /// The number of requeued keys.
+    pub(crate) keys: usize,
+    /// The component.
+    pub(crate) component: Vec<u8>,
+}
+
+/// `promoted vm: generation 2 (pause 800ns, keys requeued: 501)` is the text of a promotion.
+impl std::fmt::Display for Promoted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "promoted {}: generation {} (pause {:.1?}, keys requeued: {})",
+            self.plugin, self.generation, self.pause, self.keys
+        )
+    }
+}
+
 /// Makes the new generation current: from now on calls start on it. This must run to its end, or
 /// keys are not requeued.
 pub(crate) async fn replace(plugins: &Arc<Plugins>, slot: &Arc<Slot>, ready: Ready) -> Swapped {
@@ -55,8 +88,79 @@ pub(crate) async fn replace(plugins: &Arc<Plugins>, slot: &Arc<Slot>, ready: Rea
     let share = slot.current().share.clone();
     let generation = Generation::new(number, ready.loaded.plugin, ready.controllers, share);
     let generation = Arc::new(generation);
+    let (pause, keys) = exchange(plugins, slot, &generation).await;
+    Swapped {
+        plugin: slot.name.clone(),
+        generation: generation.number,
+        build: ready.loaded.build,
+        compile: ready.loaded.compile,
+        check: ready.check,
+        pause,
+        keys,
+        is_rollback: false,
+    }
+}
+
+/// Makes the candidate of a canary the live generation, as a swap does, without compiling it again.
+/// This must run to its end, or keys are not requeued.
+pub(crate) async fn promote(
+    plugins: &Arc<Plugins>,
+    slot: &Arc<Slot>,
+    wanted: Option<u64>,
+) -> Result<Promoted, OrderError> {
+    let lineup = slot.lineup();
+    let candidate = lineup.candidate.as_ref();
+    let is_wanted = |number| wanted.is_none_or(|wanted| wanted == number);
+    let candidate = candidate.filter(|candidate| is_wanted(candidate.generation.number));
+    let Some(candidate) = candidate else {
+        let none = format!("no canary of {} runs", slot.name);
+        return Err(OrderError::Refused(none));
+    };
+    if !plugins.leadership.is_leading() {
+        slot.abort(&candidate.canary, Abort::LeaderLost);
+        let standby = "this vmhost does not lead any more: the canary is aborted";
+        return Err(OrderError::Refused(standby.to_owned()));
+    }
+    if !candidate.canary.end(End::Promoted) {
+        let aborted = format!("the canary of {} has just been aborted", slot.name);
+        return Err(OrderError::Refused(aborted));
+    }
+    // Before any turn starts on the promoted generation: it goes on where the candidate was.
+    for (name, wired) in &candidate.generation.controllers {
+        if let Some(keys) = candidate.canary.keys(name) {
+            let memory = &wired.controller.memory;
+            keys.merge(|key, object| memory.saw(key, object));
+        }
+    }
+    // Its probation is about the calls that it makes as the live version.
+    candidate.generation.breaker.reset();
+    let (pause, keys) = exchange(plugins, slot, &candidate.generation).await;
+    // Before the end, at which the canary's own task drops it.
+    let component = candidate.canary.take_component();
+    candidate.canary.finish();
+    Ok(Promoted {
+        plugin: slot.name.clone(),
+        generation: candidate.generation.number,
+        pause,
+        keys,
+        component,
+    })
+}
+
+/// Makes a generation the only one, and requeues all keys. Returns the time in which no worker
+/// could start a call, and the number of keys.
+async fn exchange(
+    plugins: &Arc<Plugins>,
+    slot: &Arc<Slot>,
+    generation: &Arc<Generation>,
+) -> (Duration, usize) {
     for wired in generation.controllers.values() {
         wired.sources.open();
+    }
+    if let Some(candidate) = &slot.lineup().candidate {
+        // Before the candidate goes: a turn that finds it gone finds its canary ended too. Of no
+        // effect on a candidate that is being promoted.
+        candidate.canary.end(End::Aborted(Abort::NewBytes));
     }
     let started = Instant::now();
     let before = slot.replace(generation.clone());
@@ -70,16 +174,8 @@ pub(crate) async fn replace(plugins: &Arc<Plugins>, slot: &Arc<Slot>, ready: Rea
         .generation
         .with_label_values(&[slot.name.as_str()])
         .set(generation.number as i64);
-    let keys = renew(plugins, slot, &before, &generation);
-    Swapped {
-        plugin: slot.name.clone(),
-        generation: generation.number,
-        build: ready.loaded.build,
-        compile: ready.loaded.compile,
-        check: ready.check,
-        pause,
-        keys,
-    }
+    let keys = renew(plugins, slot, &before.live, generation);
+    (pause, keys)
 }
 
 /// Requeues all keys for the new code, starts new controllers and stops dropped ones. Returns the

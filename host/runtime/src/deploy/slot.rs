@@ -1,5 +1,5 @@
-//! A slot: a plugin under its name, with its current generation. A swap replaces the generation in
-//! one step, and a turn keeps the generation that it started with.
+//! A slot: a plugin under its name, with the generations that run now. A swap replaces the live
+//! generation in one step, and a turn keeps the generation that it started with.
 //!
 //! A generation is immutable and does not know whether it is current.
 
@@ -8,20 +8,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use vmhost_cluster::Recorder;
-use vmhost_core::{Description, Grants, ObjectName};
+use vmhost_core::{Description, Grants, Gvk, ObjectName};
 use vmhost_engine::Plugin;
 
+use crate::canary::Canary;
+use crate::canary::end::{Abort, End};
 use crate::controller::Controller;
 use crate::controller::changes::buffer::MapBuffer;
 use crate::deploy::breaker::Breaker;
 use crate::deploy::last::LastReload;
+use crate::deploy::lineup;
 use crate::deploy::loaded::Loaded;
-use crate::deploy::starts::{Starting, Starts};
+use crate::deploy::orders::Orders;
+use crate::deploy::probation::Probation;
+use crate::deploy::starts::Starting;
 use crate::journal::tag::Cause;
+use crate::shadow::place::Place;
 use crate::wake::live::LiveReads;
 use crate::wake::sources::Sources;
 
@@ -29,8 +35,9 @@ use crate::wake::sources::Sources;
 pub struct Generation {
     /// The load number: from 1, per plugin.
     pub number: u64,
-    /// The plugin with its compiled code.
-    pub plugin: Plugin,
+    /// The plugin with its compiled code. A generation that a rollback made shares it with an
+    /// older one.
+    pub plugin: Arc<Plugin>,
     /// The allowed effects: those that the plugin declared, which the slot's grants cover.
     pub(crate) grants: Grants,
     /// The controllers, by name.
@@ -42,9 +49,13 @@ pub struct Generation {
     pub(crate) map_breaker: Breaker,
     /// The parts that all generations of the plugin share.
     pub(crate) share: Arc<Share>,
-    /// The calls that are about to start.
-    starts: Starts,
 }
+
+/// The generations that a slot runs at one time.
+pub type Lineup = lineup::Lineup<Generation, Canary>;
+
+/// A generation that runs a share of the objects.
+pub(crate) type Candidate = lineup::Candidate<Generation, Canary>;
 
 /// A plugin's own share of the host's services, used by all its generations.
 pub struct Share {
@@ -70,10 +81,11 @@ impl Generation {
     /// A generation of this plugin. Its grants are what the plugin declared.
     pub fn new(
         number: u64,
-        plugin: Plugin,
+        plugin: impl Into<Arc<Plugin>>,
         controllers: HashMap<String, Wired>,
         share: Arc<Share>,
     ) -> Self {
+        let plugin: Arc<Plugin> = plugin.into();
         Self {
             number,
             grants: Grants::of(plugin.description()),
@@ -82,19 +94,16 @@ impl Generation {
             breaker: Breaker::default(),
             map_breaker: Breaker::default(),
             share,
-            starts: Starts::default(),
         }
     }
 
-    /// Counts a call that is about to start, until the guard drops.
-    pub(super) fn begin(&self) -> Starting<'_> {
-        self.starts.begin()
-    }
-
-    /// Resolves when no call is about to start on this generation. After the generation was
-    /// replaced, no further call can be.
-    pub async fn started(&self) {
-        self.starts.none().await;
+    /// Resolves when one of the circuit breakers opens, or if one has opened since this was last
+    /// awaited.
+    pub(crate) async fn breaker_opened(&self) {
+        tokio::select! {
+            () = self.breaker.opened() => {}
+            () = self.map_breaker.opened() => {}
+        }
     }
 
     /// Returns whether this generation has this controller with these stores.
@@ -118,7 +127,7 @@ impl Generation {
 
 /// Everything that a swap needs.
 pub(crate) struct Ready {
-    pub(crate) loaded: Loaded,
+    pub(crate) loaded: Loaded<Arc<Plugin>>,
     /// The controllers, with filled stores.
     pub(crate) controllers: HashMap<String, Wired>,
     /// The time for the checks and for filling the stores, pauses included.
@@ -132,7 +141,7 @@ pub(crate) trait StartWorkers: Send + Sync {
     fn start(&self, slot: &Arc<Slot>, wired: Wired);
 }
 
-/// A plugin's name, its grants, and its current generation.
+/// A plugin's name, its grants, and the generations that run now.
 pub struct Slot {
     /// The name in the plugin's description, which never changes.
     pub name: String,
@@ -140,12 +149,20 @@ pub struct Slot {
     pub(crate) grants: Grants,
     /// The result of the last change of the plugin's file.
     pub last_reload: ArcSwapOption<LastReload>,
-    current: ArcSwap<Generation>,
+    /// The way to the task that swaps the plugin.
+    pub(crate) orders: Orders,
+    /// Where turns are handed to the plugin's shadow.
+    pub(crate) shadow: Place,
+    /// Whether the current generation was swapped in a short time ago.
+    pub(crate) probation: Probation,
+    lineups: lineup::Lineups<Generation, Canary>,
+    /// The canary that runs, or the last one.
+    pub(crate) canary: ArcSwapOption<Canary>,
     last_number: AtomicU64,
     /// Controllers that a swap replaced or dropped, until their last turns end.
     retired: Mutex<Vec<Arc<Controller>>>,
-    /// The digest of the component that the optimising compiler took last, and its task.
-    optimising: Mutex<Option<(String, AbortHandle)>>,
+    /// The digests of the components that the optimising compiler has taken, and its tasks.
+    optimising: Mutex<Vec<(String, AbortHandle)>>,
 }
 
 impl Slot {
@@ -156,8 +173,12 @@ impl Slot {
             name: description.name.clone(),
             grants: Grants::of(description),
             last_reload: ArcSwapOption::empty(),
+            orders: Orders::default(),
+            shadow: Place::default(),
+            probation: Probation::default(),
             last_number: AtomicU64::new(first.number),
-            current: ArcSwap::from_pointee(first),
+            lineups: lineup::Lineups::new(Arc::new(first)),
+            canary: ArcSwapOption::empty(),
             retired: Mutex::default(),
             optimising: Mutex::default(),
         }
@@ -191,35 +212,41 @@ impl Slot {
         }
     }
 
-    /// Starts the task that compiles optimised code for the newest generation's component, unless
-    /// that task already runs. Aborts a task for another component.
+    /// Starts the task that compiles optimised code for the component of a generation that runs,
+    /// unless that task already runs. Aborts tasks for components that run no more.
     pub(crate) fn optimising(&self, component: &str, start: impl FnOnce() -> Option<AbortHandle>) {
-        let mut newest = self.optimising.lock();
-        if let Some((of, task)) = &*newest
-            && of == component
-            && !task.is_finished()
-        {
-            return;
+        let lineup = self.lineup();
+        let runs = |of: &str| {
+            let mut members = lineup.members();
+            members.any(|generation| generation.plugin.component() == of)
+        };
+        let mut tasks = self.optimising.lock();
+        tasks.retain(|(of, task)| {
+            let is_wanted = runs(of);
+            if !is_wanted {
+                task.abort();
+            }
+            is_wanted && !task.is_finished()
+        });
+        if tasks.iter().all(|(of, _)| of != component) {
+            tasks.extend(start().map(|task| (component.to_owned(), task)));
         }
-        if let Some((_, older)) = newest.take() {
-            older.abort();
-        }
-        *newest = start().map(|task| (component.to_owned(), task));
     }
 
-    /// Counts a call that is about to start on this generation. While the guard lives, a swap that
-    /// replaces the generation is not announced. Returns `None` if the generation was already
-    /// replaced.
-    pub fn begin<'a>(&self, generation: &'a Arc<Generation>) -> Option<Starting<'a>> {
-        let starting = generation.begin();
-        // The call is counted before the generation is compared: either the swap sees the count, or
-        // this function sees the swap.
-        self.is_current(generation).then_some(starting)
+    /// Counts a call that is about to start under this line-up. While the guard lives, a newer
+    /// line-up is not announced. Returns `None` if the line-up was already replaced.
+    pub fn begin<'a>(&self, lineup: &'a Arc<Lineup>) -> Option<Starting<'a>> {
+        self.lineups.begin(lineup)
     }
 
-    /// The current generation.
+    /// The generations that run now.
+    pub fn lineup(&self) -> Arc<Lineup> {
+        self.lineups.present()
+    }
+
+    /// The live generation.
     pub fn current(&self) -> Arc<Generation> {
-        self.current.load_full()
+        self.lineup().live.clone()
     }
 
     /// Reserves the number of the next generation.
@@ -227,30 +254,58 @@ impl Slot {
         self.last_number.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Makes a generation current and returns the one before. From now on no turn starts on the old
-    /// one.
-    pub fn replace(&self, generation: Arc<Generation>) -> Arc<Generation> {
-        self.current.swap(generation)
+    /// Makes a generation the only one and returns the line-up before. From now on no turn starts
+    /// under that.
+    pub fn replace(&self, generation: Arc<Generation>) -> Arc<Lineup> {
+        self.lineups.replace(Lineup::alone(generation))
     }
 
-    /// Returns whether this is the current generation.
-    pub(crate) fn is_current(&self, generation: &Arc<Generation>) -> bool {
-        Arc::ptr_eq(generation, &self.current.load())
+    /// Replaces a line-up by one with a candidate. Returns the new one, or `None` if the line-up is
+    /// no longer the present one.
+    pub(crate) fn try_out(&self, present: &Arc<Lineup>, lineup: &Lineup) -> Option<Arc<Lineup>> {
+        self.lineups.replace_if(present, lineup)
     }
 
-    /// Enqueues the key once more in the low lane, on the current generation, if that has this
-    /// controller or a successor for the same kind.
-    pub(crate) fn again(&self, controller: &Controller, key: &ObjectName) {
+    /// Aborts a canary: from now on no turn starts on its candidate, and no turn of its begins to
+    /// write. Returns `false` if it has been decided before how the canary ends.
+    pub(crate) fn abort(&self, canary: &Arc<Canary>, why: Abort) -> bool {
+        let is_first = canary.end(End::Aborted(why));
+        if is_first {
+            self.take_out(canary);
+        }
+        is_first
+    }
+
+    /// Takes the candidate of a canary out of the line-up, if it is in it.
+    pub(crate) fn take_out(&self, canary: &Arc<Canary>) {
+        self.lineups.take_out(canary);
+    }
+
+    /// Returns whether turns start on this generation.
+    pub(crate) fn runs(&self, generation: &Arc<Generation>) -> bool {
+        self.lineup().has(generation)
+    }
+
+    /// Enqueues keys once more in the low lane, on the live generation, if that has a controller of
+    /// this name for the same kind. `prepare` is called with the controller before.
+    pub(crate) fn again(
+        &self,
+        (controller, kind): (&str, &Gvk),
+        keys: &[ObjectName],
+        cause: Cause,
+        prepare: impl Fn(&Controller),
+    ) {
         loop {
             let present = self.current();
-            if let Some(wired) = present.controllers.get(&controller.name)
-                && wired.controller.kind == controller.kind
+            if let Some(wired) = present.controllers.get(controller)
+                && wired.controller.kind == *kind
             {
-                let queue = wired.controller.queue.tagged(Cause::Swap.into());
-                queue.add_low(key.clone());
+                prepare(&wired.controller);
+                let queue = wired.controller.queue.tagged(cause.into());
+                queue.add_low_all(keys.iter().cloned());
             }
-            // Either the next swap finds the key in the queue, or this function sees the swap.
-            if self.is_current(&present) {
+            // Either the next swap finds the keys in the queue, or this function sees the swap.
+            if Arc::ptr_eq(&present, &self.current()) {
                 return;
             }
         }

@@ -37,6 +37,8 @@ pub(crate) type News = Option<Result<Vec<u8>, FileError>>;
 pub(crate) enum Watch {
     File(FileWatch),
     Folder(FolderWatch),
+    /// Reports no changes (`--no-reload`).
+    Off,
 }
 
 impl Source {
@@ -58,6 +60,7 @@ impl Watch {
                 watch.changed().await;
                 None
             }
+            Self::Off => std::future::pending().await,
         }
     }
 }

@@ -44,7 +44,8 @@ impl Starts {
         }
     }
 
-    fn is_none(&self) -> bool {
+    /// Returns whether no call is about to start.
+    pub(crate) fn is_none(&self) -> bool {
         self.counts
             .iter()
             .all(|count| count.load(Ordering::SeqCst) == 0)

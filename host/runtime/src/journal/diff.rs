@@ -39,9 +39,25 @@ pub(crate) fn fields(old: Option<&Value>, new: Option<&Value>) -> (Vec<Field>, u
 
 /// As [`fields`], for two values at a path of an object.
 pub(crate) fn fields_at(path: &str, old: Option<&Value>, new: Option<&Value>) -> (Vec<Field>, u64) {
+    up_to(SHOWN, path, old, new)
+}
+
+/// As [`fields`], but all of them.
+pub(crate) fn all(old: Option<&Value>, new: Option<&Value>) -> Vec<Field> {
+    up_to(usize::MAX, "", old, new).0
+}
+
+/// As [`fields_at`], with at most this many fields.
+pub(crate) fn up_to(
+    most: usize,
+    path: &str,
+    old: Option<&Value>,
+    new: Option<&Value>,
+) -> (Vec<Field>, u64) {
     let mut comparison = Comparison {
         path: path.to_owned(),
         one_sided: old.is_none() || new.is_none(),
+        most,
         fields: Vec::new(),
         count: 0,
     };
@@ -55,6 +71,8 @@ struct Comparison {
     path: String,
     /// Whether the object appears or goes.
     one_sided: bool,
+    /// How many fields are returned.
+    most: usize,
     fields: Vec<Field>,
     count: u64,
 }
@@ -129,7 +147,7 @@ impl Comparison {
 
     fn add(&mut self, old: Option<&Value>, new: Option<&Value>) {
         self.count += 1;
-        if self.fields.len() < SHOWN {
+        if self.fields.len() < self.most {
             self.fields.push(Field {
                 path: self.path.clone(),
                 old: old.cloned(),
@@ -225,5 +243,7 @@ mod tests {
         let (fields, count) = fields(None, Some(&json!({ "items": items })));
         assert_eq!((fields.len(), count), (SHOWN, 100));
         assert_eq!(fields[7].path, "items[7].n");
+        let items: Vec<Value> = (0..100).map(|n| json!({ "n": n })).collect();
+        assert_eq!(all(None, Some(&json!({ "items": items }))).len(), 100);
     }
 }

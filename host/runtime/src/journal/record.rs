@@ -10,6 +10,8 @@ use vmhost_queue::{Decision, Lane};
 use crate::journal::tag::WakeTag;
 use crate::observe::metrics::controller::TurnResult;
 
+mod short;
+
 /// The texts of a record may have this many bytes. A larger record drops them, and its turn cannot
 /// be replayed.
 pub(crate) const LARGEST: usize = 256 << 10;
@@ -115,7 +117,7 @@ pub(crate) enum Act {
 pub(crate) struct Answer {
     /// The effect's place in the list.
     pub(crate) effect: u32,
-    /// The object that it names. Its name is empty before the server generates one.
+    /// The object that it names. Its name is empty if the server was to generate one and did not.
     pub(crate) object: ObjectKey,
     /// The object's version before the write, if known.
     pub(crate) before: Option<u64>,
@@ -156,20 +158,16 @@ impl TurnRecord {
             + self.effects.iter().map(effect_bytes).sum::<usize>()
             + self.answers.iter().map(Answer::bytes).sum::<usize>()
             + self.message.as_ref().map_or(0, String::len)
+            + self
+                .last
+                .as_ref()
+                .map_or(0, |last| last.reason.len() + last.message.len())
             + match &self.act {
                 Act::Returned(Next::Retry(text) | Next::Fail(text)) | Act::Broke(text) => {
                     text.len()
                 }
                 _ => 0,
             }
-    }
-
-    /// Drops the large texts.
-    pub(crate) fn cut(&mut self) {
-        self.cut = true;
-        (self.object, self.previous) = (None, None);
-        self.trace = Trace::default();
-        self.effects = Vec::new();
     }
 
     /// Returns whether the turn failed.
@@ -179,21 +177,26 @@ impl TurnRecord {
 
     /// Returns whether an answer shows that an object changed.
     pub(crate) fn changed(&self) -> bool {
-        self.answers.iter().any(|answer| match answer.end {
-            AnswerEnd::Written(after) => answer.before.is_none_or(|before| before < after),
-            AnswerEnd::Gone => true,
-            _ => false,
-        })
+        self.answers.iter().any(Answer::changed)
     }
 }
 
 impl Answer {
+    /// Returns whether it shows that the object changed.
+    pub(crate) fn changed(&self) -> bool {
+        match self.end {
+            AnswerEnd::Written(after) => self.before.is_none_or(|before| before < after),
+            AnswerEnd::Gone => true,
+            _ => false,
+        }
+    }
+
     fn bytes(&self) -> usize {
         let text = match &self.end {
             AnswerEnd::Refused(_, text) => text.len(),
             _ => 0,
         };
-        size_of::<Self>() + text + 128
+        size_of::<Self>() + text + self.object.text_bytes() + 64
     }
 }
 
@@ -207,16 +210,9 @@ pub(crate) fn is_soon(decision: &Decision) -> bool {
     }
 }
 
-/// The size of an effect with its texts; names and other small texts count as 256 bytes.
+/// The size of an effect with its texts, and what the allocator adds to them.
 fn effect_bytes(effect: &Effect) -> usize {
-    let texts = match effect {
-        Effect::Apply(apply) => apply.object.len(),
-        Effect::Patch(patch) => patch.body.len(),
-        Effect::Create(create) => create.object.len(),
-        Effect::Event(event) => event.note.len() + event.reason.len() + event.action.len(),
-        Effect::Delete(_) | Effect::Other(_) => 0,
-    };
-    size_of::<Effect>() + texts + 256
+    size_of::<Effect>() + effect.text_bytes() + 128
 }
 
 /// Quiet turns of one key, all alike: the policy was called, wanted nothing, and the turn

@@ -13,6 +13,7 @@ use vmhost_core::Gvk;
 use crate::journal::sensitive::{Rules, Sensitive};
 use crate::journal::story::{Effect, Field, Read, Story, Turn, Woken};
 
+mod case;
 mod mask;
 mod places;
 mod search;
@@ -32,8 +33,9 @@ pub(crate) struct Redact {
 pub(crate) struct PluginSecrets<'a> {
     /// The operator's settings of the plugin.
     pub(crate) settings: &'a HashMap<String, String>,
-    /// Whether the plugin may read a kind that [`Redact::concerns`]. Only then may the texts of a
-    /// turn whose reads were too large to keep hold an unknown value.
+    /// Whether the plugin may read or write a kind that [`Redact::concerns`]. Only then may a text
+    /// hold a value that is not known: of a turn whose reads were too large to keep, or of a turn
+    /// before.
     pub(crate) reads_sensitive: bool,
 }
 
@@ -74,7 +76,10 @@ impl Redact {
         } = story;
         let mut found = Found::new(&self.key, &self.rules);
         for value in plugin.settings.values() {
-            found.add(value);
+            found.value(value);
+        }
+        if plugin.reads_sensitive {
+            found.refusals(turns);
         }
         for turn in &mut *turns {
             if turn.cut && plugin.reads_sensitive {
@@ -164,6 +169,7 @@ fn hide_in_read(search: &Search, read: &mut Read) {
         live: _,
         verb: _,
         object,
+        found: _,
         objects,
         error,
     } = read;

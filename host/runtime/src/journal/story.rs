@@ -87,7 +87,8 @@ pub struct Turn {
 #[serde(rename_all = "camelCase", default)]
 pub struct Woken {
     /// `changed`, `created`, `deleted`, `own-write`, `first-list`, `relist`, `rewound`, `mapped`,
-    /// `timer`, `swap`, `granted`, or `decision` (the retry or requeue of the last turn).
+    /// `timer`, `swap`, `granted`, `canary` (given to the candidate, or back), or `decision` (the
+    /// retry or requeue of the last turn).
     pub cause: String,
     /// When the change arrived; absent if it was not logged.
     pub time: Option<String>,
@@ -126,7 +127,9 @@ pub struct Read {
     pub verb: String,
     /// `ConfigMap default/x`; for a list the kind with namespace and selectors.
     pub object: String,
-    /// The objects of the answer, as in the request.
+    /// The number of objects in the answer.
+    pub found: usize,
+    /// The objects of the answer, as in the request. Empty where objects are left out.
     pub objects: Vec<Value>,
     /// Why there is no answer.
     pub error: Option<String>,

@@ -37,10 +37,12 @@ pub(crate) enum Cause {
     Swap,
     /// A right was granted.
     Granted,
+    /// A canary gave the key to the candidate, or back to the live version.
+    Canary,
 }
 
 impl Cause {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Changed,
         Self::OwnWrite,
         Self::Initial,
@@ -50,6 +52,7 @@ impl Cause {
         Self::Timer,
         Self::Swap,
         Self::Granted,
+        Self::Canary,
     ];
 }
 

@@ -12,7 +12,7 @@ use vmhost_queue::Decision;
 use crate::journal::Journal;
 use crate::journal::record::{Act, Origin, Quiet, TurnRecord};
 use crate::journal::redact::{PluginSecrets, Redact};
-use crate::journal::story::{Read, Story, Turn, Warning};
+use crate::journal::story::{Effect, Read, Story, Turn, Warning};
 use crate::journal::tag::WakeTag;
 use crate::journal::wakes::Wakened;
 
@@ -45,6 +45,33 @@ pub(crate) fn quiet(
     let mut turn = draft_quiet(record, wakened, &time);
     redact.turn(&mut turn, plugin);
     turn
+}
+
+/// Tells what another version of the plugin would have done in a turn, and in what that differs: each
+/// difference is in the form of an effect, with the live version's value of a field as the old one.
+/// `record` is the turn as it would have been, `live` the effects that the live version returned.
+pub(crate) fn trial(
+    record: &TurnRecord,
+    live: &[vmhost_core::Effect],
+    differences: Vec<Effect>,
+    time: impl Fn(Instant) -> SystemTime,
+    redact: &Redact,
+    plugin: PluginSecrets<'_>,
+) -> (Turn, Vec<Effect>) {
+    let mut turn = draft_turn(record, &[], &time);
+    let own = turn.effects.len();
+    let with_differences = own + differences.len();
+    turn.effects.extend(differences);
+    // Of these only the sensitive values matter, which the differences may repeat.
+    turn.effects.extend(live.iter().map(effects::form_of));
+    redact.turn(&mut turn, plugin);
+    turn.effects.truncate(with_differences);
+    let differences = turn.effects.split_off(own);
+    for effect in &mut turn.effects {
+        effect.end = "not sent".into();
+    }
+    (turn.result, turn.decision) = (String::new(), String::new());
+    (turn, differences)
 }
 
 /// Tells all that the journal knows about a key, with the warnings about it. `controller` is the
@@ -187,6 +214,7 @@ fn read(read: &Asking) -> Read {
         live: read.live,
         verb: verb.into(),
         object,
+        found: answer.as_ref().map_or(0, Vec::len),
         error: answer.as_ref().err().map(|error| words::unanswered(error)),
         objects: answer
             .unwrap_or_default()

@@ -285,6 +285,30 @@ fn a_large_turn_keeps_what_is_small() {
 }
 
 #[test]
+fn a_plugin_that_says_much_pushes_out_nothing() {
+    let (journal, origin) = (Journal::new(RECORD_BYTES, 1), origin());
+    let now = Instant::now();
+    let long = || "x".repeat(RECORD_BYTES);
+    journal.turn(failed(record(&origin, "bad", now, 10)));
+    let mut retries = failed(record(&origin, "retries", now, 10));
+    retries.act = Act::Returned(Next::Retry(long()));
+    retries.message = Some(long());
+    retries.answers[0].end = AnswerEnd::Refused(422, long());
+    let mut names = failed(record(&origin, "names", now, 10));
+    names.effects = vec![Effect::Other(long())];
+    names.answers[0].object.kind.kind = long();
+    for turn in [retries, names] {
+        let name = turn.key.clone();
+        journal.turn(turn);
+        let (turns, _) = journal.of(CONTROLLER, &name);
+        assert!(turns[0].cut && turns[0].bytes() < 8 << 10, "{name}");
+    }
+    let (turns, _) = journal.of(CONTROLLER, &key("bad"));
+    assert!(turns.len() == 1 && !turns[0].cut);
+    assert!(held(&journal) <= RECORD_BYTES);
+}
+
+#[test]
 fn without_bytes_nothing_is_kept() {
     let (journal, origin) = (Journal::new(0, 2), origin());
     assert!(!journal.is_on() && Journal::new(RECORD_BYTES, 2).is_on());

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use vmhost_core::{ObjectName, Snapshot};
 
@@ -38,7 +39,9 @@ type Place = (Arc<str>, ObjectName);
 
 /// The warnings of a host, and what hides sensitive values in all that the journal tells.
 pub struct Warnings {
-    pub(crate) watch: Mutex<Watch>,
+    watch: Mutex<Watch>,
+    /// The warnings that held after the last look.
+    held: ArcSwap<Vec<Warning>>,
     pub(crate) redact: Arc<Redact>,
 }
 
@@ -47,8 +50,27 @@ impl Warnings {
     pub(crate) fn new(sensitive: Vec<Sensitive>) -> Arc<Self> {
         Arc::new(Self {
             watch: Mutex::new(Watch::new(Instant::now())),
+            held: ArcSwap::from_pointee(Vec::new()),
             redact: Arc::new(Redact::new(sensitive)),
         })
+    }
+
+    /// As [`Watch::look`]. It takes long, and nobody who asks for the warnings waits for it.
+    pub(crate) fn look(
+        &self,
+        journal: &Journal,
+        now: Instant,
+        tell: impl Fn(&str, &ObjectName) -> Vec<Warning>,
+    ) -> Vec<News> {
+        let mut watch = self.watch.lock();
+        let news = watch.look(journal, now, tell);
+        self.held.store(Arc::new(watch.warnings()));
+        news
+    }
+
+    /// The warnings that hold, by controller and key.
+    pub(crate) fn all(&self) -> Vec<Warning> {
+        self.held.load().to_vec()
     }
 }
 
@@ -164,22 +186,9 @@ impl Watch {
 
     /// The warnings that hold, by controller and key.
     pub(crate) fn warnings(&self) -> Vec<Warning> {
-        self.holding().cloned().collect()
-    }
-
-    /// The number of warnings that hold, by the controller's label and the warning's name.
-    pub(crate) fn counts(&self) -> BTreeMap<(String, String), usize> {
-        let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
-        for warning in self.holding() {
-            let labels = (warning.controller.clone(), warning.name.clone());
-            *counts.entry(labels).or_default() += 1;
-        }
-        counts
-    }
-
-    fn holding(&self) -> impl Iterator<Item = &Warning> {
         let told = self.keys.values().flat_map(|known| &known.warnings);
-        told.filter(|told| told.holds).map(|told| &told.warning)
+        let holding = told.filter(|told| told.holds).map(|told| &told.warning);
+        holding.cloned().collect()
     }
 
     fn len(&self) -> usize {

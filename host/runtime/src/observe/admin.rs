@@ -1,4 +1,4 @@
-//! Serves metrics, probes, and the admin address: the state, and the turns. It only reads.
+//! Serves metrics, probes, and the admin address: the state, the turns, and orders to a plugin.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -7,26 +7,39 @@ use anyhow::{Context, Result};
 use axum::Router;
 use axum::extract::State;
 use axum::http::header;
+use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::get;
 
 use crate::deploy::plugins::Plugins;
 use crate::journal::watch::Warnings;
 use crate::observe::metrics::Metrics;
+use crate::shadow::order::Shadows;
 
 pub(crate) mod asked;
 pub(crate) mod follow;
+mod gate;
 mod guard;
 pub(crate) mod health;
+pub mod keys;
+mod orders;
+pub mod page;
+pub mod paths;
 pub mod questions;
+mod room;
 mod routes;
 pub(crate) mod running;
+pub(crate) mod shadowed;
 pub(crate) mod snapshot;
 pub mod state;
+mod states;
+pub mod token;
 pub(crate) mod turns;
 pub(crate) mod wanted;
 
+use orders::desk::Desk;
 pub use questions::STATE_PATH;
+use token::Token;
 
 /// Where a host listens. The addresses of a list are tried in order. `None` disables the listener.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +48,7 @@ pub struct Addresses {
     pub metrics: Option<Vec<SocketAddr>>,
     /// Serves probes.
     pub probes: Option<Vec<SocketAddr>>,
-    /// Serves the state and the turns.
+    /// Serves the state and the turns, and takes orders.
     pub admin: Option<Vec<SocketAddr>>,
 }
 
@@ -45,6 +58,8 @@ pub struct Admin {
     metrics: Option<TcpListener>,
     probes: Option<TcpListener>,
     admin: Option<TcpListener>,
+    /// The token of orders. `None` refuses all orders.
+    token: Option<Token>,
 }
 
 impl Admin {
@@ -62,7 +77,15 @@ impl Admin {
             metrics: bind("--metrics-bind-address", addresses.metrics)?,
             probes: bind("--health-probe-bind-address", addresses.probes)?,
             admin,
+            token: None,
         })
+    }
+
+    /// Takes orders that carry this token.
+    #[must_use]
+    pub fn with_token(mut self, token: Token) -> Self {
+        self.token = Some(token);
+        self
     }
 
     /// The address of the metrics, if they are served.
@@ -82,6 +105,7 @@ impl Admin {
         metrics: Arc<Metrics>,
         plugins: &Arc<Plugins>,
         warnings: &Arc<Warnings>,
+        shadows: &Arc<Shadows>,
     ) -> Result<()> {
         if let Some(listener) = self.metrics {
             let router = Router::new().route("/metrics", get(render));
@@ -92,7 +116,20 @@ impl Admin {
         }
         if let Some(listener) = self.admin {
             let bound = listener.local_addr()?.ip();
-            spawn(listener, routes::router(plugins, warnings, bound))?;
+            let (host, held) = (Arc::downgrade(plugins), warnings.clone());
+            let desk = Desk {
+                slots: Arc::new(move || Some(host.upgrade()?.slots())),
+                history: plugins.loader.history.clone(),
+                largest_component: plugins.loader.config.limits.component,
+                loader: plugins.loader.clone(),
+                redact: warnings.redact.clone(),
+                warned: Arc::new(move || held.all()),
+                shadows: shadows.clone(),
+            };
+            let routes = routes::router(plugins, warnings, shadows.clone());
+            let router = routes.merge(orders::router(desk, self.token));
+            let guarded = router.layer(from_fn_with_state(bound, guard::check));
+            spawn(listener, guarded)?;
         }
         Ok(())
     }

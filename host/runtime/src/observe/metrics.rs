@@ -10,12 +10,14 @@ use parking_lot::Mutex;
 use prometheus::{Encoder, HistogramVec, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
 use vmhost_cluster::{EventObserver, RequestObserver};
 
+pub(crate) mod canary;
 pub(crate) mod controller;
 pub(crate) mod gauges;
 mod vectors;
 pub(crate) mod wakes;
 pub(crate) mod worker;
 
+use canary::CanaryMetrics;
 use controller::{ControllerMetrics, controller_label};
 use gauges::Gauges;
 use vectors::{counters, gauges, histograms};
@@ -54,7 +56,7 @@ pub struct Metrics {
     pub(crate) leader_slow: IntCounterVec,
     /// `vmhost_plugin_generation{plugin}`.
     pub(crate) generation: IntGaugeVec,
-    /// `vmhost_reloads_total{plugin,result}`: swapped, unchanged, failed.
+    /// `vmhost_reloads_total{plugin,result}`: swapped, unchanged, failed, rolled_back, refused.
     pub(crate) reloads: IntCounterVec,
     call_errors: IntCounterVec,
     call_time: HistogramVec,
@@ -70,6 +72,11 @@ pub struct Metrics {
     /// `vmhost_informer_skipped_objects_total{kind}`: objects that could not be stored.
     pub(crate) skipped_objects: IntCounterVec,
     events: IntCounterVec,
+    /// The metrics of canaries.
+    pub(crate) canary: CanaryMetrics,
+    /// `vmhost_shadow_turns_total{plugin,result,reason}`: turns by what they came to in the
+    /// plugin's shadow.
+    pub(crate) shadow_turns: IntCounterVec,
     gauges: Gauges,
     samplers: Mutex<Vec<Sampler>>,
 }
@@ -241,6 +248,13 @@ impl Metrics {
                 "vmhost_events_total",
                 "Kubernetes Events by result",
                 &["result"],
+            )?,
+            canary: CanaryMetrics::new(r)?,
+            shadow_turns: counters(
+                r,
+                "vmhost_shadow_turns_total",
+                "Turns by what they came to in the plugin's shadow, and why",
+                &["plugin", "result", "reason"],
             )?,
             gauges: Gauges::new(r)?,
             samplers: Mutex::default(),

@@ -1,8 +1,10 @@
 //! Sets the gauges of all plugins, controllers and stores at each scrape.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::deploy::plugins::Plugins;
+use crate::journal::story::Warning;
 use crate::journal::watch::Warnings;
 use crate::observe::metrics::gauges::Gauges;
 
@@ -12,11 +14,34 @@ pub(crate) fn at_scrapes(plugins: &Arc<Plugins>, warnings: &Arc<Warnings>) {
     plugins.metrics.on_scrape(move |gauges| {
         if let Some(plugins) = sampled.upgrade() {
             sample(&plugins, gauges);
-            for ((controller, warning), keys) in warnings.watch.lock().counts() {
-                gauges.key_warnings(&controller, &warning, keys);
+            canaries(&plugins);
+            for ((controller, warning), keys) in counts(&warnings.all()) {
+                gauges.key_warnings(controller, warning, keys);
             }
         }
     });
+}
+
+/// The number of warnings, by the controller's label and the warning's name.
+fn counts(warnings: &[Warning]) -> BTreeMap<(&str, &str), usize> {
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for warning in warnings {
+        let labels = (warning.controller.as_str(), warning.name.as_str());
+        *counts.entry(labels).or_default() += 1;
+    }
+    counts
+}
+
+fn canaries(plugins: &Plugins) {
+    let metrics = &plugins.metrics.canary;
+    metrics.reset();
+    for slot in plugins.slots() {
+        if let Some(candidate) = &slot.lineup().candidate {
+            let (keys, _) = candidate.canary.counts();
+            let (number, permille) = (candidate.generation.number, candidate.weight.permille());
+            metrics.set(&slot.name, number, permille, keys);
+        }
+    }
 }
 
 fn sample(plugins: &Plugins, gauges: &Gauges) {

@@ -37,24 +37,29 @@ async fn follow(plugins: Weak<Plugins>, held: Arc<Warnings>) {
         let Some(plugins) = plugins.upgrade() else {
             return;
         };
-        let tell = |controller: &str, key: &ObjectName| {
-            let settings = settings(&plugins, controller);
-            let secrets = PluginSecrets {
-                settings: &settings,
-                reads_sensitive: true,
-            };
-            let journal = &plugins.journal;
-            tell::story(journal, &held.redact, controller, key, secrets, warnings).warnings
-        };
         let began = Instant::now();
-        let mut watch = held.watch.lock();
-        let news = watch.look(&plugins.journal, Instant::now(), tell);
-        drop(watch);
+        let (looked, held) = (plugins.clone(), held.clone());
+        // The only thread for I/O must not wait for a look.
+        let news = tokio::task::spawn_blocking(move || look(&looked, &held)).await;
         pause = STEP.max(began.elapsed() * SHARE);
-        for news in &news {
+        for news in &news.unwrap_or_default() {
             report(&plugins, news);
         }
     }
+}
+
+/// Looks once. Returns the warnings that are new, as they may be shown.
+fn look(plugins: &Plugins, held: &Warnings) -> Vec<News> {
+    let tell = |controller: &str, key: &ObjectName| {
+        let settings = settings(plugins, controller);
+        let secrets = PluginSecrets {
+            settings: &settings,
+            reads_sensitive: true,
+        };
+        let journal = &plugins.journal;
+        tell::story(journal, &held.redact, controller, key, secrets, warnings).warnings
+    };
+    held.look(&plugins.journal, Instant::now(), tell)
 }
 
 /// Logs a warning, and records an Event about its object.

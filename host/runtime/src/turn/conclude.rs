@@ -23,6 +23,8 @@ pub struct Conclusion {
     pub result: TurnResult,
     /// The log line about the turn's end, if there is one.
     pub(crate) message: Option<String>,
+    /// The key's own turns keep waking it, so that it is held from now on.
+    pub(crate) hot: bool,
 }
 
 impl From<Decided> for Conclusion {
@@ -31,6 +33,7 @@ impl From<Decided> for Conclusion {
             decision: decided.decision,
             result: decided.result,
             message: decided.log.map(|(_, text)| text),
+            hot: false,
         }
     }
 }
@@ -39,6 +42,9 @@ impl From<Decided> for Conclusion {
 pub fn conclude(rights: &Arc<Rights>, turn: &Turn, ended: Ended, busy: bool) -> Conclusion {
     let (controller, key) = (&turn.desk.controller, &turn.key);
     let mut decided = record(controller, key, ended);
+    if turn.desk.is_taken_back() {
+        return taken_back(controller, key, decided);
+    }
     let done = matches!(
         decided.result,
         TurnResult::Success | TurnResult::RequeueAfter
@@ -46,10 +52,14 @@ pub fn conclude(rights: &Arc<Rights>, turn: &Turn, ended: Ended, busy: bool) -> 
     let gone = turn.object.is_none();
     if gone && (done || decided.is_given_up()) {
         controller.memory.gone(key);
+        let part = turn.desk.part.as_ref();
+        if part.is_some_and(|part| part.must_see_again(key)) {
+            decided.decision = Decision::ANEW;
+        }
     }
     if done || (gone && decided.is_given_up()) {
         if turn.desk.sources.description().previous {
-            controller.memory.saw(key, turn.object.as_ref());
+            turn.desk.saw(key, turn.object.as_ref());
         }
         if turn.replaced {
             decided.decision = Decision::ANEW;
@@ -61,7 +71,8 @@ pub fn conclude(rights: &Arc<Rights>, turn: &Turn, ended: Ended, busy: bool) -> 
     if let Some(report) = decided.report.take() {
         turn.warn(report.reason, report.note);
     }
-    if busy && !controller.is_timer() && controller.memory.was_busy(key) {
+    let hot = busy && !controller.is_timer() && controller.memory.was_busy(key);
+    if hot {
         controller.metrics.wakes.hot.inc();
         let note = format!(
             "{TURNS} turns within a minute wrote something or were requeued at once; the key is held for {HOLD:?}"
@@ -69,7 +80,21 @@ pub fn conclude(rights: &Arc<Rights>, turn: &Turn, ended: Ended, busy: bool) -> 
         tracing::warn!("{note}");
         turn.warn("HotLoop", note);
     }
-    decided.into()
+    Conclusion {
+        hot,
+        ..Conclusion::from(decided)
+    }
+}
+
+/// Concludes a turn whose canary was aborted while it ran: its key runs on the live version at
+/// once, as if this turn had not failed.
+fn taken_back(controller: &Controller, key: &ObjectName, decided: Decided) -> Conclusion {
+    // After the failure was stored: either this clears it, or the end of the canary does.
+    controller.memory.forgive_these(std::slice::from_ref(key));
+    Conclusion {
+        decision: Decision::ANEW,
+        ..Conclusion::from(decided)
+    }
 }
 
 /// Concludes a turn without a call: the object is being deleted and waits for other finalizers. The

@@ -192,6 +192,11 @@ fn refused(stop: Stop, known: Option<Failing>, limits: Limits) -> Decided {
             Level::DEBUG,
             format!("cannot {what}, another host may lead: {message}"),
         ),
+        Verdict::TakenBack => {
+            let text = format!("cannot {what}, the live version runs the key: {message}");
+            Decided::new(Decision::ANEW, TurnResult::Requeue, Remember::Nothing)
+                .logged(Level::DEBUG, text)
+        }
         Verdict::Unauthorized => rate_limited(TurnResult::Error, Remember::AsBefore).logged(
             Level::ERROR,
             format!(

@@ -11,6 +11,7 @@ use crate::journal::Journal;
 use crate::journal::record::{Act, Acts, Quiet, TurnRecord};
 use crate::journal::tag::WakeTag;
 use crate::observe::metrics::controller::TurnResult;
+use crate::shadow::job::{Called, Job};
 use crate::turn::{Desk, Turn};
 
 /// What a turn came to that did not come to anything else.
@@ -25,6 +26,8 @@ pub(crate) struct Draft {
     tag: WakeTag,
     /// What the turn came to.
     pub(crate) act: Act,
+    /// How the call broke, in one word, if the plugin is at fault.
+    pub(crate) broke: Option<&'static str>,
     /// Failures that the policy was told.
     pub(crate) attempt: u32,
     /// The refusal that the policy was told.
@@ -44,6 +47,7 @@ impl Draft {
             lane: lease.lane(),
             tag: lease.tag(),
             act: NOTHING,
+            broke: None,
             attempt: 0,
             last: None,
             call: Duration::ZERO,
@@ -64,6 +68,25 @@ impl Draft {
     /// The call ended without an outcome.
     pub(crate) fn broke(&mut self, error: &CallError) {
         self.act = Act::Broke(error.to_string());
+        let is_at_fault = !matches!(error, CallError::Busy(_));
+        self.broke = is_at_fault.then_some(error.kind());
+    }
+
+    /// The turn for a shadow of the plugin. `None` if the plugin was not called.
+    pub(crate) fn for_shadow(&self, turn: &Turn, called: &Called) -> Option<Job> {
+        self.trace.start.as_ref()?;
+        Some(Job {
+            live: turn.desk.clone(),
+            key: turn.key.clone(),
+            began: self.began,
+            object: turn.object.clone(),
+            previous: turn.previous.clone(),
+            deleting: turn.deleting,
+            attempt: self.attempt,
+            last: self.last.clone(),
+            trace: self.trace.clone(),
+            called: called.clone(),
+        })
     }
 
     /// Records the turn, with its log line about the end.
@@ -75,7 +98,8 @@ impl Draft {
         (decision, result): (Decision, TurnResult),
         message: Option<String>,
     ) {
-        if !journal.is_on() {
+        let candidate = turn.desk.candidate();
+        if !journal.is_on() && candidate.is_none() {
             return;
         }
         let done = matches!(result, TurnResult::Success | TurnResult::RequeueAfter);
@@ -84,7 +108,11 @@ impl Draft {
         if is_quiet && matches!(self.act, Act::Returned(_)) {
             journal.quiet(self.quiet(turn, decision));
         } else {
-            journal.turn(self.record(turn, acts, (decision, result), message));
+            let record = self.record(turn, acts, (decision, result), message);
+            if let Some(canary) = candidate {
+                canary.wrote(&record);
+            }
+            journal.turn(record);
         }
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use vmhost_core::{Effect, Gvk, Next, ObjectKey, ObjectName, Outcome, Refusal};
 
+use crate::canary::Canary;
 use crate::controller::Controller;
 use crate::journal::record::{Acts, Answer, AnswerEnd};
 use crate::rights::access::Required;
@@ -17,6 +18,7 @@ use crate::turn::finalizer::{self, NOT_DELETING};
 use crate::turn::verdict::{Stop, Verdict, judge, refusal};
 use crate::turn::{Desk, Turn};
 
+pub mod carrier;
 pub mod check;
 mod warnings;
 pub(crate) mod writes;
@@ -225,16 +227,26 @@ async fn write_all(
     } = &*turn.desk;
     let mut wrote = Wrote::new(&turn.key, sources, &controller.memory);
     let mut stop = None;
-    let mut answers = Vec::with_capacity(effects.len());
+    let mut answers: Vec<Answer> = Vec::with_capacity(effects.len());
     for (index, (effect, key)) in effects.iter().zip(keys).enumerate() {
         if let Effect::Event(event) = effect {
-            turn.record(event);
+            // An aborted canary's turn that wrote nothing leaves nothing behind.
+            if !(turn.desk.is_taken_back() && has_sent_none(&answers)) {
+                turn.record(event);
+            }
             continue;
         }
         let Some(key) = key else {
             continue;
         };
-        let answer = write_one(carrier, turn, (index, effect), key, &mut wrote).await;
+        let candidate = turn.desk.candidate();
+        let candidate = candidate.filter(|_| has_sent_none(&answers));
+        let place = Place {
+            index,
+            key,
+            candidate,
+        };
+        let answer = write_one(carrier, turn, effect, place, &mut wrote).await;
         answers.push(answer.0);
         stop = answer.1;
         if stop.is_some() {
@@ -258,12 +270,32 @@ async fn write_all(
     }
 }
 
+/// Returns whether a turn with these answers has sent no write yet.
+fn has_sent_none(answers: &[Answer]) -> bool {
+    let is_unsent = |end: &AnswerEnd| matches!(end, AnswerEnd::Repeated | AnswerEnd::NoObject);
+    answers.iter().all(|answer| is_unsent(&answer.end))
+}
+
+/// An effect's place in its turn.
+struct Place<'a> {
+    /// Its number.
+    index: usize,
+    /// The object that it writes.
+    key: ObjectKey,
+    /// The canary that must not be aborted before this write, if it is the turn's first.
+    candidate: Option<&'a Canary>,
+}
+
 /// Carries out one effect. Returns what became of it, and a stop if it ends the turn.
 async fn write_one(
     carrier: &Effects,
     turn: &Turn,
-    (index, effect): (usize, &Effect),
-    key: ObjectKey,
+    effect: &Effect,
+    Place {
+        index,
+        key,
+        candidate,
+    }: Place<'_>,
     wrote: &mut Wrote<'_>,
 ) -> (Answer, Option<Stop>) {
     let mut answer = Answer {
@@ -309,6 +341,7 @@ async fn write_one(
     let guard = Guard {
         uid: seen.map(|object| object.uid()),
         written,
+        candidate,
     };
     // If a watch selects by fields outside the metadata, the response must contain the whole
     // object, which tells whether the watch shows it.
@@ -333,6 +366,10 @@ async fn write_one(
                 true => AnswerEnd::Gone,
                 false => AnswerEnd::Written(written.version),
             };
+            if key.name.name().is_empty() {
+                // The server has made a name.
+                answer.object.name = ObjectName::new(key.name.namespace(), &written.name);
+            }
             wrote.note(effect, key, before, &written);
             (answer, None)
         }
@@ -370,6 +407,7 @@ fn result_label(verdict: &Verdict) -> &'static str {
         Verdict::Conflict => "conflict",
         Verdict::Exists => "exists",
         Verdict::NotLeading => "not_leading",
+        Verdict::TakenBack => "taken_back",
         Verdict::Retry | Verdict::Unauthorized => "retry",
         Verdict::Forbidden | Verdict::Terminal => "refused",
     }

@@ -33,9 +33,11 @@ pub(crate) async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership
             continue;
         }
         controller.mapper.lead();
-        // As for a turn, no call starts on an older generation after a newer one was announced.
-        let generation = slot.current();
-        let Some(starting) = slot.begin(&generation) else {
+        // As for a turn, no call starts under an older line-up after a newer one was announced. A
+        // candidate maps nothing.
+        let lineup = slot.lineup();
+        let generation = &lineup.live;
+        let Some(starting) = slot.begin(&lineup) else {
             continue;
         };
         let Some(sources) = generation.sources(&controller).cloned() else {
@@ -47,7 +49,7 @@ pub(crate) async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership
         if controller.mapper.is_empty() {
             continue;
         }
-        if let Some(pause) = paused(&generation) {
+        if let Some(pause) = paused(generation) {
             drop(starting);
             tokio::time::sleep(pause.min(PAUSE_STEP)).await;
             continue;

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use vmhost_cluster::{Error, Status, StatusCause};
 use vmhost_core::{Effect, Patch, PatchType, Refusal, chain};
 
+use crate::canary::end::is_taken_back;
 use crate::rights::access::Required;
 
 /// Maximum number of operations of a failed JSON patch that are shown.
@@ -31,6 +32,8 @@ pub enum Verdict {
     Retry,
     /// The write was not sent, since this host does not lead any more. Retry when it leads.
     NotLeading,
+    /// The write was not sent, since the turn's canary was aborted. The live version runs the key.
+    TakenBack,
     /// The credentials were rejected. Retry with back-off, without counting a failure of the
     /// plugin.
     Unauthorized,
@@ -59,6 +62,9 @@ pub struct Stop {
 pub(crate) fn judge(effect: &Effect, primary: bool, error: &Error) -> Verdict {
     if crate::lead::is_fenced(error) {
         return Verdict::NotLeading;
+    }
+    if is_taken_back(error) {
+        return Verdict::TakenBack;
     }
     let Error::Refused(Status {
         code,
@@ -163,6 +169,7 @@ pub(crate) fn refusal(index: usize, effect: &Effect, error: &Error) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::canary::end::TakenBack;
     use vmhost_core::{Create, Delete, Gvk, ObjectKey, ObjectName};
 
     fn key() -> ObjectKey {
@@ -329,6 +336,7 @@ mod tests {
                 Error::NotSent(Box::new(crate::lead::NotLeading)),
                 Verdict::NotLeading,
             ),
+            (merge(), true, TakenBack::error(), Verdict::TakenBack),
         ] {
             assert_eq!(
                 judge(&effect, primary, &error),

@@ -8,22 +8,25 @@ use vmhost_core::{ObjectName, Outcome, Request};
 use vmhost_engine::CallError;
 use vmhost_queue::{Decision, Lease};
 
+use crate::canary::end::Abort;
+use crate::canary::score::Noted;
 use crate::controller::Controller;
 use crate::deploy::slot::Slot;
 use crate::deploy::starts::Starting;
 use crate::journal::Journal;
 use crate::journal::record::{Act, Acts};
-use crate::journal::tag::WakeTag;
+use crate::journal::tag::{Cause, WakeTag};
 use crate::lead::Leadership;
 use crate::observe::metrics::controller::TurnResult;
 use crate::observe::metrics::worker::WorkerMetrics;
 use crate::rights::wait::Rights;
 use crate::turn::conclude::{Conclusion, conclude, leave};
 use crate::turn::decide::Ended;
+use crate::turn::desks::Desks;
 use crate::turn::draft::{Draft, record_pause};
 use crate::turn::effects::{Effects, Settled};
 use crate::turn::finalizer::{Phase, phase};
-use crate::turn::{Desk, PAUSE_STEP, STANDBY_STEP, Turn};
+use crate::turn::{Desk, PAUSE_STEP, PUT_OFF, STANDBY_STEP, Turn};
 
 /// One worker of a controller.
 #[derive(Clone)]
@@ -50,7 +53,7 @@ impl Worker {
             slot, controller, ..
         } = &self;
         let mut metrics = WorkerMetrics::new(&controller.metrics);
-        let mut kept: Option<Arc<Desk>> = None;
+        let mut kept: Option<Desks> = None;
         let mut draft: Option<Box<Draft>> = None;
         loop {
             let lease = match self.ready() {
@@ -69,19 +72,20 @@ impl Worker {
             // With a full queue and a fast plugin this task would never yield: let other tasks use
             // the thread now and then.
             tokio::task::coop::consume_budget().await;
-            // Begins after `get`, so that no call starts on an older generation after a newer one
+            // Begins after `get`, so that no call starts under an older line-up after a newer one
             // was announced.
-            let (desk, starting) = loop {
-                let desk = match &kept {
-                    Some(desk) => desk,
-                    None => match Desk::new(slot.current(), controller) {
-                        Some(desk) => kept.insert(desk),
+            let (desk, seen, starting) = loop {
+                let desks = match &kept {
+                    Some(desks) => desks,
+                    None => match Desks::new(slot.lineup(), controller) {
+                        Some(desks) => kept.insert(desks),
                         // The controller's successor finds the key in the queue.
                         None => return lease.finish(Decision::Postpone(Duration::ZERO)),
                     },
                 };
-                if let Some(starting) = slot.begin(&desk.generation) {
-                    break (desk, starting);
+                let (desk, seen) = desks.of(lease.key());
+                if let Some(starting) = slot.begin(&desks.lineup) {
+                    break (desk, seen, starting);
                 }
                 kept = None;
             };
@@ -94,13 +98,18 @@ impl Worker {
             if let Some(pause) = desk.generation.breaker.pause() {
                 drop(starting);
                 record_pause(&self.journal, desk, &lease, began, Act::Paused(pause));
+                if desk.part.is_some() {
+                    // During a canary the other version's keys must not wait for this worker.
+                    lease.finish(Decision::Postpone(pause.min(PUT_OFF)));
+                    continue;
+                }
                 // The worker sleeps here, in steps that a shutdown can interrupt. If the key went
                 // around through the queue instead, the thread would stay busy.
                 tokio::time::sleep(pause.min(PAUSE_STEP)).await;
                 lease.finish(Decision::Postpone(Duration::ZERO));
                 continue;
             }
-            let turn = Turn::new(desk.clone(), lease.key().clone());
+            let turn = Turn::at(desk, lease.key(), seen);
             let reconcile = turn.reconcile.clone();
             let draft = match &mut draft {
                 Some(draft) => {
@@ -114,7 +123,15 @@ impl Worker {
             let (decision, result) = reconcile.scope(turn).await;
             controller.arm_timer(lease.key());
             metrics.turn(lease.wait(), began, result);
+            let tried = desk.candidate().map(|_| lease.key().clone());
             lease.finish(decision);
+            if let Some(key) = tried
+                && desk.is_taken_back()
+            {
+                // The canary may have ended, and its keys may have been put back, after the turn's
+                // end was decided: the live version does not wait for the candidate's back-off.
+                controller.forgive_these(&[key]);
+            }
         }
     }
 
@@ -161,6 +178,8 @@ impl Worker {
                 let called = call(&turn, starting, draft).await;
                 draft.called(began.elapsed());
                 metrics.call(draft.call);
+                let shadow = &self.slot.shadow;
+                shadow.offer(|| draft.for_shadow(&turn, &called));
                 let turn = Arc::new(turn);
                 let Settled { ended, busy, acts } = match called {
                     Ok(outcome) => {
@@ -196,7 +215,8 @@ impl Worker {
         }
     }
 
-    /// Records the turn. Returns what happens with the key.
+    /// Records the turn, and aborts a canary if the turn shows that its candidate is worse. Returns
+    /// what happens with the key.
     fn finish(
         &self,
         draft: &mut Draft,
@@ -204,6 +224,11 @@ impl Worker {
         acts: Acts,
         conclusion: Conclusion,
     ) -> (Decision, TurnResult) {
+        if let Some(part) = &turn.desk.part
+            && let Some(breach) = part.note(&turn.key, noted(draft, &conclusion))
+        {
+            self.slot.abort(&part.canary, Abort::Score(breach));
+        }
         let ended = (conclusion.decision, conclusion.result);
         draft.finish(&self.journal, turn, acts, ended, conclusion.message);
         ended
@@ -218,13 +243,26 @@ impl Worker {
             controller,
             ..
         } = &*turn.desk;
-        if turn.object.is_some() || self.slot.is_current(generation) {
+        // The key of an aborted candidate is put back, and what it saw last is not what the new
+        // code has to go on from. An abort comes before the generation is gone.
+        if turn.object.is_some() || self.slot.runs(generation) || turn.desk.is_taken_back() {
             return;
         }
         if let Some(previous) = &turn.previous {
             controller.memory.saw(&turn.key, Some(previous));
         }
-        self.slot.again(controller, &turn.key);
+        let (of, keys) = ((&*controller.name, &controller.kind), [turn.key.clone()]);
+        self.slot.again(of, &keys, Cause::Swap, |_| {});
+    }
+}
+
+/// What a turn says about the version that it ran on.
+fn noted(draft: &Draft, conclusion: &Conclusion) -> Noted {
+    let is_terminal = conclusion.result == TurnResult::Terminal;
+    Noted {
+        failed: is_terminal || conclusion.result == TurnResult::Error,
+        broke: draft.broke.or(is_terminal.then_some("terminal failure")),
+        hot: conclusion.hot,
     }
 }
 

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use vmhost_cluster::{Index, Notice, NoticeCause, Query, Subscriber, Subscription};
-use vmhost_core::{Change, Gvk, Mapping, NamedPrimary, ObjectName, Predicate, Scope, Wakes};
+use vmhost_core::{Change, Gvk, Mapping, NamedPrimary, ObjectName, Predicate, Wakes};
+
+use crate::wake::keys;
 
 /// Lets notices pass while it is open. The stores of a generation that is only being prepared must
 /// not wake keys of the running one, nor may those of a replaced one: each own write would arrive
@@ -162,10 +164,7 @@ impl Trigger {
     }
 }
 
-/// Returns the primaries that the old and the new object name, each once. Both scopes are tried,
-/// because only the primary's store tells whether the kind is namespaced; a name that is not in the
-/// store is no key. An owner reference names an object by uid, so a later object of the same name
-/// is not the owner.
+/// Returns the primaries that the old and the new object name, each once.
 fn named(mapping: &Mapping, notice: &Notice<'_>, primaries: &Subscriptions) -> HashSet<ObjectName> {
     let is_key = |named: &NamedPrimary<'_>| {
         let uid = named.uid.as_deref();
@@ -174,14 +173,9 @@ fn named(mapping: &Mapping, notice: &Notice<'_>, primaries: &Subscriptions) -> H
             .filter_map(|primary| primary.store().get(named.name.as_str()))
             .any(|object| uid.is_none_or(|uid| uid == object.uid()))
     };
-    let mut names = HashSet::default();
-    for object in [notice.old, notice.new].into_iter().flatten() {
-        for scope in [Scope::Namespaced, Scope::Cluster] {
-            let found = mapping.names(&object.text, &object.name, scope);
-            names.extend(found.into_iter().filter(is_key).map(|named| named.name));
-        }
-    }
-    names
+    let objects = [notice.old, notice.new].into_iter().flatten();
+    let texts = objects.map(|object| &object.text);
+    keys::named(mapping, notice.name, texts, is_key)
 }
 
 fn indexed(index: &Index, name: &ObjectName, primaries: &Subscriptions) -> Vec<ObjectName> {
@@ -193,14 +187,9 @@ fn indexed(index: &Index, name: &ObjectName, primaries: &Subscriptions) -> Vec<O
         // The subscription requested the index, so the store has it.
         primary.store().page(&query).ok()
     });
-    // Only primaries in the object's namespace, or cluster-scoped ones, which may name objects
-    // anywhere.
     found
         .flat_map(|(objects, _)| objects)
         .map(|object| object.name.clone())
-        .filter(|primary| {
-            let namespace = primary.namespace();
-            name.namespace().is_none() || namespace.is_none() || namespace == name.namespace()
-        })
+        .filter(|primary| keys::may_mean(primary, name))
         .collect()
 }

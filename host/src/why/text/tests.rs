@@ -77,7 +77,7 @@ fn quiet() -> Turn {
 }
 
 fn text(story: &Story) -> String {
-    let mut text = Text::new(Paint::Off);
+    let mut text = Text::new(Paint::Off, Vec::new());
     text.story(story, "vm default/public-wx");
     text.take()
 }
@@ -115,6 +115,17 @@ VirtualMachine default/public-wx   controller vm, generation 2   2026-11-23 UTC
               nothing to do; 3 quiet turns since 10:00:01.130
 warning       fights-with kubectl-edit at spec.status: each undoes the other"#;
     assert_eq!(text(&story), expected.trim_start());
+}
+
+#[test]
+fn turns_of_a_candidate_are_marked() {
+    for (plugin, generation, expected) in [("vm", 2, true), ("vm", 3, false), ("other", 2, false)] {
+        let mut text = Text::new(Paint::Off, vec![(plugin.into(), generation)]);
+        text.turn(&first());
+        let text = text.take();
+        let is_marked = text.contains("controller vm, generation 2 (candidate)");
+        assert_eq!(is_marked, expected, "{text}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use vmhost_cluster::{Fixture, Store, WatchSpec};
+use vmhost_cluster::{Fixture, Store, Wanted, WatchSpec};
 use vmhost_core::{
     ControllerDescription, Gvk, ListQuery, LiveRead, MapBy, Mapping, ObjectKey, ObjectName,
     ObjectReader, Page, Predicate, ReadError, Role, Snapshot, Watched,
@@ -19,11 +19,23 @@ use vmhost_runtime::wake::sources::shelf::Shelf;
 
 /// The objects that a controller may read.
 pub(crate) struct Cluster {
+    /// Where the objects come from.
+    origin: Origin,
     /// The objects as the stores keep them: selected and pruned.
     watches: Vec<Watch>,
     /// The objects as the API server keeps them, with a shelf for each kind.
     whole: Vec<Watch>,
     live_only: Vec<Gvk>,
+}
+
+/// Where the objects of a case come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// They are as an API server has them.
+    Author,
+    /// They are as the stores of a host kept them, which other plugins may have made wider: nothing
+    /// is left out of them, and a selector may name a field that they lack.
+    Record,
 }
 
 struct Watch {
@@ -42,8 +54,18 @@ impl AsRef<Shelf> for Watch {
 impl Cluster {
     /// An empty cluster with the kinds that the description names.
     pub(crate) fn new(description: &ControllerDescription) -> Self {
+        Self::of(description, Origin::Author)
+    }
+
+    /// An empty cluster for the objects of a recorded turn.
+    pub(crate) fn recorded(description: &ControllerDescription) -> Self {
+        Self::of(description, Origin::Record)
+    }
+
+    fn of(description: &ControllerDescription, origin: Origin) -> Self {
         let kind = description.kind();
         let mut cluster = Self {
+            origin,
             watches: Vec::new(),
             whole: Vec::new(),
             live_only: Vec::new(),
@@ -55,16 +77,21 @@ impl Cluster {
             if watched.live {
                 cluster.live_only.push(watched.gvk());
             } else {
-                cluster.watches.push(Watch::new(role, watched, &kind));
+                let watch = Watch::new(role, watched, &kind, origin);
+                cluster.watches.push(watch);
             }
         }
         cluster
     }
 
-    /// Adds an object. An object that no read can find is an error.
+    /// Adds an object. An object that no read can find is an error, unless it is recorded: another
+    /// version of the plugin may read less.
     pub(crate) fn add(&self, given: &Given) -> Result<()> {
-        let text = filled(given.value.clone(), &given.key).to_string();
+        let text = text(given);
         let Some(whole) = shelf::find(&self.whole, &given.key.kind, None) else {
+            if self.origin == Origin::Record {
+                return Ok(());
+            }
             bail!(
                 "{}: the controller neither watches nor reads {}",
                 given.place,
@@ -73,7 +100,12 @@ impl Cluster {
         };
         whole.put(&text).with_context(|| given.place.clone())?;
         for watch in &self.watches {
-            if watch.shelf.kind == given.key.kind && watch.shelf.selection.shows(&text) {
+            let selection = &watch.shelf.selection;
+            let shows = match self.origin {
+                Origin::Author => selection.shows(&text),
+                Origin::Record => selection.may_show(&text),
+            };
+            if watch.shelf.kind == given.key.kind && shows {
                 watch.put(&text).with_context(|| given.place.clone())?;
             }
         }
@@ -137,7 +169,7 @@ impl Cluster {
 }
 
 impl Watch {
-    fn new(role: Role, watched: &Watched, primary: &Gvk) -> Self {
+    fn new(role: Role, watched: &Watched, primary: &Gvk, origin: Origin) -> Self {
         // Predicates that do not parse were refused with the description.
         let predicate = watched.predicates.as_ref();
         let predicate = predicate.and_then(|predicates| Predicate::compile(predicates).ok());
@@ -148,7 +180,10 @@ impl Watch {
         let mapping = map.as_ref();
         let mapping = mapping.and_then(|map| Mapping::compile(map, primary).ok().flatten());
         let shelf = Shelf::of(role, watched);
-        let spec = shelf.spec(watched, predicate.as_ref(), mapping.as_ref());
+        let mut spec = shelf.spec(watched, predicate.as_ref(), mapping.as_ref());
+        if origin == Origin::Record {
+            spec.wanted = Wanted::All;
+        }
         Self {
             shelf,
             map,
@@ -165,7 +200,7 @@ impl Watch {
             kind: kind.kind.clone(),
             ..Watched::default()
         };
-        Self::new(Role::Read, &watched, &kind)
+        Self::new(Role::Read, &watched, &kind, Origin::Author)
     }
 
     fn put(&self, text: &str) -> Result<Snapshot> {
@@ -174,13 +209,21 @@ impl Watch {
 
     /// Returns an object as the store would keep it.
     fn kept(&self, given: &Given) -> Result<Snapshot> {
-        let text = filled(given.value.clone(), &given.key).to_string();
-        let kept = Fixture::new(&self.spec).put(&text);
+        let kept = Fixture::new(&self.spec).put(&text(given));
         kept.with_context(|| given.place.clone())
     }
 
     fn store(&self) -> Option<&Store> {
         Some(self.fixture.store())
+    }
+}
+
+/// The text of an object, with what [`filled`] adds. A recorded one lacks nothing, and keeps its own.
+fn text(given: &Given) -> String {
+    let filled = filled(given.value.clone(), &given.key);
+    match &given.text {
+        Some(text) if filled == given.value => text.clone(),
+        _ => filled.to_string(),
     }
 }
 

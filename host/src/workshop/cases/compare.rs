@@ -9,6 +9,15 @@ const CONTEXT: usize = 3;
 
 /// Returns the difference between the expected and the actual result. `None` if they are equal.
 pub(crate) fn difference(expected: &Expectation, actual: &Expectation) -> Option<String> {
+    difference_between(("expected", expected), ("actual", actual))
+}
+
+/// Returns the difference between two results, each with what it is called. The first is the
+/// expected one. `None` if they are equal.
+pub(crate) fn difference_between(
+    (expected_name, expected): (&str, &Expectation),
+    (actual_name, actual): (&str, &Expectation),
+) -> Option<String> {
     let mut actual = actual.clone();
     if expected.logs.is_none() {
         actual.logs = None;
@@ -24,7 +33,9 @@ pub(crate) fn difference(expected: &Expectation, actual: &Expectation) -> Option
     let (expected, actual) = (text(expected), text(&actual));
     let diff = TextDiff::from_lines(&expected, &actual);
     let mut shown = diff.unified_diff();
-    let shown = shown.context_radius(CONTEXT).header("expected", "actual");
+    let shown = shown
+        .context_radius(CONTEXT)
+        .header(expected_name, actual_name);
     Some(shown.to_string())
 }
 

@@ -6,13 +6,17 @@
 
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use vmhost_core::{Change, ControllerDescription, Description, Gvk, ObjectName, Refusal, Snapshot};
-use vmhost_engine::Settings;
+use vmhost_engine::{Settings, Told};
 
 use super::cluster::Cluster;
-use super::read::{Case, ChangeFile, Given, KeyFile, RefusalFile};
+use super::controller::controller;
+use super::read::{Case, Given, READS};
+use super::reads::Reads;
+use super::request::{ChangeFile, KeyFile, RefusalFile};
+use super::told::told;
 use vmhost_runtime::turn::finalizer::{Phase, phase};
 
 /// The deletion timestamp of a deleted object whose file has none.
@@ -24,7 +28,11 @@ pub(crate) struct Prepared {
     pub(crate) call: Call,
     /// The objects that the call may read.
     pub(crate) cluster: Arc<Cluster>,
+    /// The answers to its reads, if the case has them.
+    pub(crate) reads: Option<Arc<Reads>>,
     pub(crate) settings: Settings,
+    /// The clock and chance of a recorded turn.
+    pub(crate) told: Option<Told>,
 }
 
 pub(crate) enum Call {
@@ -57,7 +65,10 @@ pub(crate) fn prepare(case: &Case, description: &Description) -> Result<Prepared
         controller: controller(case, description)?,
         request: case.folder.join("request.json").display().to_string(),
     };
-    let cluster = Cluster::new(of.controller);
+    let cluster = match case.request.is_recorded() {
+        true => Cluster::recorded(of.controller),
+        false => Cluster::new(of.controller),
+    };
     for given in &case.cache {
         cluster.add(given)?;
     }
@@ -66,47 +77,16 @@ pub(crate) fn prepare(case: &Case, description: &Description) -> Result<Prepared
         None => Call::Turn(of.turn(&cluster)?),
     };
     let settings = case.request.settings.clone();
+    let file = case.folder.join(READS).display().to_string();
+    let reads = case.reads.as_ref().map(|reads| Reads::new(&file, reads));
     Ok(Prepared {
         controller: of.controller.name.clone(),
         call,
         cluster: Arc::new(cluster),
+        reads: reads.transpose()?.map(Arc::new),
         settings: settings.into_iter().collect(),
+        told: told(&case.request).with_context(|| of.request.clone())?,
     })
-}
-
-/// Returns the controller that the case is for.
-fn controller<'d>(case: &Case, description: &'d Description) -> Result<&'d ControllerDescription> {
-    let request = case.folder.join("request.json");
-    let names: Vec<&str> = description
-        .controllers
-        .iter()
-        .map(|controller| controller.name.as_str())
-        .collect();
-    let names = names.join(", ");
-    if let Some(name) = &case.request.controller {
-        return match description.controller(name) {
-            Some(controller) => Ok(controller),
-            None => bail!(
-                "{}: controller: the plugin has no controller {name:?}; available: {names}",
-                request.display()
-            ),
-        };
-    }
-    let kind = case.object.as_ref().map(|given| &given.key.kind);
-    let fits = |of: &&ControllerDescription| kind.is_none_or(|kind| of.kind() == *kind);
-    let mut fitting = description.controllers.iter().filter(fits);
-    match (fitting.next(), fitting.next(), &case.object) {
-        (Some(controller), None, _) => Ok(controller),
-        (None, _, Some(given)) => bail!(
-            "{}: the plugin has no controller for {}; available: {names}",
-            given.place,
-            given.key.kind
-        ),
-        _ => bail!(
-            "{}: controller is missing; available: {names}",
-            request.display()
-        ),
-    }
 }
 
 /// A case and its controller.
@@ -182,7 +162,11 @@ impl Preparing<'_> {
             );
         }
         let mut given = given.clone();
+        let written = given.value.clone();
         hand_out(&mut given.value, finalizer, wanted == Some(true));
+        if given.value != written {
+            given.text = None;
+        }
         cluster.add(&given)?;
         let Some(object) = cluster.primary(&given.key.name) else {
             bail!(
@@ -215,7 +199,10 @@ impl Preparing<'_> {
         if !self.controller.previous {
             bail!("{place}: the description does not set previous for this controller");
         }
-        let given = Given::new(place, value.clone())?;
+        let given = Given {
+            text: self.case.previous.clone(),
+            ..Given::new(place, value.clone())?
+        };
         if given.key.name != *name {
             bail!(
                 "{}: the object is {}, not {name}",
@@ -235,6 +222,8 @@ impl Preparing<'_> {
             ("deleting", request.deleting.is_some()),
             ("attempt", request.attempt > 0),
             ("last", request.last.is_some()),
+            ("now", request.now.is_some()),
+            ("random", request.random.is_some()),
         ];
         if let Some((field, _)) = others.iter().find(|(_, there)| *there) {
             bail!(

@@ -1,23 +1,30 @@
-//! Reads the files of a case: `object.json`, `cache/*.json`, `request.json`, `expect.json`. Each
-//! error names the file, and the field or the place in it.
+//! Reads the files of a case: `object.json`, `cache/*.json`, `request.json`, `reads.json`,
+//! `expect.json`. Each error names the file, and the field or the place in it. [`super::recorded`]
+//! reads `recorded.json`, which a call does not depend on.
 //!
 //! It must not know plugins: [`super::prepare`] decides what a case means for one.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use vmhost_core::ObjectKey;
+use vmhost_runtime::journal::case::Read;
 
 use super::form::Expectation;
+use super::json::{member, read, read_with_text};
+use super::request::RequestFile;
 
 /// The file with the expected result.
 pub(crate) const EXPECT: &str = "expect.json";
+
+/// The file with the answers to reads.
+pub(crate) const READS: &str = "reads.json";
+
+/// The file that tells which turn was recorded.
+pub(crate) const RECORDED: &str = "recorded.json";
 
 /// A case as written in its files.
 #[derive(Debug)]
@@ -29,6 +36,10 @@ pub(crate) struct Case {
     pub(crate) cache: Vec<Given>,
     /// `request.json`.
     pub(crate) request: RequestFile,
+    /// The text of `previous` of a recorded turn.
+    pub(crate) previous: Option<String>,
+    /// `reads.json`. `None` if reads are answered from the objects above.
+    pub(crate) reads: Option<Vec<Read>>,
     /// `expect.json`. `None` if it does not exist yet.
     pub(crate) expect: Option<Expectation>,
 }
@@ -40,65 +51,8 @@ pub(crate) struct Given {
     pub(crate) place: String,
     pub(crate) key: ObjectKey,
     pub(crate) value: Value,
-}
-
-/// `request.json`: values that differ from the defaults.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(crate) struct RequestFile {
-    /// The name of the controller. Default: the only one, or the one of the object's kind.
-    pub(crate) controller: Option<String>,
-    /// The object's key. Default: the key of `object.json`.
-    pub(crate) key: Option<KeyFile>,
-    /// The object as of the last successful turn.
-    pub(crate) previous: Option<Value>,
-    /// Whether the object is handed out for clean-up. Default: as the host would decide.
-    pub(crate) deleting: Option<bool>,
-    /// Failures since the last success.
-    pub(crate) attempt: u32,
-    /// The refused effect of the last turn.
-    pub(crate) last: Option<RefusalFile>,
-    pub(crate) settings: BTreeMap<String, String>,
-    /// The changes of a `map-changes` call.
-    pub(crate) map_changes: Option<Vec<ChangeFile>>,
-}
-
-/// The key of an object of the controller's kind.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct KeyFile {
-    /// `None` for a cluster-scoped kind.
-    #[serde(default)]
-    pub(crate) namespace: Option<String>,
-    pub(crate) name: String,
-}
-
-/// `refusal` of `wit/v1`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RefusalFile {
-    /// Position in the last turn's effects.
-    #[serde(default)]
-    pub(crate) effect: u32,
-    /// HTTP status code.
-    pub(crate) code: u16,
-    /// `AlreadyExists`, `Conflict`, ...
-    pub(crate) reason: String,
-    /// The message for people.
-    #[serde(default)]
-    pub(crate) message: String,
-}
-
-/// `change` of `wit/v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ChangeFile {
-    /// The object before. `None` if it is new.
-    #[serde(default)]
-    pub(crate) old: Option<Value>,
-    /// The object now. `None` if it is deleted.
-    #[serde(default)]
-    pub(crate) new: Option<Value>,
+    /// The text of a recorded object.
+    pub(crate) text: Option<String>,
 }
 
 /// Returns the folders of the cases, by name: each folder in `folder` is a case.
@@ -145,19 +99,36 @@ impl Case {
             None => None,
         };
         let object = folder.join("object.json");
-        let object = match read::<Value>(&object)? {
-            Some(value) => Some(Given::new(object.display().to_string(), value)?),
+        let object = match read_with_text(&object)? {
+            Some((value, text)) => Some(Given {
+                text: Some(text),
+                ..Given::new(object.display().to_string(), value)?
+            }),
             None => None,
         };
-        let case = Self {
+        let request = folder.join("request.json");
+        let mut case = Self {
             folder: folder.to_owned(),
             cache: cache(&folder.join("cache"))?,
-            request: read(&folder.join("request.json"))?.unwrap_or_default(),
+            previous: member(&request, "previous")?,
+            request: read(&request)?.unwrap_or_default(),
+            reads: read(&folder.join(READS))?,
             object,
             expect: expectation,
         };
         case.check_keys()?;
+        if !case.request.is_recorded() {
+            case.forget_texts();
+        }
         Ok(case)
+    }
+
+    /// Only a recorded turn has the texts of an API server. A person writes them for the eye.
+    fn forget_texts(&mut self) {
+        self.previous = None;
+        for given in self.object.iter_mut().chain(&mut self.cache) {
+            given.text = None;
+        }
     }
 
     /// Returns an error if two objects have the same key, since it would be unclear which one is
@@ -190,7 +161,12 @@ impl Given {
         let head = vmhost_core::ObjectHead::parse(&value.to_string());
         let head = head.map_err(|reason| anyhow::anyhow!("{place}: {reason}"))?;
         let key = head.key().with_context(|| place.clone())?;
-        Ok(Self { place, key, value })
+        Ok(Self {
+            place,
+            key,
+            value,
+            text: None,
+        })
     }
 }
 
@@ -202,13 +178,13 @@ fn known_files(folder: &Path) -> Result<()> {
         let known = match path.is_dir() {
             true => name == "cache",
             false => {
-                let files = ["object.json", "request.json", EXPECT];
+                let files = ["object.json", "request.json", READS, EXPECT, RECORDED];
                 files.contains(&name.as_str()) || !name.ends_with("json")
             }
         };
         if !known && !is_hidden(&path) {
             bail!(
-                "{} is not part of a case; known are object.json, cache/*.json, request.json and {EXPECT}",
+                "{} is not part of a case; known are object.json, cache/*.json, request.json, {READS}, {RECORDED} and {EXPECT}",
                 path.display()
             );
         }
@@ -237,14 +213,17 @@ fn cache(folder: &Path) -> Result<Vec<Given>> {
     let mut objects = Vec::new();
     for file in files {
         let place = file.display().to_string();
-        let value = read::<Value>(&file)?.with_context(|| place.clone())?;
+        let (value, text) = read_with_text(&file)?.with_context(|| place.clone())?;
         match list(value) {
             Ok(items) => {
                 for (at, item) in items.into_iter().enumerate() {
                     objects.push(Given::new(format!("{place}: item {at}"), item)?);
                 }
             }
-            Err(value) => objects.push(Given::new(place, value)?),
+            Err(value) => objects.push(Given {
+                text: Some(text),
+                ..Given::new(place, value)?
+            }),
         }
     }
     Ok(objects)
@@ -262,32 +241,6 @@ fn list(mut value: Value) -> Result<Vec<Value>, Value> {
         Some(Value::Array(items)) if is_list => Ok(std::mem::take(items)),
         _ => Err(value),
     }
-}
-
-/// Reads a JSON file. Returns `None` if it does not exist.
-fn read<T: DeserializeOwned>(file: &Path) -> Result<Option<T>> {
-    let text = match std::fs::read_to_string(file) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        text => text.with_context(|| file.display().to_string())?,
-    };
-    parse(&text)
-        .map(Some)
-        .with_context(|| file.display().to_string())
-}
-
-/// Parses JSON. The error names the field, the line and the column.
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T> {
-    let mut json = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let path = error.path().to_string();
-        let reason = anyhow::Error::new(error.into_inner());
-        match path.as_str() {
-            "." | "?" => reason,
-            _ => reason.context(path),
-        }
-    })?;
-    json.end()?;
-    Ok(value)
 }
 
 fn is_hidden(path: &Path) -> bool {

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::junit::{Entry, Fault, junit};
+
 /// The results of all cases of a plugin.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -35,7 +37,11 @@ pub(crate) struct Tested {
     pub(crate) wrote: Option<PathBuf>,
 }
 
-fn as_millis<S: serde::Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+/// Writes a duration as milliseconds with three digits.
+pub(crate) fn as_millis<S: serde::Serializer>(
+    took: &Duration,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((took.as_secs_f64() * 1e6).round() / 1e3)
 }
 
@@ -74,53 +80,13 @@ impl Report {
 
     /// Formats JUnit XML.
     pub(crate) fn junit(&self) -> String {
-        let seconds = |took: Duration| format!("{:.6}", took.as_secs_f64());
-        let all = seconds(self.cases.iter().map(|case| case.took).sum());
-        let (tests, failures) = (self.cases.len(), self.failed);
-        let counts = format!(r#"tests="{tests}" failures="{failures}" errors="0" time="{all}""#);
-        let name = escaped(&self.plugin);
-        let mut xml = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>\n  <testsuite name=\"{name}\" {counts}>\n"
-        );
-        for case in &self.cases {
-            let (of, took) = (escaped(&case.name), seconds(case.took));
-            _ = write!(
-                xml,
-                "    <testcase classname=\"{name}\" name=\"{of}\" time=\"{took}\""
-            );
-            match &case.problem {
-                None => xml.push_str("/>\n"),
-                Some(problem) => {
-                    let first = escaped(problem.lines().next().unwrap_or_default());
-                    let problem = escaped(problem);
-                    _ = writeln!(
-                        xml,
-                        ">\n      <failure message=\"{first}\">{problem}</failure>\n    </testcase>"
-                    );
-                }
-            }
-        }
-        xml.push_str("  </testsuite>\n</testsuites>\n");
-        xml
+        let entries = self.cases.iter().map(|case| Entry {
+            name: &case.name,
+            took: case.took,
+            problem: case.problem.as_deref().map(|text| (Fault::Failure, text)),
+        });
+        junit(&self.plugin, &entries.collect::<Vec<_>>())
     }
-}
-
-/// Escapes text for an XML attribute or element. Characters that XML cannot express are left out.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\n' | '\t' => escaped.push(character),
-            '\u{fffe}' | '\u{ffff}' => {}
-            character if character.is_control() => {}
-            character => escaped.push(character),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -1,14 +1,17 @@
 //! Runs one case: makes the call and returns the result. It must not know files, or what is
 //! expected.
 
+use std::sync::Arc;
+
 use serde::de::IgnoredAny;
-use vmhost_core::{Effect, Grants, Gvk, MapRequest, Next, Outcome, Request};
-use vmhost_engine::{CallError, Plugin};
+use vmhost_core::{Effect, Grants, Gvk, MapRequest, Next, ObjectReader, Outcome, Request};
+use vmhost_engine::{CallError, Draws, Plugin};
 
 use super::cluster::Cluster;
 use super::form::Expectation;
 use super::lines::Lines;
 use super::prepare::{Call, Prepared, Turn};
+use vmhost_runtime::journal::case::Ask;
 use vmhost_runtime::turn::effects::check::{Refused, check};
 use vmhost_runtime::turn::finalizer::NOT_DELETING;
 
@@ -19,6 +22,12 @@ pub(crate) struct Ran {
     pub(crate) actual: Expectation,
     /// What the host would refuse of the outcome, if anything.
     pub(crate) refused: Option<String>,
+    /// What was read and is not in `reads.json`, if anything.
+    pub(crate) unread: Option<String>,
+    /// How the draws of clock and chance differ from the recorded ones, if they do.
+    pub(crate) draws: Option<&'static str>,
+    /// The questions of the reads of a recorded turn, in order.
+    pub(crate) asked: Vec<Ask>,
 }
 
 /// Calls the plugin on a fresh instance.
@@ -27,15 +36,32 @@ pub(crate) async fn run(plugin: &Plugin, grants: &Grants, case: Prepared, lines:
         controller,
         call,
         cluster,
+        reads,
         settings,
+        told,
     } = case;
     lines.take();
     let mut refused = None;
+    let mut draws = None;
+    let mut asked = Vec::new();
+    let reader: Arc<dyn ObjectReader> = match &reads {
+        Some(reads) => reads.clone(),
+        None => cluster.clone(),
+    };
     let mut actual = match call {
         Call::Turn(turn) => {
             let request = request(&controller, &turn);
-            let called = plugin.call_still(&request, cluster.clone(), settings);
-            match called.await {
+            let called = match &told {
+                None => plugin.call_still(&request, reader, settings).await,
+                Some(told) => {
+                    let (called, trace, drawn) =
+                        plugin.call_told(&request, reader, settings, told).await;
+                    draws = difference(drawn);
+                    asked = trace.reads.iter().map(Ask::of).collect();
+                    called
+                }
+            };
+            match called {
                 Ok(outcome) => {
                     refused = refusal(&outcome, grants, &cluster, turn.deleting);
                     returned(&outcome)
@@ -48,7 +74,7 @@ pub(crate) async fn run(plugin: &Plugin, grants: &Grants, case: Prepared, lines:
                 controller: &controller,
                 changes: &changes,
             };
-            let called = plugin.map_changes_still(&request, cluster, settings);
+            let called = plugin.map_changes_still(&request, reader, settings);
             match called.await {
                 Ok(Ok(names)) => Expectation {
                     keys: Some(names.iter().map(Into::into).collect()),
@@ -63,7 +89,25 @@ pub(crate) async fn run(plugin: &Plugin, grants: &Grants, case: Prepared, lines:
         }
     };
     actual.logs = Some(lines.take());
-    Ran { actual, refused }
+    Ran {
+        actual,
+        refused,
+        unread: reads.and_then(|reads| reads.problem()),
+        draws,
+        asked,
+    }
+}
+
+/// Tells in words how a call drew otherwise than its record.
+fn difference(draws: Draws) -> Option<&'static str> {
+    match (draws.more, draws.less) {
+        (false, false) => None,
+        (true, false) => Some(
+            "it drew more of clock or chance than recorded: clocks went on, and random bytes were 0",
+        ),
+        (false, true) => Some("it drew less of clock or chance than recorded"),
+        (true, true) => Some("it drew otherwise from clock and chance than recorded"),
+    }
 }
 
 fn request<'a>(controller: &'a str, turn: &'a Turn) -> Request<'a> {

@@ -1,6 +1,8 @@
 //! The conformance guest in Rust. `../../README.md` describes each case.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -58,6 +60,7 @@ impl Policy for Conformance {
             "text" => answer(request, json!([spec.text, spec.empty])),
             "deep" => answer(request, json!(depth(&spec.deep))),
             "size" => answer(request, json!(request.object.as_deref().unwrap_or_default().len())),
+            "senses" => answer(request, senses()),
             "error" => Err(Error::new("broken on purpose")),
             "crash" => Ok(crash(request)),
             "memory" => Ok(take_memory()),
@@ -130,6 +133,13 @@ fn nulls(request: &Request) -> Result<Value> {
         Some(_) => "value",
     };
     Ok(json!([word("a"), word("b"), word("c")]))
+}
+
+fn senses() -> Value {
+    let started = Instant::now();
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let order: Vec<u32> = (0..20).collect::<HashSet<_>>().into_iter().collect();
+    json!({"wall": wall.as_nanos() as u64, "order": order, "elapsed": started.elapsed().as_nanos() as u64})
 }
 
 fn depth(value: &Value) -> u32 {

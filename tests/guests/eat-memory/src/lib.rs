@@ -1,12 +1,18 @@
-//! Allocates as much memory as possible.
+//! Allocates as much memory as possible. Its name is in its bytes, so that a test can give it
+//! another one.
 
 use kit::{Guest, Outcome, Request};
 
 struct EatMemory;
 
+/// The mark and the name, padded with spaces.
+static NAME: [u8; 32] = *b"VMHOST-NAME-eat-memory          ";
+
 impl Guest for EatMemory {
     fn describe() -> Result<String, String> {
-        kit::vm_policy("eat-memory")
+        // Prevents constant folding, because tests patch the bytes.
+        let name = &std::hint::black_box(&NAME)[12..];
+        kit::vm_policy(String::from_utf8_lossy(name).trim_end())
     }
 
     fn reconcile(_: Request) -> Outcome {

@@ -11,6 +11,7 @@
 //! | `waiting-on` | is retried until there is a ConfigMap `missing` |
 //! | `finalizer-stuck` | is retried for ever when the object is to be deleted |
 //! | `invalid` | writes a text into `spec.count` |
+//! | `live` | completes an object that is creating, with what it reads live of a ConfigMap `live` |
 //! | `outside` | deletes a ConfigMap, which no grant allows |
 //! | `secret` | writes what the Secret of the same name holds, and the setting `password`, into a ConfigMap, and fails |
 //!
@@ -77,6 +78,14 @@ impl Guest for Loops {
             "waiting-on" => wait_for(&beside(&request, "ConfigMap", "missing")),
             "finalizer-stuck" if request.deleting => ends(Next::Retry("it is still used".into())),
             "invalid" => sets(&request, "count", json!("many"), Next::AwaitChange),
+            "live" if spec["status"] == "creating" => {
+                let found = match cluster::get_live(&beside(&request, "ConfigMap", "live")) {
+                    Ok(Some(found)) => parse(&found)["data"]["word"].clone(),
+                    Ok(None) => json!("nothing"),
+                    Err(error) => json!(format!("{error:?}")),
+                };
+                sets(&request, "status", found, Next::AwaitChange)
+            }
             "outside" => {
                 let delete = Effect::Delete(Delete {
                     key: beside(&request, "ConfigMap", "another"),

@@ -1,12 +1,18 @@
-//! Panics in `reconcile`: its message reaches the host only through stderr.
+//! Panics in `reconcile`: its message reaches the host only through stderr. Its name is in its
+//! bytes, so that a test can give it another one.
 
 use kit::{Guest, Outcome, Request};
 
 struct Trap;
 
+/// The mark and the name, padded with spaces.
+static NAME: [u8; 32] = *b"VMHOST-NAME-trap                ";
+
 impl Guest for Trap {
     fn describe() -> Result<String, String> {
-        kit::vm_policy("trap")
+        // Prevents constant folding, because tests patch the bytes.
+        let name = &std::hint::black_box(&NAME)[12..];
+        kit::vm_policy(String::from_utf8_lossy(name).trim_end())
     }
 
     fn reconcile(request: Request) -> Outcome {

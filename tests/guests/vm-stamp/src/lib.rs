@@ -1,11 +1,14 @@
 //! The VM policy with a number in its bytes: a test patches the number to get another policy
 //! without compiling. It finishes a VM that is creating and writes its number to the VM; in mode
-//! `r` it also overwrites the number of other policies, and in mode `t` its turn has two effects.
+//! `r` it also overwrites the number of other policies, in mode `t` its turn has two effects, in
+//! mode `x` it panics, and in mode `a` each turn asks the API server for a ConfigMap.
 
-use kit::{Effect, Guest, Next, Outcome, Patch, PatchType, Request};
+use kit::vmhost::plugin::cluster;
+use kit::{Effect, Guest, Gvk, Next, ObjectKey, Outcome, Patch, PatchType, Request};
 
 /// The mark, ten digits, the mode (`k` keeps the number of other policies, `r` overwrites it, `t`
-/// keeps it and writes its own twice), and padding.
+/// keeps it and writes its own twice, `x` panics, `a` keeps it and asks the API server), and
+/// padding.
 static STAMP: [u8; 32] = *b"VMHOST-STAMP-0000000000k--------";
 const ANNOTATION: &str = "vmhost.test/stamp";
 const SECOND: &str = "vmhost.test/second";
@@ -14,6 +17,8 @@ struct Stamp {
     number: String,
     restamps: bool,
     twice: bool,
+    traps: bool,
+    asks: bool,
 }
 
 impl Stamp {
@@ -26,6 +31,8 @@ impl Stamp {
             number: number.to_string(),
             restamps: bytes[23] == b'r',
             twice: bytes[23] == b't',
+            traps: bytes[23] == b'x',
+            asks: bytes[23] == b'a',
         }
     }
 
@@ -76,6 +83,19 @@ impl Guest for VmStamp {
 
     fn reconcile(request: Request) -> Outcome {
         let stamp = Stamp::read();
+        assert!(!stamp.traps, "told to, at {}", request.key.name);
+        if stamp.asks {
+            // The answer does not matter.
+            let _ = cluster::get_live(&ObjectKey {
+                kind: Gvk {
+                    group: String::new(),
+                    version: "v1".into(),
+                    kind: "ConfigMap".into(),
+                },
+                namespace: request.key.namespace.clone(),
+                name: "asked-for".into(),
+            });
+        }
         match kit::status(&request).as_str() {
             "creating" => stamp.leave(&request, "creating"),
             "complete" if stamp.restamps && !stamp.is_on(&request) => {

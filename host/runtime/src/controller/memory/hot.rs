@@ -60,6 +60,19 @@ impl HotKeys {
         (true, over)
     }
 
+    /// Forgets the key's busy turns, and lets it run. Returns whether it was held.
+    pub(crate) fn forgive(&mut self, key: &ObjectName) -> bool {
+        self.turns.remove(key);
+        self.held.remove(key).is_some()
+    }
+
+    /// The held keys, in no order.
+    pub(crate) fn held(&self) -> impl Iterator<Item = &ObjectName> {
+        let now = Instant::now();
+        let held = self.held.iter().filter(move |(_, until)| **until > now);
+        held.map(|(key, _)| key)
+    }
+
     /// The number of held keys.
     pub(crate) fn resting(&self) -> usize {
         self.held.len()
@@ -86,11 +99,29 @@ mod tests {
         }
         assert_eq!(hot.rest(&key("x")), None);
         assert!(hot.count(&key("x")).0);
+        assert_eq!(hot.held().collect::<Vec<_>>(), [&key("x")]);
         assert_eq!(hot.rest(&key("x")), Some(HOLD));
         assert_eq!(hot.rest(&key("y")), None, "the others go on");
         tokio::time::advance(HOLD).await;
+        assert_eq!(hot.held().count(), 0);
         assert_eq!(hot.rest(&key("x")), None);
         assert_eq!(hot.resting(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_is_forgiven_runs_and_counts_anew() {
+        let mut hot = HotKeys::default();
+        assert!(!hot.forgive(&key("x")));
+        for _ in 0..TURNS {
+            hot.count(&key("x"));
+        }
+        assert!(hot.forgive(&key("x")));
+        assert_eq!(hot.rest(&key("x")), None);
+        hot.count(&key("x"));
+        hot.forgive(&key("x"));
+        for _ in 1..TURNS {
+            assert!(!hot.count(&key("x")).0);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,6 +17,9 @@ const KINDS: [&str; 3] = ["/patch/key", "/apply/object", "/create/object"];
 /// Where the form of an effect has an object.
 const OBJECTS: [&str; 2] = ["/apply/object", "/create/object"];
 
+/// The least number of bytes of a part of a text that counts as a value: shorter ones are words.
+const PART: usize = 8;
+
 /// The sensitive values that were found.
 pub(super) struct Found<'r> {
     key: &'r Key,
@@ -49,6 +52,29 @@ impl<'r> Found<'r> {
         self.values.insert(value.to_owned(), mask.clone());
         self.masks.insert(mask.clone());
         mask
+    }
+
+    /// Adds a value, and the parts of it.
+    pub(super) fn value(&mut self, value: &str) {
+        self.add(value);
+        self.parts(value);
+    }
+
+    /// Adds the refusals that turns were told of, unless another turn here shows what it was that
+    /// was refused: only that turn tells which parts of the text are sensitive.
+    pub(super) fn refusals(&mut self, turns: &[Turn]) {
+        let whole = turns.iter().filter(|turn| !turn.cut);
+        let effects = whole.flat_map(|turn| &turn.effects);
+        let shown: HashSet<&str> = effects
+            .filter_map(|effect| effect.message.as_deref())
+            .collect();
+        for refusal in turns.iter().filter_map(|turn| turn.refusal.as_deref()) {
+            // Behind the code and the reason.
+            let (_, message) = refusal.split_once(": ").unwrap_or(("", refusal));
+            if !shown.contains(message) {
+                self.add(message);
+            }
+        }
     }
 
     /// Replaces the values of a turn.
@@ -180,10 +206,12 @@ impl<'r> Found<'r> {
         self.parts(&text);
     }
 
-    /// Adds the parts of a value that is itself JSON: of a manifest the sensitive ones, else all.
+    /// Adds the parts of a value that is itself JSON, of a manifest the sensitive ones, else all;
+    /// and the lines of one that has several.
     fn parts(&mut self, value: &str) {
         let plain = plain(value);
         if !plain.starts_with(['{', '[']) {
+            self.lines(&plain);
             return;
         }
         let Ok(mut parts) = serde_json::from_str::<Value>(&plain) else {
@@ -193,6 +221,23 @@ impl<'r> Found<'r> {
             self.object(&mut parts, None);
         } else {
             self.texts(&parts);
+        }
+    }
+
+    /// Adds the lines of an `.env`, an INI or a YAML file, and what each sets: a plugin uses them
+    /// apart. A key in PEM is used as a whole.
+    fn lines(&mut self, text: &str) {
+        if !text.contains('\n') || text.starts_with("-----BEGIN ") {
+            return;
+        }
+        for line in text.lines().map(str::trim) {
+            let set = line.split_once(['=', ':']).map_or("", |(_, set)| set);
+            let set = set.trim().trim_matches(['"', '\'']);
+            for part in [line, set] {
+                if part.len() >= PART {
+                    self.add(part);
+                }
+            }
         }
     }
 

@@ -281,13 +281,29 @@ fn the_parts_of_a_value_that_is_json_are_hidden_too() {
 }
 
 #[test]
+fn the_lines_of_a_value_are_hidden_too() {
+    let settings = format!("# of the database\nuser=me\n  password = '{MARKER}'\n");
+    let mut env = secret();
+    env["data"] = json!({ ".env": encoded(&settings) });
+    let turn = Turn {
+        object: Some(env),
+        message: Some(format!("me: bad {MARKER}")),
+        ..Turn::default()
+    };
+    let text = without_marker(&[], &[], turn);
+    assert!(text.contains("me: bad <redacted "), "{text}");
+}
+
+#[test]
 fn settings_are_hidden_wherever_they_appear() {
     let turn = Turn {
         object: Some(json!({ "spec": { "token": encoded(MARKER) } })),
         message: Some(format!("bad {MARKER}")),
         ..Turn::default()
     };
-    without_marker(&[], &[("token", MARKER), ("empty", "")], turn);
+    without_marker(&[], &[("token", MARKER), ("empty", "")], turn.clone());
+    let json = json!({ "token": MARKER }).to_string();
+    without_marker(&[], &[("all", &json)], turn);
 }
 
 #[test]
@@ -383,6 +399,32 @@ fn texts_are_withheld_if_what_the_turn_read_is_not_known() {
     assert!(
         text.starts_with("retried: <redacted ") && !text.contains("m4rker"),
         "{text}"
+    );
+}
+
+#[test]
+fn a_refusal_of_a_turn_that_is_not_shown_is_withheld() {
+    let refused = Turn {
+        reads: vec![read(secret())],
+        effects: vec![Effect {
+            message: Some(format!("{MARKER} is no count")),
+            ..Effect::default()
+        }],
+        ..Turn::default()
+    };
+    // The Secret has another value by now, or was not read again.
+    let told = Turn {
+        refusal: Some(format!("422 Invalid: {MARKER} is no count")),
+        act: format!("broke: {MARKER} is no count"),
+        ..Turn::default()
+    };
+    let text = without_marker(&[], &[], told.clone());
+    assert!(text.contains("422 Invalid: <redacted ") && !text.contains("is no count"));
+    let both = redacted(&[], &[], vec![refused, told]);
+    let refusal = both[1].refusal.as_deref().unwrap();
+    assert!(
+        refusal.ends_with("> is no count") && !refusal.contains("m4rker"),
+        "{refusal}"
     );
 }
 

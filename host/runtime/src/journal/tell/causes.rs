@@ -118,5 +118,6 @@ fn word(cause: Cause) -> &'static str {
         Cause::Timer => "timer",
         Cause::Swap => "swap",
         Cause::Granted => "granted",
+        Cause::Canary => "canary",
     }
 }

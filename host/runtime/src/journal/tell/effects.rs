@@ -55,6 +55,15 @@ pub(super) fn of_turn(record: &TurnRecord) -> Vec<Effect> {
     told
 }
 
+/// Returns an effect with nothing but its form.
+pub(super) fn form_of(effect: &Wanted) -> Effect {
+    Effect {
+        verb: effect.verb().into(),
+        effect: form::of(effect),
+        ..Effect::default()
+    }
+}
+
 /// `VirtualMachine default/x/status`; for an Event the turn's own object, which it is about.
 fn named_object(record: &TurnRecord, effect: &Wanted, key: Option<&ObjectKey>) -> String {
     let name = match (effect, key) {

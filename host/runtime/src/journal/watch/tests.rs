@@ -44,8 +44,6 @@ fn a_warning_is_new_once_and_holds_until_a_turn_shows_better() {
     assert_eq!(&*news_of.origin.controller, CONTROLLER);
     assert!(news_of.key == key() && news_of.object.is_none());
     assert_eq!(watch.warnings(), std::slice::from_ref(&news_of.warning));
-    let labels = (CONTROLLER.to_owned(), "self-waking".to_owned());
-    assert_eq!(watch.counts(), BTreeMap::from([(labels, 1)]));
     // Without turns nothing changes.
     for ms in [4000, 6000] {
         assert!(news(&mut watch, &journal, ms).is_empty());
@@ -53,7 +51,7 @@ fn a_warning_is_new_once_and_holds_until_a_turn_shows_better() {
     }
     journal.quiet(quiet(7000));
     assert!(news(&mut watch, &journal, 8000).is_empty());
-    assert!(watch.warnings().is_empty() && watch.counts().is_empty());
+    assert!(watch.warnings().is_empty());
     // It comes again, which is no news.
     wakes_itself(&journal, &key(), 9000);
     assert!(news(&mut watch, &journal, 10_000).is_empty());
@@ -163,6 +161,27 @@ fn a_policy_that_is_wrong_about_everything_takes_a_bounded_room() {
     let key = format!("default/{}", MOST + 60);
     assert_eq!(news(&mut watch, &journal, ms + 2000), [self_waking(&key)]);
     assert_eq!(watch.warnings().len(), MOST);
+}
+
+#[test]
+fn what_the_last_look_found_is_told() {
+    let journal = Journal::new(4 << 20, 1);
+    let warnings = Warnings::new(Vec::new());
+    assert!(warnings.all().is_empty());
+    for number in 1..4u32 {
+        let mut turn = turn(0).by_own_write(number);
+        turn.began = Instant::now();
+        journal.turn(turn.patches(primary(), number.into(), u64::from(number) + 1));
+    }
+    let found = Warning {
+        name: "self-waking".into(),
+        controller: CONTROLLER.into(),
+        key: key().to_string(),
+        text: "hidden".into(),
+    };
+    let news = warnings.look(&journal, Instant::now(), |_, _| vec![found.clone()]);
+    assert_eq!(news.len(), 1);
+    assert_eq!(warnings.all(), [found]);
 }
 
 /// The warnings about a key, not redacted.

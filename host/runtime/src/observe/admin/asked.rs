@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use vmhost_core::{Gvk, ObjectName};
 
-use super::questions::{TurnsQuery, WhyQuery};
+use super::questions::{CasesQuery, TurnsQuery, WhyQuery};
 use super::running::{Keyed, Running};
 use super::wanted::Wanted;
 
@@ -30,6 +30,9 @@ pub(crate) enum Refused {
     /// No controller has keys of the kind.
     #[error("no controller reconciles the kind {asked:?}; the kinds are: {known}")]
     NoKind { asked: String, known: String },
+    /// No controller has the label.
+    #[error("no controller is named {asked:?}; the controllers are: {known}")]
+    NoController { asked: String, known: String },
     /// Nothing is recorded about the object.
     #[error("no turn of {object} is recorded: {why}")]
     NoTurn { object: String, why: &'static str },
@@ -49,9 +52,10 @@ pub(crate) fn wanted(query: &TurnsQuery, running: &Running) -> Result<Wanted, Re
         None => None,
     };
     Ok(Wanted {
-        controller: given(&query.controller).map(str::to_owned),
+        controller: of_label(given(&query.controller), running)?,
         keys: given(&query.key).map(|key| vec![key.to_owned()]),
         kinds,
+        text: given(&query.text).map(str::to_owned),
         failed: query.failed,
         slow: Duration::from_millis(query.slow.unwrap_or_default()),
         since,
@@ -75,14 +79,45 @@ pub(crate) fn meant<'a>(
     running: &'a Running,
 ) -> Result<(Vec<&'a Keyed>, Vec<ObjectName>), Refused> {
     let controllers = of_kind(&query.kind, running)?;
-    let namespaces = match given(&query.namespace) {
+    Ok((controllers, names(&query.namespace, &query.name)))
+}
+
+/// What a query for cases asks for.
+pub(crate) fn wanted_cases(query: &CasesQuery, running: &Running) -> Result<Wanted, Refused> {
+    let kinds = match given(&query.kind) {
+        Some(kind) => Some(kinds_of(&of_kind(kind, running)?)),
+        None => None,
+    };
+    let keys = given(&query.name).map(|name| names(&query.namespace, name));
+    Ok(Wanted {
+        controller: of_label(given(&query.controller), running)?,
+        keys: keys.map(|keys| keys.iter().map(ToString::to_string).collect()),
+        kinds,
+        failed: query.failed,
+        ..Wanted::default()
+    })
+}
+
+/// The object that a query for cases names, as a query for its story.
+pub(crate) fn why_of(query: &CasesQuery) -> Option<WhyQuery> {
+    Some(WhyQuery {
+        kind: given(&query.kind)?.to_owned(),
+        namespace: query.namespace.clone(),
+        name: given(&query.name)?.to_owned(),
+        ..WhyQuery::default()
+    })
+}
+
+/// The names that may be meant: without a namespace, also one in the default namespace.
+fn names(namespace: &Option<String>, name: &str) -> Vec<ObjectName> {
+    let namespaces = match given(namespace) {
         Some(namespace) => vec![Some(namespace)],
         None => vec![None, Some(DEFAULT_NAMESPACE)],
     };
-    let names = namespaces
-        .into_iter()
-        .map(|namespace| ObjectName::new(namespace, &query.name));
-    Ok((controllers, names.collect()))
+    let names = namespaces.into_iter();
+    names
+        .map(|namespace| ObjectName::new(namespace, name))
+        .collect()
 }
 
 /// The object in words, as the first of these controllers names it.
@@ -93,6 +128,18 @@ pub(crate) fn named(controllers: &[&Keyed], query: &WhyQuery) -> String {
         .first()
         .map_or("", |keyed| keyed.kind.kind.as_str());
     format!("{kind} {}", ObjectName::new(namespace, &query.name))
+}
+
+/// Checks the label of a controller: with a wrong one a list would be empty, and a stream silent.
+fn of_label(asked: Option<&str>, running: &Running) -> Result<Option<String>, Refused> {
+    let mut labels = running.controllers.iter().map(|keyed| &*keyed.controller);
+    match asked {
+        Some(asked) if !labels.any(|label| label == asked) => Err(Refused::NoController {
+            asked: asked.to_owned(),
+            known: running.labels(),
+        }),
+        asked => Ok(asked.map(str::to_owned)),
+    }
 }
 
 fn of_kind<'a>(asked: &str, running: &'a Running) -> Result<Vec<&'a Keyed>, Refused> {
@@ -121,87 +168,13 @@ impl IntoResponse for Refused {
             Self::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             Self::Broken => StatusCode::INTERNAL_SERVER_ERROR,
             Self::NotATime(_) => StatusCode::BAD_REQUEST,
-            Self::NoKind { .. } | Self::NoTurn { .. } => StatusCode::NOT_FOUND,
+            Self::NoKind { .. } | Self::NoController { .. } | Self::NoTurn { .. } => {
+                StatusCode::NOT_FOUND
+            }
         };
         (status, format!("{self}\n")).into_response()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn running() -> Running {
-        Running {
-            leading: true,
-            controllers: vec![Keyed {
-                controller: "vm".into(),
-                started: true,
-                kind: Gvk::new("cloud.waibizi.com", "v1", "VirtualMachine"),
-                plural: "virtualmachines".into(),
-                namespaced: true,
-                reads_sensitive: false,
-            }],
-        }
-    }
-
-    fn query(kind: &str, namespace: Option<&str>) -> WhyQuery {
-        WhyQuery {
-            kind: kind.into(),
-            namespace: namespace.map(str::to_owned),
-            name: "x".into(),
-            follow: false,
-        }
-    }
-
-    #[test]
-    fn a_name_alone_may_be_in_the_default_namespace() {
-        let keys = |namespace| {
-            let query = query("virtualmachine", namespace);
-            wanted_of(&query, &running()).unwrap().keys.unwrap()
-        };
-        assert_eq!(keys(Some("a")), ["a/x"]);
-        assert_eq!(keys(Some("")), ["x", "default/x"]);
-        assert_eq!(keys(None), ["x", "default/x"]);
-        let running = running();
-        let (controllers, _) = meant(&query("virtualmachine", None), &running).unwrap();
-        let text = named(&controllers, &query("virtualmachine", None));
-        assert_eq!(text, "VirtualMachine default/x");
-    }
-
-    #[test]
-    fn an_unknown_kind_is_refused_with_the_known_ones() {
-        let refused = wanted_of(&query("vm", None), &running()).unwrap_err();
-        let text = refused.to_string();
-        for word in [
-            "\"vm\"",
-            "virtualmachines (VirtualMachine.v1.cloud.waibizi.com)",
-        ] {
-            assert!(text.contains(word), "{text}");
-        }
-        assert_eq!(refused.into_response().status(), StatusCode::NOT_FOUND);
-    }
-
-    #[test]
-    fn a_list_is_asked_for_by_text() {
-        let asked = TurnsQuery {
-            controller: Some(String::new()),
-            kind: Some("VirtualMachine".into()),
-            slow: Some(20),
-            since: Some("1970-01-01T00:00:01Z".into()),
-            ..TurnsQuery::default()
-        };
-        let asked = wanted(&asked, &running()).unwrap();
-        assert_eq!(asked.controller, None);
-        assert_eq!(asked.kinds.unwrap().len(), 1);
-        assert_eq!(asked.slow, Duration::from_millis(20));
-        let second = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
-        assert_eq!(asked.since, Some(second));
-        let bad = TurnsQuery {
-            since: Some("yesterday".into()),
-            ..TurnsQuery::default()
-        };
-        let refused = wanted(&bad, &running()).unwrap_err();
-        assert_eq!(refused, Refused::NotATime("yesterday".into()));
-    }
-}
+mod tests;

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use vmhost_core::ObjectName;
 
+use super::room::Room;
 use super::wanted::Record;
 use crate::journal::story::Turn;
 
@@ -17,7 +18,8 @@ use crate::journal::story::Turn;
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// A turn is recorded a moment after it ended, and its thread may have to wait for a core in
-/// between. Each look goes back this far.
+/// between. Each look goes back this far behind the look before, which may be long ago: a client
+/// that reads slowly is not looked for meanwhile, so that nothing piles up.
 const LATE: Duration = Duration::from_secs(2);
 
 /// Turns to follow.
@@ -35,31 +37,48 @@ type Identity = (Arc<str>, ObjectName, Instant);
 /// The turns that end from now on.
 struct Follow<S> {
     source: S,
+    /// Where the documents are made.
+    room: Room,
+    /// How many turns of one look are sent.
+    most: usize,
+    /// When the last look began.
+    looked: Instant,
     /// The turns that the last look saw.
     seen: HashSet<Identity>,
-    /// New turns that were not sent yet.
-    ready: VecDeque<Turn>,
+    /// What was not sent yet.
+    ready: VecDeque<Ready>,
+}
+
+/// An event that is ready.
+enum Ready {
+    /// A turn that ended.
+    Turn(Box<Turn>),
+    /// The number of turns that were left out.
+    Skipped(usize),
 }
 
 /// Answers with an event for each turn, until the host ends. Turns that are recorded already are
-/// not among them.
-pub(crate) fn follow(source: impl Source) -> Response {
-    let records = source.recent(late()).unwrap_or_default();
+/// not among them. With `most`, a look sends only so many of the newest, and the number of the
+/// others.
+pub(crate) fn follow(source: impl Source, most: Option<usize>, room: Room) -> Response {
+    let looked = Instant::now();
+    let records = source.recent(before(looked)).unwrap_or_default();
     let follow = Follow {
         source,
+        room,
+        most: most.unwrap_or(usize::MAX),
+        looked,
         seen: records.iter().map(identity).collect(),
         ready: VecDeque::new(),
     };
     let events = stream::unfold(follow, |mut follow| async move {
         loop {
-            if let Some(turn) = follow.ready.pop_front() {
-                return Some((Event::default().json_data(turn), follow));
+            if let Some(ready) = follow.ready.pop_front() {
+                return Some((ready.event(), follow));
             }
             tokio::time::sleep(PAUSE).await;
-            // The only thread for I/O must not wait for the documents.
-            follow = tokio::task::spawn_blocking(move || follow.look())
-                .await
-                .ok()??;
+            let room = follow.room.clone();
+            follow = room.make(move || follow.look()).await??;
         }
     });
     Sse::new(events)
@@ -67,27 +86,81 @@ pub(crate) fn follow(source: impl Source) -> Response {
         .into_response()
 }
 
+impl Ready {
+    fn event(self) -> Result<Event, axum::Error> {
+        match self {
+            Self::Turn(turn) => Event::default().json_data(turn),
+            Self::Skipped(count) => Ok(Event::default().event("skipped").data(count.to_string())),
+        }
+    }
+}
+
 impl<S: Source> Follow<S> {
     /// Looks for new turns. Returns `None` if the host ends.
     fn look(mut self) -> Option<Self> {
-        let records = self.source.recent(late())?;
+        let now = Instant::now();
+        let records = self.source.recent(before(self.looked))?;
+        self.looked = now;
         let is_new = |record: &&Record| !self.seen.contains(&identity(record));
-        let new: Vec<&Record> = records.iter().filter(is_new).collect();
+        let mut new: Vec<&Record> = records.iter().filter(is_new).collect();
+        let skipped = new.len().saturating_sub(self.most);
+        if skipped > 0 {
+            new.drain(..skipped);
+            self.ready.push_back(Ready::Skipped(skipped));
+        }
         if !new.is_empty() {
-            self.ready.extend(self.source.tell(&new)?);
+            let told = self.source.tell(&new)?.into_iter().map(Box::new);
+            self.ready.extend(told.map(Ready::Turn));
         }
         self.seen = records.iter().map(identity).collect();
         Some(self)
     }
 }
 
-/// The time from which a look begins.
-fn late() -> Instant {
-    let now = Instant::now();
-    now.checked_sub(LATE).unwrap_or(now)
+/// The time from which the look after this one begins.
+fn before(looked: Instant) -> Instant {
+    looked.checked_sub(LATE).unwrap_or(looked)
 }
 
 fn identity(record: &Record) -> Identity {
     let controller = record.origin().controller.clone();
     (controller, record.key().clone(), record.began())
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    /// Notes how far each look goes back.
+    struct Empty(Arc<Mutex<Vec<Instant>>>);
+
+    impl Source for Empty {
+        fn recent(&self, ended_after: Instant) -> Option<Vec<Record>> {
+            self.0.lock().push(ended_after);
+            Some(Vec::new())
+        }
+
+        fn tell(&self, _: &[&Record]) -> Option<Vec<Turn>> {
+            Some(Vec::new())
+        }
+    }
+
+    #[test]
+    fn a_look_goes_back_behind_the_look_before_however_long_ago_that_was() {
+        let noted = Arc::new(Mutex::new(Vec::new()));
+        let looked = Instant::now() + Duration::from_secs(60);
+        let follow = Follow {
+            source: Empty(noted.clone()),
+            room: Room::default(),
+            most: 1,
+            looked,
+            seen: HashSet::new(),
+            ready: VecDeque::new(),
+        };
+        let follow = follow.look().unwrap();
+        assert_eq!(*noted.lock(), [looked - LATE]);
+        assert!(follow.looked < looked, "the next one goes back to this one");
+    }
 }

@@ -16,8 +16,23 @@ pub const TURNS_PATH: &str = "/turns";
 /// The path of one key's story.
 pub const WHY_PATH: &str = "/why";
 
+/// The path of what the shadow would have done with one key.
+pub const SHADOW_PATH: &str = "/shadow";
+
 /// The path of the warnings.
 pub const WARNINGS_PATH: &str = "/warnings";
+
+/// The path of turns as cases.
+pub const CASES_PATH: &str = "/cases";
+
+/// `/debug/state`: how the state is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StateQuery {
+    /// Instead of one state, a stream of states as server-sent events, at most two a second. They
+    /// count failing keys and warnings, and name none.
+    pub follow: bool,
+}
 
 /// `/turns`: which turns are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,13 +44,16 @@ pub struct TurnsQuery {
     pub key: Option<String>,
     /// Only turns of this kind, as in [`WhyQuery`].
     pub kind: Option<String>,
+    /// Only turns of keys that have this part: of `namespace/name`.
+    pub text: Option<String>,
     /// Only turns that failed.
     pub failed: bool,
     /// Only turns that took at least this many milliseconds.
     pub slow: Option<u64>,
     /// Only turns that began at this time or later: `2026-01-31T12:00:00Z`.
     pub since: Option<String>,
-    /// Only this many of the newest. Without it, 1,000.
+    /// Only this many of the newest. Without it, 1,000. With `follow`, at most this many every
+    /// 250 ms, and an event `skipped` with the number of those left out; without it, all.
     pub limit: Option<usize>,
     /// Instead of the list, a stream of the turns that end from now on, as server-sent events.
     pub follow: bool,
@@ -52,8 +70,30 @@ pub struct WhyQuery {
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
+    /// Only this many of the newest turns. Without it, all.
+    pub limit: Option<usize>,
+    /// Whether objects are left out, as in `/turns`.
+    pub brief: bool,
     /// Instead of the story, a stream of the turns that end from now on, as server-sent events.
     pub follow: bool,
+}
+
+/// `/cases`: which turns are told as cases.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CasesQuery {
+    /// Only turns of this kind, as in [`WhyQuery`].
+    pub kind: Option<String>,
+    /// The namespace of the object, as in [`WhyQuery`].
+    pub namespace: Option<String>,
+    /// Only turns of the object of this name.
+    pub name: Option<String>,
+    /// Only turns of this controller, by its label: `vm/virtualmachines`.
+    pub controller: Option<String>,
+    /// Only turns that failed.
+    pub failed: bool,
+    /// Only this many of the newest. Without it, 10.
+    pub count: Option<usize>,
 }
 
 /// The answer to `/turns`.
@@ -74,6 +114,7 @@ impl TurnsQuery {
                 ("controller", self.controller.clone()),
                 ("key", self.key.clone()),
                 ("kind", self.kind.clone()),
+                ("text", self.text.clone()),
                 ("failed", flag(self.failed)),
                 ("slow", self.slow.map(|ms| ms.to_string())),
                 ("since", self.since.clone()),
@@ -87,13 +128,42 @@ impl TurnsQuery {
 impl WhyQuery {
     /// The path with the query.
     pub fn path(&self) -> String {
+        self.at(WHY_PATH)
+    }
+
+    /// The path of what the shadow would have done with the same key.
+    pub fn shadow_path(&self) -> String {
+        self.at(SHADOW_PATH)
+    }
+
+    fn at(&self, at: &str) -> String {
+        let flag = |on: bool| on.then(|| "true".to_owned());
         path(
-            WHY_PATH,
+            at,
             [
                 ("kind", Some(self.kind.clone())),
                 ("namespace", self.namespace.clone()),
                 ("name", Some(self.name.clone())),
-                ("follow", self.follow.then(|| "true".to_owned())),
+                ("limit", self.limit.map(|limit| limit.to_string())),
+                ("brief", flag(self.brief)),
+                ("follow", flag(self.follow)),
+            ],
+        )
+    }
+}
+
+impl CasesQuery {
+    /// The path with the query.
+    pub fn path(&self) -> String {
+        path(
+            CASES_PATH,
+            [
+                ("kind", self.kind.clone()),
+                ("namespace", self.namespace.clone()),
+                ("name", self.name.clone()),
+                ("controller", self.controller.clone()),
+                ("failed", self.failed.then(|| "true".to_owned())),
+                ("count", self.count.map(|count| count.to_string())),
             ],
         )
     }
@@ -125,6 +195,7 @@ mod tests {
             controller: Some("vm/virtualmachines".into()),
             key: Some("a/b".into()),
             kind: Some("Foo.example.com".into()),
+            text: Some("b c".into()),
             failed: true,
             slow: Some(100),
             since: Some("2026-01-31T12:00:00.5+01:00".into()),
@@ -139,10 +210,26 @@ mod tests {
             kind: "Foo".into(),
             namespace: Some("a b&c=%".into()),
             name: "\u{e9}".into(),
+            limit: Some(9),
+            brief: true,
             follow: false,
         };
-        let uri = why.path().parse().unwrap();
-        assert_eq!(Query::<WhyQuery>::try_from_uri(&uri).unwrap().0, why);
+        for path in [why.path(), why.shadow_path()] {
+            let uri = path.parse().unwrap();
+            assert_eq!(Query::<WhyQuery>::try_from_uri(&uri).unwrap().0, why);
+        }
+        let cases = CasesQuery {
+            kind: Some("Foo".into()),
+            namespace: Some("a".into()),
+            name: Some("x".into()),
+            controller: Some("vm/virtualmachines".into()),
+            failed: true,
+            count: Some(2),
+        };
+        for query in [cases, CasesQuery::default()] {
+            let uri = query.path().parse().unwrap();
+            assert_eq!(Query::<CasesQuery>::try_from_uri(&uri).unwrap().0, query);
+        }
     }
 
     #[test]

@@ -1,30 +1,38 @@
-//! The routes of the admin address. All of them read; nothing but GET is served.
+//! The page, and the routes about the whole host, and about turns. All of them read; nothing but
+//! GET is served. [`super::orders`] has the routes about one plugin.
 
-use std::net::IpAddr;
+use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
-use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use vmhost_core::ControllerDescription;
+use vmhost_core::{ControllerDescription, ObjectName, Permission};
 
 use super::asked::{Refused, wanted, wanted_of};
 use super::follow::{Source, follow};
-use super::questions::{STATE_PATH, TURNS_PATH, TurnsQuery, WARNINGS_PATH, WHY_PATH, WhyQuery};
+use super::keys::{KEYS_PATH, KeysQuery, pick};
+use super::page::{self, PAGE_PATH};
+use super::questions::{
+    CASES_PATH, CasesQuery, SHADOW_PATH, STATE_PATH, StateQuery, TURNS_PATH, TurnsQuery,
+    WARNINGS_PATH, WHY_PATH, WhyQuery,
+};
+use super::room::Room;
 use super::running::{Keyed, Running};
+use super::shadowed::story;
+use super::state::HostState;
 use super::turns::Turns;
 use super::wanted::{Record, Wanted};
-use super::{guard, snapshot};
+use super::{snapshot, states};
 use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::Generation;
 use crate::journal::redact::Redact;
 use crate::journal::story::Turn;
 use crate::journal::watch::Warnings;
 use crate::rights::names;
+use crate::shadow::door::Shadowing;
 
 /// What the questions about turns are asked of.
 #[derive(Clone)]
@@ -32,6 +40,9 @@ struct Host {
     plugins: Weak<Plugins>,
     warnings: Arc<Warnings>,
     turns: Arc<Turns>,
+    shadows: Arc<dyn Shadowing>,
+    /// Where all documents are made.
+    room: Room,
 }
 
 /// The turns that a client follows.
@@ -42,40 +53,64 @@ struct Tail {
     whole: bool,
 }
 
-/// The routes of a host that listens on this address.
-pub(super) fn router(plugins: &Arc<Plugins>, warned: &Arc<Warnings>, bound: IpAddr) -> Router {
+/// The routes of a host.
+pub(super) fn router(
+    plugins: &Arc<Plugins>,
+    warned: &Arc<Warnings>,
+    shadows: Arc<dyn Shadowing>,
+) -> Router {
     let settings = plugins.loader.config.settings.clone();
     let turns_of = Turns::new(plugins.journal.clone(), warned.redact.clone(), settings);
     let host = Host {
         plugins: Arc::downgrade(plugins),
         warnings: warned.clone(),
         turns: Arc::new(turns_of),
+        shadows,
+        room: Room::default(),
     };
     Router::new()
+        .route(PAGE_PATH, get(page::serve))
         .route(STATE_PATH, get(state))
+        .route(KEYS_PATH, get(keys))
         .route(TURNS_PATH, get(turns))
         .route(WHY_PATH, get(why))
+        .route(SHADOW_PATH, get(shadow))
         .route(WARNINGS_PATH, get(warnings))
+        .route(CASES_PATH, get(cases))
         .with_state(host)
-        .layer(from_fn_with_state(bound, guard::check))
 }
 
-async fn state(State(host): State<Host>) -> Response {
-    match host.plugins.upgrade() {
-        Some(plugins) => {
-            let warnings = host.warnings.watch.lock().warnings();
-            Json(snapshot::state(&plugins, warnings)).into_response()
-        }
-        None => (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response(),
+async fn state(State(host): State<Host>, Query(query): Query<StateQuery>) -> Response {
+    if query.follow {
+        let room = host.room.clone();
+        return states::follow(move || host.counts(), room);
     }
+    apart(host.room.clone(), move || {
+        let state = host.state()?;
+        Ok(Json(state).into_response())
+    })
+    .await
+}
+
+async fn keys(State(host): State<Host>, Query(query): Query<KeysQuery>) -> Response {
+    apart(host.room.clone(), move || {
+        let running = host.running()?;
+        let plugins = host.plugins.upgrade().ok_or(Refused::Stopping)?;
+        let warnings = host.warnings.all();
+        let why =
+            |label: &str, keys: &HashSet<ObjectName>| host.turns.failures(label, keys, &running);
+        let keys = pick::keys(&plugins, warnings, &query, why);
+        Ok(Json(keys).into_response())
+    })
+    .await
 }
 
 async fn turns(State(host): State<Host>, Query(query): Query<TurnsQuery>) -> Response {
-    apart(move || {
+    apart(host.room.clone(), move || {
         let running = host.running()?;
         if query.follow {
             let wanted = wanted(&query, &running)?;
-            return Ok(host.follow(wanted, false));
+            return Ok(host.follow(wanted, false, query.limit));
         }
         Ok(Json(host.turns.list(&query, &running)?).into_response())
     })
@@ -83,39 +118,77 @@ async fn turns(State(host): State<Host>, Query(query): Query<TurnsQuery>) -> Res
 }
 
 async fn why(State(host): State<Host>, Query(query): Query<WhyQuery>) -> Response {
-    apart(move || {
+    apart(host.room.clone(), move || {
         let running = host.running()?;
         if query.follow {
             let wanted = wanted_of(&query, &running)?;
-            return Ok(host.follow(wanted, true));
+            return Ok(host.follow(wanted, !query.brief, query.limit));
         }
         Ok(Json(host.turns.why(&query, &running)?).into_response())
     })
     .await
 }
 
+async fn shadow(State(host): State<Host>, Query(query): Query<WhyQuery>) -> Response {
+    apart(host.room.clone(), move || {
+        let running = host.running()?;
+        Ok(Json(story(&*host.shadows, &query, &running)?).into_response())
+    })
+    .await
+}
+
+async fn cases(State(host): State<Host>, Query(query): Query<CasesQuery>) -> Response {
+    apart(host.room.clone(), move || {
+        let running = host.running()?;
+        Ok(Json(host.turns.cases(&query, &running)?).into_response())
+    })
+    .await
+}
+
 async fn warnings(State(host): State<Host>) -> Response {
-    apart(move || {
-        let warnings = host.warnings.watch.lock().warnings();
+    apart(host.room.clone(), move || {
+        let warnings = host.warnings.all();
         Ok(Json(warnings).into_response())
     })
     .await
 }
 
-/// Makes an answer on a thread of its own: the only thread for I/O renews the lease, and must not
-/// wait for documents.
-async fn apart(answer: impl FnOnce() -> Result<Response, Refused> + Send + 'static) -> Response {
-    let made = tokio::task::spawn_blocking(answer).await;
+/// Makes an answer in the room for documents.
+async fn apart(
+    room: Room,
+    answer: impl FnOnce() -> Result<Response, Refused> + Send + 'static,
+) -> Response {
+    let made = room.make(answer).await;
     made.unwrap_or(Err(Refused::Broken)).into_response()
 }
 
 impl Host {
+    /// The present state.
+    fn state(&self) -> Result<HostState, Refused> {
+        let running = self.running()?;
+        let plugins = self.plugins.upgrade().ok_or(Refused::Stopping)?;
+        let warnings = self.warnings.all();
+        let why =
+            |label: &str, keys: &HashSet<ObjectName>| self.turns.failures(label, keys, &running);
+        Ok(snapshot::state(&plugins, warnings, Some(&why)))
+    }
+
+    /// The present state without the names of keys, which cost more than all the rest. `None` if
+    /// the host ends.
+    fn counts(&self) -> Option<HostState> {
+        let plugins = self.plugins.upgrade()?;
+        let warnings = self.warnings.all();
+        Some(snapshot::state(&plugins, warnings, None))
+    }
+
     fn running(&self) -> Result<Running, Refused> {
         let plugins = self.plugins.upgrade().ok_or(Refused::Stopping)?;
         let mut controllers = Vec::new();
         for slot in plugins.slots() {
             let generation = slot.current();
-            let reads_sensitive = may_read_sensitive(&generation, &self.warnings.redact);
+            let handles_sensitive = may_handle_sensitive(&generation, &self.warnings.redact);
+            // Also what one before it may have.
+            let reads_sensitive = handles_sensitive || generation.number > 1;
             for wired in generation.controllers.values() {
                 let controller = &wired.controller;
                 let name = names::offline(generation.description(), &controller.kind);
@@ -126,6 +199,8 @@ impl Host {
                     plural: name.plural,
                     namespaced: name.namespaced,
                     reads_sensitive,
+                    generation: generation.number,
+                    handles_sensitive,
                 });
             }
         }
@@ -136,12 +211,14 @@ impl Host {
         })
     }
 
-    fn follow(self, wanted: Wanted, whole: bool) -> Response {
-        follow(Tail {
+    fn follow(self, wanted: Wanted, whole: bool, most: Option<usize>) -> Response {
+        let room = self.room.clone();
+        let tail = Tail {
             host: self,
             wanted,
             whole,
-        })
+        };
+        follow(tail, most, room)
     }
 }
 
@@ -162,9 +239,12 @@ impl Source for Tail {
     }
 }
 
-/// Returns whether a generation, or one before it, may have read objects with sensitive values.
-fn may_read_sensitive(generation: &Generation, redact: &Redact) -> bool {
-    let controllers = generation.description().controllers.iter();
-    let mut kinds = controllers.flat_map(ControllerDescription::kinds);
-    generation.number > 1 || kinds.any(|(_, watched)| redact.concerns(&watched.gvk()))
+/// Returns whether a generation may read or write objects with sensitive values.
+fn may_handle_sensitive(generation: &Generation, redact: &Redact) -> bool {
+    let description = generation.description();
+    let controllers = description.controllers.iter();
+    let read = controllers.flat_map(ControllerDescription::kinds);
+    let read = read.map(|(_, watched)| watched.gvk());
+    let written = description.permissions.iter().map(Permission::gvk);
+    read.chain(written).any(|kind| redact.concerns(&kind))
 }

@@ -27,8 +27,12 @@ pub(crate) struct Keyed {
     pub(crate) plural: String,
     /// Whether the kind's objects are in namespaces.
     pub(crate) namespaced: bool,
-    /// Whether a generation of its plugin may have read objects with sensitive values.
+    /// Whether a generation of its plugin may have read or written objects with sensitive values.
     pub(crate) reads_sensitive: bool,
+    /// The generation of its plugin.
+    pub(crate) generation: u64,
+    /// Whether this generation may read or write objects with sensitive values.
+    pub(crate) handles_sensitive: bool,
 }
 
 impl Running {
@@ -38,12 +42,20 @@ impl Running {
         controllers.filter(|keyed| keyed.is(asked)).collect()
     }
 
-    /// Returns whether the plugin of a controller may have read objects with sensitive values. One
-    /// that no longer runs may have.
+    /// Returns whether the plugin of a controller may have read or written objects with sensitive
+    /// values. One that no longer runs may have.
     pub(crate) fn reads_sensitive(&self, label: &str) -> bool {
         let mut controllers = self.controllers.iter();
         let found = controllers.find(|keyed| &*keyed.controller == label);
         found.is_none_or(|keyed| keyed.reads_sensitive)
+    }
+
+    /// Returns whether this generation of a controller's plugin may have read or written objects
+    /// with sensitive values. One that no longer runs may have.
+    pub(crate) fn handles_sensitive(&self, label: &str, generation: u64) -> bool {
+        let mut controllers = self.controllers.iter();
+        let found = controllers.find(|keyed| &*keyed.controller == label);
+        found.is_none_or(|keyed| keyed.handles_sensitive || keyed.generation != generation)
     }
 
     /// The names of the controllers' kinds, for an error text: `virtualmachines
@@ -56,10 +68,23 @@ impl Running {
             .collect();
         names.sort();
         names.dedup();
-        match names.is_empty() {
-            true => "none, since no plugin runs".to_owned(),
-            false => names.join(", "),
-        }
+        listed(&names)
+    }
+
+    /// The labels of the controllers, for an error text.
+    pub(crate) fn labels(&self) -> String {
+        let controllers = self.controllers.iter();
+        let labels: Vec<String> = controllers
+            .map(|keyed| keyed.controller.to_string())
+            .collect();
+        listed(&labels)
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    match names.is_empty() {
+        true => "none, since no plugin runs".to_owned(),
+        false => names.join(", "),
     }
 }
 
@@ -96,6 +121,8 @@ mod tests {
             plural: plural.into(),
             namespaced: true,
             reads_sensitive: false,
+            generation: 2,
+            handles_sensitive: false,
         }
     }
 
@@ -149,5 +176,7 @@ mod tests {
         assert_eq!(running.kinds(), "nodes (Node.v1), pods (Pod.v1)");
         assert!(Running::default().kinds().starts_with("none"));
         assert!(!running.reads_sensitive("vm") && running.reads_sensitive("gone"));
+        assert!(!running.handles_sensitive("vm", 2));
+        assert!(running.handles_sensitive("vm", 1) && running.handles_sensitive("gone", 2));
     }
 }

@@ -1,13 +1,19 @@
 //! Builds the document of [`super::state`] from the running plugins. It uses accessors that hold
 //! each lock only for a moment, so that no worker waits.
+//!
+//! It shows no text that an API server or a plugin made about a turn: such a text may repeat a
+//! sensitive value, and only the turn's record tells which part of it is one.
 
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
 use vmhost_cluster::{InformerState, Phase};
-use vmhost_core::Refusal;
+use vmhost_core::{ObjectName, Refusal};
 use vmhost_engine::Code;
 
 use super::state::{
-    BreakerState, ControllerState, FAILING_SHOWN, Failing, FailingKey, HostState, Instances,
-    PluginState, QueueState, StoreState, WARNINGS_SHOWN,
+    BreakerState, CanaryState, ControllerState, FAILING_SHOWN, Failing, FailingKey, HostState,
+    Instances, PluginState, QueueState, StoreState, TurnCounts, WARNINGS_SHOWN,
 };
 use crate::controller::Controller;
 use crate::deploy::breaker::Breaker;
@@ -16,13 +22,23 @@ use crate::deploy::slot::{Generation, Slot};
 use crate::journal::story::Warning;
 use crate::lead::Leadership;
 
-/// The current state of the host, with these warnings.
-pub(crate) fn state(plugins: &Plugins, mut warnings: Vec<Warning>) -> HostState {
+/// Tells what the last failed turns of keys came to, by the controller's label, as far as their
+/// records are kept.
+pub(crate) type Why<'a> = dyn Fn(&str, &HashSet<ObjectName>) -> HashMap<ObjectName, String> + 'a;
+
+/// The current state of the host, with these warnings. Without `why`, failing keys are only
+/// counted.
+pub(crate) fn state(
+    plugins: &Plugins,
+    mut warnings: Vec<Warning>,
+    why: Option<&Why<'_>>,
+) -> HostState {
+    let warned = warnings.len();
     warnings.truncate(WARNINGS_SHOWN);
     let mut shown: Vec<PluginState> = plugins
         .slots()
         .iter()
-        .map(|slot| plugin(slot, &slot.current()))
+        .map(|slot| plugin(slot, &slot.current(), why))
         .collect();
     shown.sort_by(|a, b| a.name.cmp(&b.name));
     let mut stores: Vec<StoreState> = plugins.informers.states().iter().map(store).collect();
@@ -30,11 +46,13 @@ pub(crate) fn state(plugins: &Plugins, mut warnings: Vec<Warning>) -> HostState 
     HostState {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
+        time: Timestamp::now().to_string(),
         stopping: plugins.is_stopping(),
         leader: leader(&plugins.leadership).to_owned(),
         plugins: shown,
         stores,
         warnings,
+        warned,
     }
 }
 
@@ -46,7 +64,7 @@ fn leader(leadership: &Leadership) -> &'static str {
     }
 }
 
-fn plugin(slot: &Slot, generation: &Generation) -> PluginState {
+fn plugin(slot: &Slot, generation: &Generation, why: Option<&Why<'_>>) -> PluginState {
     let instances = generation.plugin.instances();
     let (failures, pause) = [&generation.breaker, &generation.map_breaker]
         .map(Breaker::status)
@@ -56,7 +74,7 @@ fn plugin(slot: &Slot, generation: &Generation) -> PluginState {
     let mut controllers: Vec<ControllerState> = generation
         .controllers
         .values()
-        .map(|wired| controller(&wired.controller))
+        .map(|wired| controller(&wired.controller, why))
         .collect();
     controllers.sort_by(|a, b| a.name.cmp(&b.name));
     PluginState {
@@ -81,23 +99,38 @@ fn plugin(slot: &Slot, generation: &Generation) -> PluginState {
         },
         controllers,
         reload: slot.last_reload.load_full().map(|last| (*last).clone()),
+        // Calls that succeed again need no rollback.
+        rollback_suggested: slot
+            .probation
+            .suggested(generation.number)
+            .filter(|_| failures > 0),
+        canary: slot.canary.load().as_deref().map(CanaryState::of),
     }
 }
 
-fn controller(controller: &Controller) -> ControllerState {
+fn controller(controller: &Controller, why: Option<&Why<'_>>) -> ControllerState {
     let stats = controller.queue.stats();
-    let (total, some) = controller.memory.some_failing(FAILING_SHOWN);
+    let shown = if why.is_some() { FAILING_SHOWN } else { 0 };
+    let (total, some) = controller.memory.some_failing(shown);
+    let names: HashSet<ObjectName> = some.iter().map(|(key, _)| key.clone()).collect();
+    let mut told = match why {
+        Some(why) if !names.is_empty() => why(&controller.label, &names),
+        _ => HashMap::new(),
+    };
     let mut keys: Vec<FailingKey> = some
         .into_iter()
         .map(|(key, failing)| FailingKey {
+            last: told
+                .remove(&key)
+                .or_else(|| failing.last.as_ref().map(refusal)),
             key: key.to_string(),
             attempt: failing.attempt,
-            last: failing.last.as_ref().map(refusal),
         })
         .collect();
     keys.sort_by(|a, b| a.key.cmp(&b.key));
     ControllerState {
         name: controller.name.clone(),
+        label: controller.label.to_string(),
         kind: controller.kind.to_string(),
         workers: controller.workers,
         started: controller.has_started(),
@@ -112,15 +145,19 @@ fn controller(controller: &Controller) -> ControllerState {
         held: controller.memory.resting(),
         unmapped: controller.mapper.len(),
         failing: Failing { total, keys },
+        turns: TurnCounts {
+            total: controller.metrics.turns(),
+            failed: controller.metrics.failed_turns(),
+        },
     }
 }
 
+/// Tells a refusal whose record made way for newer ones, without the text of the API server.
 fn refusal(refusal: &Refusal) -> String {
-    vmhost_core::one_line(&format!(
-        "effect {}: {} ({} {})",
-        refusal.effect, refusal.message, refusal.code, refusal.reason
-    ))
-    .to_string()
+    match refusal.code {
+        0 => format!("effect {}: no answer", refusal.effect),
+        code => format!("effect {}: refused with {code}", refusal.effect),
+    }
 }
 
 fn store(state: &InformerState) -> StoreState {

@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::canary::told::CanaryState;
+pub use crate::deploy::history::report::RollbackSuggested;
 pub use crate::deploy::last::LastReload;
 use crate::journal::story::Warning;
 
@@ -23,6 +25,9 @@ pub struct HostState {
     pub version: String,
     /// The process id, in the host's own PID namespace.
     pub pid: u32,
+    /// When this was: RFC 3339, by the host's clock.
+    #[serde(default)]
+    pub time: String,
     /// Whether the host is shutting down.
     pub stopping: bool,
     /// `alone` without an election, else `leading` or `standby`.
@@ -34,6 +39,9 @@ pub struct HostState {
     /// Some of the warnings about keys.
     #[serde(default)]
     pub warnings: Vec<Warning>,
+    /// The number of all warnings about keys.
+    #[serde(default)]
+    pub warned: usize,
 }
 
 /// A plugin and its current generation.
@@ -57,9 +65,15 @@ pub struct PluginState {
     pub breaker: BreakerState,
     /// The controllers, by name.
     pub controllers: Vec<ControllerState>,
-    /// The result of the last change of the plugin's file, and when a failure is retried. Absent if
-    /// the file never changed.
+    /// The result of the last change of the plugin's file or of a rollback since, and when a failure
+    /// is retried. Absent if there was none.
     pub reload: Option<LastReload>,
+    /// The canary that runs, or the last one. Absent if there was none.
+    #[serde(default)]
+    pub canary: Option<CanaryState>,
+    /// A rollback that may help: all calls of this generation fail since its swap.
+    #[serde(default)]
+    pub rollback_suggested: Option<RollbackSuggested>,
 }
 
 /// Instances of a plugin.
@@ -92,6 +106,9 @@ pub struct BreakerState {
 pub struct ControllerState {
     /// The controller's name in the description.
     pub name: String,
+    /// The controller's label, as turns and metrics name it: `vm/virtualmachines`.
+    #[serde(default)]
+    pub label: String,
     /// The kind of its keys: `VirtualMachine.v1.cloud.waibizi.com`.
     pub kind: String,
     /// Keys processed at once.
@@ -108,6 +125,19 @@ pub struct ControllerState {
     pub unmapped: usize,
     /// Keys whose last turn failed.
     pub failing: Failing,
+    /// The turns since the host started.
+    #[serde(default)]
+    pub turns: TurnCounts,
+}
+
+/// How many turns a controller had, over all generations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnCounts {
+    /// All turns. A worker adds its turns at least every 100 ms while it works.
+    pub total: u64,
+    /// Those that failed.
+    pub failed: u64,
 }
 
 /// The keys of a workqueue, by what they wait for.
@@ -144,7 +174,9 @@ pub struct FailingKey {
     pub key: String,
     /// Failures since the last success.
     pub attempt: u32,
-    /// The last effect that the API server refused, with the reason. `None` if it refused none.
+    /// What the last failed turn came to, as its record tells it. If the record made way for newer
+    /// ones, the number and the code of the effect that the API server refused; `None` if it
+    /// refused none.
     pub last: Option<String>,
 }
 

@@ -2,7 +2,7 @@
 //! document of a record, and redacts it: this module chooses the records, and shows no text of
 //! theirs itself.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,11 +13,15 @@ use super::asked::{Refused, meant, named, wanted};
 use super::questions::{Listed, TurnsQuery, WhyQuery};
 use super::running::{Keyed, Running};
 use super::wanted::{Record, Wanted};
+use crate::journal::record::TurnRecord;
 use crate::journal::redact::{PluginSecrets, Redact};
 use crate::journal::story::{Story, Turn};
 use crate::journal::wakes::Wakened;
 use crate::journal::warnings::warnings;
 use crate::journal::{Journal, tell};
+
+mod cases;
+mod failure;
 
 /// The number of turns that are listed if a query names none.
 const LIMIT: usize = 1000;
@@ -68,10 +72,53 @@ impl Turns {
             .iter()
             .map(|name| self.story(&controllers, name, running));
         let found = stories.find(|story| !is_empty(story));
-        found.ok_or_else(|| Refused::NoTurn {
+        let mut story = found.ok_or_else(|| Refused::NoTurn {
             object: named(&controllers, query),
             why: self.why_none(&controllers, running),
-        })
+        })?;
+        let older = query
+            .limit
+            .map(|limit| story.turns.len().saturating_sub(limit));
+        story.turns.drain(..older.unwrap_or_default());
+        if query.brief {
+            story.turns.iter_mut().for_each(leave_objects_out);
+        }
+        Ok(story)
+    }
+
+    /// Tells what the last recorded failure of each of these keys came to, on one line. The records
+    /// are walked once for all keys, since there may be hundreds.
+    pub(crate) fn failures(
+        &self,
+        controller: &str,
+        keys: &HashSet<ObjectName>,
+        running: &Running,
+    ) -> HashMap<ObjectName, String> {
+        let is_about = |label: &str, key: &ObjectName| label == controller && keys.contains(key);
+        let (turns, _) = self.journal.pick(
+            |turn| turn.is_failure() && is_about(&turn.origin.controller, &turn.key),
+            |_| false,
+        );
+        // They are in order, so that the last one of each key stays.
+        let turns = turns.into_iter().map(|turn| (turn.key.clone(), turn));
+        let last: HashMap<ObjectName, TurnRecord> = turns.collect();
+        let changes = self
+            .journal
+            .wakes
+            .pick(|change| is_about(&change.controller, &change.key));
+        let mut woken: HashMap<ObjectName, Vec<Wakened>> = HashMap::new();
+        for change in changes {
+            woken.entry(change.key.clone()).or_default().push(change);
+        }
+        let secrets = self.secrets(controller, running);
+        let mut told = HashMap::new();
+        for (key, turn) in last {
+            let woken = woken.remove(&key).unwrap_or_default();
+            let time = |at: Instant| self.journal.time(at);
+            let turn = tell::turn(&turn, &woken, time, &self.redact, secrets);
+            told.insert(key, failure::words(&turn));
+        }
+        told
     }
 
     /// The wanted records of turns that ended after a time, in the order in which they began.
@@ -103,10 +150,7 @@ impl Turns {
     /// A record as a document without the objects.
     pub(crate) fn brief(&self, record: &Record, running: &Running) -> Turn {
         let mut turn = self.whole(record, running);
-        (turn.object, turn.previous) = (None, None);
-        for read in &mut turn.reads {
-            read.objects.clear();
-        }
+        leave_objects_out(&mut turn);
         turn
     }
 
@@ -155,6 +199,16 @@ impl Turns {
     }
 }
 
+fn leave_objects_out(turn: &mut Turn) {
+    (turn.object, turn.previous) = (None, None);
+    for read in &mut turn.reads {
+        read.objects.clear();
+    }
+}
+
 fn is_empty(story: &Story) -> bool {
     story.turns.is_empty() && story.pending.is_empty() && story.warnings.is_empty()
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,8 @@ pub(crate) struct Wanted {
     pub(crate) keys: Option<Vec<String>>,
     /// Those of one of these kinds.
     pub(crate) kinds: Option<Vec<Gvk>>,
+    /// Those of keys that have this part.
+    pub(crate) text: Option<String>,
     /// Only failed turns.
     pub(crate) failed: bool,
     /// Those that took at least this long.
@@ -87,6 +89,10 @@ impl Wanted {
         controller.is_none_or(|label| label == &*origin.controller)
             && is_among(self.keys.as_deref(), |wanted| wanted == key)
             && is_among(self.kinds.as_deref(), |kind| *kind == origin.kind)
+            && self
+                .text
+                .as_ref()
+                .is_none_or(|part| key.contains(part.as_str()))
             && (!self.failed || record.is_failure())
             && record.took() >= self.slow
             && self
@@ -173,6 +179,22 @@ mod tests {
                 "another key",
                 Wanted {
                     keys: Some(vec!["x".into()]),
+                    ..Wanted::default()
+                },
+                false,
+            ),
+            (
+                "a part of its key",
+                Wanted {
+                    text: Some("lt/x".into()),
+                    ..Wanted::default()
+                },
+                true,
+            ),
+            (
+                "a part of another key",
+                Wanted {
+                    text: Some("y".into()),
                     ..Wanted::default()
                 },
                 false,

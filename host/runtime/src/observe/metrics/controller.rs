@@ -97,6 +97,22 @@ impl ControllerMetrics {
         }
     }
 
+    /// The number of turns since the host started, over all generations.
+    pub(crate) fn turns(&self) -> u64 {
+        let counters = [
+            &self.success,
+            &self.requeue,
+            &self.requeue_after,
+            &self.error,
+        ];
+        counters.iter().map(|counter| counter.get()).sum()
+    }
+
+    /// The number of these turns that failed.
+    pub(crate) fn failed_turns(&self) -> u64 {
+        self.error.get()
+    }
+
     /// Counts a call that returned no outcome.
     pub(crate) fn call_error(&self, error: &CallError) {
         self.call_errors

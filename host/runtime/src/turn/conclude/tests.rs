@@ -8,6 +8,7 @@ use vmhost_core::{Description, Refusal};
 
 use super::*;
 use crate::controller::changes::buffer::MapBuffer;
+use crate::journal::tag::Cause;
 use crate::journal::wakes::WakeLog;
 use crate::observe::metrics::Metrics;
 use crate::rights::access::{Access, Required, Right};
@@ -123,6 +124,7 @@ async fn each_refusal_has_its_way_back() {
         (Verdict::Exists, Some(ms(5))),
         (Verdict::Retry, Some(ms(5))),
         (Verdict::NotLeading, Some(ms(5))),
+        (Verdict::TakenBack, Some(ms(0))),
         (Verdict::Unauthorized, Some(ms(5))),
         (Verdict::Forbidden, Some(ms(1_000_000))),
         (Verdict::Terminal, Some(ms(1_000_000))),
@@ -134,6 +136,66 @@ async fn each_refusal_has_its_way_back() {
         assert_eq!(decided.report.is_some(), told);
         assert_eq!(comes_back(&controller).await, back, "{verdict:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_another_version_takes_over_start_anew() {
+    let controller = controller();
+    let other = ObjectName::new(Some("a"), "y");
+    controller.queue.add(key());
+    turn(&controller, Ended::Done(Next::Fail("x".into()))).await;
+    controller.queue.add(other.clone());
+    turn(&controller, Ended::Done(Next::Fail("x".into()))).await;
+    assert!(controller.memory.failing(&key()).is_some());
+    controller.take_over(vec![key()]);
+    assert_eq!(controller.memory.failing(&key()), None);
+    assert!(
+        controller.memory.failing(&other).is_some(),
+        "only these keys"
+    );
+    let lease = controller.queue.try_get().unwrap();
+    assert_eq!((lease.key(), lease.attempt()), (&key(), 0));
+    assert!(lease.tag().has(Cause::Canary));
+    lease.finish(Decision::Forget);
+    assert!(controller.queue.try_get().is_none());
+    assert_eq!(
+        controller.memory.forgive_these(&[key(), other.clone()]),
+        [other]
+    );
+}
+
+#[test]
+fn busy_turns_of_one_version_are_not_counted_against_the_other() {
+    let controller = controller();
+    let is_held = || controller.memory.was_busy(&key());
+    for _ in 1..TURNS {
+        assert!(!is_held());
+    }
+    controller.forgive_these(&[key()]);
+    for _ in 1..TURNS {
+        assert!(!is_held());
+    }
+    assert!(is_held());
+}
+
+/// The third key that breaks ends its canary itself, after its own end was decided.
+#[tokio::test(start_paused = true)]
+async fn a_back_off_that_begins_after_the_key_was_put_back_is_over() {
+    let controller = controller();
+    controller.queue.add(key());
+    let lease = controller.queue.get().await.unwrap();
+    let decided = record(
+        &controller,
+        lease.key(),
+        Ended::Done(Next::Fail("x".into())),
+    );
+    controller.take_over(vec![key()]);
+    lease.finish(decided.decision);
+    controller.forgive_these(&[key()]);
+    // The live version's first failure.
+    turn(&controller, Ended::Done(Next::Retry("x".into()))).await;
+    let first = Some(Duration::from_millis(5));
+    assert_eq!(comes_back(&controller).await, first);
 }
 
 /// A change by another writer cuts a back-off of this host short, but not a wait that the API

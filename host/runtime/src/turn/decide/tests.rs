@@ -120,6 +120,13 @@ fn every_ending_has_its_row() {
         (stop(Verdict::Exists), collided, Requeue, Some(2), false),
         (stop(Verdict::Retry), again, Error, Some(3), false),
         (stop(Verdict::NotLeading), again, Requeue, None, false),
+        (
+            stop(Verdict::TakenBack),
+            Decision::ANEW,
+            Requeue,
+            Some(0),
+            false,
+        ),
         (stop(Verdict::Unauthorized), again, Error, None, false),
         (stop(Verdict::Forbidden), rests(), Terminal, Some(3), true),
         (stop(Verdict::Terminal), rests(), Terminal, Some(3), true),

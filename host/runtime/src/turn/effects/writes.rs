@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use vmhost_cluster::{DeleteOptions, Error, ObjectPath, Status, Writer, Written};
 use vmhost_core::{Apply, Delete, Effect, ObjectKey, Patch, PatchType, is_path_segment};
 
+use crate::canary::Canary;
 use crate::lead::Leadership;
 use crate::rights::access::{Access, Required, Right};
 use crate::wake::resources::Resources;
@@ -32,6 +33,8 @@ pub(crate) struct Guard<'a> {
     /// The version that an earlier write of the same turn returned for this object. The effect's
     /// `if-version` then means this version.
     pub(crate) written: Option<u64>,
+    /// The canary that must not be aborted, if this is the first write of a turn of its candidate.
+    pub(crate) candidate: Option<&'a Canary>,
 }
 
 /// The reason why an effect was not carried out.
@@ -129,23 +132,23 @@ impl FencedWriter {
             Effect::Apply(apply) => {
                 let uid = self.uid_of(apply, &path, guard).await?;
                 let body = apply_body(apply, uid.as_deref(), guard.written)?;
-                self.fenced(whole)?
+                self.fenced(whole, guard)?
                     .apply(&path, body, manager, apply.force)
                     .await
             }
             Effect::Patch(patch) => {
                 let body = patch_body(patch, guard)?;
-                self.fenced(whole)?
+                self.fenced(whole, guard)?
                     .patch(&path, patch.kind, body, manager)
                     .await
             }
             Effect::Create(create) => {
-                self.fenced(whole)?
+                self.fenced(whole, guard)?
                     .create(&path, create.object.clone(), manager)
                     .await
             }
             Effect::Delete(delete) => {
-                self.fenced(whole)?
+                self.fenced(whole, guard)?
                     .delete(&path, &delete_options(delete, guard))
                     .await
             }
@@ -223,9 +226,12 @@ impl FencedWriter {
     }
 
     /// Returns the writer for one write that is sent right now, or an error if this host does not
-    /// lead.
-    fn fenced(&self, whole: bool) -> Result<&Writer, Error> {
+    /// lead, or the turn's canary was aborted.
+    fn fenced(&self, whole: bool, guard: Guard<'_>) -> Result<&Writer, Error> {
         self.leadership.fence()?;
+        if let Some(candidate) = guard.candidate {
+            candidate.fence()?;
+        }
         Ok(match whole {
             true => &self.whole,
             false => &self.writer,
@@ -473,6 +479,7 @@ mod tests {
         let guard = Guard {
             uid: Some("u1"),
             written: None,
+            candidate: None,
         };
         let merge =
             patch_body(&patch(PatchType::Merge, r#"{"spec":{"a":1}}"#, None), guard).unwrap();
@@ -497,6 +504,7 @@ mod tests {
         let guard = Guard {
             uid: Some("u\"1"),
             written: None,
+            candidate: None,
         };
         for (kind, body, guarded) in [
             (
@@ -530,6 +538,7 @@ mod tests {
         let guard = Guard {
             uid: None,
             written: Some(9),
+            candidate: None,
         };
         assert!(
             patch_body(&patch(PatchType::Merge, "{}", Some("7")), guard)
@@ -547,6 +556,7 @@ mod tests {
         let guard = Guard {
             uid: Some("u"),
             written: None,
+            candidate: None,
         };
         for (kind, body) in [
             (PatchType::Json, "{}"),

@@ -175,3 +175,25 @@ fn objects_are_pruned_and_completed() {
     let error = format!("{:#}", cluster.add(&odd).unwrap_err());
     assert!(error.contains("resource version \"new\""), "{error}");
 }
+
+#[test]
+fn recorded_objects_are_as_they_were_to_the_byte() {
+    let text = r#"{"kind":"App","apiVersion":"example.com/v1","metadata":{"uid":"u","name":"x","resourceVersion":"9"},"spec":{"b":1e3,"a":2.0}}"#;
+    let recorded = |text: &str| Given {
+        text: Some(text.to_owned()),
+        ..given(serde_json::from_str(text).unwrap())
+    };
+    let cluster = Cluster::recorded(&controller());
+    let app = recorded(text);
+    cluster.add(&app).unwrap();
+    let kept = cluster.primary(&app.key.name).unwrap();
+    assert_eq!((&kept.text, kept.uid(), kept.version), (text, "u", 9));
+    assert_eq!(&cluster.as_primary(&app).unwrap().text, text);
+    // Another version of the plugin may read other kinds.
+    let job = text.replace("example.com/v1", "batch/v1");
+    cluster.add(&recorded(&job)).unwrap();
+    // What lacks something is completed.
+    let bare = recorded(r#"{"kind":"App","apiVersion":"example.com/v1","metadata":{"name":"y"}}"#);
+    cluster.add(&bare).unwrap();
+    assert_eq!(cluster.primary(&bare.key.name).unwrap().version, 1);
+}

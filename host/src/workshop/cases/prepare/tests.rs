@@ -24,6 +24,8 @@ fn prepared(kind: &str, metadata: Value, request: Value) -> Result<Prepared, Str
         folder: Path::new("c").into(),
         object,
         cache: Vec::new(),
+        previous: None,
+        reads: None,
         request: serde_json::from_value(request).unwrap(),
         expect: None,
     };
@@ -178,6 +180,18 @@ fn a_case_that_cannot_be_is_refused_by_file_and_field() {
             json!({}),
             json!({ "mapChanges": [] }),
             "c/request.json: mapChanges and object.json",
+        ),
+        (
+            "",
+            json!(null),
+            json!({ "controller": "tick", "now": "soon" }),
+            "c/request.json: now: \"soon\"",
+        ),
+        (
+            "",
+            json!(null),
+            json!({ "controller": "apps", "mapChanges": [], "random": {} }),
+            "c/request.json: mapChanges and random",
         ),
         (
             "",

@@ -69,6 +69,41 @@ fn an_empty_case_is_an_object_that_is_gone() {
 }
 
 #[test]
+fn a_recorded_turn_keeps_the_texts_of_its_objects() {
+    let pod = |name: &str| {
+        format!(r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{name}"}},"n":1.0}}"#)
+    };
+    let (own, other, before) = (pod("x"), pod("y"), pod("z"));
+    let reads = r#"[{"ask":{"verb":"get","apiVersion":"v1","kind":"Pod","name":"y"},"answer":{"object":{"b":1,"a":2}}}]"#;
+    let files = |request: &str| {
+        let file = format!("{own}\n");
+        read_case(&[
+            ("object.json", file.as_str()),
+            ("cache/000-pod.json", other.as_str()),
+            ("request.json", request),
+            ("reads.json", reads),
+        ])
+        .unwrap()
+    };
+    let texts = |case: &Case| {
+        let object = case.object.as_ref().and_then(|given| given.text.clone());
+        (object, case.cache[0].text.clone(), case.previous.clone())
+    };
+    let recorded = files(&format!(
+        "{{ \"now\": \"2026-01-31T12:00:00Z\", \"previous\": {before} }}"
+    ));
+    assert_eq!(
+        texts(&recorded),
+        (Some(own.clone()), Some(other.clone()), Some(before.clone()))
+    );
+    let entries = recorded.reads.unwrap();
+    let object = entries[0].answer.object.as_ref().unwrap();
+    assert_eq!(object.get(), r#"{"b":1,"a":2}"#);
+    let written = files(&format!("{{ \"previous\": {before} }}"));
+    assert_eq!(texts(&written), (None, None, None));
+}
+
+#[test]
 fn a_mistake_is_named_by_file_field_and_place() {
     let pod = |name: &str| format!(r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{{name}}}}}"#);
     for (file, text, says) in [
@@ -131,6 +166,11 @@ fn a_mistake_is_named_by_file_field_and_place() {
             "request.json",
             r#"{"last":{"code":409}}"#,
             "request.json: last: missing field `reason`",
+        ),
+        (
+            "reads.json",
+            r#"[{"ask":{"verb":"watch"}}]"#,
+            "reads.json: [0].ask.verb: unknown variant `watch`",
         ),
         ("expect.json", "{}", "expect.json: next is missing"),
         (

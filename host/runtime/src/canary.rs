@@ -1,0 +1,268 @@
+//! A canary: a new version of a plugin, the candidate, runs a share of the objects, until it is
+//! promoted or aborted.
+//!
+//! ```text
+//! fit      refuse what could not share queue, stores and grants with the live version
+//!   |
+//! weight   a keyed hash of an object's uid: this object runs on the candidate, that one does not
+//! steps    how the weight grows
+//!   |
+//! part     a turn on either side: which snapshot it had last, and what it says about its side
+//!   |        `- keys: the keys whose last turn was on the candidate
+//! score    the candidate is worse -> abort; warned: it has a warning that the live version has not
+//!   |
+//! report   each object that the candidate wrote
+//! end      promoted, or aborted, and why
+//! ```
+//! [`crate::deploy::canary`] changes what runs. This module must not know workers or queues.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use vmhost_cluster::Error;
+use vmhost_core::ObjectName;
+
+pub(crate) mod end;
+pub(crate) mod fit;
+pub(crate) mod keys;
+pub(crate) mod order;
+pub(crate) mod part;
+pub(crate) mod report;
+pub(crate) mod score;
+pub(crate) mod steps;
+pub mod told;
+pub(crate) mod warned;
+pub(crate) mod weight;
+
+use end::{End, TakenBack};
+use keys::CandidateKeys;
+use report::{Report, Written};
+use score::{Breach, Counts, Noted, Score};
+use steps::Steps;
+use weight::Weight;
+
+use crate::journal::record::TurnRecord;
+
+/// One canary of one plugin. It stays for the report after its end.
+#[derive(Debug)]
+pub struct Canary {
+    /// What is tried.
+    pub(crate) about: About,
+    /// How its weight grows.
+    pub(crate) steps: Steps,
+    seed: u64,
+    step: Mutex<Step>,
+    /// By the controller's name. Timers have none.
+    keys: BTreeMap<String, Arc<CandidateKeys>>,
+    score: Mutex<Score>,
+    report: Mutex<Report<TurnRecord>>,
+    /// The candidate's component, until the end.
+    component: Mutex<Vec<u8>>,
+    ended: OnceLock<Ended>,
+    stage: watch::Sender<Stage>,
+}
+
+/// What a canary tries, and against what.
+#[derive(Clone, Debug)]
+pub(crate) struct About {
+    /// The plugin's name.
+    pub(crate) plugin: String,
+    /// The candidate's version in its description.
+    pub(crate) version: String,
+    /// The candidate's generation.
+    pub(crate) generation: u64,
+    /// The digest of the candidate's component.
+    pub(crate) digest: String,
+    /// The live generation.
+    pub(crate) live: u64,
+    /// The digest of its component.
+    pub(crate) live_digest: String,
+    /// When the canary began.
+    pub(crate) since: SystemTime,
+}
+
+/// Where a canary is in its steps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    /// The weight in thousandths.
+    pub(crate) permille: u16,
+    /// When the next step comes. `None` if an operator decides.
+    pub(crate) next: Option<SystemTime>,
+}
+
+/// How a canary ended, and when.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) how: End,
+    pub(crate) at: SystemTime,
+}
+
+/// How far a canary is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// The candidate runs its share.
+    Running,
+    /// It is decided how the canary ends. Calls may still begin, for a moment.
+    Ending,
+    /// No call starts on the candidate as a candidate any more, and its keys are put back.
+    Over,
+}
+
+impl Canary {
+    /// A canary that begins, of this component. `keys` has each controller that is no timer, by its
+    /// name.
+    pub(crate) fn new(
+        about: About,
+        steps: Steps,
+        keys: BTreeMap<String, Arc<CandidateKeys>>,
+        component: Vec<u8>,
+    ) -> Arc<Self> {
+        let step = Step {
+            permille: steps.first(),
+            next: None,
+        };
+        Arc::new(Self {
+            about,
+            steps,
+            seed: fastrand::u64(..),
+            step: Mutex::new(step),
+            keys,
+            score: Mutex::default(),
+            report: Mutex::default(),
+            component: Mutex::new(component),
+            ended: OnceLock::new(),
+            stage: watch::Sender::new(Stage::Running),
+        })
+    }
+
+    /// A weight of this canary.
+    pub(crate) fn weight(&self, permille: u16) -> Weight {
+        Weight::new(permille, self.seed)
+    }
+
+    /// The present step.
+    pub(crate) fn step(&self) -> Step {
+        *self.step.lock()
+    }
+
+    /// A new step begins.
+    pub(crate) fn steps_to(&self, step: Step) {
+        *self.step.lock() = step;
+    }
+
+    /// Takes the candidate's component: the canary needs it no more.
+    pub(crate) fn take_component(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.component.lock())
+    }
+
+    /// The keys of a controller. `None` for a timer.
+    pub(crate) fn keys(&self, controller: &str) -> Option<&Arc<CandidateKeys>> {
+        self.keys.get(controller)
+    }
+
+    /// The keys of all controllers, by the controllers' names.
+    pub(crate) fn controllers(&self) -> impl Iterator<Item = (&str, &Arc<CandidateKeys>)> {
+        self.keys.iter().map(|(name, keys)| (name.as_str(), keys))
+    }
+
+    /// Decides how the canary ends. Returns whether it was this call that decided: only the first
+    /// one counts.
+    pub(crate) fn end(&self, how: End) -> bool {
+        let ended = Ended {
+            how,
+            at: SystemTime::now(),
+        };
+        let is_first = self.ended.set(ended).is_ok();
+        if is_first {
+            self.stage.send_replace(Stage::Ending);
+        }
+        is_first
+    }
+
+    /// The candidate's keys are put back, or it is the live version.
+    pub(crate) fn finish(&self) {
+        self.stage.send_replace(Stage::Over);
+    }
+
+    /// How far the canary is.
+    pub(crate) fn stage(&self) -> Stage {
+        *self.stage.borrow()
+    }
+
+    /// Resolves when the canary has come to a stage.
+    pub(crate) async fn until(&self, stage: Stage) {
+        let mut stages = self.stage.subscribe();
+        // The sender lives as long as this value.
+        let _ = stages.wait_for(|present| *present >= stage).await;
+    }
+
+    /// How it ended, if that is decided.
+    pub(crate) fn ended(&self) -> Option<&Ended> {
+        self.ended.get()
+    }
+
+    /// Returns whether the canary was aborted, so that nothing that the candidate still returns
+    /// counts.
+    pub(crate) fn is_aborted(&self) -> bool {
+        let ended = self.ended.get();
+        ended.is_some_and(|ended| matches!(ended.how, End::Aborted(_)))
+    }
+
+    /// Returns an error if the canary was aborted. Called right before the first write of each turn
+    /// of the candidate.
+    pub(crate) fn fence(&self) -> Result<(), Error> {
+        match self.is_aborted() {
+            true => Err(TakenBack::error()),
+            false => Ok(()),
+        }
+    }
+
+    /// Notes a turn of the candidate. Returns why the canary has to be aborted, if it has to.
+    fn note_candidate(&self, id: u64, key: &ObjectName, noted: Noted) -> Option<Breach> {
+        if self.ended.get().is_some() {
+            return None;
+        }
+        self.score.lock().candidate(id, key, noted)
+    }
+
+    /// Notes a turn of the live version.
+    fn note_live(&self, id: u64, noted: Noted) {
+        if self.ended.get().is_none() {
+            self.score.lock().live(id, noted);
+        }
+    }
+
+    /// The keys of the candidate and of the live version, and how many of the candidate's broke.
+    pub(crate) fn counts(&self) -> ([Counts; 2], usize) {
+        let score = self.score.lock();
+        (score.counts(), score.broken())
+    }
+
+    /// Adds a turn of the candidate to the report, if it changed objects.
+    pub(crate) fn wrote(&self, record: &TurnRecord) {
+        if record.changed() {
+            let changed = record.answers.iter().filter(|answer| answer.changed());
+            let objects = changed.map(|answer| &answer.object);
+            let mut report = self.report.lock();
+            report.add(objects, record.bytes(), || record.clone());
+        }
+    }
+
+    /// The objects that the candidate wrote, and the number of turns that wrote others.
+    pub(crate) fn written(&self) -> (Vec<Written<TurnRecord>>, u64) {
+        let report = self.report.lock();
+        (report.objects(), report.unlisted())
+    }
+
+    /// The number of objects that the candidate wrote.
+    pub(crate) fn written_count(&self) -> u64 {
+        let report = self.report.lock();
+        report.len() as u64 + report.unlisted()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

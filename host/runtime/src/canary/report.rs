@@ -1,0 +1,171 @@
+//! The objects that a candidate wrote, each with the record of its first write, which shows what
+//! the live version had left there. Bounded, and what is left out is counted. It must not know what
+//! a record is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use vmhost_core::ObjectKey;
+
+/// The number of objects that are listed.
+const OBJECTS: usize = 10_000;
+
+/// The bytes of records that are kept. Later objects are listed without what changed.
+const BYTES: usize = 4 << 20;
+
+/// The objects that were written, in the order of their first writes.
+#[derive(Debug)]
+pub(crate) struct Report<R> {
+    objects: Vec<Written<R>>,
+    places: HashMap<ObjectKey, usize>,
+    bytes: usize,
+    unlisted: u64,
+}
+
+/// An object that was written.
+#[derive(Debug)]
+pub(crate) struct Written<R> {
+    /// The object.
+    pub(crate) object: ObjectKey,
+    /// The number of turns that changed it.
+    pub(crate) turns: u64,
+    /// The record of the first of these turns. `None` if the records became too large.
+    pub(crate) first: Option<Arc<R>>,
+}
+
+impl<R> Clone for Written<R> {
+    fn clone(&self) -> Self {
+        Self {
+            object: self.object.clone(),
+            turns: self.turns,
+            first: self.first.clone(),
+        }
+    }
+}
+
+impl<R> Default for Report<R> {
+    fn default() -> Self {
+        Self {
+            objects: Vec::new(),
+            places: HashMap::new(),
+            bytes: 0,
+            unlisted: 0,
+        }
+    }
+}
+
+impl<R> Report<R> {
+    /// Adds a turn that changed these objects. `record` makes its record, of this many bytes; it is
+    /// called only if the record is to be kept.
+    pub(crate) fn add<'k>(
+        &mut self,
+        objects: impl IntoIterator<Item = &'k ObjectKey>,
+        bytes: usize,
+        record: impl FnOnce() -> R,
+    ) {
+        let mut make = Some(record);
+        let mut kept: Option<Arc<R>> = None;
+        for object in objects {
+            if let Some(place) = self.places.get(object) {
+                if let Some(written) = self.objects.get_mut(*place) {
+                    written.turns += 1;
+                }
+                continue;
+            }
+            if self.objects.len() >= OBJECTS {
+                self.unlisted += 1;
+                continue;
+            }
+            let has_room = self.bytes.saturating_add(bytes) <= BYTES;
+            if let Some(make) = make.take_if(|_| has_room) {
+                self.bytes += bytes;
+                kept = Some(Arc::new(make()));
+            }
+            self.places.insert(object.clone(), self.objects.len());
+            self.objects.push(Written {
+                object: object.clone(),
+                turns: 1,
+                first: kept.clone(),
+            });
+        }
+    }
+
+    /// The objects that are listed.
+    pub(crate) fn objects(&self) -> Vec<Written<R>> {
+        self.objects.clone()
+    }
+
+    /// The number of objects that are listed.
+    pub(crate) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// The number of turns that changed an object which is not listed.
+    pub(crate) fn unlisted(&self) -> u64 {
+        self.unlisted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vmhost_core::{Gvk, ObjectName};
+
+    use super::*;
+
+    fn key(number: usize) -> ObjectKey {
+        ObjectKey {
+            kind: Gvk::new("", "v1", "ConfigMap"),
+            name: ObjectName::new(Some("a"), &format!("x{number}")),
+        }
+    }
+
+    #[test]
+    fn the_first_record_of_each_object_is_kept() {
+        let mut report = Report::default();
+        report.add([&key(1), &key(2)], 10, || "first");
+        report.add([&key(1), &key(3)], 10, || "second");
+        let objects = report.objects();
+        let told: Vec<_> = objects
+            .iter()
+            .map(|written| (&written.object, written.turns, written.first.as_deref()))
+            .collect();
+        let (one, two, three) = (key(1), key(2), key(3));
+        assert_eq!(
+            told,
+            [
+                (&one, 2, Some(&"first")),
+                (&two, 1, Some(&"first")),
+                (&three, 1, Some(&"second")),
+            ]
+        );
+        assert_eq!((report.len(), report.unlisted()), (3, 0));
+    }
+
+    #[test]
+    fn a_record_that_is_not_needed_is_not_made() {
+        let mut report = Report::default();
+        report.add([&key(1)], 10, || ());
+        report.add([&key(1)], 10, || panic!("its first record is there"));
+        assert_eq!(report.objects()[0].turns, 2);
+    }
+
+    #[test]
+    fn it_is_bounded_and_counts_what_it_leaves_out() {
+        let mut report = Report::default();
+        report.add([&key(0)], BYTES - 5, || ());
+        report.add([&key(1)], 10, || panic!("too large"));
+        report.add([&key(2)], 5, || ());
+        let kept: Vec<bool> = report
+            .objects()
+            .iter()
+            .map(|written| written.first.is_some())
+            .collect();
+        assert_eq!(kept, [true, false, true]);
+        for number in 3..OBJECTS + 7 {
+            report.add([&key(number)], 0, || ());
+        }
+        assert_eq!((report.len(), report.unlisted()), (OBJECTS, 7));
+        report.add([&key(0)], 0, || ());
+        assert_eq!(report.objects()[0].turns, 2, "known objects still count");
+    }
+}

@@ -1,0 +1,115 @@
+//! Compares the warnings about the candidate's keys with those that the live version has. A pure
+//! function.
+
+use std::collections::BTreeSet;
+
+use crate::canary::score::Breach;
+use crate::journal::story::Warning;
+
+/// The number of turns that a key needs on the candidate before a warning is about the candidate: a
+/// warning tells of several turns in a row.
+const TURNS: u32 = 3;
+
+/// Warnings by the controller's label and by their name.
+pub(crate) type Names = BTreeSet<(String, String)>;
+
+/// The names of these warnings.
+pub(crate) fn names<'w>(warnings: impl IntoIterator<Item = &'w Warning>) -> Names {
+    let name = |warning: &Warning| (warning.controller.clone(), warning.name.clone());
+    warnings.into_iter().map(name).collect()
+}
+
+/// Returns a warning about a key of the candidate, if the live version has none of its name.
+/// `known` are the warnings from before the canary, and `turns` tells how many turns a key, by the
+/// controller's label and its name, had on the candidate in a row.
+pub(crate) fn strange(
+    warnings: &[Warning],
+    known: &Names,
+    turns: impl Fn(&str, &str) -> u32,
+) -> Option<Breach> {
+    let of = |warning: &Warning| turns(&warning.controller, &warning.key);
+    let live = names(warnings.iter().filter(|&warning| of(warning) == 0));
+    let is_strange = |warning: &&Warning| {
+        let warning: &Warning = warning;
+        let name = (warning.controller.clone(), warning.name.clone());
+        of(warning) >= TURNS && !known.contains(&name) && !live.contains(&name)
+    };
+    warnings
+        .iter()
+        .find(is_strange)
+        .map(|warning| Breach::Warning {
+            name: warning.name.clone(),
+            key: warning.key.clone(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warning(name: &str, key: &str) -> Warning {
+        Warning {
+            name: name.into(),
+            controller: "p/c".into(),
+            key: key.into(),
+            text: String::new(),
+        }
+    }
+
+    /// Keys that begin with `c` are on the candidate.
+    fn turns(controller: &str, key: &str) -> u32 {
+        match (controller, key) {
+            ("p/c", "a/c-new") => TURNS - 1,
+            ("p/c", key) if key.starts_with("a/c") => TURNS,
+            _ => 0,
+        }
+    }
+
+    fn found(warnings: &[(&str, &str)], known: &[(&str, &str)]) -> Option<Breach> {
+        let all = |of: &[(&str, &str)]| -> Vec<Warning> {
+            of.iter().map(|(name, key)| warning(name, key)).collect()
+        };
+        strange(&all(warnings), &names(&all(known)), turns)
+    }
+
+    #[test]
+    fn only_what_the_live_version_does_not_have_counts() {
+        let breach = Some(Breach::Warning {
+            name: "self-waking".into(),
+            key: "a/c1".into(),
+        });
+        assert_eq!(found(&[("self-waking", "a/c1")], &[]), breach);
+        assert_eq!(
+            found(&[("never-quiet", "a/l"), ("self-waking", "a/c1")], &[]),
+            breach
+        );
+        assert_eq!(
+            found(&[("self-waking", "a/l"), ("self-waking", "a/c1")], &[]),
+            None
+        );
+        assert_eq!(
+            found(&[("self-waking", "a/c1")], &[("self-waking", "a/l")]),
+            None
+        );
+        assert_eq!(
+            found(&[("self-waking", "a/l")], &[]),
+            None,
+            "the live version's own"
+        );
+        assert_eq!(found(&[], &[]), None);
+    }
+
+    #[test]
+    fn turns_of_the_live_version_are_not_held_against_the_candidate() {
+        assert_eq!(found(&[("self-waking", "a/c-new")], &[]), None);
+    }
+
+    #[test]
+    fn another_controller_is_another_matter() {
+        let other = Warning {
+            controller: "q/c".into(),
+            ..warning("self-waking", "a/c1")
+        };
+        assert_eq!(strange(&[other], &Names::new(), turns), None);
+    }
+}

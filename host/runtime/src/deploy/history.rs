@@ -1,0 +1,313 @@
+//! The versions of each plugin that ran on this host, so that a rollback needs neither the old file
+//! nor a compiler: the newest ones stay in memory, and all of them in a folder.
+//!
+//! | Module | Owns |
+//! |---|---|
+//! | [`keep`] | how many versions are kept, and where |
+//! | [`past`] | the history of one plugin: its index, its files and its code in memory |
+//! | [`index`] | which versions ran, which are kept, which are refused |
+//! | [`folder`] | the files |
+//! | [`error`] | why there is no version to roll back to |
+//! | [`report`] | the documents |
+//!
+//! Functions that say so read or write files: the threads for I/O and for guests must not call
+//! them. This module must not know how a version is swapped.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use vmhost_core::chain_line;
+use vmhost_engine::{Code, Plugin};
+
+pub(crate) mod error;
+mod folder;
+mod index;
+pub mod keep;
+mod past;
+pub mod report;
+
+use error::HistoryError;
+use folder::Folder;
+use index::{Index, Run, named};
+use keep::Keep;
+use report::{HistoryReport, Why};
+
+/// The histories of all plugins.
+pub struct History {
+    keep: Keep,
+    plugins: Mutex<HashMap<String, Arc<Mutex<Past>>>>,
+    /// Whether the log has said that a folder is not used.
+    warned: AtomicBool,
+}
+
+/// The history of one plugin.
+#[derive(Default)]
+struct Past {
+    index: Index,
+    /// `None` if versions are kept in memory only.
+    folder: Option<Folder>,
+    /// Versions that ran in this process and do not run now, with their compiled code.
+    shelf: Vec<Arc<Plugin>>,
+    /// The refused version that the log has named since it was rolled back.
+    told: Option<String>,
+}
+
+/// A version that ran.
+pub(crate) enum Version {
+    /// Its code was kept, and its bytes too if a file has them.
+    Kept(Arc<Plugin>, Vec<u8>),
+    /// Its bytes.
+    Bytes(Vec<u8>),
+}
+
+/// What a start does with the version in a plugin's file.
+pub(crate) enum Start {
+    /// The version is not refused.
+    Run,
+    /// The version is refused, and the version with this digest and these bytes ran before.
+    Instead(String, Vec<u8>),
+    /// The version was refused, and there is no other one. It is refused no more.
+    Lost(HistoryError),
+}
+
+impl History {
+    /// The histories that are kept there. Nothing is read yet.
+    pub(crate) fn new(keep: Keep) -> Self {
+        Self {
+            keep,
+            plugins: Mutex::default(),
+            warned: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns what a start does with the version in the plugin's file. Reads files.
+    pub(crate) fn start(&self, plugin: &str, digest: &str) -> Start {
+        let Some(past) = self.past(plugin) else {
+            return Start::Run;
+        };
+        let mut past = past.lock();
+        if !past.index.refuses(digest) {
+            // Other bytes came.
+            past.lift(plugin);
+            return Start::Run;
+        }
+        match past.read_before(digest) {
+            Ok((found, bytes)) => {
+                past.told = Some(digest.to_owned());
+                Start::Instead(found, bytes)
+            }
+            Err(error) => {
+                past.lift(plugin);
+                Start::Lost(error)
+            }
+        }
+    }
+
+    /// Keeps the bytes of a version that is about to run. Writes files.
+    pub(crate) fn keep(&self, plugin: &Plugin, bytes: &[u8]) {
+        let name = &plugin.description().name;
+        // A script is more than the component that interprets it, and of a version that was kept in
+        // memory the bytes may be unknown.
+        if plugin.digest() != plugin.component() || bytes.is_empty() {
+            return;
+        }
+        let Some(past) = self.past(name) else {
+            return;
+        };
+        let past = past.lock();
+        if let Some(folder) = &past.folder
+            && let Err(error) = folder.put(plugin.digest(), bytes)
+        {
+            let folder = folder.path().display();
+            tracing::warn!(
+                plugin = name,
+                "cannot keep the version in {folder}, so that a restart loses it: {error}"
+            );
+        }
+    }
+
+    /// Adds a version that runs from now on. The one before, which it replaced for this reason, is
+    /// kept with its code. Versions that are too old are dropped. `is_from_source` tells that the
+    /// plugin's source has this version, and so no refused one any more. Writes files.
+    pub(crate) fn began(
+        &self,
+        now: &Arc<Plugin>,
+        generation: u64,
+        why: Why,
+        before: Option<Arc<Plugin>>,
+        is_from_source: bool,
+    ) {
+        let description = now.description();
+        let Some(past) = self.past(&description.name) else {
+            return;
+        };
+        let run = Run {
+            digest: now.digest().to_owned(),
+            version: description.version.clone(),
+            generation,
+            began: second(),
+            ended: None,
+            why: None,
+            size: now.inspection().size as u64,
+        };
+        let mut past = past.lock();
+        past.index.begin(run, why);
+        past.index.accept(now.digest(), is_from_source);
+        if let Some(before) = before {
+            before.shelve();
+            past.shelf.push(before);
+        }
+        past.drop_old(now.digest());
+        past.write(&description.name, why != Why::Crash);
+    }
+
+    /// Refuses the version `from`, which is about to be replaced by the version `to`. Writes files.
+    pub(crate) fn roll_back(&self, plugin: &str, from: &str, to: &str) {
+        if let Some(past) = self.past(plugin) {
+            let mut past = past.lock();
+            past.index.roll_back(from, to);
+            past.told = None;
+            past.write(plugin, true);
+        }
+    }
+
+    /// Refuses no version any more, since the plugin's source has other bytes. Writes files.
+    pub(crate) fn lift(&self, plugin: &str) {
+        if let Some(past) = self.past(plugin) {
+            past.lock().lift(plugin);
+        }
+    }
+
+    /// Ends the run of a plugin. Writes files.
+    pub(crate) fn ended(&self, plugin: &str, why: Why) {
+        if let Some(past) = self.past(plugin) {
+            let mut past = past.lock();
+            past.index.end(Some(second()), why);
+            past.write(plugin, false);
+        }
+    }
+
+    /// Returns whether a version was rolled back. Reads files the first time, and waits for who
+    /// reads or writes them.
+    pub(crate) fn refuses(&self, plugin: &str, digest: &str) -> bool {
+        self.past(plugin)
+            .is_some_and(|past| past.lock().index.refuses(digest))
+    }
+
+    /// Returns whether any version of a plugin is refused. Reads files the first time.
+    #[cfg(test)]
+    fn refuses_any(&self, plugin: &str) -> bool {
+        self.past(plugin)
+            .is_some_and(|past| !past.lock().index.refused.is_empty())
+    }
+
+    /// Returns whether the log has not yet named this refused version since it was rolled back, and
+    /// counts it as named.
+    pub(crate) fn is_news(&self, plugin: &str, digest: &str) -> bool {
+        self.past(plugin).is_some_and(|past| {
+            let mut past = past.lock();
+            let is_news = past.told.as_deref() != Some(digest);
+            past.told = Some(digest.to_owned());
+            is_news
+        })
+    }
+
+    /// Returns the digest of the version that a rollback runs: the one that `to` begins, or the one
+    /// before `current`. Reads files.
+    pub(crate) fn choose(
+        &self,
+        plugin: &str,
+        current: &str,
+        to: Option<&str>,
+    ) -> Result<String, HistoryError> {
+        let past = self.past(plugin).ok_or(HistoryError::Off)?;
+        let past = past.lock();
+        let found = match to {
+            None => past.before(current)?,
+            Some(to) => past.index.find(to)?,
+        };
+        match found == current {
+            true => Err(HistoryError::Runs(named(found))),
+            false => Ok(found.to_owned()),
+        }
+    }
+
+    /// Returns a version that ran. Reads files.
+    pub(crate) fn version(&self, plugin: &str, digest: &str) -> Result<Version, HistoryError> {
+        let past = self.past(plugin).ok_or(HistoryError::Off)?;
+        let past = past.lock();
+        let Some(kept) = past.on_shelf(digest).cloned() else {
+            return past.read(digest).map(Version::Bytes);
+        };
+        let bytes = match kept.code() {
+            // To compile optimised code later.
+            Code::Baseline => past.read(digest).unwrap_or_default(),
+            Code::Optimised => Vec::new(),
+        };
+        Ok(Version::Kept(kept, bytes))
+    }
+
+    /// The history of a plugin as a document. Reads files.
+    pub(crate) fn report(&self, plugin: &str) -> Result<HistoryReport, HistoryError> {
+        let past = self.past(plugin).ok_or(HistoryError::Off)?;
+        let past = past.lock();
+        let folder = past.folder.as_ref();
+        Ok(HistoryReport {
+            plugin: plugin.to_owned(),
+            folder: folder.map(|folder| folder.path().display().to_string()),
+            runs: past.index.runs.iter().map(|run| past.shown(run)).collect(),
+            refused: past.index.refused.iter().map(|one| named(one)).collect(),
+        })
+    }
+
+    /// The history of a plugin, read when it is first asked for. `None` if none is kept.
+    fn past(&self, plugin: &str) -> Option<Arc<Mutex<Past>>> {
+        if self.keep == Keep::Off {
+            return None;
+        }
+        let mut plugins = self.plugins.lock();
+        if let Some(past) = plugins.get(plugin) {
+            return Some(past.clone());
+        }
+        let past = Arc::new(Mutex::new(self.open(plugin)));
+        plugins.insert(plugin.to_owned(), past.clone());
+        Some(past)
+    }
+
+    fn open(&self, plugin: &str) -> Past {
+        let Keep::Folder(root) = &self.keep else {
+            return Past::default();
+        };
+        match Folder::open(root, plugin) {
+            Ok(folder) => Past {
+                index: folder.read_index(),
+                folder: Some(folder),
+                ..Past::default()
+            },
+            Err(error) => {
+                let about = format!(
+                    "{}; versions are kept in memory only, until this process ends",
+                    chain_line(&error)
+                );
+                // The folders of all plugins are below one.
+                match self.warned.swap(true, Ordering::Relaxed) {
+                    false => tracing::warn!(plugin, "{about}"),
+                    true => tracing::debug!(plugin, "{about}"),
+                }
+                Past::default()
+            }
+        }
+    }
+}
+
+/// The present time, to the second.
+fn second() -> String {
+    let now = Timestamp::now().as_second();
+    Timestamp::from_second(now).map_or_else(|_| String::new(), |now| now.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! Finds and loads the version that takes the place of a refused one: at a rollback, and at a start
+//! with a refused version in the plugin's file.
+//!
+//! It must not know how a version is swapped.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vmhost_core::{chain, one_line};
+use vmhost_engine::{Code, LoadError, Plugin};
+
+use crate::deploy::history::{History, Start, Version};
+use crate::deploy::loaded::Loaded;
+use crate::deploy::loader::Loader;
+use crate::deploy::orders::OrderError;
+use crate::deploy::slot::Slot;
+
+/// The characters of a digest that are shown where a person reads it.
+const SHORT: usize = 12;
+
+/// A loaded version to roll back to.
+pub(crate) struct Chosen {
+    pub(crate) loaded: Loaded<Arc<Plugin>>,
+    /// Where its code came from, for the answer to the rollback.
+    pub(crate) code: &'static str,
+}
+
+/// Loads the version whose digest begins with `to`, or the one before the running one. Its code is
+/// compiled only if neither this process nor the cache has it.
+pub(crate) async fn choose(
+    loader: &Loader,
+    slot: &Slot,
+    to: Option<String>,
+) -> Result<Chosen, OrderError> {
+    let current = slot.current().plugin.digest().to_owned();
+    let name = slot.name.clone();
+    let version = with(&loader.history, move |history| {
+        let digest = history.choose(&name, &current, to.as_deref())?;
+        history.version(&name, &digest)
+    });
+    let version = version.await.ok_or(OrderError::Dropped)?;
+    match version.map_err(|error| OrderError::Refused(error.to_string()))? {
+        Version::Kept(plugin, bytes) => Ok(Chosen {
+            loaded: Loaded {
+                plugin,
+                bytes,
+                build: None,
+                compile: Duration::ZERO,
+            },
+            code: "memory",
+        }),
+        Version::Bytes(bytes) => {
+            let loaded = load(loader, bytes).await;
+            let loaded = loaded.map_err(|error| OrderError::Unfit(Box::new(error)))?;
+            let code = match loaded.plugin.code() {
+                Code::Baseline => "baseline",
+                Code::Optimised => "optimised",
+            };
+            Ok(Chosen {
+                loaded: loaded.shared(),
+                code,
+            })
+        }
+    }
+}
+
+/// Returns what runs at a start instead of a plugin that was loaded from this file: the plugin
+/// itself, or the version before if it was rolled back.
+pub(crate) async fn instead(loader: &Loader, path: &Path, loaded: Loaded) -> Loaded {
+    let plugin = loaded.plugin.description().name.clone();
+    let refused = loaded.plugin.digest().to_owned();
+    let (name, digest) = (plugin.clone(), refused.clone());
+    let start = with(&loader.history, move |history| {
+        history.start(&name, &digest)
+    });
+    let path = path.display();
+    let (found, bytes) = match start.await {
+        None | Some(Start::Run) => return loaded,
+        Some(Start::Instead(found, bytes)) => (found, bytes),
+        Some(Start::Lost(error)) => {
+            tracing::warn!(
+                plugin,
+                "{path} holds sha256:{refused}, which was rolled back, but it runs, since no other version can take its place: {error}"
+            );
+            return loaded;
+        }
+    };
+    match load(loader, bytes).await {
+        Ok(before) => {
+            tracing::warn!(
+                plugin,
+                "{path} holds sha256:{refused}, which was rolled back: running sha256:{found} from the history instead; {}",
+                how_to_lift(&plugin, &refused)
+            );
+            before
+        }
+        Err(error) => {
+            tracing::warn!(
+                plugin,
+                "{path} holds sha256:{refused}, which was rolled back, but it runs, since sha256:{found} from the history cannot be loaded: {}",
+                one_line(&chain(&error))
+            );
+            with(&loader.history, move |history| history.lift(&plugin)).await;
+            loaded
+        }
+    }
+}
+
+/// Refuses the version that runs, since this one is about to take its place.
+pub(crate) async fn refuse_current(loader: &Loader, slot: &Slot, to: &str) {
+    let from = slot.current().plugin.digest().to_owned();
+    let (name, to) = (slot.name.clone(), to.to_owned());
+    let refused = move |history: &History| history.roll_back(&name, &from, &to);
+    with(&loader.history, refused).await;
+}
+
+/// Returns `None` if a version was not rolled back, else whether the log has yet to say that the
+/// plugin's source has it.
+pub(crate) async fn refused(loader: &Loader, slot: &Slot, digest: &str) -> Option<bool> {
+    let (name, digest) = (slot.name.clone(), digest.to_owned());
+    let refused = with(&loader.history, move |history| {
+        let is_refused = history.refuses(&name, &digest);
+        is_refused.then(|| history.is_news(&name, &digest))
+    });
+    refused.await.flatten()
+}
+
+/// Refuses no version any more, since the plugin's source has other bytes.
+pub(crate) async fn lift(loader: &Loader, slot: &Slot) {
+    let name = slot.name.clone();
+    with(&loader.history, move |history| history.lift(&name)).await;
+}
+
+/// The text about a plugin's source that has a refused version.
+pub(crate) fn refusal(slot: &Slot, source: &Path, digest: &str) -> String {
+    format!(
+        "{} holds sha256:{digest}, which was rolled back; generation {} keeps running; {}",
+        source.display(),
+        slot.current().number,
+        how_to_lift(&slot.name, digest)
+    )
+}
+
+/// The digest of the version that a rollback would run, as documents show it. `None` if there is
+/// none.
+pub(crate) async fn suggested(loader: &Loader, slot: &Slot) -> Option<String> {
+    let current = slot.current().plugin.digest().to_owned();
+    let name = slot.name.clone();
+    let chosen = with(&loader.history, move |history| {
+        history.choose(&name, &current, None)
+    });
+    Some(format!("sha256:{}", chosen.await?.ok()?))
+}
+
+/// The text about a rollback that is done.
+pub(crate) fn outcome(plugin: &str, refused: &str, runs: &str) -> String {
+    format!(
+        "sha256:{} runs, sha256:{} is refused: {}",
+        short(runs),
+        short(refused),
+        how_to_lift(plugin, refused)
+    )
+}
+
+/// Runs `work` on a thread for files. `None` if it panicked, or if the process ends.
+pub(crate) async fn with<T: Send + 'static>(
+    history: &Arc<History>,
+    work: impl FnOnce(&History) -> T + Send + 'static,
+) -> Option<T> {
+    let history = history.clone();
+    let done = tokio::task::spawn_blocking(move || work(&history)).await;
+    done.inspect_err(|error| tracing::error!("the history of a plugin: {error}"))
+        .ok()
+}
+
+async fn load(loader: &Loader, bytes: Vec<u8>) -> Result<Loaded, LoadError> {
+    let (plugin, compile) = loader.load(&bytes).await?;
+    Ok(Loaded {
+        plugin,
+        bytes,
+        build: None,
+        compile,
+    })
+}
+
+fn how_to_lift(plugin: &str, digest: &str) -> String {
+    format!(
+        "other bytes in its source lift this, or `vmhost rollback {plugin} --to {}`",
+        short(digest)
+    )
+}
+
+fn short(digest: &str) -> &str {
+    digest.get(..SHORT).unwrap_or(digest)
+}

@@ -1,0 +1,95 @@
+//! `request.json` of a recorded case, and how the files are written. It must not know how their
+//! parts are found.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use vmhost_core::Refusal;
+
+use crate::journal::case::Random;
+use crate::journal::record::TurnRecord;
+
+/// `request.json`. A value that is the default is not written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Request<'r> {
+    controller: &'r str,
+    /// Of an object that is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<Key<'r>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    deleting: bool,
+    #[serde(skip_serializing_if = "is_zero")]
+    attempt: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<Last>,
+    now: String,
+    random: Random,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous: Option<Box<RawValue>>,
+}
+
+/// `last` of `request.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Last {
+    effect: u32,
+    code: u16,
+    reason: String,
+    message: String,
+}
+
+#[derive(Serialize)]
+struct Key<'r> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<&'r str>,
+    name: &'r str,
+}
+
+impl<'r> Request<'r> {
+    /// The request of a turn of this controller, with what its call drew of clock and chance.
+    /// `last` and `previous` are without what is secret.
+    pub(super) fn new(
+        record: &'r TurnRecord,
+        controller: &'r str,
+        last: Option<Last>,
+        previous: Option<Box<RawValue>>,
+        (now, random): (String, Random),
+    ) -> Self {
+        let key = Key {
+            namespace: record.key.namespace(),
+            name: record.key.name(),
+        };
+        Self {
+            controller,
+            key: record.object.is_none().then_some(key),
+            deleting: record.deleting,
+            attempt: record.attempt,
+            last,
+            now,
+            random,
+            previous,
+        }
+    }
+}
+
+impl From<&Refusal> for Last {
+    fn from(refusal: &Refusal) -> Self {
+        Self {
+            effect: refusal.effect,
+            code: refusal.code,
+            reason: refusal.reason.clone(),
+            message: refusal.message.clone(),
+        }
+    }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// The text of a file.
+pub(super) fn pretty(document: &impl Serialize) -> String {
+    // Serialising cannot fail, since there are only strings, numbers and JSON.
+    let mut text = serde_json::to_string_pretty(document).unwrap_or_default();
+    text.push('\n');
+    text
+}

@@ -1,0 +1,15 @@
+//! What decides how much of a plugin's turns may be told. Plain data.
+
+use crate::journal::redact::{PluginSecrets, Redact};
+
+/// The rules of the host, and what is known of the plugin.
+#[derive(Clone, Copy)]
+pub(crate) struct Secrecy<'a> {
+    /// Finds what is secret, and hides it.
+    pub(crate) redact: &'a Redact,
+    /// What the plugin may know besides what its turns saw.
+    pub(crate) plugin: PluginSecrets<'a>,
+    /// Whether the plugin may read or write objects with sensitive values. Then no random number
+    /// of its turns is told: a secret of this turn or of another one may be made of it.
+    pub(crate) handles_sensitive: bool,
+}

@@ -1,0 +1,49 @@
+//! What stays of a record that is too large to keep. It must not know which are.
+
+use vmhost_core::{Next, Trace, cut};
+
+use super::{Act, AnswerEnd, TurnRecord};
+
+/// The bytes that stay of each text that a plugin or an API server wrote.
+const SHORT: usize = 1024;
+
+/// The number of answers that stay. The last one tells why the turn ended.
+const ANSWERS: usize = 64;
+
+impl TurnRecord {
+    /// Drops the large texts, and shortens the others: each may be as long as all that a plugin
+    /// returns.
+    pub(crate) fn cut(&mut self) {
+        self.cut = true;
+        (self.object, self.previous) = (None, None);
+        self.trace = Trace::default();
+        self.effects = Vec::new();
+        if let Act::Returned(Next::Retry(text) | Next::Fail(text)) | Act::Broke(text) =
+            &mut self.act
+        {
+            shorten(text);
+        }
+        if let Some(last) = &mut self.last {
+            shorten(&mut last.reason);
+            shorten(&mut last.message);
+        }
+        self.message.iter_mut().for_each(shorten);
+        let surplus = self.answers.len().saturating_sub(ANSWERS);
+        self.answers.drain(..surplus);
+        self.answers
+            .retain(|answer| answer.object.text_bytes() <= SHORT);
+        for answer in &mut self.answers {
+            if let AnswerEnd::Refused(_, text) = &mut answer.end {
+                shorten(text);
+            }
+        }
+        self.answers.shrink_to_fit();
+    }
+}
+
+/// Cuts a text, and frees the rest.
+fn shorten(text: &mut String) {
+    if text.len() > SHORT {
+        *text = cut(text, SHORT).to_owned();
+    }
+}

@@ -1,0 +1,37 @@
+//! The routes about one plugin: reports, which anyone may read who reaches the admin address, and
+//! orders, which need the token.
+//!
+//! Each kind of order has a file of its own below; it parses a request, hands the order to the task
+//! that swaps the plugin, and shows the answer.
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+
+use super::gate;
+use super::token::Token;
+
+mod canary;
+pub(crate) mod desk;
+mod rollback;
+mod shadow;
+
+use desk::Desk;
+
+/// The reports and the orders of a host with this token. Without a token, no order passes.
+pub(super) fn router(desk: Desk, token: Option<Token>) -> Router {
+    let limit = usize::try_from(desk.largest_component).unwrap_or(usize::MAX);
+    let orders = Router::new()
+        .merge(rollback::orders())
+        .merge(canary::orders())
+        .merge(shadow::orders())
+        // A new version is sent as a request's body.
+        .layer(DefaultBodyLimit::max(limit))
+        .route_layer(from_fn_with_state(token, gate::check));
+    Router::new()
+        .merge(rollback::reports())
+        .merge(canary::reports())
+        .merge(shadow::reports())
+        .merge(orders)
+        .with_state(desk)
+}

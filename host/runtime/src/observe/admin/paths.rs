@@ -1,0 +1,103 @@
+//! The paths of one plugin's reports and orders. Both ends use it: the host serves a path, a
+//! command asks for it.
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// The path of `/plugins/{plugin}/{what}`, where `what` may have a query behind it.
+pub fn of_plugin(plugin: &str, what: &str) -> String {
+    // The name in the path is any text that the user typed.
+    format!("/plugins/{}/{what}", encoded(plugin))
+}
+
+/// A text as one part of a path or a query.
+pub fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// The path of a plugin's history.
+pub fn history(plugin: &str) -> String {
+    of_plugin(plugin, "history")
+}
+
+/// The path that orders a rollback, to the version whose digest begins with `to`.
+pub fn rollback(plugin: &str, to: Option<&str>) -> String {
+    match to {
+        None => of_plugin(plugin, "rollback"),
+        Some(to) => of_plugin(plugin, &format!("rollback?to={}", encoded(to))),
+    }
+}
+
+/// The path of a plugin's canary.
+pub fn canary(plugin: &str) -> String {
+    of_plugin(plugin, "canary")
+}
+
+/// The path of an order about a plugin's canary, which may have a query behind it.
+pub fn canary_order(plugin: &str, order: &str) -> String {
+    of_plugin(plugin, &format!("canary/{order}"))
+}
+
+/// The path that orders a canary, with the flags of `vmhost canary start`: the first weight, the
+/// weights of the steps, and the milliseconds of a step.
+pub fn start_canary(
+    plugin: &str,
+    weight: Option<&str>,
+    step: Option<&str>,
+    every: Option<u64>,
+) -> String {
+    let every = every.map(|every| every.to_string());
+    let given = [
+        ("weight", weight),
+        ("step", step),
+        ("every", every.as_deref()),
+    ];
+    let pairs: Vec<String> = given
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!("{name}={}", encoded(value?))))
+        .collect();
+    canary_order(plugin, &format!("start?{}", pairs.join("&")))
+}
+
+/// The path of the report on a plugin's shadow.
+pub fn shadow(plugin: &str) -> String {
+    of_plugin(plugin, "shadow")
+}
+
+/// The path that starts the shadow of a plugin, for this many milliseconds.
+pub fn shadow_start(plugin: &str, lasts: Option<u64>) -> String {
+    match lasts {
+        None => of_plugin(plugin, "shadow/start"),
+        Some(ms) => of_plugin(plugin, &format!("shadow/start?for={ms}")),
+    }
+}
+
+/// The path that ends the shadow of a plugin.
+pub fn shadow_stop(plugin: &str) -> String {
+    of_plugin(plugin, "shadow/stop")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_user_typed_stays_one_part_of_the_path() {
+        assert_eq!(history("vm"), "/plugins/vm/history");
+        assert_eq!(rollback("vm", None), "/plugins/vm/rollback");
+        assert_eq!(canary("a b"), "/plugins/a%20b/canary");
+        assert_eq!(canary_order("vm", "abort"), "/plugins/vm/canary/abort");
+        assert_eq!(
+            start_canary("vm", None, Some("5,100"), Some(1000)),
+            "/plugins/vm/canary/start?step=5%2C100&every=1000"
+        );
+        assert_eq!(shadow("vm"), "/plugins/vm/shadow");
+        assert_eq!(shadow_start("vm", None), "/plugins/vm/shadow/start");
+        let for_a_second = shadow_start("v m", Some(1000));
+        assert_eq!(for_a_second, "/plugins/v%20m/shadow/start?for=1000");
+        assert_eq!(shadow_stop("vm"), "/plugins/vm/shadow/stop");
+        assert_eq!(
+            rollback("a/../b?c", Some("sha256:ab&x")),
+            "/plugins/a%2F%2E%2E%2Fb%3Fc/rollback?to=sha256%3Aab%26x"
+        );
+    }
+}

@@ -1,0 +1,246 @@
+//! The token that an order to a running host carries: whoever may read the host's token file may
+//! change what the host runs.
+//!
+//! It owns the file's form and the comparison. It must not know what is ordered, nor where the
+//! file is.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
+use uuid::Uuid;
+
+use crate::private;
+
+/// The shortest token that is accepted: 16 random characters are 64 bits and more.
+const SHORTEST: usize = 16;
+
+/// The longest token that is accepted.
+const LONGEST: usize = 4096;
+
+/// Why a token file is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The file does not exist, or this process may not read it.
+    #[error("the token file {path} cannot be read")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The underlying error.
+        source: io::Error,
+    },
+    /// The file holds something else.
+    #[error(
+        "the token file {0} must hold one line of {SHORTEST} to {LONGEST} visible ASCII characters"
+    )]
+    NotAToken(PathBuf),
+}
+
+/// The digest of a token. The token itself is not kept.
+#[derive(Clone, Copy)]
+pub struct Token([u8; 32]);
+
+/// The file that a host wrote for the commands of its own user. It is removed with this value.
+#[derive(Debug)]
+pub struct TokenFile {
+    path: PathBuf,
+    token: Token,
+}
+
+/// What a request says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// It carries the token.
+    Right,
+    /// It carries another token.
+    Wrong,
+    /// It carries none.
+    None,
+}
+
+/// Reads the token in a file.
+pub fn read(path: &Path) -> Result<String, TokenError> {
+    let unreadable = |source| TokenError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    let not_a_token = || TokenError::NotAToken(path.to_owned());
+    let file = fs::File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    // One byte more than a token and its line break: a longer file is no token.
+    let most = LONGEST as u64 + 3;
+    file.take(most)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    let text = String::from_utf8(bytes).map_err(|_| not_a_token())?;
+    let token = text.trim_end_matches(['\r', '\n']);
+    let fits = (SHORTEST..=LONGEST).contains(&token.len());
+    match fits && token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(token.to_owned()),
+        false => Err(not_a_token()),
+    }
+}
+
+/// Makes a new token that nobody can guess.
+pub fn random() -> String {
+    let halves = [Uuid::new_v4(), Uuid::new_v4()];
+    halves.map(|half| half.simple().to_string()).concat()
+}
+
+impl Token {
+    /// The token of this text.
+    pub fn new(text: &str) -> Self {
+        Self(Sha256::digest(text.as_bytes()).into())
+    }
+
+    /// What the headers of a request say.
+    pub(super) fn shown_in(&self, headers: &HeaderMap) -> Shown {
+        let mut given = headers.get_all(AUTHORIZATION).iter().peekable();
+        if given.peek().is_none() {
+            return Shown::None;
+        }
+        let is_right = |text: &str| {
+            let (scheme, token) = text.split_once(' ').unwrap_or_default();
+            scheme.eq_ignore_ascii_case("bearer") && self.is(token.trim())
+        };
+        let right = given.all(|value| value.to_str().is_ok_and(is_right));
+        match right {
+            true => Shown::Right,
+            false => Shown::Wrong,
+        }
+    }
+
+    /// Returns whether this is the token. The time that it takes tells nothing about the token:
+    /// digests of one length are compared, and all of their bytes.
+    fn is(&self, text: &str) -> bool {
+        let other = Self::new(text);
+        let pairs = self.0.iter().zip(&other.0);
+        let differing = pairs.fold(0, |all, (a, b)| std::hint::black_box(all | (a ^ b)));
+        differing == 0
+    }
+}
+
+/// Shows nothing of the token.
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+impl TokenFile {
+    /// Writes a file that only this user can read, in a folder that only this user can write to.
+    /// A reader sees the whole token or none.
+    pub fn write(path: &Path, token: &str) -> io::Result<Self> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        private::folder(folder)?;
+        // Only this user can read a temporary file.
+        let mut file = NamedTempFile::new_in(folder)?;
+        writeln!(file, "{token}")?;
+        file.persist(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            token: Token::new(token),
+        })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for TokenFile {
+    fn drop(&mut self) {
+        // A host that started later on the same port has replaced the file.
+        if read(&self.path).is_ok_and(|text| self.token.is(&text)) {
+            // A file that stays holds a token that no host takes.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn shown(values: &[&str]) -> Shown {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, value.parse().unwrap());
+        }
+        Token::new("0123456789abcdef").shown_in(&headers)
+    }
+
+    #[test]
+    fn only_the_whole_token_is_right() {
+        assert_eq!(shown(&["Bearer 0123456789abcdef"]), Shown::Right);
+        assert_eq!(shown(&["bearer  0123456789abcdef"]), Shown::Right);
+        assert_eq!(shown(&[]), Shown::None);
+        for wrong in [
+            "Bearer 0123456789abcde",
+            "Bearer 0123456789abcdef0",
+            "Bearer 0123456789ABCDEF",
+            "Bearer ",
+            "Bearer",
+            "",
+            "0123456789abcdef",
+            "Basic 0123456789abcdef",
+        ] {
+            assert_eq!(shown(&[wrong]), Shown::Wrong, "{wrong:?}");
+        }
+        let both = ["Bearer 0123456789abcdef", "Bearer 0123456789abcdee"];
+        assert_eq!(shown(&both), Shown::Wrong);
+    }
+
+    #[test]
+    fn a_file_is_for_its_user_only_and_goes_with_its_host() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("vmhost").join("8082.token");
+        let (first, second) = (random(), random());
+        assert_ne!(first, second);
+        let file = TokenFile::write(&path, &first).unwrap();
+        assert_eq!(read(&path).unwrap(), first);
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{mode:o}");
+        // Another host replaces it, and the first one leaves it alone.
+        let other = TokenFile::write(&path, &second).unwrap();
+        drop(file);
+        assert_eq!(read(&path).unwrap(), second);
+        drop(other);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_file_without_a_token_is_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
+        assert!(matches!(read(&path), Err(TokenError::Unreadable { .. })));
+        let long = "x".repeat(LONGEST + 1);
+        for bad in [
+            "",
+            "short",
+            "0123456789 abcdef",
+            "0123456789abcdef\nx",
+            &long,
+        ] {
+            fs::write(&path, bad).unwrap();
+            let error = read(&path).unwrap_err().to_string();
+            assert!(error.contains(&path.display().to_string()), "{error}");
+        }
+        for good in [
+            "0123456789abcdef",
+            "0123456789abcdef\n",
+            "0123456789abcdef\r\n",
+        ] {
+            fs::write(&path, good).unwrap();
+            assert_eq!(read(&path).unwrap(), "0123456789abcdef");
+        }
+        assert_eq!(format!("{:?}", Token::new("0123456789abcdef")), "Token");
+    }
+}

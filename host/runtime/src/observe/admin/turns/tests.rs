@@ -1,0 +1,51 @@
+//! Tests of what is told about keys that fail.
+
+use vmhost_core::trace::{Asked, Read};
+use vmhost_core::{Gvk, Object};
+
+use super::*;
+use crate::journal::record::AnswerEnd;
+use crate::journal::warnings::tests::parts::{CONTROLLER, key, turn};
+
+const VALUE: &str = "hunter2-hunter2";
+
+/// A turn of a key that read a Secret, and whose write was refused with this text.
+fn refused(ms: u64, key: &ObjectName, message: &str) -> TurnRecord {
+    let mut record = turn(ms).refused(422);
+    record.key = key.clone();
+    record.answers[0].end = AnswerEnd::Refused(422, message.to_owned());
+    let name = ObjectName::new(Some("default"), "s");
+    let text = format!(
+        r#"{{"apiVersion":"v1","kind":"Secret","metadata":{{"name":"s"}},"stringData":{{"p":"{VALUE}"}}}}"#
+    );
+    let secret = Object::with_text(name.clone(), "u", 1, &text);
+    record.trace.note(Read {
+        live: false,
+        asked: Asked::Get(Gvk::new("", "v1", "Secret"), name, Ok(Some(secret))),
+    });
+    record
+}
+
+#[test]
+fn the_last_failure_of_each_key_is_told_without_a_secret() {
+    let journal = Arc::new(Journal::new(4 << 20, 1));
+    let redact = Arc::new(Redact::new(Vec::new()));
+    let turns = Turns::new(journal.clone(), redact, HashMap::new());
+    let other = ObjectName::new(Some("default"), "other");
+    journal.turn(refused(1, &key(), "first"));
+    journal.turn(refused(2, &key(), &format!("{VALUE} is no count")));
+    journal.turn(refused(3, &other, "of another key"));
+    let keys = HashSet::from([key(), ObjectName::new(None, "unknown")]);
+    let told = turns.failures(CONTROLLER, &keys, &Running::default());
+    assert_eq!(told.len(), 1, "{told:?}");
+    let text = &told[&key()];
+    assert!(
+        text.starts_with("patch Loop default/x: 422 <redacted ") && text.ends_with("> is no count"),
+        "{text}"
+    );
+    assert!(
+        turns
+            .failures("loops/others", &keys, &Running::default())
+            .is_empty()
+    );
+}

@@ -1,0 +1,32 @@
+//! From compiled code to a candidate that may be the shadow of a plugin.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use vmhost_core::chain_line;
+use vmhost_engine::{Image, Plugin};
+
+use crate::deploy::loader::Loader;
+use crate::shadow::fit::refusal;
+
+/// Calls the candidate's `describe`, on the calling thread, and checks that it can be the shadow of
+/// this live version. The error says why it cannot.
+pub(crate) async fn candidate(
+    loader: &Loader,
+    image: Arc<Image>,
+    live: &Plugin,
+) -> Result<Plugin, String> {
+    let (limits, settings) = (loader.config.limits.clone(), &loader.config.settings);
+    let loaded = Plugin::load(&loader.engine, image, limits, settings).await;
+    let plugin = loaded.map_err(|error| chain_line(&error))?;
+    // Each turn has an instance of its own, so that the one that described itself is of no more
+    // use.
+    plugin.rest(Instant::now());
+    if plugin.digest() == live.digest() {
+        return Err("it is the version that runs".to_owned());
+    }
+    match refusal(live.description(), plugin.description()) {
+        Some(why) => Err(why),
+        None => Ok(plugin),
+    }
+}

@@ -1,0 +1,74 @@
+//! The exit code of a command that tells more than whether it succeeded.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// The end of a command with an exit code of its own.
+#[derive(Debug)]
+#[cfg_attr(
+    not(feature = "dev"),
+    allow(dead_code, reason = "only commands of the workshop choose a code")
+)]
+pub(crate) struct Exit {
+    code: u8,
+    /// What is printed; `None` if the command has said all.
+    error: Option<anyhow::Error>,
+}
+
+#[cfg_attr(
+    not(feature = "dev"),
+    allow(dead_code, reason = "only commands of the workshop choose a code")
+)]
+impl Exit {
+    /// Ends with this code. The command has printed its result.
+    pub(crate) fn with(code: u8) -> Self {
+        Self { code, error: None }
+    }
+
+    /// Ends with this code because of an error, which is printed.
+    pub(crate) fn because(code: u8, error: anyhow::Error) -> Self {
+        Self {
+            code,
+            error: Some(error),
+        }
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.error {
+            Some(error) => write!(f, "{error:#}"),
+            None => write!(f, "exit code {}", self.code),
+        }
+    }
+}
+
+impl std::error::Error for Exit {}
+
+/// Returns the exit code of a command that ended with this error, and what is to be printed.
+pub(crate) fn of(error: anyhow::Error) -> (ExitCode, Option<anyhow::Error>) {
+    match error.downcast::<Exit>() {
+        Ok(exit) => (ExitCode::from(exit.code), exit.error),
+        Err(error) => (ExitCode::FAILURE, Some(error)),
+    }
+}
+
+#[cfg(all(test, feature = "dev"))]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn a_command_chooses_its_code_and_says_why() {
+        let code = |code: u8| format!("{:?}", ExitCode::from(code));
+        let ended = |error: anyhow::Error| {
+            let (code, error) = of(error);
+            (format!("{code:?}"), error.map(|error| error.to_string()))
+        };
+        assert_eq!(ended(Exit::with(1).into()), (code(1), None));
+        let because = Exit::because(2, anyhow!("no cluster"));
+        assert_eq!(ended(because.into()), (code(2), Some("no cluster".into())));
+        assert_eq!(ended(anyhow!("plain")), (code(1), Some("plain".into())));
+    }
+}

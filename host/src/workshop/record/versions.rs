@@ -1,0 +1,43 @@
+//! The versions of a plugin that the user has at hand: the component, and what `vmhost dev` runs of
+//! a folder. It must not know cases.
+
+use std::path::Path;
+
+use anyhow::Result;
+use vmhost_engine::Plugin;
+use vmhost_runtime::deploy::loader::Loader;
+
+use crate::workshop::folder;
+use crate::workshop::source::{SourceArgs, component_of};
+
+/// Versions of a plugin, each with `sha256:` and its digest.
+pub(super) struct Versions {
+    path: String,
+    pub(super) all: Vec<(String, Plugin)>,
+}
+
+impl Versions {
+    /// Loads a component, or builds and loads a folder.
+    pub(super) async fn load(loader: &Loader, path: &Path, source: SourceArgs) -> Result<Self> {
+        let component = component_of(path, source).await?;
+        let component = loader.load_file(&component).await?.plugin;
+        let in_dev = folder::in_dev(path, loader, source).await?;
+        let all = [Some(component), in_dev].into_iter().flatten();
+        Ok(Self {
+            path: path.display().to_string(),
+            all: all
+                .map(|plugin| (format!("sha256:{}", plugin.digest()), plugin))
+                .collect(),
+        })
+    }
+
+    /// Tells that none of these versions ran a turn.
+    pub(super) fn no_other(&self) -> String {
+        let digests: Vec<&str> = self.all.iter().map(|(digest, _)| digest.as_str()).collect();
+        format!(
+            "not replayed: another version ran than {} ({})",
+            self.path,
+            digests.join(", ")
+        )
+    }
+}
