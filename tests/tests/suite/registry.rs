@@ -29,6 +29,7 @@ fn share() -> Result<Arc<Share>> {
         recorder: Recorder::new(connection.events(), "vm-stamp", metrics, None),
         live: live.reads(),
         map_buffer: MapBuffer::new(0),
+        handled: Default::default(),
     }))
 }
 

@@ -128,6 +128,7 @@ impl Plugins {
             recorder: Recorder::new(events, plugin, metrics, config.events),
             live: self.live.reads(),
             map_buffer: MapBuffer::new(config.map_buffer),
+            handled: Mutex::default(),
         })
     }
 

@@ -3,7 +3,7 @@
 //!
 //! A generation is immutable and does not know whether it is current.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use vmhost_cluster::Recorder;
-use vmhost_core::{Description, Grants, Gvk, ObjectName};
+use vmhost_core::{ControllerDescription, Description, Grants, Gvk, ObjectName, Permission};
 use vmhost_engine::Plugin;
 
 use crate::canary::Canary;
@@ -65,6 +65,8 @@ pub struct Share {
     pub live: Arc<LiveReads>,
     /// Limits the bytes of the plugin's unmapped changes.
     pub map_buffer: Arc<MapBuffer>,
+    /// The kinds that any generation might read or write.
+    pub handled: Mutex<BTreeSet<Gvk>>,
 }
 
 /// A controller of a generation: the queue, which survives swaps, and the stores of this
@@ -77,6 +79,14 @@ pub struct Wired {
     pub sources: Arc<Sources>,
 }
 
+/// The kinds that a plugin may read or write.
+fn kinds(description: &Description) -> impl Iterator<Item = Gvk> {
+    let controllers = description.controllers.iter();
+    let read = controllers.flat_map(ControllerDescription::kinds);
+    let read = read.map(|(_, watched)| watched.gvk());
+    read.chain(description.permissions.iter().map(Permission::gvk))
+}
+
 impl Generation {
     /// A generation of this plugin. Its grants are what the plugin declared.
     pub fn new(
@@ -86,9 +96,11 @@ impl Generation {
         share: Arc<Share>,
     ) -> Self {
         let plugin: Arc<Plugin> = plugin.into();
+        let description = plugin.description();
+        share.handled.lock().extend(kinds(description));
         Self {
             number,
-            grants: Grants::of(plugin.description()),
+            grants: Grants::of(description),
             plugin,
             controllers,
             breaker: Breaker::default(),

@@ -55,7 +55,7 @@ pub(crate) fn case(
         return Err(NoCase::NoCall);
     }
     let draft = Draft::new(record, secrecy).ok_or(NoCase::Secret)?;
-    let has_chance = !draft.is_redacted && !secrecy.handles_sensitive;
+    let has_chance = !draft.is_redacted && !secrecy.plugin.reads_sensitive;
     let (plugin, _) = names(&record.origin);
     Ok(Case {
         plugin: plugin.to_owned(),

@@ -64,7 +64,10 @@ impl<'r> Draft<'r> {
         let before = turn_of(record);
         let mut turn = before.clone();
         let mut rest = serde_json::to_value(Rest::of(record)).ok()?;
-        let last = record.last.as_ref().filter(|_| secrecy.handles_sensitive);
+        let last = record
+            .last
+            .as_ref()
+            .filter(|_| secrecy.plugin.reads_sensitive);
         let unknown = last.map(|last| last.message.as_str());
         let is_redacted = secrecy
             .redact

@@ -7,9 +7,8 @@ use crate::journal::redact::{PluginSecrets, Redact};
 pub(crate) struct Secrecy<'a> {
     /// Finds what is secret, and hides it.
     pub(crate) redact: &'a Redact,
-    /// What the plugin may know besides what its turns saw.
+    /// What the plugin may know besides what its turns saw. If it may have read or written objects
+    /// with sensitive values, no random number of its turns is told: a secret of this turn or of
+    /// another one may be made of it.
     pub(crate) plugin: PluginSecrets<'a>,
-    /// Whether the plugin may read or write objects with sensitive values. Then no random number
-    /// of its turns is told: a secret of this turn or of another one may be made of it.
-    pub(crate) handles_sensitive: bool,
 }

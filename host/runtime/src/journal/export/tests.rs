@@ -150,7 +150,6 @@ fn case_with(record: &TurnRecord, settings: &[(&str, &str)], handles_sensitive: 
             settings: &settings,
             reads_sensitive: handles_sensitive,
         },
-        handles_sensitive,
     };
     case(record, UNIX_EPOCH, &secrecy).unwrap()
 }
@@ -477,7 +476,6 @@ fn a_turn_without_a_call_is_no_case() {
             settings: &HashMap::new(),
             reads_sensitive: false,
         },
-        handles_sensitive: false,
     };
     let why = |record: &TurnRecord| case(record, UNIX_EPOCH, &secrecy).err();
     let mut large = record(Vec::new());

@@ -9,7 +9,7 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use vmhost_core::{ControllerDescription, ObjectName, Permission};
+use vmhost_core::ObjectName;
 
 use super::asked::{Refused, wanted, wanted_of};
 use super::follow::{Source, follow};
@@ -27,8 +27,6 @@ use super::turns::Turns;
 use super::wanted::{Record, Wanted};
 use super::{snapshot, states};
 use crate::deploy::plugins::Plugins;
-use crate::deploy::slot::Generation;
-use crate::journal::redact::Redact;
 use crate::journal::story::Turn;
 use crate::journal::watch::Warnings;
 use crate::rights::names;
@@ -186,9 +184,10 @@ impl Host {
         let mut controllers = Vec::new();
         for slot in plugins.slots() {
             let generation = slot.current();
-            let handles_sensitive = may_handle_sensitive(&generation, &self.warnings.redact);
-            // Also what one before it may have.
-            let reads_sensitive = handles_sensitive || generation.number > 1;
+            let handled = generation.share.handled.lock();
+            let redact = &self.warnings.redact;
+            let reads_sensitive = handled.iter().any(|kind| redact.concerns(kind));
+            drop(handled);
             for wired in generation.controllers.values() {
                 let controller = &wired.controller;
                 let name = names::offline(generation.description(), &controller.kind);
@@ -199,8 +198,6 @@ impl Host {
                     plural: name.plural,
                     namespaced: name.namespaced,
                     reads_sensitive,
-                    generation: generation.number,
-                    handles_sensitive,
                 });
             }
         }
@@ -237,14 +234,4 @@ impl Source for Tail {
         };
         Some(records.iter().map(tell).collect())
     }
-}
-
-/// Returns whether a generation may read or write objects with sensitive values.
-fn may_handle_sensitive(generation: &Generation, redact: &Redact) -> bool {
-    let description = generation.description();
-    let controllers = description.controllers.iter();
-    let read = controllers.flat_map(ControllerDescription::kinds);
-    let read = read.map(|(_, watched)| watched.gvk());
-    let written = description.permissions.iter().map(Permission::gvk);
-    read.chain(written).any(|kind| redact.concerns(&kind))
 }

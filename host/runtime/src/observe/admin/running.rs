@@ -29,10 +29,6 @@ pub(crate) struct Keyed {
     pub(crate) namespaced: bool,
     /// Whether a generation of its plugin may have read or written objects with sensitive values.
     pub(crate) reads_sensitive: bool,
-    /// The generation of its plugin.
-    pub(crate) generation: u64,
-    /// Whether this generation may read or write objects with sensitive values.
-    pub(crate) handles_sensitive: bool,
 }
 
 impl Running {
@@ -48,14 +44,6 @@ impl Running {
         let mut controllers = self.controllers.iter();
         let found = controllers.find(|keyed| &*keyed.controller == label);
         found.is_none_or(|keyed| keyed.reads_sensitive)
-    }
-
-    /// Returns whether this generation of a controller's plugin may have read or written objects
-    /// with sensitive values. One that no longer runs may have.
-    pub(crate) fn handles_sensitive(&self, label: &str, generation: u64) -> bool {
-        let mut controllers = self.controllers.iter();
-        let found = controllers.find(|keyed| &*keyed.controller == label);
-        found.is_none_or(|keyed| keyed.handles_sensitive || keyed.generation != generation)
     }
 
     /// The names of the controllers' kinds, for an error text: `virtualmachines
@@ -121,8 +109,6 @@ mod tests {
             plural: plural.into(),
             namespaced: true,
             reads_sensitive: false,
-            generation: 2,
-            handles_sensitive: false,
         }
     }
 
@@ -176,7 +162,5 @@ mod tests {
         assert_eq!(running.kinds(), "nodes (Node.v1), pods (Pod.v1)");
         assert!(Running::default().kinds().starts_with("none"));
         assert!(!running.reads_sensitive("vm") && running.reads_sensitive("gone"));
-        assert!(!running.handles_sensitive("vm", 2));
-        assert!(running.handles_sensitive("vm", 1) && running.handles_sensitive("gone", 2));
     }
 }

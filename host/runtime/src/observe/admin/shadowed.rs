@@ -88,8 +88,6 @@ mod tests {
                 plural: "virtualmachines".into(),
                 namespaced: true,
                 reads_sensitive: false,
-                generation: 1,
-                handles_sensitive: false,
             }],
         };
         let query = WhyQuery {

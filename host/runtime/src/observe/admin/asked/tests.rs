@@ -12,8 +12,6 @@ fn running() -> Running {
             plural: "virtualmachines".into(),
             namespaced: true,
             reads_sensitive: false,
-            generation: 1,
-            handles_sensitive: false,
         }],
     }
 }

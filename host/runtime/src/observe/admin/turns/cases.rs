@@ -56,7 +56,6 @@ impl Turns {
         let secrecy = Secrecy {
             redact: &self.redact,
             plugin: self.secrets(label, running),
-            handles_sensitive: running.handles_sensitive(label, turn.origin.generation),
         };
         case(turn, self.journal.time(turn.began), &secrecy)
     }
