@@ -43,7 +43,7 @@ const PAGES_OF_FLAGS: [&str; 4] = [
 ];
 
 /// Flags of other programs on these pages: cargo's and kube-apiserver's.
-const FOREIGN_FLAGS: [&str; 3] = ["bench", "no-default-features", "watch-cache"];
+const FOREIGN_FLAGS: [&str; 2] = ["bench", "watch-cache"];
 
 /// Flags that no page must explain.
 const PLAIN_FLAGS: [&str; 2] = ["help", "version"];

@@ -208,8 +208,11 @@ async fn unnoticed(
     let what = "the shadow has tried a turn";
     let report = host.until_shadow(NAME, what, seen).await?;
 
-    let metrics = host.metrics().await?;
     let plugin = [("plugin", NAME)];
+    let written = [("controller", LABEL), ("verb", "patch")];
+    // The last writes are counted a moment after they are seen.
+    let all = host.until_metric("vmhost_effects_total", &written, MACHINES as f64);
+    let metrics = all.await?;
     for counter in [
         KILLED_CALLS,
         RECONCILE_ERRORS,
@@ -220,7 +223,6 @@ async fn unnoticed(
         ensure!(sum == 0.0, "{counter} is {sum}");
     }
     ensure!(metrics.sum(GENERATION, &plugin) == 1.0);
-    let written = [("controller", LABEL), ("verb", "patch")];
     let effects = metrics.sum("vmhost_effects_total", &written);
     ensure!(effects == MACHINES as f64, "{effects} effects");
     ensure!(patches(&proxy) == MACHINES, "{} patches", patches(&proxy));
