@@ -504,7 +504,8 @@ async fn keys_that_collide_in_one_queue_do_not_in_another() {
     let mut lengths = [0; 1024];
     chosen.for_each(|key| lengths[bucket(&other, &key)] += 1);
     let longest = lengths.iter().max().unwrap();
-    assert!(*longest < 20, "{longest}");
+    // Some pairs of seeds leave 40 in one bucket. The attack would leave all 1,000.
+    assert!(*longest < 200, "{longest}");
 }
 
 #[tokio::test(start_paused = true)]
