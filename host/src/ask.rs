@@ -1,6 +1,6 @@
 //! Asks a running host: finds it, sends GET requests and orders to its admin address, and reads a
-//! document or a stream of events. Of the documents it knows only the state, by which it tells a
-//! vmhost from another program.
+//! document or a stream of events. It must not know the documents, except for the state, by which
+//! it distinguishes a vmhost from another program.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -32,15 +32,15 @@ const DEFAULT_ADDRESS: &str = "127.0.0.1:8082";
 /// The time limit for the host's answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time limit for the answer to an order: a version may have to be compiled, and its stores to
-/// be filled.
+/// The time limit for the answer to an order. The host may first have to compile a version, and to
+/// fill its stores.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The maximum size of a document. 64 plugins of 64 controllers with 100 failing keys of 512 bytes
 /// would give a state of 200 MiB, far more than any real host.
 const LONGEST: usize = 256 << 20;
 
-/// The maximum size of a refusal's text that is shown.
+/// The most bytes of a refusal's text that are shown.
 const REFUSAL: usize = 4 << 10;
 
 /// A running host.
@@ -62,13 +62,13 @@ pub(crate) struct Follow {
     address: String,
     body: BodyDataStream,
     events: Events,
-    /// The data of events that were not taken yet.
+    /// The data of events that the command has not taken yet.
     ready: VecDeque<Vec<u8>>,
     /// Keeps the connection open.
     _sender: SendRequest<Body>,
 }
 
-/// The head of an answer, and its body.
+/// The head and the body of an answer.
 struct Sent {
     status: StatusCode,
     body: Body,
@@ -143,8 +143,8 @@ impl Host {
             .await
     }
 
-    /// Sends a request, which is made for the address that it goes to, and reads the document of the
-    /// answer.
+    /// Sends a request and reads the document of the answer. `request` returns the request for the
+    /// address to which it is sent.
     async fn document<T: DeserializeOwned>(
         &self,
         limit: Duration,
@@ -198,8 +198,8 @@ impl Host {
         };
         let stream = TcpStream::connect(address).await.with_context(failed)?;
         let peer = stream.peer_addr().with_context(failed)?;
-        // By the address and not by its name, which the host would refuse: a page of a browser may
-        // use a name.
+        // Named by the address: the host would refuse a name, because the page of a browser may use
+        // one.
         let named = peer.to_string();
         let request = request(peer)?;
         let other = |error: hyper::Error| self.not_vmhost(&error.to_string());
@@ -233,7 +233,7 @@ impl Host {
         })
     }
 
-    /// The error that the server is another program.
+    /// Returns the error that the server is not a vmhost.
     fn not_vmhost(&self, why: &str) -> anyhow::Error {
         anyhow!(
             "the server at {} (--address) is not a vmhost: {}",

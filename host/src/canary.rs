@@ -1,5 +1,5 @@
-//! `vmhost canary`: orders about a canary of a running host, and its report. It knows only the
-//! documents.
+//! `vmhost canary`: orders about a canary of a running host, and its report. This module must not
+//! know more of a host than its documents.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ use crate::output::{json, print};
 use crate::why::phrases::field;
 use crate::workshop::source::component_of;
 
-/// The number of fields that are shown of an object.
+/// The most fields of an object that are shown.
 const FIELDS: usize = 8;
 
 /// Carries out a command.
@@ -29,7 +29,7 @@ pub(crate) async fn command(command: &CanaryCommand) -> Result<()> {
     }
 }
 
-/// Sends a new version to the host, which tries it.
+/// Sends a new version to the host, which starts a canary of it.
 async fn start(args: &StartArgs) -> Result<()> {
     let every = args.every.as_deref();
     let every = every.map(|text| flags::duration("--every", text));
@@ -80,7 +80,7 @@ async fn abort(args: &EndArgs) -> Result<()> {
     Ok(())
 }
 
-/// A canary in a line: what runs, or how it ended.
+/// Describes a canary in one line: what runs, or how it ended.
 pub(crate) fn summary(state: &CanaryState) -> String {
     let (plugin, generation, weight) = (&state.plugin, state.generation, &state.weight);
     let text = match (state.state.as_str(), &state.reason) {
@@ -108,7 +108,7 @@ pub(crate) fn summary(state: &CanaryState) -> String {
     one_line(&text).into_owned()
 }
 
-/// The canary and each object that its candidate wrote.
+/// Formats the canary and each object that its candidate wrote.
 fn shown(report: &CanaryReport) -> String {
     let state = &report.canary;
     let mut text = summary(state);
@@ -119,7 +119,7 @@ fn shown(report: &CanaryReport) -> String {
         (live, &state.live_digest, state.live),
     ] {
         let digest: String = digest.chars().take("sha256:".len() + 12).collect();
-        // A write to a text does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(
             text,
             "\n{side}, {digest}: {} keys had a turn, {} fail",
@@ -136,7 +136,7 @@ fn shown(report: &CanaryReport) -> String {
     text
 }
 
-/// An object with what the candidate changed of it first.
+/// Formats an object with what the candidate changed first.
 fn object_text(object: &CanaryObject) -> String {
     let turns = match object.turns {
         0 | 1 => String::new(),

@@ -1,9 +1,10 @@
-//! The exit code of a command that tells more than whether it succeeded.
+//! The exit code of a command for which 0 and 1 are not enough. This module must not know what a
+//! code means.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// The end of a command with an exit code of its own.
+/// The end of a command with its own exit code.
 #[derive(Debug)]
 #[cfg_attr(
     not(feature = "dev"),
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 )]
 pub(crate) struct Exit {
     code: u8,
-    /// What is printed; `None` if the command has said all.
+    /// The error to print; `None` if the command has printed everything.
     error: Option<anyhow::Error>,
 }
 
@@ -20,12 +21,12 @@ pub(crate) struct Exit {
     allow(dead_code, reason = "only commands of the workshop choose a code")
 )]
 impl Exit {
-    /// Ends with this code. The command has printed its result.
+    /// Ends the command with this code. It has already printed its result.
     pub(crate) fn with(code: u8) -> Self {
         Self { code, error: None }
     }
 
-    /// Ends with this code because of an error, which is printed.
+    /// Ends the command with this code because of an error, which is then printed.
     pub(crate) fn because(code: u8, error: anyhow::Error) -> Self {
         Self {
             code,
@@ -45,7 +46,7 @@ impl fmt::Display for Exit {
 
 impl std::error::Error for Exit {}
 
-/// Returns the exit code of a command that ended with this error, and what is to be printed.
+/// Returns the exit code of a command that ended with this error, and the error to print, if any.
 pub(crate) fn of(error: anyhow::Error) -> (ExitCode, Option<anyhow::Error>) {
     match error.downcast::<Exit>() {
         Ok(exit) => (ExitCode::from(exit.code), exit.error),

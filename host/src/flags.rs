@@ -200,7 +200,7 @@ pub(crate) fn cache_folder(given: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// Returns where versions are kept: in the given folder, else in `default`, else in memory.
+/// Returns where versions are kept: in the given folder, or else in `default`, or else in memory.
 pub(crate) fn history(given: Option<&Path>, default: Option<PathBuf>) -> Keep {
     match given {
         Some(folder) if folder.as_os_str() == "off" => Keep::Off,

@@ -1,4 +1,5 @@
-//! The folders of this user: the cache, and files of running processes. It only finds their paths.
+//! The paths of this user's folders: the cache, and files of running processes. This module must
+//! not read or write them.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,11 +11,12 @@ pub(crate) fn cache() -> Option<PathBuf> {
     Some(base.join("vmhost"))
 }
 
-/// The files in which a host that listens on this admin address may keep its token for the commands
-/// of its user, the best one first: in `$XDG_RUNTIME_DIR/vmhost`, or in the cache folder. A service
-/// lacks the first one, which its user's shell has.
+/// Returns the files in which a host that listens on this admin address may have stored its token
+/// for the commands of its user, the best one first: in `$XDG_RUNTIME_DIR/vmhost`, or in the cache
+/// folder. A service does not have the first folder, but its user's shell does.
 ///
-/// The whole address counts: another user may listen on the same port of another address.
+/// The file's name contains the whole address, because another user may listen on the same port of
+/// another address.
 pub(crate) fn token_files(address: SocketAddr) -> Vec<PathBuf> {
     let running = set("XDG_RUNTIME_DIR").map(|base| base.join("vmhost"));
     let cached = cache().map(|cache| cache.join("running"));

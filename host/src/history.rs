@@ -1,5 +1,5 @@
 //! `vmhost history` and `vmhost rollback`: the versions of a plugin that ran on a host, and the
-//! order to run an older one again. It knows only the documents.
+//! order to run an older one again. This module must not know more of a host than its documents.
 
 use anyhow::Result;
 use vmhost_runtime::deploy::history::report::{HistoryReport, RolledBack, RunReport, Why};
@@ -11,7 +11,8 @@ use crate::cli::common::OutputFormat;
 use crate::cli::running::{HistoryArgs, RollbackArgs};
 use crate::output::{json, print};
 
-/// The characters of a digest that are shown: enough to tell two builds apart, and to name one.
+/// The number of a digest's characters that are shown: enough to tell two builds apart, and to name
+/// one.
 const SHORT: usize = "sha256:".len() + 12;
 
 /// Prints the versions of a plugin.
@@ -25,7 +26,7 @@ pub(crate) async fn list(args: &HistoryArgs) -> Result<()> {
     Ok(())
 }
 
-/// Orders a rollback, and prints what runs then.
+/// Orders a rollback, and prints the version that runs afterwards.
 pub(crate) async fn roll_back(args: &RollbackArgs) -> Result<()> {
     let (host, _) = find(args.order.host.address.as_deref()).await?;
     let path = paths::rollback(&args.plugin, args.to.as_deref());
@@ -36,7 +37,7 @@ pub(crate) async fn roll_back(args: &RollbackArgs) -> Result<()> {
 }
 
 fn shown(report: &HistoryReport) -> String {
-    // The newest first: the one that a rollback means is near the top.
+    // The newest run comes first, so that the version that a rollback would run is near the top.
     let rows: Vec<_> = report
         .runs
         .iter()
@@ -66,7 +67,7 @@ fn row(report: &HistoryReport, run: &RunReport) -> [String; 8] {
         (Some(_), None) => "unknown".to_owned(),
     };
     let why = run.why.map_or("", Why::words);
-    // Each run of a refused version ended, the last one in a rollback.
+    // Every run of a refused version has ended; the last one ended in a rollback.
     let why = match report.refused.contains(&run.digest) {
         true => format!("{why}, refused"),
         false => why.to_owned(),

@@ -1,5 +1,5 @@
 //! The turns that a running host records from now on, for commands that have already shown the
-//! turns until now.
+//! turns until now. This module must not know how a turn is printed.
 
 use std::collections::HashSet;
 
@@ -12,13 +12,13 @@ use crate::output::still_read;
 /// The turns from now on.
 pub(crate) struct Later {
     follow: Follow,
-    /// Turns that the command has shown: the controller, the key and the time of each.
+    /// The controller, the key and the time of each turn that the command has already shown.
     shown: HashSet<[String; 3]>,
 }
 
 impl Later {
-    /// Follows a path that sends turns. A command asks for the turns until now afterwards, so that
-    /// none falls between; those that come twice it names by [`Later::except`].
+    /// Follows a path that sends turns. The command has to ask for the turns until now afterwards,
+    /// so that it misses none; it passes those that it shows to [`Later::except`].
     pub(crate) async fn of(host: &Host, path: &str) -> Result<Self> {
         Ok(Self {
             follow: host.follow(path).await?.found()?,
@@ -26,13 +26,13 @@ impl Later {
         })
     }
 
-    /// Leaves out turns that are shown already.
+    /// Leaves out turns that are already shown.
     pub(crate) fn except(mut self, turns: &[Turn]) -> Self {
         self.shown.extend(turns.iter().map(identity));
         self
     }
 
-    /// Prints each turn, until the host ends, which is an error, or nobody reads the output.
+    /// Prints each turn, until the host ends (which is an error) or the output's reader has gone.
     pub(crate) async fn print(
         mut self,
         mut text: impl FnMut(&Turn) -> Result<String>,

@@ -1,12 +1,12 @@
 //! The `vmhost` command: the command line and one module per command. The crate `vmhost-runtime`
-//! runs the plugins.
+//! runs the plugins. This crate must not know how a plugin runs.
 //!
 //! | Module | Owns |
 //! |---|---|
 //! | `cli`, `flags`, `election` | the flags as typed, and their interpretation |
 //! | `start` | the process: chooses the command and the exit code |
 //! | `run` | `vmhost --plugin` |
-//! | `inspect`, `rbac`, `finalizers`, `status`, `why`, `turns`, `shadow` | the commands of their names |
+//! | `inspect`, `rbac`, `finalizers`, `status`, `why`, `turns`, `shadow` | commands of that name |
 //! | `history` | `vmhost history`, `vmhost rollback` |
 //! | `canary` | `vmhost canary` |
 //! | `workshop` | the commands of a plugin's author, with the feature `dev` |

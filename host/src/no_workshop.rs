@@ -9,8 +9,13 @@ use args::Workshop;
 /// Refuses the command.
 pub(crate) async fn command(_: Workshop, _: &Runtime) -> Result<()> {
     bail!(
-        "this vmhost is built without the feature `dev`: it has no command dev, new, build, test, record, replay, preview, types or doctor (build it with the default features for those)"
+        "this vmhost is built without the feature `dev`: it has no command dev, apiserver, envtest, new, build, test, record, replay, preview, types or doctor (build it with the default features for those)"
     )
+}
+
+/// Returns `None`: this binary is no other program by another name.
+pub(crate) fn as_tool(_: std::env::ArgsOs) -> Option<std::process::ExitCode> {
+    None
 }
 
 /// The flags of a plugin's author.
@@ -27,7 +32,7 @@ pub(crate) mod args {
         /// All of these commands.
         #[command(
             hide = true,
-            aliases = ["new", "build", "test", "record", "replay", "preview", "types", "doctor"],
+            aliases = ["apiserver", "envtest", "new", "build", "test", "record", "replay", "preview", "types", "doctor"],
             disable_help_flag = true
         )]
         Dev {

@@ -1,4 +1,5 @@
-//! Prints results of commands to stdout. Log lines go to stderr.
+//! Prints results of commands to stdout. Log lines go to stderr. This module must not know what is
+//! printed.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -11,24 +12,24 @@ pub(crate) fn print(text: &str) {
     let _ = still_read(text);
 }
 
-/// Prints, and returns whether the reader may want more: it closes the pipe when it does not.
+/// Prints, and returns whether the reader may want more: when it does not, it closes the pipe.
 pub(crate) fn still_read(text: &str) -> bool {
     writeln!(std::io::stdout(), "{text}").is_ok()
 }
 
-/// JSON over several lines.
+/// Formats JSON over several lines.
 pub(crate) fn json(document: &impl Serialize) -> Result<String> {
     Ok(harmless(serde_json::to_string_pretty(document)?))
 }
 
-/// JSON on one line.
+/// Formats JSON on one line.
 pub(crate) fn json_line(document: &impl Serialize) -> Result<String> {
     Ok(harmless(serde_json::to_string(document)?))
 }
 
-/// Escapes the control characters that JSON allows in a string, since a terminal would obey them.
+/// Escapes the control characters that JSON allows in a string, because a terminal would obey them.
 fn harmless(json: String) -> String {
-    // Line breaks outside of strings stay; JSON allows none inside.
+    // Line breaks outside strings stay. JSON allows none inside a string.
     let obeyed = |c: char| c.is_control() && c != '\n';
     if !json.contains(obeyed) {
         return json;

@@ -1,4 +1,5 @@
-//! Colours for people. They are left out unless stdout is a terminal, and with `NO_COLOR`.
+//! Colours for people. They are left out unless stdout is a terminal, and if `NO_COLOR` is set.
+//! This module must not know what is printed.
 
 use std::io::IsTerminal;
 
@@ -9,14 +10,14 @@ pub(crate) enum Paint {
     Off,
 }
 
-/// What a piece of text is for.
+/// The purpose of a piece of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tone {
     #[default]
     Plain,
     /// A title.
     Bold,
-    /// Times and names of lines.
+    /// Times, and the names of lines.
     Dim,
     /// A failure.
     Bad,
@@ -25,7 +26,7 @@ pub(crate) enum Tone {
 }
 
 impl Paint {
-    /// On if stdout is a terminal and the user has nothing against it.
+    /// On if stdout is a terminal and `NO_COLOR` is not set.
     pub(crate) fn stdout() -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none();
         match wanted && std::io::stdout().is_terminal() {

@@ -1,4 +1,5 @@
 //! `vmhost --plugin`: loads plugins, connects, runs their controllers, and shuts down in order.
+//! This module must not know how a plugin is loaded or called.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! `vmhost shadow`: starts, shows and ends the shadow of a plugin on a running host; and `--shadow`,
-//! which does the first when a host starts.
+//! `vmhost shadow` starts, shows and ends the shadow of a plugin on a running host; the flag
+//! `--shadow` starts one together with a host. This module must not know how versions are compared.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::workshop::source::{SourceArgs, component_of};
 
 pub(crate) mod text;
 
-/// The pause between two looks at a candidate that loads.
+/// The pause between two looks at a candidate that is loading.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Runs a command about shadows.
+/// Carries out a command about shadows.
 pub(crate) async fn command(what: &ShadowCommand) -> Result<()> {
     match what {
         ShadowCommand::Start(args) => start(args).await,
@@ -30,7 +30,7 @@ pub(crate) async fn command(what: &ShadowCommand) -> Result<()> {
     }
 }
 
-/// Sends the candidate, and waits until it runs.
+/// Sends the candidate, and waits until its shadow runs.
 async fn start(args: &StartArgs) -> Result<()> {
     let plugin = &args.plugin;
     let lasts = args.lasts.as_deref();
@@ -86,7 +86,7 @@ async fn read(candidate: &Path, source: SourceArgs) -> Result<Vec<u8>> {
     read.with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// A plugin and the candidate that follows it from the start: `--shadow PLUGIN=NEW`.
+/// One value of `--shadow PLUGIN=NEW`: a plugin, and the candidate that follows it from the start.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FromStart {
     plugin: String,
@@ -109,7 +109,7 @@ pub(crate) fn from_start(given: &[String]) -> Result<Vec<FromStart>> {
     given.iter().map(parse).collect()
 }
 
-/// Reads the candidates of `--shadow`, before anything runs.
+/// Reads the files of `--shadow`, before any plugin runs.
 pub(crate) async fn read_all(
     shadows: Vec<FromStart>,
     source: SourceArgs,
@@ -133,7 +133,7 @@ pub(crate) fn start_with_host(shadows: Vec<(FromStart, Vec<u8>)>, manager: &Mana
 }
 
 impl FromStart {
-    /// The flag as the user may have typed it.
+    /// Formats the flag as the user may have typed it.
     fn flag(&self) -> String {
         format!("--shadow {}={}", self.plugin, self.candidate.display())
     }

@@ -1,4 +1,5 @@
-//! Starts the process: chooses the command, runs it, and returns the exit code.
+//! Starts the process: chooses the command, runs it, and returns the exit code. This module must
+//! not know what a command does.
 
 use std::process::ExitCode;
 
@@ -20,6 +21,9 @@ use crate::{
 /// Runs the `vmhost` command.
 pub fn main() -> ExitCode {
     if let Some(exit) = vmhost_engine::as_child(std::env::args_os()) {
+        return exit;
+    }
+    if let Some(exit) = workshop::as_tool(std::env::args_os()) {
         return exit;
     }
     match start(Cli::parse()) {

@@ -87,8 +87,8 @@ fn plugins(plugins: &[PluginState]) -> String {
     table(heads, &plugins.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Lists the plugins whose file could not be loaded or was rolled back, with the reason and when it
-/// is retried: at a time, or when the file changes.
+/// Lists the plugins whose file could not be loaded or was rolled back, with the reason, and when
+/// the host tries again: at a time, or when the file changes.
 fn not_loaded(plugins: &[PluginState]) -> String {
     let failed = |last: &&LastReload| matches!(last.result.as_str(), "failed" | "refused");
     let rows: Vec<_> = plugins
@@ -123,7 +123,8 @@ fn suggested(plugins: &[PluginState]) -> String {
     table(["ROLLBACK SUGGESTED", "TO", "REASON"], &rows)
 }
 
-/// Lists the canaries that run or were aborted. What was promoted is the live version.
+/// Lists the canaries that run or were aborted. A promoted canary is the live version, and is left
+/// out.
 fn canaries(plugins: &[PluginState]) -> String {
     let shown = plugins
         .iter()
@@ -148,12 +149,12 @@ fn canaries(plugins: &[PluginState]) -> String {
     table(heads, &rows)
 }
 
-/// Returns each controller with its label in logs and metrics, by which `vmhost turns` and `record`
-/// take it.
+/// Returns each controller with its label in logs and metrics. `vmhost turns` and `record` take
+/// this label.
 fn labelled(plugins: &[PluginState]) -> impl Iterator<Item = (String, &ControllerState)> {
     plugins.iter().flat_map(|plugin| {
         let label = |controller: &ControllerState| match controller.label.as_str() {
-            // An older host tells none.
+            // An older host's document has no label.
             "" => format!("{}/{}", plugin.name, controller.name),
             label => label.to_owned(),
         };

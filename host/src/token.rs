@@ -1,5 +1,5 @@
-//! The token of a host's admin address: the operator's, or one of its own in a file that the
-//! commands of the same user find.
+//! The token of a host's admin address: the operator's token, or a new one in a file where the
+//! commands of the same user find it. This module must not know what is ordered.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ pub(crate) fn given(file: Option<&Path>) -> Result<Option<String>> {
         .transpose()
 }
 
-/// Gives an admin address the operator's token, else one of its own. The file of that one lasts as
-/// long as the second value.
+/// Gives an admin address the operator's token, or else a new one. The file with the new token is
+/// removed when the second value is dropped.
 pub(crate) fn guarded(admin: Admin, given: Option<String>) -> (Admin, Option<TokenFile>) {
     if let Some(text) = given {
         return (admin.with_token(Token::new(&text)), None);

@@ -1,5 +1,5 @@
-//! `vmhost turns`: lists the turns that a running host remembers. It knows only the turns'
-//! document.
+//! `vmhost turns`: lists the turns that a running host remembers. This module must not know more of
+//! a host than the document of turns.
 
 use anyhow::Result;
 use vmhost_core::{cut, one_line};
@@ -15,19 +15,19 @@ use crate::output::{json, json_line, print};
 use crate::paint::{Paint, Tone};
 use crate::why::phrases::{cause, day, duration, time_of_day};
 
-/// The heads of the columns.
+/// The titles of the columns.
 const HEADS: [&str; 6] = ["TIME (UTC)", "CONTROLLER", "KEY", "CAUSE", "RESULT", "TOOK"];
 
-/// The least widths of the columns. They grow with their cells.
+/// The smallest widths of the columns. A column grows with its cells.
 const WIDTHS: [usize; 6] = [23, 16, 24, 32, 8, 6];
 
-/// The place of the result among the columns.
+/// The number of the column with the result.
 const RESULT: usize = 4;
 
-/// The longest shown cause, in bytes.
+/// The most bytes of a cause that are shown.
 const CAUSE: usize = 60;
 
-/// The rows under each other.
+/// Rows whose columns are aligned.
 struct Table {
     paint: Paint,
     widths: [usize; 6],
@@ -96,7 +96,7 @@ impl Table {
         }
     }
 
-    /// Prints the heads and a row for each turn.
+    /// Prints the titles, and a row for each turn.
     fn print(&mut self, turns: &[Turn]) {
         for turn in turns {
             self.widen(&cells(turn));
@@ -107,7 +107,7 @@ impl Table {
         }
     }
 
-    /// The row of a turn.
+    /// Formats the row of a turn.
     fn turn(&mut self, turn: &Turn) -> String {
         let cells = cells(turn);
         self.widen(&cells);
@@ -130,7 +130,7 @@ impl Table {
         let columns = cells.iter().zip(self.widths).enumerate();
         let cells: Vec<String> = columns
             .map(|(column, (cell, width))| {
-                // The last column is not filled up with spaces.
+                // The last column is not padded with spaces.
                 let width = if column + 1 < HEADS.len() { width } else { 0 };
                 self.paint.text(tone(column), &format!("{cell:<width$}"))
             })
@@ -139,7 +139,7 @@ impl Table {
     }
 }
 
-/// The cells of a turn, without control characters.
+/// Returns the cells of a turn, without control characters.
 fn cells(turn: &Turn) -> [String; 6] {
     let result = match turn.quiet {
         0 => turn.result.clone(),
@@ -157,7 +157,7 @@ fn cells(turn: &Turn) -> [String; 6] {
     .map(|cell| one_line(&cell).into_owned())
 }
 
-/// The first cause, and the number of the others.
+/// Formats the first cause, and the number of the others.
 fn causes(turn: &Turn) -> String {
     let Some(first) = turn.causes.first() else {
         return String::new();

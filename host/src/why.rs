@@ -1,5 +1,5 @@
-//! `vmhost why`: tells why a running host reconciled an object, and what it did. It knows only the
-//! story document.
+//! `vmhost why`: shows why a running host reconciled an object, and what it did. This module must
+//! not know more of a host than its documents.
 
 use anyhow::Result;
 use axum::http::StatusCode;
@@ -50,7 +50,7 @@ pub(crate) async fn command(args: &WhyArgs) -> Result<()> {
     Ok(())
 }
 
-/// Prints the story until now and each turn afterwards. An object without a turn may get one.
+/// Prints the story until now, and then each turn. An object without a turn may still get one.
 async fn follow(
     args: &WhyArgs,
     query: &WhyQuery,
@@ -93,7 +93,7 @@ async fn follow(
     shown.await
 }
 
-/// The generations that are or were tried by a canary, and are not the live version.
+/// Returns the generations that a canary tries or has tried, and that are not the live version.
 fn candidates(state: &HostState) -> Vec<Candidate> {
     let canaries = state
         .plugins
@@ -118,7 +118,7 @@ fn query(args: &WhyArgs) -> WhyQuery {
     }
 }
 
-/// The object as the user named it.
+/// Formats the object as the user named it.
 fn asked(args: &WhyArgs) -> String {
     format!("{} {}", args.kind, args.object)
 }

@@ -9,6 +9,8 @@
 //! | [`args`] | the author's flags |
 //! | [`source`] | plugins that may be folders of source |
 //! | [`dev`], [`narrate`] | `vmhost dev`, and its lines about changed objects |
+//! | [`apiserver`], [`envtest`] | the embedded API server for other programs |
+//! | [`manifests`], [`files`] | objects from files; files for other programs |
 //! | [`new`], [`build`], [`types`], [`doctor`] | the commands of their names |
 //! | [`folder`] | a folder's plugin as `vmhost dev` runs it |
 //! | [`cases`] | `vmhost test`, and the replay of recorded turns |
@@ -20,12 +22,16 @@ use vmhost_runtime::deploy::loader::Loader;
 
 use crate::signals::StopSignals;
 
+mod apiserver;
 pub(crate) mod args;
 mod build;
 mod cases;
 mod dev;
 mod doctor;
+mod envtest;
+mod files;
 mod folder;
+mod manifests;
 mod narrate;
 mod new;
 mod preview;
@@ -37,10 +43,14 @@ mod types;
 use args::Workshop;
 use args::recorded::LimitArgs;
 
+pub(crate) use envtest::as_tool;
+
 /// Runs one of the commands.
 pub(crate) async fn command(workshop: Workshop, guests: &Runtime) -> Result<()> {
     match workshop {
         Workshop::Dev(args) => dev::command(args, guests).await,
+        Workshop::Apiserver(args) => apiserver::command(&args).await,
+        Workshop::Envtest(args) => envtest::command(&args),
         Workshop::New(args) => new::command(&args),
         Workshop::Build(args) => or_stopped(build::command(&args), ": nothing was written").await,
         Workshop::Test(args) => {

@@ -1,4 +1,4 @@
-//! Measures `vmhost preview` over 20,000 objects of 2 KiB, of which none changes:
+//! Measures `vmhost preview` over 20,000 objects of 2 KiB, when no object changes:
 //! `cargo bench -p vmhost-tests --bench preview`.
 //!
 //! Prints the time from the start of the process to its end, with the compilation of the component,

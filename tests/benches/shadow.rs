@@ -28,7 +28,7 @@ const SINGLES: usize = 2_000;
 const PAUSE: Duration = Duration::from_micros(300);
 
 struct Figures {
-    /// The median time of a turn when all keys are enqueued.
+    /// The median time of a turn when all keys are enqueued at once.
     turn: Duration,
     /// From waking one key to the end of its turn.
     mean: Duration,

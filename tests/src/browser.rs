@@ -45,7 +45,7 @@ const FLAGS: [&str; 11] = [
     "--hide-scrollbars",
 ];
 
-/// Messages that wait for a test to read them.
+/// The most messages that wait until a test reads them.
 const MESSAGES: usize = 4096;
 
 /// A running browser, killed on drop.
@@ -53,21 +53,21 @@ pub struct Browser {
     _guard: Guard,
     requests: ChildStdin,
     messages: mpsc::Receiver<Value>,
-    /// The number of the last request.
+    /// The number of the last request that was sent.
     last: u64,
-    /// The events that came while an answer was waited for.
+    /// The events that arrived while this process waited for an answer.
     events: Vec<Value>,
-    // Dropped after the process, which writes there.
+    // Dropped after the process, which still writes into it.
     _profile: TempDir,
 }
 
 impl Browser {
-    /// Starts a browser. `None` if there is none and none is required, which is reported as the
-    /// skip of this test.
+    /// Starts a browser. Returns `None` if there is no browser and none is required; then this test
+    /// is reported as skipped.
     ///
     /// # Errors
     ///
-    /// It does not start, or is required and not installed.
+    /// The browser does not start, or it is required and not installed.
     pub async fn start(test: &str) -> Result<Option<Browser>> {
         let Some(program) = program() else {
             if is_set("VMHOST_REQUIRE_CHROMIUM") {
@@ -84,7 +84,7 @@ impl Browser {
             .args(FLAGS)
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg("about:blank")
-            // Its own settings and cache folders.
+            // The browser gets its own settings and cache folders.
             .env("HOME", profile.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -121,7 +121,7 @@ impl Browser {
         Ok(Some(browser))
     }
 
-    /// Sends a request, of a session or of the whole browser, and returns the result.
+    /// Sends a request to a session or to the whole browser, and returns the result.
     async fn send(&mut self, session: Option<&str>, method: &str, params: Value) -> Result<Value> {
         self.last += 1;
         let mut request = json!({ "id": self.last, "method": method, "params": params });
@@ -157,7 +157,7 @@ impl Browser {
         }
     }
 
-    /// Takes the events of a session until now.
+    /// Takes the events of a session that have arrived until now.
     fn take_events(&mut self, session: &str) -> Vec<Value> {
         while let Ok(message) = self.messages.try_recv() {
             self.events.push(message);

@@ -1,4 +1,4 @@
-//! Canaries of a running host: the commands, and what the host tells about them.
+//! Canaries of a running host: the commands, and the host's reports.
 
 use anyhow::{Context, Result, bail, ensure};
 use vmhost_runtime::canary::told::{CanaryReport, CanaryState};
@@ -17,7 +17,7 @@ impl Host {
         self.ordered(&command).await
     }
 
-    /// Starts a canary, and waits until its keys had their turns.
+    /// Starts a canary, and waits until its keys have had their turns.
     pub async fn start_canary(
         &self,
         plugin: &str,
@@ -44,8 +44,7 @@ impl Host {
         serde_json::from_str(&text).with_context(|| format!("{path} answers {text}"))
     }
 
-    /// Waits until the canary has ended like this and its keys are put back, and returns the
-    /// report.
+    /// Waits until the canary has ended in this way and its keys are put back. Returns the report.
     pub async fn until_canary_ended(&self, plugin: &str, end: &str) -> Result<CanaryReport> {
         eventually(&format!("the canary ended by {end}"), async || {
             let report = self.canary(plugin).await?;
@@ -57,7 +56,7 @@ impl Host {
         .await
     }
 
-    /// Waits until no key waits for a worker or is with one.
+    /// Waits until no key is waiting for a worker or being processed.
     pub async fn until_idle(&self) -> Result<()> {
         let idle = self.until_state("no key waits", |state| {
             let controllers = state.plugins.iter().flat_map(|plugin| &plugin.controllers);

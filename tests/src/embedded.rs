@@ -1,5 +1,6 @@
-//! The embedded API server of `vmhost dev`, as a test server. Only this file of the harness knows
-//! its crate.
+//! The embedded API server of `vmhost dev`, as a test server: with role-based access control, like
+//! the real one, and a kubeconfig of an administrator. Only this file of the harness knows its
+//! crate.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -49,7 +50,7 @@ impl EmbeddedServer {
     pub async fn start() -> Result<EmbeddedServer> {
         let dir = tempfile::tempdir().context("making a folder")?;
         let state = State::new();
-        let server = serve(state.clone(), Options::default()).await?;
+        let server = serve(state.clone(), Options::default().with_rbac()).await?;
         let path = dir.path().join("admin.kubeconfig");
         fs::write(&path, server.kubeconfig())
             .with_context(|| format!("writing {}", path.display()))?;
@@ -92,7 +93,8 @@ impl EmbeddedServer {
     /// state.
     pub async fn restart(&self) -> Result<()> {
         self.kill9().await?;
-        let server = serve(self.state.clone(), Options::at(self.addr)).await?;
+        let options = Options::at(self.addr).with_rbac();
+        let server = serve(self.state.clone(), options).await?;
         *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
         Ok(())
     }

@@ -123,7 +123,7 @@ pub fn on(kubeconfig: &Path) -> Result<HostCommand> {
 }
 
 impl HostCommand {
-    /// On the cluster of that kubeconfig, with free ports for what it serves.
+    /// Runs on the cluster of that kubeconfig, with free ports for what it serves.
     pub fn on(self, kubeconfig: &Path) -> HostCommand {
         let served = [self.metrics, self.probes, self.admin];
         let [metrics, probes, admin] = served.map(|address| address.to_string());
@@ -337,12 +337,12 @@ impl Host {
         self.metrics
     }
 
-    /// Returns the address that tells about the state and about turns.
+    /// Returns the address that serves the state and the turns.
     pub fn admin_addr(&self) -> SocketAddr {
         self.admin
     }
 
-    /// Returns the folder of its cache and of its own files.
+    /// Returns the folder with the host's cache and its own files.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }

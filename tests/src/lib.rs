@@ -53,6 +53,7 @@ pub mod report;
 pub mod run;
 pub mod server;
 pub mod shadow;
+pub mod tables;
 pub mod tools;
 pub mod turns;
 pub mod vm;

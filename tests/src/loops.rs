@@ -16,7 +16,7 @@ use crate::wait::{eventually, eventually_within};
 pub const KIND: &str = "Loop";
 /// The field manager of the user who makes and changes the objects.
 pub const USER: &str = "a-user";
-/// How soon a warning names a loop.
+/// Within this time a warning names a loop.
 const NAMED: Duration = Duration::from_secs(10);
 
 /// The host, its objects, and the guest's file.

@@ -71,7 +71,7 @@ pub async fn post(addr: SocketAddr, path: &str, json: &str) -> Result<(u16, Stri
     .await
 }
 
-/// Sends a POST request without a body and with these headers, of which `Host` may be one; returns
+/// Sends a POST request without a body and with these headers, which may include `Host`; returns
 /// the status code and the body.
 pub async fn post_as(
     addr: SocketAddr,

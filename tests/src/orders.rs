@@ -25,7 +25,8 @@ impl Host {
         Ok(format!("Bearer {}", token.trim()))
     }
 
-    /// Runs a command that gives this host an order, such as `rollback`, as its own user does.
+    /// Runs a command that gives this host an order, such as `rollback`, as the user of the host
+    /// does.
     pub async fn ordered(&self, command: &[&str]) -> Result<Exit> {
         let address = self.admin_addr().to_string();
         host::bare()?
@@ -42,7 +43,7 @@ impl Host {
         net::post_as(self.admin_addr(), path, headers).await
     }
 
-    /// Rolls a plugin back; to the version before, or to the one that `to` begins.
+    /// Rolls a plugin back to the version before, or to the version whose digest begins with `to`.
     pub async fn roll_back(&self, plugin: &str, to: Option<&str>) -> Result<RolledBack> {
         let bearer = self.bearer()?;
         let path = paths::rollback(plugin, to);

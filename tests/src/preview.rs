@@ -20,7 +20,7 @@ pub struct Preview {
 }
 
 impl Preview {
-    /// The version with these bytes, on this kubeconfig's cluster.
+    /// Previews the version with these bytes, on this kubeconfig's cluster.
     pub fn of(kubeconfig: &Path, namespace: &str, component: &[u8]) -> Result<Preview> {
         Ok(Preview {
             kubeconfig: kubeconfig.to_owned(),
@@ -29,7 +29,7 @@ impl Preview {
         })
     }
 
-    /// The component at this path, on this kubeconfig's cluster.
+    /// Previews the component at this path, on this kubeconfig's cluster.
     pub fn at(kubeconfig: &Path, namespace: &str, component: &str) -> Result<Preview> {
         Preview::of(kubeconfig, namespace, &guests::read(component)?)
     }
@@ -52,7 +52,8 @@ impl Preview {
             .await
     }
 
-    /// Returns the plan, after checking that the exit code tells whether it holds something.
+    /// Returns the plan. Checks before that the exit code shows whether the plan contains a change
+    /// or a problem.
     pub async fn plan(&self, more: &[&str]) -> Result<Plan> {
         let exit = self
             .run(&[&["--output", "json"][..], more].concat())

@@ -122,8 +122,8 @@ impl TestServer {
         }
     }
 
-    /// Returns a kubeconfig of a user without rights; `None` on the embedded server, which has no
-    /// access control.
+    /// Returns a kubeconfig of a user without rights; `None` on the embedded server, whose users
+    /// have client certificates instead of the real one's tokens.
     pub fn kubeconfig_of(&self, user: &str) -> Option<PathBuf> {
         match &self.backend {
             Backend::Embedded(_) => None,

@@ -1,4 +1,4 @@
-//! Shadows on a running host: the orders, the report, and what the commands tell.
+//! Shadows on a running host: the orders, the report, and the output of the commands.
 
 use anyhow::{Context, Result, bail, ensure};
 use vmhost_runtime::observe::admin::paths;
@@ -9,7 +9,8 @@ use crate::host::{Exit, Host};
 use crate::wait::eventually;
 
 impl Host {
-    /// Orders a shadow of a plugin with this component and these flags, as its own user does.
+    /// Orders a shadow of a plugin with this component and these flags, as the user of the host
+    /// does.
     pub async fn order_shadow(
         &self,
         plugin: &str,
@@ -54,7 +55,8 @@ impl Host {
     }
 
     /// Waits until the shadow has looked at every call that the controller of this label made, and
-    /// at least at `least`. Returns the report. The shadow must run since before the first call.
+    /// at `least` calls or more. Returns the report. The shadow must have been running since before
+    /// the first call.
     pub async fn until_shadowed(
         &self,
         plugin: &str,

@@ -83,7 +83,7 @@ impl Turns {
         self.wired.sources.names()
     }
 
-    /// Wakes one key, and waits until it has had its turn.
+    /// Wakes one key, and waits until its turn has ended.
     pub async fn look_at(&self, name: ObjectName) {
         self.controller().renew(vec![name]);
         self.until_done().await;

@@ -1,4 +1,4 @@
-//! What a host tells about its turns: its admin address, and the commands that ask there.
+//! What a host reports about its turns: its admin address, and the commands that ask there.
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;

@@ -20,10 +20,12 @@ const WARNING: HeaderName = HeaderName::from_static("warning");
 
 pub(crate) fn refusal(error: &ApiError) -> Response<Body> {
     let mut response = json_answer(error.code, &error.to_value());
-    if error.code == 504 || error.code == 429 {
+    let details = error.details.as_ref();
+    let wait = details.and_then(|details| details.get("retryAfterSeconds")?.as_u64());
+    if let Some(seconds) = wait {
         response
             .headers_mut()
-            .insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
+            .insert(http::header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }

@@ -1,173 +1,211 @@
 //! The built-in kinds, as data.
 //!
-//! Owns the form of their table (`kinds.json`), and the storages of the two kinds that other
-//! objects depend on. Must not know requests, or what is done with an object.
+//! Owns the form of their two tables: what a real server publishes of each kind
+//! (`builtin/kinds.zz`, made by the suite's `table` from its discovery documents), and what it does
+//! but does not publish (`builtin/behaviour.json`, by hand). Owns the storages of the two kinds
+//! that other objects depend on. Must not know requests, or what is done with an object.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
-use vmhost_schema::Schema;
+use serde_json::{Value, json};
 
 use crate::jsonpath::JsonPath;
-use crate::kinds::{ALL_VERBS, Column, Fill, Kind, Scale, Show, Version, join_version};
+use crate::kinds::{
+    ALL_VERBS, Column, Fill, Fixed, Kind, Scale, Show, Subresource, Version, join_version,
+};
 
 /// The storage of namespaces.
 pub(crate) const NAMESPACES: &str = "/namespaces";
 /// The storage of CustomResourceDefinitions.
 pub(crate) const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
+/// One version of a kind, as published. The preferred version of a kind comes first.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Row {
-    #[serde(default)]
     group: String,
     version: String,
     kind: String,
     plural: String,
+    singular: Option<String>,
+    namespaced: bool,
     #[serde(default)]
     short_names: Vec<String>,
     #[serde(default)]
     categories: Vec<String>,
-    #[serde(default)]
-    namespaced: bool,
+    /// Absent: all verbs.
     verbs: Option<Vec<String>>,
     #[serde(default)]
-    status: bool,
-    storage: Option<String>,
-    stored_as: Option<String>,
-    #[serde(default)]
-    renames: BTreeMap<String, String>,
-    #[serde(default)]
-    create_on_update: bool,
-    #[serde(default)]
-    has_generation: bool,
-    answer: Option<Value>,
-    #[serde(default)]
-    defaults: Value,
-    #[serde(default)]
-    fill: Fill,
-    #[serde(default)]
-    annotations_are_content: bool,
-    scale: Option<ScaleRow>,
-    warning: Option<String>,
-    #[serde(default)]
-    encoded: BTreeMap<String, String>,
-    #[serde(default)]
-    protected: Vec<String>,
-    #[serde(default)]
-    unnamed_rows: bool,
-    #[serde(default)]
-    label_names: bool,
+    subresources: Vec<Subresource>,
+    /// The name of its schema.
+    definition: String,
     #[serde(default)]
     columns: Vec<ColumnRow>,
     #[serde(default)]
-    selectable: Vec<SelectableRow>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ColumnRow {
-    name: String,
-    #[serde(rename = "type")]
-    kind: String,
-    paths: Vec<String>,
-    #[serde(default)]
-    priority: i64,
-    #[serde(default)]
-    show: Show,
+    selectable: Vec<String>,
+    warning: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ScaleRow {
-    spec: String,
-    status: String,
-    selector: String,
+struct ColumnRow {
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    format: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    priority: i64,
 }
 
-impl ScaleRow {
-    fn read(&self) -> Option<Scale> {
-        Some(Scale {
-            spec: JsonPath::parse(&self.spec)?,
-            status: JsonPath::parse(&self.status)?,
-            selector: JsonPath::parse(&self.selector),
-        })
-    }
+/// What a kind does that no document says.
+#[derive(Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Behaviour {
+    storage: Option<String>,
+    stored_as: Option<String>,
+    renames: BTreeMap<String, String>,
+    create_on_update: bool,
+    generation: bool,
+    answer: Option<Value>,
+    defaults: Value,
+    fill: Fill,
+    annotations_are_content: bool,
+    encoded: BTreeMap<String, String>,
+    protected: Vec<String>,
+    fixed: Vec<Fixed>,
+    label_names: bool,
+    /// How columns are computed, by their names.
+    cells: BTreeMap<String, Cell>,
+    /// Selectable fields that are not the path of their name.
+    selectable: BTreeMap<String, Vec<String>>,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum SelectableRow {
-    Same(String),
-    At { field: String, paths: Vec<String> },
-}
+#[derive(Clone, Deserialize)]
+struct Cell(Show, Vec<String>);
 
-/// Returns the built-in kinds. They are parsed once: their schemas are large, and tests create many
-/// clusters.
+/// Returns the built-in kinds. They are read once: tests create many clusters.
 pub(crate) fn kinds() -> Vec<Arc<Kind>> {
-    static KINDS: LazyLock<Vec<Arc<Kind>>> = LazyLock::new(|| {
-        // The table is embedded and a test parses it, so the result is never empty.
-        let rows: Vec<Row> = serde_json::from_str(include_str!("kinds.json")).unwrap_or_default();
-        rows.into_iter().map(|row| Arc::new(kind_of(row))).collect()
-    });
+    static KINDS: LazyLock<Vec<Arc<Kind>>> = LazyLock::new(read);
     KINDS.clone()
 }
 
-fn kind_of(row: Row) -> Kind {
-    let raw_schema =
-        vmhost_schema::builtin(&row.group, &row.kind).unwrap_or_else(|| Value::Object(Map::new()));
-    let schema = raw_schema
-        .as_object()
-        .filter(|s| !s.is_empty())
-        .and_then(|_| Schema::parse(&raw_schema).ok());
-    let paths = |texts: &[String]| {
-        texts
-            .iter()
-            .filter_map(|t| JsonPath::parse(t))
-            .collect::<Vec<_>>()
+fn read() -> Vec<Arc<Kind>> {
+    // Both tables are embedded and a test parses them, so the results are never empty.
+    let text = vmhost_schema::inflate(include_bytes!("builtin/kinds.zz"));
+    let rows: Vec<Row> = serde_json::from_str(&text).unwrap_or_default();
+    let behaviours: BTreeMap<String, Behaviour> =
+        serde_json::from_str(include_str!("builtin/behaviour.json")).unwrap_or_default();
+    let mut kinds: Vec<Kind> = Vec::new();
+    for row in rows {
+        let dot = if row.group.is_empty() { "" } else { "." };
+        let name = format!("{}{dot}{}", row.kind, row.group);
+        let behaviour = behaviours.get(&name).cloned().unwrap_or_default();
+        let version = version_of(&row, &behaviour);
+        let same = |kind: &&mut Kind| kind.group == row.group && kind.plural == row.plural;
+        match kinds.iter_mut().find(same) {
+            Some(kind) => kind.versions.push(version),
+            None => kinds.push(kind_of(row, behaviour, version)),
+        }
+    }
+    kinds.into_iter().map(Arc::new).collect()
+}
+
+fn version_of(row: &Row, behaviour: &Behaviour) -> Version {
+    let has = |name: &str| row.subresources.iter().any(|s| s.name == name);
+    let others = row.subresources.iter();
+    let others = others.filter(|s| !matches!(s.name.as_str(), "status" | "scale"));
+    let scale = has("scale").then(|| {
+        Some(Scale {
+            spec: JsonPath::parse(".spec.replicas")?,
+            status: JsonPath::parse(".status.replicas")?,
+            selector: JsonPath::parse(".spec.selector"),
+        })
+    });
+    let selectable = row.selectable.iter().chain(behaviour.selectable.keys());
+    let mut selectable: Vec<&String> = selectable.collect();
+    selectable.sort();
+    selectable.dedup();
+    let paths_of = |field: &String| {
+        let other = behaviour.selectable.get(field);
+        other.map_or_else(|| paths(std::slice::from_ref(field)), |list| paths(list))
     };
-    let columns = row.columns.iter().map(|c| Column {
-        name: c.name.clone(),
-        kind: c.kind.clone(),
-        format: String::new(),
-        description: String::new(),
-        priority: c.priority,
-        paths: paths(&c.paths),
-        show: c.show,
-    });
-    let selectable = row.selectable.iter().map(|s| match s {
-        SelectableRow::Same(field) => (field.clone(), paths(std::slice::from_ref(field))),
-        SelectableRow::At {
-            field,
-            paths: texts,
-        } => (field.clone(), paths(texts)),
-    });
-    let version = Version {
+    Version {
         name: row.version.clone(),
         served: true,
-        raw_schema,
-        schema,
-        columns: columns.collect(),
-        status: row.status,
-        scale: row.scale.as_ref().and_then(ScaleRow::read),
-        selectable: selectable.collect(),
-        warning: row.warning,
-    };
+        raw_schema: json!({ "$ref": row.definition }),
+        schema: None,
+        rules: vmhost_rules::Rules::default(),
+        columns: columns(row, behaviour),
+        status: has("status"),
+        scale: scale.flatten(),
+        others: others.cloned().collect(),
+        selectable: selectable
+            .into_iter()
+            .map(|field| (field.clone(), paths_of(field)))
+            .collect(),
+        warning: row.warning.clone(),
+    }
+}
+
+fn paths(texts: &[String]) -> Vec<JsonPath> {
+    texts.iter().filter_map(|t| JsonPath::parse(t)).collect()
+}
+
+/// Returns the columns of a kind, without the name that leads most tables.
+fn columns(row: &Row, behaviour: &Behaviour) -> Vec<Column> {
+    let named = usize::from(!is_unnamed(row));
+    let rest = row.columns.iter().skip(named);
+    rest.map(|column| {
+        let (show, paths) = match (behaviour.cells.get(&column.name), column.name.as_str()) {
+            (Some(Cell(show, texts)), _) => (*show, paths(texts)),
+            (None, "Age") => (Show::Age, creation()),
+            (None, "Created At") => (Show::Value, creation()),
+            (None, _) => (Show::Value, Vec::new()),
+        };
+        Column {
+            name: column.name.clone(),
+            kind: column.kind.clone(),
+            format: column.format.clone(),
+            description: column.description.clone(),
+            priority: column.priority,
+            paths,
+            show,
+        }
+    })
+    .collect()
+}
+
+fn creation() -> Vec<JsonPath> {
+    let path = JsonPath::parse(".metadata.creationTimestamp");
+    path.into_iter().collect()
+}
+
+/// Returns whether the tables of a kind do not begin with the name.
+fn is_unnamed(row: &Row) -> bool {
+    let first = row.columns.first();
+    first.is_some_and(|column| column.name != "Name")
+}
+
+fn kind_of(row: Row, behaviour: Behaviour, version: Version) -> Kind {
     let all = || ALL_VERBS.iter().map(|v| (*v).to_owned()).collect();
+    let storage = behaviour.storage;
     Kind {
-        storage: row
-            .storage
+        storage: storage
             .unwrap_or_else(|| format!("{}/{}", row.group, row.plural))
             .into(),
-        stored_as: row
+        stored_as: behaviour
             .stored_as
             .unwrap_or_else(|| join_version(&row.group, &row.version)),
         list_kind: format!("{}List", row.kind),
-        singular: row.kind.to_lowercase(),
+        unnamed_rows: is_unnamed(&row),
+        singular: row.singular.unwrap_or_else(|| row.kind.to_lowercase()),
         verbs: row.verbs.unwrap_or_else(all),
-        renames: row.renames.into_iter().collect(),
+        renames: behaviour.renames.into_iter().collect(),
         group: row.group,
         kind: row.kind,
         plural: row.plural,
@@ -177,16 +215,61 @@ fn kind_of(row: Row) -> Kind {
         custom: false,
         definition: String::new(),
         terminating: false,
-        create_on_update: row.create_on_update,
-        has_generation: row.has_generation,
-        answer: row.answer,
-        defaults: row.defaults,
-        fill: row.fill,
-        annotations_are_content: row.annotations_are_content,
-        encoded: row.encoded.into_iter().collect(),
-        protected: row.protected,
-        unnamed_rows: row.unnamed_rows,
-        label_names: row.label_names,
+        create_on_update: behaviour.create_on_update,
+        has_generation: behaviour.generation,
+        answer: behaviour.answer,
+        defaults: behaviour.defaults,
+        fill: behaviour.fill,
+        annotations_are_content: behaviour.annotations_are_content,
+        encoded: behaviour.encoded.into_iter().collect(),
+        protected: behaviour.protected,
+        fixed: behaviour.fixed,
+        label_names: behaviour.label_names,
         versions: vec![version],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_behaviour_belongs_to_a_kind_and_every_cell_to_a_column() {
+        let text = vmhost_schema::inflate(include_bytes!("builtin/kinds.zz"));
+        let rows: Vec<Row> = serde_json::from_str(&text).unwrap();
+        let behaviours: BTreeMap<String, Behaviour> =
+            serde_json::from_str(include_str!("builtin/behaviour.json")).unwrap();
+        for (name, behaviour) in &behaviours {
+            let of =
+                |row: &&Row| *name == format!("{}.{}", row.kind, row.group).trim_end_matches('.');
+            let row = rows.iter().find(of).unwrap_or_else(|| panic!("{name}"));
+            for column in behaviour.cells.keys() {
+                let known = row.columns.iter().any(|c| c.name == *column);
+                assert!(known, "{name}: {column}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_column_has_a_path() {
+        let kinds = kinds();
+        assert!(kinds.len() >= 60, "{}", kinds.len());
+        for kind in &kinds {
+            for version in &kind.versions {
+                for column in &version.columns {
+                    assert!(!column.paths.is_empty(), "{} {}", kind.kind, column.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn versions_of_one_kind_share_its_objects() {
+        let kinds = kinds();
+        let found = kinds
+            .iter()
+            .find(|k| k.plural == "horizontalpodautoscalers");
+        let versions = found.unwrap().versions.iter().map(|v| v.name.as_str());
+        assert_eq!(versions.collect::<Vec<_>>(), ["v2", "v1"]);
     }
 }

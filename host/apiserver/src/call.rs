@@ -36,6 +36,8 @@ pub(crate) struct Call<'a> {
     pub now: &'a str,
     /// Whether the request is a patch, which has other texts for strict validation.
     pub is_patch: bool,
+    /// The fields that the body gives twice.
+    pub duplicates: &'a [String],
 }
 
 /// The answer to a write: the object in the version of the request.

@@ -88,7 +88,8 @@ enum Standing {
     Absent,
     /// The owner is being deleted, after its dependents.
     Waiting,
-    /// The owner exists, or its kind is not served, or it is not in this part of a cluster.
+    /// The owner exists; or its kind is not served; or the state holds only a part of a cluster,
+    /// without this owner.
     Solid,
 }
 

@@ -4,10 +4,13 @@
 //! status, the kind that it describes and how that is served. Must not know how the objects of the
 //! kind are deleted.
 
+mod approval;
 mod check;
 mod kind;
+mod names;
 mod serve;
 mod status;
+mod text;
 
 use serde_json::{Value, json};
 

@@ -12,7 +12,7 @@ use crate::kinds::Target;
 use crate::object::{Key, Object};
 use crate::selector::Selector;
 use crate::state::Inner;
-use crate::status::{ApiError, NOT_SUPPORTED, cause};
+use crate::status::{ApiError, INVALID, NOT_SUPPORTED, cause};
 use crate::{meta, refuse};
 
 /// The body of a DELETE.
@@ -42,9 +42,13 @@ impl DeleteOptions {
             serde_yaml_ng::from_slice(body).map_err(|e| ApiError::bad_request(e.to_string()))?
         };
         if options.orphan_dependents.is_some() && options.propagation_policy.is_some() {
-            return Err(ApiError::bad_request(
-                "orphanDependents and propagationPolicy cannot be both set",
-            ));
+            let policy = options.propagation_policy.as_deref().unwrap_or_default();
+            let why = format!(
+                "Invalid value: {policy:?}: orphanDependents and deletionPropagation cannot be both set"
+            );
+            let causes = [cause(INVALID, "propagationPolicy", why)];
+            let what = "DeleteOptions.meta.k8s.io";
+            return Err(ApiError::invalid_of(what, "", &causes));
         }
         match options.propagation_policy.as_deref() {
             None | Some("" | "Background" | "Foreground" | "Orphan") => Ok(options),
@@ -70,7 +74,7 @@ impl DeleteOptions {
         }
     }
 
-    fn dry(&self, call: &Call<'_>) -> bool {
+    pub fn dry(&self, call: &Call<'_>) -> bool {
         call.options.dry_run
             || self
                 .dry_run

@@ -11,8 +11,6 @@ use crate::registry::{Group, Registry};
 pub(crate) const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
-
 /// Returns aggregated discovery, of the core group or of all others.
 pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
     let groups = registry.groups();
@@ -58,16 +56,14 @@ fn aggregated_resource(target: &Target) -> Value {
     if !kind.categories.is_empty() {
         resource["categories"] = json!(kind.categories);
     }
-    let mut subresources = Vec::new();
-    if target.version().status {
-        subresources.push(json!({ "subresource": "status", "responseKind": response, "verbs": SUBRESOURCE_VERBS }));
-    }
-    if target.version().scale.is_some() {
-        let scale = json!({ "group": "autoscaling", "version": "v1", "kind": "Scale" });
-        subresources.push(
-            json!({ "subresource": "scale", "responseKind": scale, "verbs": SUBRESOURCE_VERBS }),
-        );
-    }
+    let subresources: Vec<Value> = target
+        .subresources()
+        .iter()
+        .map(|sub| {
+            let kind = json!({ "group": sub.group, "version": sub.version, "kind": sub.kind });
+            json!({ "subresource": sub.name, "responseKind": kind, "verbs": sub.verbs })
+        })
+        .collect();
     if !subresources.is_empty() {
         resource["subresources"] = json!(subresources);
     }
@@ -137,24 +133,19 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Opti
             resource["categories"] = json!(kind.categories);
         }
         resources.push(resource);
-        let subresource = |name: &str| {
-            json!({
-                "name": format!("{}/{name}", kind.plural),
+        for sub in target.subresources() {
+            let mut resource = json!({
+                "name": format!("{}/{}", kind.plural, sub.name),
                 "singularName": "",
                 "namespaced": kind.namespaced,
-                "kind": kind.kind,
-                "verbs": SUBRESOURCE_VERBS,
-            })
-        };
-        if target.version().status {
-            resources.push(subresource("status"));
-        }
-        if target.version().scale.is_some() {
-            let mut scale = subresource("scale");
-            scale["group"] = json!("autoscaling");
-            scale["version"] = json!("v1");
-            scale["kind"] = json!("Scale");
-            resources.push(scale);
+                "kind": sub.kind,
+                "verbs": sub.verbs,
+            });
+            if (&sub.group, &sub.version) != (&kind.group, &target.version().name) {
+                resource["group"] = json!(sub.group);
+                resource["version"] = json!(sub.version);
+            }
+            resources.push(resource);
         }
     }
     Some(json!({

@@ -1,8 +1,10 @@
-//! Why a front cannot start. Refusals of requests are not errors of this kind, but a `Status`.
+//! Why a front cannot start, or a cluster cannot be read. Refusals of requests are not errors of
+//! this kind, but a `Status`.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
-/// A failed step of starting a [`crate::Server`].
+/// A failed step of opening a [`crate::State`] or starting a [`crate::Server`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -22,6 +24,36 @@ pub enum Error {
     /// The certificate authority or the server's certificate cannot be created.
     #[error("cannot create a certificate")]
     Certificate(#[from] rcgen::Error),
+    /// A file of the folder that keeps a cluster cannot be read or written.
+    #[error("cannot use {}, which keeps the cluster", .path.display())]
+    State {
+        /// The file or the folder.
+        path: PathBuf,
+        /// The underlying error.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Another process uses the folder that keeps a cluster.
+    #[error("{} keeps the cluster of another process that is running", .0.display())]
+    StateInUse(PathBuf),
+    /// A file of the folder that keeps a cluster is not as it was written.
+    #[error("{} is damaged at byte {at}", .path.display())]
+    StateDamaged {
+        /// The file.
+        path: PathBuf,
+        /// The beginning of the damaged line.
+        at: u64,
+    },
+    /// The key that signs tokens of service accounts cannot be created, or is not one of the curve
+    /// P-256 in the form PKCS #8.
+    #[error("cannot use the key that signs tokens of service accounts")]
+    TokenKey,
+    /// The certificate that a front shows, or its key, is not PEM.
+    #[error("cannot read the server's certificate or its key")]
+    ServingCertificate,
+    /// The authority of client certificates is not a certificate in PEM.
+    #[error("cannot read the authority of client certificates")]
+    ClientAuthority,
     /// The TLS library refused the certificate.
     #[error("cannot set up tls")]
     Tls(#[from] rustls::Error),

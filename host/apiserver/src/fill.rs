@@ -1,76 +1,51 @@
 //! Defaults and checks of built-in kinds that their data cannot express: addresses, policies,
 //! classes.
 //!
-//! `kinds.json` selects them by name. Follows k8s.io/kubernetes `pkg/apis/*/v1/defaults.go` and the
-//! admission plugins of every cluster. Must not know requests, or store anything.
+//! `builtin/behaviour.json` selects them by name. Follows k8s.io/kubernetes
+//! `pkg/apis/*/v1/defaults.go`, `pkg/registry` and the admission plugins of every cluster. Must not
+//! know requests, or store anything.
 
 mod absent;
+mod autoscaler;
+mod limits;
+mod node_ports;
 mod pod;
 mod service;
+mod small;
+mod workload;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::kinds::Fill;
 use crate::state::Inner;
-use crate::status::{Cause, INVALID, cause};
-use absent::absent;
+use crate::status::Cause;
 
 /// Completes an object after its schema's defaults were filled in; returns what is wrong with it.
 pub(crate) fn fill(kind: Fill, inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<Cause> {
     match kind {
         Fill::Nothing => {}
-        Fill::Pod => pod::fill(live, new),
-        Fill::Template => template(new),
-        Fill::Deployment => {
-            let quarter = json!({ "maxSurge": "25%", "maxUnavailable": "25%" });
-            rolling_update(new.pointer_mut("/spec/strategy"), &quarter);
-            template(new);
-        }
-        Fill::StatefulSet => {
-            rolling_update(
-                new.pointer_mut("/spec/updateStrategy"),
-                &json!({ "partition": 0 }),
-            );
-            template(new);
-        }
+        Fill::Pod => pod::fill(inner, live, new),
+        Fill::PodTemplate => workload::pod_template(new),
+        Fill::CronJob => workload::cron_job(new),
+        Fill::Job => workload::job(live, new),
+        Fill::Template => return workload::template(new),
+        Fill::Deployment => return workload::deployment(new),
+        Fill::DaemonSet => return workload::daemon_set(live, new),
+        Fill::StatefulSet => return workload::stateful_set(new),
+        Fill::ReplicationController => return workload::replication_controller(new),
         Fill::Service => return service::fill(inner, live, new),
-        Fill::AccessReview => return access_review(new),
+        Fill::Autoscaler => autoscaler::fill(new),
+        Fill::Binding => return small::binding(new),
+        Fill::LimitRange => limits::fill(new),
+        Fill::NetworkPolicy => small::network_policy(new),
+        Fill::Node => small::node(live, new),
+        Fill::ResourceClaim => small::resource_claim(new.pointer_mut("/spec/devices/requests")),
+        Fill::ResourceClaimTemplate => {
+            small::resource_claim(new.pointer_mut("/spec/spec/devices/requests"));
+        }
+        Fill::Role => return small::role(new),
+        Fill::SigningRequest => small::signing_request(live, new),
+        Fill::Volume => small::volume(live, new),
     }
     Vec::new()
-}
-
-fn template(object: &mut Value) {
-    if let Some(spec) = object.pointer_mut("/spec/template/spec") {
-        pod::spec(spec);
-    }
-}
-
-fn rolling_update(strategy: Option<&mut Value>, default: &Value) {
-    let Some(strategy) = strategy.filter(|strategy| strategy["type"] == "RollingUpdate") else {
-        return;
-    };
-    absent(strategy, &json!({ "rollingUpdate": {} }));
-    if let Some(rolling) = strategy.get_mut("rollingUpdate") {
-        absent(rolling, default);
-    }
-}
-
-fn access_review(review: &Value) -> Vec<Cause> {
-    let asked = |what: &str| review["spec"].get(what);
-    let refusal = match (asked("resourceAttributes"), asked("nonResourceAttributes")) {
-        (None, None) => cause(
-            INVALID,
-            "spec.resourceAttributes",
-            "Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified",
-        ),
-        (Some(_), Some(other)) => cause(
-            INVALID,
-            "spec.nonResourceAttributes",
-            format!(
-                "Invalid value: {other}: cannot be specified in combination with resourceAttributes"
-            ),
-        ),
-        _ => return Vec::new(),
-    };
-    vec![refusal]
 }

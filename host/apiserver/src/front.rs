@@ -1,22 +1,28 @@
 //! HTTP: dispatches a request to the function that answers it.
 //!
-//! Owns authentication and dispatch by path. Must not know verbs.
+//! Owns the order of the steps (who is it, may they, what is asked) and dispatch by path. Must not
+//! know verbs.
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State as Shared;
-use http::header::{ACCEPT, AUTHORIZATION};
+use http::header::ACCEPT;
 use http::{HeaderMap, Method, Request, Response};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::access::ask::Ask;
+use crate::access::credentials::{Access, Author, Peer};
+use crate::access::impersonate;
+use crate::access::rbac::decide;
+use crate::access::user::User;
 use crate::answer::{JSON, answer, cached, cached_bytes, json_answer, refusal};
 use crate::route::{Route, route};
 use crate::state::State;
 use crate::status::ApiError;
-use crate::{discovery, negotiate, openapi, verbs};
+use crate::{discovery, negotiate, openapi, verbs, yaml};
 
 /// The maximum size of a request, as in a real server.
 const MAX_BODY: usize = 3 << 20;
@@ -25,20 +31,27 @@ const MAX_BODY: usize = 3 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Front {
     pub state: Arc<State>,
-    pub token: Arc<str>,
     pub address: Arc<str>,
     /// Ends the watches.
     pub stop: CancellationToken,
 }
 
-/// Returns the HTTP service of a front.
-pub(crate) fn router(front: Front) -> Router {
-    Router::new().fallback(handle).with_state(front)
+/// A front as one connection finds it.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate {
+    pub front: Front,
+    pub access: Arc<Access>,
+    pub peer: Arc<Peer>,
 }
 
-async fn handle(Shared(front): Shared<Front>, request: Request<Body>) -> Response<Body> {
+/// Returns the HTTP service of a connection.
+pub(crate) fn router(gate: Gate) -> Router {
+    Router::new().fallback(handle).with_state(gate)
+}
+
+async fn handle(Shared(gate): Shared<Gate>, request: Request<Body>) -> Response<Body> {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let answer = front.answer(request).await;
+    let answer = gate.answer(request).await;
     let code = answer
         .as_ref()
         .map_or_else(|e| e.code, |r| r.status().as_u16());
@@ -46,18 +59,51 @@ async fn handle(Shared(front): Shared<Front>, request: Request<Body>) -> Respons
     answer.unwrap_or_else(|error| refusal(&error))
 }
 
-impl Front {
-    async fn answer(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
-        let headers = request.headers();
-        // These need no token, but a wrong token is refused everywhere, as by a real server.
-        let public = matches!(route(request.uri().path()), Route::Health | Route::Version);
-        if !public || headers.contains_key(AUTHORIZATION) {
-            self.authenticate(headers)?;
+impl Gate {
+    async fn answer(&self, mut request: Request<Body>) -> Result<Response<Body>, ApiError> {
+        let author = self.admit(&request)?;
+        request.extensions_mut().insert(Arc::new(author));
+        let is_write = !matches!(*request.method(), Method::GET | Method::HEAD);
+        let answer = self.front.serve(request).await;
+        if is_write && self.front.state.has_failed() {
+            return Err(ApiError::internal("the write cannot be kept on disk"));
         }
-        self.serve(request).await
+        answer
     }
 
-    /// Answers a request of a client that is known.
+    /// Finds out who sends a request, and refuses what that user may not do.
+    fn admit(&self, request: &Request<Body>) -> Result<Author, ApiError> {
+        let headers = request.headers();
+        let state = &self.front.state;
+        let sender = self.access.sender(state, &self.peer, headers)?;
+        if sender.is_none() && !self.access.rbac {
+            // These need no credentials, but wrong ones are refused everywhere.
+            let public = matches!(route(request.uri().path()), Route::Health | Route::Version);
+            if !public {
+                return Err(ApiError::unauthorized());
+            }
+        }
+        let author = Author {
+            user: sender.unwrap_or_else(User::anonymous),
+            access: self.access.clone(),
+        };
+        if !self.access.rbac && !impersonate::is_asked(headers) {
+            return Ok(author);
+        }
+        let ask = Ask::of(request.method(), request.uri());
+        state.read(|inner| {
+            let author = impersonate::acting(inner, author, headers, &ask)?;
+            let decision = decide(inner, &author, &ask);
+            match decision.allowed {
+                true => Ok(author),
+                false => Err(ask.refusal(&author.user, &decision.reason)),
+            }
+        })
+    }
+}
+
+impl Front {
+    /// Answers a request. Its author, if there is one, is among its extensions.
     pub(crate) async fn serve(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
         let (parts, body) = request.into_parts();
         let headers = &parts.headers;
@@ -112,6 +158,9 @@ impl Front {
                 Ok(cached(headers, JSON, &document))
             }
             Route::OpenapiV2 => {
+                if !negotiate::openapi_v2(headers)? {
+                    return Ok(cached(headers, JSON, &openapi::v2(&registry.infos())));
+                }
                 let media = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
                 Ok(cached_bytes(headers, media, registry.openapi_v2().to_vec()))
             }
@@ -121,24 +170,11 @@ impl Front {
                 let body = axum::body::to_bytes(body, MAX_BODY)
                     .await
                     .map_err(|_| ApiError::too_large())?;
-                verbs::resource(&self.state, &self.stop, &parts, &path, &target, &body).await
+                let made =
+                    verbs::resource(&self.state, &self.stop, &parts, &path, &target, &body).await;
+                yaml::answer(headers, made).await
             }
             Route::Unknown => Err(ApiError::no_such_path()),
-        }
-    }
-
-    fn authenticate(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        let sent = headers
-            .get(AUTHORIZATION)
-            .and_then(|v| v.to_str().ok())
-            .unwrap_or_default();
-        match sent.split_once(' ') {
-            Some((scheme, token))
-                if scheme.eq_ignore_ascii_case("bearer") && token.trim() == &*self.token =>
-            {
-                Ok(())
-            }
-            _ => Err(ApiError::unauthorized()),
         }
     }
 }

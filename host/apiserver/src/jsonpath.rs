@@ -79,12 +79,6 @@ impl JsonPath {
         *at = to;
         true
     }
-
-    /// Returns whether the path consists of plain fields, which scale paths and selectable fields
-    /// require.
-    pub fn is_simple(&self) -> bool {
-        !self.steps.is_empty() && self.steps.iter().all(|step| matches!(step, Step::Field(_)))
-    }
 }
 
 impl Step {

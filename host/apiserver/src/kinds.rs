@@ -1,17 +1,25 @@
 //! The data of a served kind: names, versions, columns, subresources.
 //!
 //! Owns the form of that data, and the conversion of a stored object to the versions and groups
-//! that share its storage. Must not know which kinds there are, requests, or how a
-//! CustomResourceDefinition is checked.
+//! that share its storage (`autoscaler` has the one between versions that differ in more than
+//! names). Must not know which kinds there are, requests, or how a CustomResourceDefinition is
+//! checked.
+
+mod behaviour;
+mod column;
 
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
 use serde_json::{Map, Value};
+use vmhost_rules::Rules;
 use vmhost_schema::Schema;
 
+pub(crate) use behaviour::{Fill, Fixed, Subresource};
+pub(crate) use column::{Column, Show};
+
+use crate::autoscaler;
 use crate::jsonpath::JsonPath;
 use crate::object::Object;
 
@@ -54,6 +62,7 @@ pub(crate) struct Kind {
     pub encoded: Vec<(String, String)>,
     /// Names of objects that cannot be deleted.
     pub protected: Vec<String>,
+    pub fixed: Vec<Fixed>,
     /// Tables of the kind do not begin with the name.
     pub unnamed_rows: bool,
     /// Names must be DNS labels instead of subdomains.
@@ -66,15 +75,27 @@ pub(crate) struct Kind {
 pub(crate) struct Version {
     pub name: String,
     pub served: bool,
-    /// `openAPIV3Schema`; `{}` when open.
+    /// `openAPIV3Schema`; `{}` when open. Of a built-in kind, a `$ref` to its definition.
     pub raw_schema: Value,
+    /// Unset for a built-in kind: its definition is parsed when it is first needed.
     pub schema: Option<Schema>,
+    /// The rules of a custom kind, besides its schema.
+    pub rules: Rules,
     pub columns: Vec<Column>,
     pub status: bool,
     pub scale: Option<Scale>,
+    /// The other subresources.
+    pub others: Vec<Subresource>,
     pub selectable: Vec<(String, Vec<JsonPath>)>,
     /// The text of the `Warning` header, for a deprecated version.
     pub warning: Option<String>,
+}
+
+impl Version {
+    /// Returns the name of a built-in kind's definition.
+    pub fn definition(&self) -> Option<&str> {
+        self.raw_schema.get("$ref")?.as_str()
+    }
 }
 
 /// The paths of the scale subresource.
@@ -83,63 +104,6 @@ pub(crate) struct Scale {
     pub spec: JsonPath,
     pub status: JsonPath,
     pub selector: Option<JsonPath>,
-}
-
-/// A column of a Table, after the name.
-#[derive(Clone, Debug)]
-pub(crate) struct Column {
-    pub name: String,
-    pub kind: String,
-    pub format: String,
-    pub description: String,
-    pub priority: i64,
-    /// The first path that finds a value counts.
-    pub paths: Vec<JsonPath>,
-    pub show: Show,
-}
-
-/// How a column formats the values that it finds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum Show {
-    #[default]
-    Value,
-    /// A timestamp, as the time since then.
-    Age,
-    /// The total number of entries at all paths.
-    Count,
-    /// An object reference as `kind/name`.
-    Reference,
-    /// The number of values at the first path and at the second, as `1/2`; a number counts as
-    /// itself.
-    Ratio,
-    /// The sum of the numbers found; 0 if there are none.
-    Sum,
-    /// All values found, separated by commas.
-    Join,
-    /// Like `Join`, but `<none>` if there are no values.
-    OrNone,
-    /// A label selector as text.
-    Selector,
-    /// Ports as `80/TCP`.
-    Ports,
-    /// Endpoints as `10.1.2.3:80`.
-    Endpoints,
-}
-
-/// The rules of a kind that its data cannot express.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum Fill {
-    #[default]
-    Nothing,
-    Pod,
-    /// A kind with a pod template.
-    Template,
-    Deployment,
-    StatefulSet,
-    Service,
-    AccessReview,
 }
 
 /// A kind in one of its versions: what a path names.
@@ -169,7 +133,33 @@ impl Target {
     }
 
     pub fn schema(&self) -> Option<&Schema> {
-        self.version().schema.as_ref()
+        let version = self.version();
+        let parsed = version.schema.as_ref();
+        parsed.or_else(|| vmhost_schema::builtin(version.definition()?))
+    }
+
+    /// Returns all subresources, in the order of a real server.
+    pub fn subresources(&self) -> Vec<Subresource> {
+        const VERBS: [&str; 3] = ["get", "patch", "update"];
+        let (kind, version) = (&self.kind, self.version());
+        let of = |name: &str, group: &str, version: &str, kind: &str| Subresource {
+            name: name.to_owned(),
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            verbs: VERBS.map(str::to_owned).into(),
+        };
+        let mut all = version.others.clone();
+        if version.status {
+            all.push(of("status", &kind.group, &version.name, &kind.kind));
+        }
+        if version.scale.is_some() {
+            all.push(of("scale", "autoscaling", "v1", "Scale"));
+        }
+        if !kind.custom {
+            all.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        all
     }
 
     pub fn allows(&self, verb: &str) -> bool {
@@ -198,18 +188,33 @@ impl Target {
         }
         let mut shown = Value::clone(stored);
         self.rename(&mut shown, |(here, there)| (there, here));
+        if self.is_old_autoscaler() {
+            autoscaler::to_v1(&mut shown);
+        }
         shown["apiVersion"] = Value::String(api_version);
+        // Defaults are those of the stored version, as in kube-apiserver.
         if let Some(schema) = self.schema().filter(|_| self.kind.custom) {
             schema.prune(&mut shown);
-            schema.apply_defaults(&mut shown);
         }
         Arc::new(shown)
     }
 
-    /// Converts an object of this version to the stored form.
+    /// Converts an object of this version to the stored form. Fields that the stored version does
+    /// not have are lost.
     pub fn store(&self, mut shown: Value) -> Value {
         self.rename(&mut shown, |(here, there)| (here, there));
-        shown["apiVersion"] = Value::String(self.kind.stored_as.clone());
+        if self.is_old_autoscaler() {
+            autoscaler::from_v1(&mut shown);
+        }
+        let stored_as = &self.kind.stored_as;
+        shown["apiVersion"] = Value::String(stored_as.clone());
+        if self.kind.custom && self.api_version() != *stored_as {
+            let mut versions = self.kind.versions.iter();
+            let stored = versions.find(|v| join_version(&self.kind.group, &v.name) == *stored_as);
+            if let Some(schema) = stored.and_then(|version| version.schema.as_ref()) {
+                schema.prune(&mut shown);
+            }
+        }
         shown
     }
 
@@ -230,6 +235,10 @@ impl Target {
             }
         }
         default_within(object, &self.kind.defaults);
+    }
+
+    fn is_old_autoscaler(&self) -> bool {
+        self.kind.fill == Fill::Autoscaler && self.api_version() != self.kind.stored_as
     }
 
     fn rename<'a>(

@@ -1,15 +1,33 @@
-//! The embedded Kubernetes API server of `vmhost dev` and of the tests: in memory, on loopback, for
-//! development only.
+//! The embedded Kubernetes API server of `vmhost dev`, `vmhost apiserver` and of tests: on
+//! loopback, for development only.
+//!
+//! ```no_run
+//! # async fn test() -> Result<(), Box<dyn std::error::Error>> {
+//! use vmhost_apiserver::{Options, Server, State};
+//!
+//! let server = Server::start(State::new(), Options::default()).await?;
+//! std::fs::write("kubeconfig", server.kubeconfig())?; // for kube, client-go, kubectl, ...
+//! server.stop().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! It listens as soon as `start` returns, and stops when the `Server` is dropped; the [`State`]
+//! outlives it. [`State::open`] keeps a cluster in a folder. [`Options::with_rbac`] lets roles
+//! decide, and [`Server::kubeconfig_of`] is a user without any; without it every known user may do
+//! everything. The README of this crate shows kube's `Controller` on it.
 //!
 //! Owns a small cluster ([`State`]: objects, their history, the served kinds) and its HTTPS front
 //! ([`Server`]). It must not know controllers, plugins or WebAssembly: all its clients are
 //! Kubernetes clients.
 //!
-//! Kinds are data (`kinds.json`, and CustomResourceDefinitions at run time). No handler names a
-//! kind, except for the two that act on other objects: namespaces and CustomResourceDefinitions.
-//! That data also refers by name to the code in `fill`, which computes what data cannot express
-//! (addresses of services, classes of pods). An unsupported request is refused with the `Status` of
-//! a real server, and never answered with a wrong success.
+//! Kinds are data: all kinds of a kube-apiserver, from a table that `tests/tables.sh` makes of its
+//! discovery and OpenAPI documents (`builtin`), and CustomResourceDefinitions at run time. Of the
+//! built-in kinds, `builtin/behaviour.json` has what no document says (immutable fields, the cells
+//! of tables), and refers by name to the code in `fill`, which computes what data cannot express
+//! (addresses of services, classes of pods). No handler names a kind, except for those that act on
+//! other objects: namespaces, CustomResourceDefinitions, and pods (`subresource`). An unsupported
+//! request is refused with the `Status` of a real server, and never answered with a wrong success.
 //!
 //! # How a write works
 //! ```text
@@ -19,53 +37,65 @@
 //! verbs <- read | watch <- store
 //! ```
 //! Everything from the read of the live object to the store is one function under one lock: a write
-//! is never retried, and never visible half done. A watch has no queue; it is a position in the
+//! is never retried, and never visible half done. With a `journal` it is in a file before anybody
+//! hears of it. A watch has no queue; it is a position in the
 //! store's bounded history.
 //!
 //! Owner references work as in kube-controller-manager: every write updates an index of them
 //! (`owners`), and the running front deletes objects that a write leaves without an owner, some
 //! objects at a time (`collect`).
 //!
-//! An [`Overlay`] is a part of another cluster: it has no socket, its owner brings the objects in,
-//! and writes change nothing but its own copy.
+//! An [`Overlay`] holds copies of a part of another cluster's objects. It has no socket: its caller
+//! puts the objects in, and writes change only these copies.
 //!
 //! # Floors
 //! A file uses files of lower floors, and of its own floor those to its right; never a file of a
 //! higher floor.
 //! ```text
-//! socket          server | overlay
-//! HTTP            front, verbs, answer
-//! a verb          watch, read, table, encode | scale, patch, strategic, write | delete | collect
-//! one object      call | end, change, crd, namespace | fill
-//! the cluster     state, registry, openapi | tls, error
-//! kinds           refuse, selector, builtin, kinds, jsonpath
+//! socket          server, kubeconfig | options | overlay
+//! HTTP            front, verbs, yaml, answer
+//! a verb          watch, read, table, encode | subresource | scale, patch, strategic, write |
+//!                 delete | collect
+//! one object      end, change, crd, namespace | access/{review, escalation, ...} | call | fill
+//! who             access/{impersonate, rbac, credentials, ...}
+//! the cluster     state, registry, openapi | journal, secrets | tls, access/token | error
+//! kinds           refuse, selector, builtin, kinds, autoscaler, jsonpath
 //! stored objects  store, owners, object, meta, status
 //! ```
 //! Beside them are the forms of requests and answers, which know refusals and at most the served
-//! kinds: `route`, `request`, `negotiate`, `protobuf`, `discovery`. Below all are the crates
-//! `vmhost-schema` and `vmhost-merge`.
+//! kinds: `route`, `request`, `negotiate`, `decode`, `protobuf`, `discovery`. Below all are the
+//! crates `vmhost-schema`, `vmhost-rules` and `vmhost-merge`.
 //!
 //! # Differences from a real server
-//! - One token, no access control: every access review is answered "allowed".
+//! - Access control only with [`Options::with_rbac`]: roles, no other authorizers. Credentials are
+//!   the administrator's token, tokens of service accounts and client certificates. A service
+//!   account does not impersonate its own node.
 //! - No controllers but the garbage collector: a Deployment creates no ReplicaSet, and nothing runs
-//!   Pods or fills Endpoints.
+//!   Pods, fills Endpoints or computes disruption budgets. No finalizers protect volumes that are
+//!   in use. Logs, commands and proxies of pods are refused, as by a server whose nodes do not
+//!   answer.
 //! - Deletion has no grace period. Namespaces and definitions ignore the propagation policy. An
 //!   owner of a kind that is not served counts as existing, even if the kind is served later.
-//! - Built-in kinds are validated by their schema: rules between fields (a selector and its
-//!   template) and most immutable fields are not enforced, quantities (`cpu: 0.5`) are not
-//!   normalised, and services get no node ports.
+//! - Built-in kinds are validated by their schema, and by some rules of their code: immutable
+//!   fields, selectors and their templates, addresses and ports of services. A value of a wrong
+//!   type is refused with 422 instead of 400. A list that Go would print as null is left out.
+//! - Objects nest 100 levels at most, and the operations of a JSON patch copy 3 MiB at most.
+//! - The documents are those of one version of Kubernetes, without alpha and beta versions.
 //! - Namespaces and definitions are deleted within the DELETE request, unless finalizers hold them.
-//! - Answers are JSON (except OpenAPI v2). Bodies may be protobuf for the built-in kinds except
-//!   definitions.
-//! - No admission, no conversion by webhooks, no CEL rules, no watches of single objects by
-//!   `/watch/` paths.
+//! - Answers are JSON or YAML (except OpenAPI v2). Bodies may be protobuf for the built-in kinds
+//!   except definitions.
+//! - No admission plugins but the defaults of tolerations, priorities and new nodes. No conversion
+//!   by webhooks, no watches of single objects by `/watch/` paths.
 
+mod access;
 mod answer;
+mod autoscaler;
 mod builtin;
 mod call;
 mod change;
 mod collect;
 mod crd;
+mod decode;
 mod delete;
 mod discovery;
 mod encode;
@@ -73,13 +103,17 @@ mod end;
 mod error;
 mod fill;
 mod front;
+mod journal;
 mod jsonpath;
 mod kinds;
+mod kubeconfig;
+mod kubernetes_service;
 mod meta;
 mod namespace;
 mod negotiate;
 mod object;
 mod openapi;
+mod options;
 mod overlay;
 mod owners;
 mod patch;
@@ -90,12 +124,14 @@ mod registry;
 mod request;
 mod route;
 mod scale;
+mod secrets;
 mod selector;
 mod server;
 mod state;
 mod status;
 mod store;
 mod strategic;
+mod subresource;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -103,8 +139,10 @@ mod tls;
 mod verbs;
 mod watch;
 mod write;
+mod yaml;
 
 pub use error::Error;
+pub use options::Options;
 pub use overlay::{Changed, Overlay};
-pub use server::{Options, Server};
+pub use server::Server;
 pub use state::{Backup, State};

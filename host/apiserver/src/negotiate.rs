@@ -40,6 +40,11 @@ impl Clause {
             "application/json" | "application/*" | "*/*"
         )
     }
+
+    /// Returns whether objects can be answered so, in JSON or converted from it.
+    fn is_text(&self) -> bool {
+        self.is_json() || self.media == "application/yaml"
+    }
 }
 
 /// Returns the clauses of the `Accept` headers, best first.
@@ -87,7 +92,7 @@ pub(crate) fn form(headers: &HeaderMap, list: bool) -> Result<Form, ApiError> {
     } else {
         "PartialObjectMetadata"
     };
-    for clause in clauses(headers).iter().filter(|c| c.is_json()) {
+    for clause in clauses(headers).iter().filter(|c| c.is_text()) {
         let meta = clause.param("g") == "meta.k8s.io" && clause.param("v") == "v1";
         match clause.param("as") {
             "" => return Ok(Form::Plain),
@@ -97,6 +102,21 @@ pub(crate) fn form(headers: &HeaderMap, list: bool) -> Result<Form, ApiError> {
         }
     }
     Err(ApiError::not_acceptable("application/json"))
+}
+
+/// Returns whether the first supported form of `/openapi/v2` is protobuf, and not JSON.
+pub(crate) fn openapi_v2(headers: &HeaderMap) -> Result<bool, ApiError> {
+    for clause in clauses(headers) {
+        match clause.media.as_str() {
+            "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+            | "application/com.github.proto-openapi.spec.v2.v1.0+protobuf" => return Ok(true),
+            _ if clause.is_json() => return Ok(false),
+            _ => {}
+        }
+    }
+    Err(ApiError::not_acceptable(
+        "application/json, application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+    ))
 }
 
 /// Returns the media type of a body, without parameters. A missing one means JSON.
@@ -143,6 +163,7 @@ mod tests {
             Some(Form::Plain)
         );
         assert_eq!(asked("application/vnd.kubernetes.protobuf", false), None);
+        assert_eq!(asked("application/yaml", false), Some(Form::Plain));
         assert_eq!(asked("text/html", false), None);
         assert_eq!(
             asked("application/json;as=Table;v=v1beta1;g=meta.k8s.io", true),

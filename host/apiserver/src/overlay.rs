@@ -1,8 +1,9 @@
-//! A part of another cluster, in which writes are carried out without changing that cluster.
+//! A part of another cluster, on which writes are carried out without changing that cluster.
 //!
-//! Owns a cluster that begins empty: its owner brings in each object before it is written, with the
-//! version, the uid and the field owners that it has there. Owners of objects that are not here
-//! count as existing. Must not know where objects come from, or the purpose of a write.
+//! This module owns a cluster that is empty at first. The caller puts in a copy of each object
+//! before it writes to the object, with the version, the uid and the field owners that the object
+//! has in its cluster. Owners that are missing here count as existing. It must not know where the
+//! objects come from, or the purpose of a write.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::request::Options;
 use crate::state::State;
 use crate::{collect, crd, meta, patch};
 
-/// A part of another cluster. Clones are the same part.
+/// A part of another cluster. All clones share one part.
 #[derive(Clone, Debug)]
 pub struct Overlay {
     front: Front,
@@ -49,7 +50,6 @@ impl Default for Overlay {
         Self {
             front: Front {
                 state: State::partial(),
-                token: "".into(),
                 address: "".into(),
                 stop: CancellationToken::new(),
             },
@@ -75,7 +75,7 @@ impl Overlay {
         target(&registry, group, version, kind).is_some()
     }
 
-    /// Puts an object in as it is. Returns whether its kind is served.
+    /// Puts in a copy of an object, unchanged. Returns whether the object's kind is served.
     pub fn bring(&self, object: Value) -> bool {
         let registry = self.registry();
         let text = |name: &str| object.get(name).and_then(Value::as_str);
@@ -111,8 +111,9 @@ impl Overlay {
         Some(target.view(&stored?))
     }
 
-    /// Returns an object as a write that changes nothing would leave it: pruned, and with the
-    /// defaults that this server knows. Against it, only what a write asks for is a change.
+    /// Returns an object as a write without any change would leave it: pruned, and with the
+    /// defaults that this server knows. Every difference between this and the result of a write
+    /// comes from what the write asks for.
     #[must_use]
     pub fn untouched(
         &self,
@@ -126,6 +127,7 @@ impl Overlay {
             ..Options::default()
         };
         let call = Call {
+            duplicates: &[],
             target: &target,
             namespace,
             name,
@@ -144,7 +146,7 @@ impl Overlay {
         }
     }
 
-    /// Answers a request as the front of a cluster does, without asking who the client is.
+    /// Answers a request as the front of a cluster does, but without authentication.
     pub async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let answer = self.front.serve(request.map(Body::from)).await;
         let answer = answer.unwrap_or_else(|error| refusal(&error));
@@ -154,7 +156,7 @@ impl Overlay {
         Response::from_parts(parts, body.unwrap_or_default())
     }
 
-    /// Returns the objects that were changed since the last time, each once.
+    /// Returns the objects that were changed since the last call, each once.
     pub fn changed(&self) -> Vec<Changed> {
         let state = &self.front.state;
         let (history, registry) =

@@ -73,24 +73,25 @@ pub(crate) struct Owners {
     dependents: HashMap<String, Dependents>,
     waiting: HashMap<String, Id>,
     work: VecDeque<Work>,
-    /// The uids of removed objects, if only a part of a cluster is here: any other owner that is
-    /// not here may exist.
+    /// The uids of removed objects. `Some` if this state holds only a part of a cluster: then any
+    /// other owner that is missing here may exist in that cluster.
     removed: Option<HashSet<String>>,
 }
 
 impl Owners {
-    /// Assumes from now on that owners exist that are not here.
+    /// From now on, assumes that an owner that is missing here exists in another part of the
+    /// cluster.
     pub fn assume_others(&mut self) {
         self.removed.get_or_insert_default();
     }
 
-    /// Returns whether an owner that is not here may exist.
+    /// Returns whether an owner that is missing here may exist in another part of the cluster.
     pub fn may_exist(&self, uid: &str) -> bool {
         let removed = self.removed.as_ref();
         removed.is_some_and(|removed| !removed.contains(uid))
     }
 
-    /// Updates the index for an object that was there before: no work comes of it.
+    /// Updates the index for an object that existed before. This adds no work for the collector.
     pub fn learn(
         &mut self,
         storage: &Arc<str>,

@@ -4,13 +4,15 @@
 //! write is the same as for a PUT, and is not here. An unsupported kind of patch is refused, never
 //! merged in another way. Must not know HTTP.
 
+use json_patch::PatchOperation;
 use serde_json::{Value, json};
 use vmhost_merge::{ApplyError, Conflict, Manager};
 
 use crate::call::{Call, Done, Door};
 use crate::kinds::Target;
+use crate::request::Options;
 use crate::state::Inner;
-use crate::status::{ApiError, REQUIRED, cause};
+use crate::status::{ApiError, FORBIDDEN, REQUIRED, cause};
 use crate::{meta, refuse, strategic, write};
 
 /// A parsed patch.
@@ -21,6 +23,10 @@ pub(crate) enum Patch {
     Strategic { patch: Value, schema: Value },
     Apply(Value),
 }
+
+/// The most operations of a JSON patch, as in a real server, and the most bytes that they copy.
+const OPERATIONS: usize = 10_000;
+const COPIED: usize = 3 << 20;
 
 const ACCEPTED: &str =
     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
@@ -61,26 +67,81 @@ impl Patch {
         }
     }
 
+    /// Checks the options of the request.
+    pub fn check(&self, options: &Options) -> Result<(), ApiError> {
+        if options.force && !matches!(self, Patch::Apply(_)) {
+            let why = "Forbidden: may not be specified for non-apply patch";
+            let why = cause(FORBIDDEN, "force", why);
+            return Err(ApiError::invalid_of("PatchOptions.meta.k8s.io", "", &[why]));
+        }
+        Ok(())
+    }
+
     /// Applies a patch to an object, except for a server-side apply.
     pub fn onto(&self, live: &Value) -> Result<Value, ApiError> {
         let mut new = live.clone();
         match self {
             Patch::Merge(patch) => json_patch::merge(&mut new, patch),
             Patch::Strategic { patch, schema } => strategic::merge(&mut new, patch, schema)?,
-            Patch::Json(patch) => json_patch::patch(&mut new, patch).map_err(|error| {
-                tracing::debug!(%error, "json patch does not apply");
-                let mut refusal = ApiError::new(
-                    422,
-                    "Invalid",
-                    "the server rejected our request due to an error in our request",
-                );
-                refusal.details = Some(json!({}));
-                refusal
-            })?,
+            Patch::Json(patch) => operate(&mut new, patch)?,
             Patch::Apply(_) => return Err(ApiError::unsupported_media_type(ACCEPTED)),
         }
         Ok(new)
     }
+}
+
+/// Carries out the operations of a JSON patch. A copy can double an object or its depth, so what
+/// is copied and how deep it goes is limited.
+fn operate(object: &mut Value, operations: &[PatchOperation]) -> Result<(), ApiError> {
+    if operations.len() > OPERATIONS {
+        let count = operations.len();
+        let why = format!(
+            "Request entity too large: The allowed maximum operations in a JSON patch is {OPERATIONS}, got {count}"
+        );
+        return Err(ApiError::new(413, "RequestEntityTooLarge", why));
+    }
+    let level = |path: &str| path.matches('/').count();
+    let mut copied = 0_usize;
+    for operation in operations {
+        let fits = match operation {
+            PatchOperation::Add(add) => write::nests(&add.value, level(add.path.as_str())),
+            PatchOperation::Replace(to) => write::nests(&to.value, level(to.path.as_str())),
+            PatchOperation::Copy(copy) => {
+                let (from, to) = (copy.from.as_str(), level(copy.path.as_str()));
+                let value = object.pointer(from).unwrap_or(&Value::Null);
+                copied = copied.saturating_add(value.to_string().len());
+                copied <= COPIED && write::nests(value, to)
+            }
+            PatchOperation::Move(moved) => {
+                let (from, to) = (moved.from.as_str(), level(moved.path.as_str()));
+                let value = object.pointer(from).unwrap_or(&Value::Null);
+                to <= level(from) || {
+                    copied = copied.saturating_add(value.to_string().len());
+                    copied <= COPIED && write::nests(value, to)
+                }
+            }
+            PatchOperation::Remove(_) | PatchOperation::Test(_) => true,
+        };
+        if !fits {
+            return Err(not_applied(&"it copies too much or nests too deep"));
+        }
+        // What an error leaves of the object is dropped.
+        json_patch::patch_unsafe(object, std::slice::from_ref(operation))
+            .map_err(|error| not_applied(&error))?;
+    }
+    Ok(())
+}
+
+/// Returns the refusal of a JSON patch that does not apply.
+fn not_applied(why: &dyn std::fmt::Display) -> ApiError {
+    tracing::debug!(%why, "json patch does not apply");
+    let mut refusal = ApiError::new(
+        422,
+        "Invalid",
+        "the server rejected our request due to an error in our request",
+    );
+    refusal.details = Some(json!({}));
+    refusal
 }
 
 /// Executes a patch.
@@ -115,6 +176,10 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
         return Err(ApiError::invalid_of("PatchOptions.meta.k8s.io", "", &[why]));
     }
     let mut applied = applied.clone();
+    if applied.is_null() {
+        applied = json!({});
+    }
+    check_kind(target, &applied)?;
     write::check_type(target, &mut applied)?;
     if meta::get(&applied, "managedFields").is_some() {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
@@ -165,6 +230,22 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
             )
         }
     }
+}
+
+/// Checks that the body of an apply names its kind.
+fn check_kind(target: &Target, applied: &Value) -> Result<(), ApiError> {
+    if !applied.is_object() {
+        let text = "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal into Go value of type map[string]interface {}";
+        return Err(ApiError::bad_request(text));
+    }
+    let text = |name: &str| applied[name].as_str().unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if api_version == target.api_version() && kind == target.kind.kind {
+        return Ok(());
+    }
+    let slash = if api_version.contains('/') { "" } else { "/" };
+    let text = format!("invalid object type: {slash}{api_version}, Kind={kind}");
+    Err(ApiError::bad_request(text))
 }
 
 /// Returns the refusal of an apply whose merge failed.

@@ -6,9 +6,9 @@
 //! silently.
 //!
 //! The table is generated from the tags of k8s.io/api's types. A field reads `name kind`. The kind
-//! is `string` if it is absent; `[]` makes a list; `?` marks a field that Go sends even if it is
-//! not set (a zero is dropped); `!` marks a text that may be empty; and `inline` marks a message
-//! whose fields belong to the outer object in JSON.
+//! is `string` if it is absent; `[]` makes a list, `map:` a map with texts as keys; `?` marks a
+//! field that Go sends even if it is not set (a zero is dropped); `!` marks a text that may be
+//! empty; and `inline` marks a message whose fields belong to the outer object in JSON.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -151,12 +151,7 @@ fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>,
             if let (Some(value), Some(list)) = (value(item, &wire, depth)?, list.as_array_mut()) {
                 list.push(value);
             }
-        } else if let "map" | "bytesmap" | "quantitymap" = kind {
-            let item = match kind {
-                "map" => "string",
-                "bytesmap" => "bytes",
-                _ => "quantity",
-            };
+        } else if let Some(item) = item_of(kind) {
             let (key, value) = entry(item, &wire, depth)?;
             object.entry(field).or_insert_with(|| json!({}))[key] = value;
         } else if let Some(value) = set_value(kind, &wire, depth)? {
@@ -164,6 +159,16 @@ fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>,
         }
     }
     Ok(object)
+}
+
+/// Returns the kind of a map's values; `None` if the kind is no map.
+fn item_of(kind: &str) -> Option<&str> {
+    match kind {
+        "map" => Some("string"),
+        "bytesmap" => Some("bytes"),
+        "quantitymap" => Some("quantity"),
+        other => other.strip_prefix("map:"),
+    }
 }
 
 /// Decodes the value of a field; `None` for a zero that Go sends for a field that is not set.
@@ -217,9 +222,19 @@ fn value(kind: &str, wire: &Wire<'_>, depth: usize) -> Result<Option<Value>, Api
             Some((1, Wire::Bytes(raw))) => Some(serde_json::from_slice(raw).map_err(bad)?),
             _ => None,
         },
+        ("strings", Wire::Bytes(bytes)) => Some(Value::Array(strings(bytes)?)),
         (name, Wire::Bytes(bytes)) => Some(Value::Object(message(name, bytes, depth + 1)?)),
         (name, Wire::Number(_)) => return Err(bad(format!("a number is no {name}"))),
     })
+}
+
+/// Decodes a message that is a list of texts in JSON, such as `ExtraValue`.
+fn strings(bytes: &[u8]) -> Result<Vec<Value>, ApiError> {
+    let items = fields(bytes)?.into_iter().map(|field| match field {
+        (1, Wire::Bytes(text)) => Ok(json!(utf8(text)?)),
+        _ => Err(bad("a list of texts has an unknown field")),
+    });
+    items.collect()
 }
 
 /// Decodes `intstr.IntOrString`: the type, the number, the text.
@@ -283,7 +298,18 @@ mod tests {
     #[test]
     fn every_message_of_the_table_is_there() {
         assert!(knows("v1", "Namespace") && knows("coordination.k8s.io/v1", "Lease"));
-        const PLAIN: [&str; 12] = [
+        for kind in crate::builtin::kinds() {
+            for version in &kind.versions {
+                let name = crate::kinds::join_version(&kind.group, &version.name);
+                let known = knows(&name, &kind.kind);
+                assert!(
+                    known || kind.kind == "CustomResourceDefinition",
+                    "{name} {}",
+                    kind.kind
+                );
+            }
+        }
+        const PLAIN: [&str; 13] = [
             "quantity",
             "quantitymap",
             "intorstring",
@@ -296,12 +322,14 @@ mod tests {
             "json",
             "map",
             "bytesmap",
+            "strings",
         ];
         for (name, fields) in MESSAGES.iter() {
             for field in fields.values() {
                 let kind = field.split_once(' ').map_or("string", |(_, kind)| kind);
                 let kind = field.strip_prefix("inline ").unwrap_or(kind);
-                let kind = kind.trim_start_matches("[]").trim_end_matches(['?', '!']);
+                let kind = kind.trim_start_matches("[]").trim_start_matches("map:");
+                let kind = kind.trim_end_matches(['?', '!']);
                 assert!(
                     PLAIN.contains(&kind) || MESSAGES.contains_key(kind),
                     "{name}: {field}"
@@ -379,7 +407,7 @@ mod tests {
             &b"{}"[..],
             b"k8s\0\x0a",
             b"k8s\0\xff\xff",
-            &wrap("v1", "Node", b""),
+            &wrap("v1", "Nothing", b""),
             &unknown,
         ] {
             assert_eq!(object(body).unwrap_err().code, 400);

@@ -17,7 +17,7 @@ use crate::object::{Key, Object};
 use crate::request::Options;
 use crate::selector::Selector;
 use crate::state::State;
-use crate::status::{ApiError, INVALID, cause};
+use crate::status::ApiError;
 use crate::table::{Include, table};
 
 /// How long a read waits for a version that does not exist yet.
@@ -46,7 +46,7 @@ impl Token {
             .and_then(|b| serde_json::from_slice(&b).ok())
             .ok_or_else(|| {
                 ApiError::bad_request(
-                    "continue key is not valid: illegal base64 data or unexpected content",
+                    "invalid continue token: continue key is not valid: illegal base64 data or unexpected content",
                 )
             })
     }
@@ -105,13 +105,7 @@ pub(crate) async fn list(
     options.check_list()?;
     let selector = Selector::parse(target, &options.label_selector, &options.field_selector)?;
     let asked = options.version_number().map_err(|why| {
-        let mut error = ApiError::invalid_of(
-            "ListOptions.meta.k8s.io",
-            "",
-            &[cause(INVALID, "resourceVersion", why)],
-        );
-        (error.code, error.reason) = (400, "BadRequest");
-        error
+        ApiError::bad_request(format!("invalid resource version: resourceVersion: {why}"))
     })?;
     let token = match options.continuation.as_str() {
         "" => None,

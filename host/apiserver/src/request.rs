@@ -2,9 +2,12 @@
 //!
 //! Owns the options of every verb. Must not know paths, or what is done with the options.
 
+use std::sync::Arc;
+
 use axum::extract::Query;
 use http::Uri;
 
+use crate::access::credentials::Author;
 use crate::status::{ApiError, FORBIDDEN, INVALID, NOT_SUPPORTED, cause};
 
 /// What to do with unknown fields.
@@ -16,7 +19,7 @@ pub(crate) enum Validation {
     Strict,
 }
 
-/// The parsed query.
+/// The parsed query, with the author of the request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
     pub watch: bool,
@@ -37,6 +40,13 @@ pub(crate) struct Options {
     /// The propagation policy of a DELETE that is in the query instead of the body.
     pub propagation: Option<String>,
     pub orphan: Option<bool>,
+    /// `None`: nobody was asked who they are, and everything is allowed.
+    pub author: Option<Arc<Author>>,
+}
+
+/// Returns whether a parameter with this value is set.
+pub(crate) fn truth(value: &str) -> bool {
+    value != "0" && !value.eq_ignore_ascii_case("false")
 }
 
 impl Options {
@@ -44,8 +54,13 @@ impl Options {
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
         let mut options = Options::default();
-        let truth = |value: &str| matches!(value, "" | "1" | "t" | "T" | "true" | "TRUE" | "True");
+        let mut given = Vec::new();
         for (name, value) in pairs {
+            // Of two values the first counts: it is the one whose rights were checked.
+            if name != "dryRun" && given.contains(&name) {
+                continue;
+            }
+            given.push(name.clone());
             match name.as_str() {
                 "watch" => options.watch = truth(&value),
                 "labelSelector" => options.label_selector = value,

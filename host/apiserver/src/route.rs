@@ -34,16 +34,26 @@ pub(crate) struct ResourcePath {
     pub subresource: Option<String>,
 }
 
-/// Parses a path; ignores slashes at its end.
+/// Parses a path; ignores slashes at its end. What may be at a path is asked of its text
+/// (`access::ask`), so that a path that could be read in two ways leads nowhere.
 pub(crate) fn route(path: &str) -> Route {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let path = path.trim_end_matches('/');
+    if path.is_empty() {
+        return Route::Root;
+    }
     let parts: Vec<Cow<'_, str>> = path
         .split('/')
-        .filter(|p| !p.is_empty())
         .map(|part| percent_decode_str(part).decode_utf8_lossy())
         .collect();
+    if parts
+        .iter()
+        .any(|part| part.is_empty() || part.contains('/'))
+    {
+        return Route::Unknown;
+    }
     let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
     match parts.as_slice() {
-        [] => Route::Root,
         ["healthz" | "livez" | "readyz", ..] => Route::Health,
         ["version"] => Route::Version,
         ["api"] => Route::Api,
@@ -78,14 +88,17 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
     };
     let owned = |at: usize| rest.get(at).map(|s| (*s).to_owned());
     match owned(0) {
-        Some(plural) if rest.len() <= 3 => Route::Resource(ResourcePath {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            namespace,
-            plural,
-            name: owned(1),
-            subresource: owned(2),
-        }),
+        // What follows `proxy` is a path of the other side.
+        Some(plural) if rest.len() <= 3 || rest.get(2) == Some(&"proxy") => {
+            Route::Resource(ResourcePath {
+                group: group.to_owned(),
+                version: version.to_owned(),
+                namespace,
+                plural,
+                name: owned(1),
+                subresource: owned(2),
+            })
+        }
         _ => Route::Unknown,
     }
 }
@@ -130,5 +143,15 @@ mod tests {
             Route::Unknown
         );
         assert_eq!(route("/metrics"), Route::Unknown);
+        assert_eq!(route("/"), Route::Root);
+        for odd in [
+            "//api/v1/pods",
+            "/api//v1/pods",
+            "/apis//rbac.authorization.k8s.io/v1/clusterroles",
+            "/api/v1/namespaces/n//secrets",
+            "/api/v1/namespaces/n%2Fpods/secrets",
+        ] {
+            assert_eq!(route(odd), Route::Unknown, "{odd}");
+        }
     }
 }

@@ -4,7 +4,7 @@
 
 mod text;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) use text::text;
 
@@ -49,6 +49,10 @@ impl Selector {
                 ))
             })?;
             let paths = target.selectable(name).ok_or_else(|| {
+                if target.kind.custom {
+                    let text = format!("field label not supported: {name}");
+                    return ApiError::bad_request(text);
+                }
                 ApiError::bad_request(format!(
                     "Unable to find {:?} that match label selector {labels:?}, field selector {fields:?}: field label not supported: {name}",
                     format!("{}, Resource={}", target.api_version(), target.kind.plural),
@@ -90,6 +94,19 @@ impl Selector {
                 .iter()
                 .all(|rule| (rule.text(object) == rule.value) == rule.equal)
     }
+}
+
+/// Returns whether labels match a label selector, or a map of labels. An invalid selector matches
+/// nothing.
+pub(crate) fn covers(selector: &Value, labels: Option<&Value>) -> bool {
+    let rules = text(selector).and_then(|text| parse_labels(&text).ok());
+    rules.is_some_and(|labels_of| {
+        let selector = Selector {
+            labels: labels_of,
+            fields: Vec::new(),
+        };
+        selector.matches(&json!({ "metadata": { "labels": labels } }))
+    })
 }
 
 impl FieldRule {
@@ -223,7 +240,6 @@ fn value_of(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn label_selectors_of_both_forms() {

@@ -1,13 +1,11 @@
 //! A running front: the socket, TLS, and the graceful and the abrupt stop.
 //!
-//! Must not know what is served.
+//! Owns what a front shows and asks for in a TLS handshake. Must not know what is served.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
@@ -17,10 +15,19 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::access::bootstrap;
+use crate::access::certificate;
+use crate::access::credentials::{Access, Peer};
 use crate::collect;
+use crate::crd;
 use crate::error::Error;
-use crate::front::{Front, router};
+use crate::front::{Front, Gate, router};
+use crate::kubeconfig::{self, Credentials};
+use crate::kubernetes_service;
+use crate::options::Options;
 use crate::state::State;
+use crate::tls::clients::Clients;
+use crate::tls::{self, Identity};
 
 /// How long a graceful stop waits for answers in progress.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -29,42 +36,12 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The maximum number of requests on one HTTP/2 connection, including watches.
 const STREAMS: u32 = 1000;
 
-/// The address and the token of a front.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Options {
-    /// A loopback address; port 0 selects a free port.
-    pub addr: SocketAddr,
-    /// The accepted bearer token. `None` selects the random token of the [`State`], so that a
-    /// kubeconfig outlives a restart of the front.
-    pub token: Option<String>,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            addr: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            token: None,
-        }
-    }
-}
-
-impl Options {
-    /// Returns the default options with this address.
-    #[must_use]
-    pub fn at(addr: SocketAddr) -> Options {
-        Options {
-            addr,
-            ..Options::default()
-        }
-    }
-}
-
 /// A front of a cluster. Dropping it stops as abruptly as [`Server::kill`].
 #[derive(Debug)]
 pub struct Server {
     addr: SocketAddr,
     kubeconfig: String,
+    state: Arc<State>,
     stop: CancellationToken,
     kill: CancellationToken,
     accepting: Option<JoinHandle<()>>,
@@ -80,25 +57,46 @@ impl Server {
             addr: options.addr,
             source,
         };
-        let authority = state.authority()?;
-        let tls = TlsAcceptor::from(Arc::new(authority.server_config()?));
-        let authority = STANDARD.encode(authority.pem());
+        let clients = options.clients(&state)?;
+        let identity = match &options.certificate {
+            Some((certificate, key)) => Identity::read(certificate, key)?,
+            None => state.secrets().authority()?.server()?,
+        };
+        let tls = TlsAcceptor::from(Arc::new(tls::server_config(identity, &clients)?));
+        let access = options.access(&state)?;
+        // The cluster may be from a folder, which keeps objects only.
+        state.write(crd::register);
+        if options.rbac {
+            state.write(bootstrap::ensure);
+        }
         let listener = TcpListener::bind(options.addr).await.map_err(bind)?;
         let addr = listener.local_addr().map_err(bind)?;
-        let token = options.token.unwrap_or_else(|| state.token().to_owned());
-        let kubeconfig = kubeconfig(addr, &authority, &token);
+        state.write(|inner| kubernetes_service::ensure(inner, addr.port()));
+        let trusted = match options.certificate {
+            // Nothing is known of its authority, so that the certificate itself is trusted.
+            Some((certificate, _)) => certificate,
+            None => state.secrets().authority()?.pem(),
+        };
+        let token = Credentials::Token(&access.token);
+        let kubeconfig = kubeconfig::text(addr, &trusted, &token);
         let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
         let front = Front {
-            state,
-            token: token.into(),
+            state: state.clone(),
             address: addr.to_string().into(),
             stop: stop.clone(),
         };
-        tracing::info!(%addr, "embedded development api server: in memory, loopback only, no access control");
-        let accepting = tokio::spawn(accept(listener, tls, front, kill.clone()));
+        tracing::info!(%addr, rbac = access.rbac, "embedded development api server: loopback only");
+        let door = Door {
+            tls,
+            clients,
+            front,
+            access: Arc::new(access),
+        };
+        let accepting = tokio::spawn(accept(listener, door, kill.clone()));
         Ok(Server {
             addr,
             kubeconfig,
+            state,
             stop,
             kill,
             accepting: Some(accepting),
@@ -115,6 +113,15 @@ impl Server {
     #[must_use]
     pub fn kubeconfig(&self) -> String {
         self.kubeconfig.clone()
+    }
+
+    /// Returns a kubeconfig of another user, with a client certificate, as YAML. It is meant for
+    /// tests of access rights: a new user has none until a role is bound to it or to its group.
+    pub fn kubeconfig_of(&self, user: &str, group: Option<&str>) -> Result<String, Error> {
+        let authority = self.state.secrets().authority()?;
+        let (certificate, key) = authority.client(user, group)?;
+        let credentials = Credentials::Certificate(&certificate, &key);
+        Ok(kubeconfig::text(self.addr, &authority.pem(), &credentials))
     }
 
     /// Stops gracefully: accepts no new connections, ends watches, and waits at most 5 s for
@@ -146,13 +153,22 @@ impl Drop for Server {
     }
 }
 
+/// What every connection of a front needs.
+#[derive(Clone)]
+struct Door {
+    tls: TlsAcceptor,
+    clients: Clients,
+    front: Front,
+    access: Arc<Access>,
+}
+
 /// Collects garbage and accepts connections until stopped, then waits for the last connection; or
 /// until killed, then drops all connections. When it returns, no task of the front is left that
 /// could answer or write.
-async fn accept(listener: TcpListener, tls: TlsAcceptor, front: Front, kill: CancellationToken) {
-    let stop = front.stop.clone();
+async fn accept(listener: TcpListener, door: Door, kill: CancellationToken) {
+    let stop = door.front.stop.clone();
     let mut connections = JoinSet::new();
-    connections.spawn(collect::run(front.state.clone(), stop.clone()));
+    connections.spawn(collect::run(door.front.state.clone(), stop.clone()));
     let streams = TaskTracker::new();
     loop {
         tokio::select! {
@@ -162,7 +178,7 @@ async fn accept(listener: TcpListener, tls: TlsAcceptor, front: Front, kill: Can
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     let tasks = Tasks { kill: kill.clone(), streams: streams.clone() };
-                    connections.spawn(serve(stream, tls.clone(), front.clone(), tasks));
+                    connections.spawn(serve(stream, door.clone(), tasks));
                 }
                 Err(error) => {
                     // Most likely out of file descriptors: other connections may end in the
@@ -182,21 +198,32 @@ async fn accept(listener: TcpListener, tls: TlsAcceptor, front: Front, kill: Can
     streams.wait().await;
 }
 
-async fn serve(stream: TcpStream, tls: TlsAcceptor, front: Front, tasks: Tasks) {
+async fn serve(stream: TcpStream, door: Door, tasks: Tasks) {
     let _ = stream.set_nodelay(true);
-    let stream = match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
+    let stream = match tokio::time::timeout(HANDSHAKE, door.tls.accept(stream)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "tls handshake failed"),
         Err(_) => return tracing::debug!("tls handshake timed out"),
     };
-    let stop = front.stop.clone();
+    let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
+    let peer = match shown.first().and_then(|own| certificate::user(own)) {
+        _ if shown.is_empty() => Peer::Unknown,
+        Some(user) if door.clients.trusts(shown) => Peer::Known(user),
+        _ => Peer::Refused,
+    };
+    let stop = door.front.stop.clone();
+    let gate = Gate {
+        front: door.front,
+        access: door.access,
+        peer: Arc::new(peer),
+    };
     let mut builder = Builder::new(tasks);
     builder.http1().timer(TokioTimer::new());
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS);
-    let service = TowerToHyperService::new(router(front));
+    let service = TowerToHyperService::new(router(gate));
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -231,28 +258,4 @@ where
             }
         });
     }
-}
-
-fn kubeconfig(addr: SocketAddr, authority: &str, token: &str) -> String {
-    format!(
-        "apiVersion: v1
-kind: Config
-current-context: vmhost-dev
-clusters:
-- name: vmhost-dev
-  cluster:
-    server: https://{addr}
-    certificate-authority-data: {authority}
-users:
-- name: vmhost-dev
-  user:
-    token: {token:?}
-contexts:
-- name: vmhost-dev
-  context:
-    cluster: vmhost-dev
-    user: vmhost-dev
-    namespace: default
-"
-    )
 }

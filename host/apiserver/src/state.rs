@@ -1,21 +1,25 @@
 //! The cluster: everything that outlives a front.
 //!
-//! Owns the lock around store and registry, the change notification, and the secrets of the cluster
-//! (its certificate authority and its token). Must not know HTTP.
+//! Owns the lock around store and registry, the change notification, and that a write is in the
+//! journal, if there is one, before anybody hears of it. Must not know HTTP, or the form of a
+//! journal.
 
-use std::sync::{Arc, OnceLock};
+use std::path::Path;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::builtin::NAMESPACES;
 use crate::error::Error;
+use crate::journal::Journal;
 use crate::meta;
 use crate::object::Key;
 use crate::registry::Registry;
+use crate::secrets::Secrets;
 use crate::store::Store;
-use crate::tls::Authority;
 
 /// A cluster in memory. It outlives the fronts that serve it: a test may kill one and start
 /// another.
@@ -26,8 +30,10 @@ pub struct State {
     inner: Mutex<Inner>,
     changed: watch::Sender<u64>,
     garbage: Notify,
-    authority: OnceLock<Authority>,
-    token: String,
+    secrets: Secrets,
+    journal: Option<Mutex<Journal>>,
+    /// Set when the journal cannot be written. From then on no write is acknowledged.
+    failed: CancellationToken,
 }
 
 /// A copy of the cluster's data at one moment.
@@ -40,7 +46,8 @@ pub struct Backup(Inner);
 pub(crate) struct Inner {
     pub store: Store,
     pub registry: Arc<Registry>,
-    /// Only a part of a cluster's objects is here, which another server has checked.
+    /// Whether the state holds only a part of a cluster's objects. That cluster's server has
+    /// already checked them.
     pub partial: bool,
 }
 
@@ -48,55 +55,48 @@ impl State {
     /// Returns an empty cluster with the four namespaces of every cluster and no custom kinds.
     #[must_use]
     pub fn new() -> Arc<State> {
-        let mut inner = Inner {
-            store: Store::new(),
-            registry: Arc::new(Registry::new()),
-            partial: false,
-        };
-        for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
-            let namespace = json!({
-                "apiVersion": "v1",
-                "kind": "Namespace",
-                "metadata": {
-                    "name": name,
-                    "uid": meta::new_uid(),
-                    "creationTimestamp": meta::now(),
-                    "labels": { "kubernetes.io/metadata.name": name },
-                },
-                "spec": { "finalizers": ["kubernetes"] },
-                "status": { "phase": "Active" },
-            });
-            inner
-                .store
-                .put(&NAMESPACES.into(), Key::new("", name), namespace);
-        }
-        State::of(inner)
+        let mut inner = Inner::of(Store::new());
+        inner.create_namespaces();
+        State::of(inner, Secrets::default(), None)
     }
 
-    /// Returns a part of a cluster, without any object yet.
+    /// Returns the cluster that a folder keeps, or a new one that the folder will keep: its
+    /// objects, its certificate authority and its tokens. A write is in a file of the folder before
+    /// it is acknowledged, so that it outlives the process however that ends.
+    pub fn open(folder: &Path) -> Result<Arc<State>, Error> {
+        let (journal, store) = Journal::open(folder)?;
+        let secrets = Secrets::open(&folder.join("secrets.json"))?;
+        let mut inner = Inner::of(store);
+        inner.store.keep_pending();
+        let state = State::of(inner, secrets, Some(journal));
+        state.write(|inner| {
+            if inner.store.version() == 1 {
+                inner.create_namespaces();
+            }
+        });
+        Ok(state)
+    }
+
+    /// Creates the state of a part of a cluster, without any object.
     pub(crate) fn partial() -> Arc<State> {
         let mut store = Store::new();
         store.owners.assume_others();
-        State::of(Inner {
-            store,
-            registry: Arc::new(Registry::new()),
+        let inner = Inner {
             partial: true,
-        })
+            ..Inner::of(store)
+        };
+        State::of(inner, Secrets::default(), None)
     }
 
-    fn of(inner: Inner) -> Arc<State> {
+    fn of(inner: Inner, secrets: Secrets, journal: Option<Journal>) -> Arc<State> {
         let (changed, _) = watch::channel(inner.store.version());
-        let token = format!(
-            "{}{}",
-            uuid::Uuid::new_v4().simple(),
-            uuid::Uuid::new_v4().simple()
-        );
         Arc::new(State {
             inner: Mutex::new(inner),
             changed,
             garbage: Notify::new(),
-            authority: OnceLock::new(),
-            token,
+            secrets,
+            journal: journal.map(Mutex::new),
+            failed: CancellationToken::new(),
         })
     }
 
@@ -116,24 +116,22 @@ impl State {
     /// Restores all data, including the resource version, without notifying watches, as with etcd.
     /// Call it while no front serves the cluster, as an administrator stops the API servers.
     pub fn restore(&self, backup: &Backup) {
-        *self.inner.lock() = backup.0.clone();
+        let mut inner = self.inner.lock();
+        *inner = backup.0.clone();
+        if let Some(journal) = &self.journal {
+            // The copy may be of a cluster without a journal.
+            inner.store.keep_pending();
+            inner.store.take_pending();
+            // Nothing before this moment counts any more.
+            let replaced = journal.lock().replace(&inner.store);
+            self.check(replaced);
+        }
+        drop(inner);
         self.changed.send_modify(|_| ());
     }
 
-    /// Returns the token that a front accepts if its options name none.
-    pub(crate) fn token(&self) -> &str {
-        &self.token
-    }
-
-    /// Returns the certificate authority, which is created when the first front starts.
-    pub(crate) fn authority(&self) -> Result<&Authority, Error> {
-        match self.authority.get() {
-            Some(authority) => Ok(authority),
-            None => {
-                let made = Authority::new()?;
-                Ok(self.authority.get_or_init(|| made))
-            }
-        }
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
     pub(crate) fn read<R>(&self, read: impl FnOnce(&Inner) -> R) -> R {
@@ -147,7 +145,12 @@ impl State {
         let result = write(&mut inner);
         let after = inner.store.version();
         let garbage = inner.store.owners.has_work();
+        self.keep(&mut inner);
         drop(inner);
+        if self.has_failed() {
+            // Nobody hears of a write that may be lost.
+            return result;
+        }
         if garbage {
             self.garbage.notify_one();
         }
@@ -155,6 +158,35 @@ impl State {
             self.changed.send_replace(after);
         }
         result
+    }
+
+    /// Appends the changes of a write to the journal.
+    fn keep(&self, inner: &mut Inner) {
+        let changes = inner.store.take_pending();
+        if let Some(journal) = self.journal.as_ref().filter(|_| !changes.is_empty()) {
+            let mut journal = journal.lock();
+            let kept = journal.append(&changes);
+            self.check(kept.and_then(|()| journal.tidy(&inner.store)));
+        }
+    }
+
+    fn check(&self, kept: std::io::Result<()>) {
+        if let Err(error) = kept {
+            tracing::error!(%error, "cannot keep a write of the cluster; no write is answered from now on");
+            self.failed.cancel();
+        }
+    }
+
+    /// Returns whether a write could not be kept.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.is_cancelled()
+    }
+
+    /// Waits until a write cannot be kept, for instance because the disk is full. What was
+    /// acknowledged before is safe; the process should end, and open the folder again when the
+    /// cause is gone.
+    pub async fn failed(&self) {
+        self.failed.cancelled().await;
     }
 
     /// Waits until a write leaves work for garbage collection.
@@ -165,5 +197,35 @@ impl State {
     /// Returns a receiver that is notified of writes.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
+    }
+}
+
+impl Inner {
+    fn of(store: Store) -> Inner {
+        Inner {
+            store,
+            registry: Arc::new(Registry::new()),
+            partial: false,
+        }
+    }
+
+    /// Creates the namespaces of every cluster.
+    fn create_namespaces(&mut self) {
+        for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
+            let namespace = json!({
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {
+                    "name": name,
+                    "uid": meta::new_uid(),
+                    "creationTimestamp": meta::now(),
+                    "labels": { "kubernetes.io/metadata.name": name },
+                },
+                "spec": { "finalizers": ["kubernetes"] },
+                "status": { "phase": "Active" },
+            });
+            self.store
+                .put(&NAMESPACES.into(), Key::new("", name), namespace);
+        }
     }
 }

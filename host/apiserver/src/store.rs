@@ -4,6 +4,7 @@
 //! bounded history that serves watches and the later pages of a list. Must not know kinds, schemas
 //! or HTTP: a storage is a name.
 
+mod replay;
 #[cfg(test)]
 mod tests;
 
@@ -52,6 +53,8 @@ pub(crate) struct Store {
     compacted: u64,
     /// The index of owner references, updated by every write.
     pub owners: Owners,
+    /// The changes that are not in a journal yet; `None` without a journal.
+    pending: Option<Vec<Arc<Change>>>,
 }
 
 impl Store {
@@ -63,6 +66,7 @@ impl Store {
             history_bytes: 0,
             compacted: 0,
             owners: Owners::default(),
+            pending: None,
         }
     }
 
@@ -182,8 +186,8 @@ impl Store {
         object
     }
 
-    /// Puts an object in as it is: it was there before, so that no event tells of it. Later versions
-    /// are higher than its own.
+    /// Puts in an existing object, unchanged and without an event. Later writes get higher versions
+    /// than the object's own.
     pub fn seed(&mut self, storage: &Arc<str>, key: Key, value: Value) {
         let version = value.pointer("/metadata/resourceVersion");
         let version = version.and_then(Value::as_str);
@@ -250,7 +254,7 @@ impl Store {
         let size = new.as_deref().or(last.as_deref()).map_or(0, size_of);
         let storage = storage.clone();
         self.history_bytes += size;
-        self.history.push_back(Arc::new(Change {
+        let change = Arc::new(Change {
             version: self.version,
             storage,
             key,
@@ -258,7 +262,11 @@ impl Store {
             new,
             last,
             size,
-        }));
+        });
+        if let Some(pending) = &mut self.pending {
+            pending.push(change.clone());
+        }
+        self.history.push_back(change);
         while self.history.len() > HISTORY_CHANGES || self.history_bytes > HISTORY_BYTES {
             let Some(oldest) = self.history.pop_front() else {
                 break;

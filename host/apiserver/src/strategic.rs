@@ -1,7 +1,7 @@
 //! Strategic merge patch, for built-in kinds.
 //!
-//! Owns the merge: lists of objects by key and sets by value where the kind's schema declares them;
-//! everything else is replaced. Custom kinds do not support this patch, as in a real server.
+//! Owns the merge: lists of objects by key and lists of values where the kind's schema says so;
+//! every other list is replaced. Custom kinds do not support this patch, as in a real server.
 
 use serde_json::{Map, Value, json};
 
@@ -12,18 +12,12 @@ const RETAIN: &str = "$retainKeys";
 const ORDER: &str = "$setElementOrder/";
 const DELETE: &str = "$deleteFromPrimitiveList/";
 
-/// Merges `patch` into `object`, whose schema is `schema`.
+/// Merges `patch` into `object`, whose schema is `schema`, with references to definitions.
 pub(crate) fn merge(object: &mut Value, patch: &Value, schema: &Value) -> Result<(), ApiError> {
-    let mut schema = schema.clone();
-    // All kinds share the schema of metadata, which kinds' schemas omit.
-    schema["properties"]["metadata"] = json!({ "properties": {
-        "finalizers": { "x-kubernetes-list-type": "set" },
-        "ownerReferences": { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"] },
-    } });
     let patch = patch
         .as_object()
         .ok_or_else(|| bad("the patch is no object"))?;
-    merge_map(object, patch, &schema)
+    merge_map(object, patch, schema)
 }
 
 fn bad(why: impl std::fmt::Display) -> ApiError {
@@ -99,31 +93,35 @@ fn merge_map(
 
 fn property<'a>(schema: &'a Value, key: &str) -> &'a Value {
     const NONE: &Value = &Value::Null;
+    let referred = schema.get("$ref").and_then(Value::as_str);
+    let schema = referred
+        .and_then(vmhost_schema::definition)
+        .unwrap_or(schema);
     let named = schema.get("properties").and_then(|p| p.get(key));
     named
         .or_else(|| schema.get("additionalProperties"))
         .unwrap_or(NONE)
 }
 
+/// Returns whether the items of a list are merged. Other lists are replaced, even if an apply
+/// merges them.
+fn merges(schema: &Value) -> bool {
+    let strategy = schema.get("x-kubernetes-patch-strategy");
+    let strategy = strategy.and_then(Value::as_str).unwrap_or_default();
+    strategy.split(',').any(|word| word == "merge")
+}
+
 /// Returns the key that identifies the items of a list; `None` if the list has none. A strategic
 /// merge supports only one key, which for some lists differs from the keys of an apply.
 fn list_key(schema: &Value) -> Option<&str> {
-    if let Some(key) = schema.get("x-kubernetes-patch-merge-key") {
-        return key.as_str();
-    }
-    let map = schema.get("x-kubernetes-list-type")?.as_str()? == "map";
-    schema
-        .get("x-kubernetes-list-map-keys")
-        .filter(|_| map)?
-        .get(0)?
-        .as_str()
+    let key = schema.get("x-kubernetes-patch-merge-key");
+    key.filter(|_| merges(schema))?.as_str()
 }
 
 fn merge_list(list: &mut Value, items: &[Value], schema: &Value) -> Result<(), ApiError> {
     const NONE: &Value = &Value::Null;
-    let kind = schema.get("x-kubernetes-list-type").and_then(Value::as_str);
     let before = list.as_array().cloned().unwrap_or_default();
-    if kind == Some("set") {
+    if merges(schema) && list_key(schema).is_none() {
         let Value::Array(live) = list else {
             return Ok(());
         };
@@ -217,8 +215,8 @@ mod tests {
     fn merged(mut object: Value, patch: Value) -> Value {
         let schema = json!({ "properties": {
             "atomic": {},
-            "set": { "x-kubernetes-list-type": "set" },
-            "by": { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"] },
+            "set": { "x-kubernetes-patch-strategy": "merge" },
+            "by": { "x-kubernetes-patch-strategy": "merge,retainKeys", "x-kubernetes-patch-merge-key": "name" },
         } });
         merge(&mut object, &patch, &schema).unwrap();
         object
@@ -280,7 +278,7 @@ mod tests {
         merge(
             &mut object,
             &json!({ "metadata": { "finalizers": ["c/d"] } }),
-            &json!({}),
+            &json!({ "$ref": "io.k8s.api.core.v1.ConfigMap" }),
         )
         .unwrap();
         assert_eq!(object["metadata"]["finalizers"], json!(["c/d", "a/b"]));

@@ -2,13 +2,20 @@
 //!
 //! Owns columns and cells. Must not know kinds beyond their columns.
 
+mod age;
 mod many;
+mod reference;
+mod state;
 
-use jiff::{SpanRound, Timestamp, Unit};
 use serde_json::{Value, json};
+
+use age::{age, duration};
 
 use crate::encode::partial;
 use crate::kinds::{Column, Show, Target};
+
+/// What a real server says about the first column of every table.
+const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 
 /// What rows include of their objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +59,7 @@ pub(crate) fn table<'a>(
 
 fn columns(target: &Target) -> Value {
     let name = json!({
-        "name": "Name", "type": "string", "format": "name", "priority": 0,
-        "description": "Name must be unique within a namespace.",
+        "name": "Name", "type": "string", "format": "name", "priority": 0, "description": NAME,
     });
     let rest = target.version().columns.iter().map(|c| {
         json!({
@@ -87,8 +93,11 @@ fn row(target: &Target, object: &Value, include: Include) -> Value {
 }
 
 fn cell(column: &Column, object: &Value) -> Value {
-    if let Some(text) = many::cell(column, object) {
-        return text;
+    let special = many::cell(column, object)
+        .or_else(|| reference::cell(column, object))
+        .or_else(|| state::cell(column, object));
+    if let Some(cell) = special {
+        return cell;
     }
     let found = column.paths.iter().find_map(|path| path.first(object));
     match column.show {
@@ -105,15 +114,21 @@ fn cell(column: &Column, object: &Value) -> Value {
             json!(counts.sum::<usize>())
         }
         Show::Age => match found.and_then(Value::as_str) {
+            Some("") => json!("<unknown>"),
             Some(text) => json!(age(text)),
             // A custom column whose path finds nothing is empty.
             None if column.kind == "date" => Value::Null,
             None => json!("<unknown>"),
         },
-        Show::Reference => found.map_or(Value::Null, |r| {
-            let part = |name: &str| r.get(name).and_then(Value::as_str).unwrap_or_default();
-            json!(format!("{}/{}", part("kind").to_lowercase(), part("name")))
-        }),
+        Show::AgeOrNone => json!(
+            found
+                .and_then(Value::as_str)
+                .map_or("<none>".to_owned(), age)
+        ),
+        Show::Seconds => match found.and_then(Value::as_i64) {
+            Some(seconds) => json!(duration(seconds)),
+            None => json!("<none>"),
+        },
         _ => found.map_or(Value::Null, |value| plain_cell(column, value)),
     }
 }
@@ -126,69 +141,5 @@ fn plain_cell(column: &Column, value: &Value) -> Value {
         ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
         ("date", Value::String(text)) => json!(text),
         _ => Value::Null,
-    }
-}
-
-/// Returns the time since a timestamp, formatted like kubectl.
-pub(crate) fn age(text: &str) -> String {
-    let Ok(then) = text.parse::<Timestamp>() else {
-        return "<invalid>".to_owned();
-    };
-    let seconds = Timestamp::now().since(then).ok().and_then(|span| {
-        let rounded = span
-            .round(
-                SpanRound::new()
-                    .largest(Unit::Second)
-                    .smallest(Unit::Second),
-            )
-            .ok()?;
-        Some(rounded.get_seconds())
-    });
-    duration(seconds.unwrap_or(0))
-}
-
-fn duration(seconds: i64) -> String {
-    let (minutes, hours) = (seconds / 60, seconds / 3600);
-    let (days, years) = (hours / 24, hours / 24 / 365);
-    let two = |a: i64, x: &str, b: i64, y: &str| {
-        if b == 0 {
-            format!("{a}{x}")
-        } else {
-            format!("{a}{x}{b}{y}")
-        }
-    };
-    match seconds {
-        i64::MIN..-1 => "<invalid>".to_owned(),
-        -1..0 => "0s".to_owned(),
-        0..120 => format!("{seconds}s"),
-        120..600 => two(minutes, "m", seconds % 60, "s"),
-        600..10_800 => format!("{minutes}m"),
-        10_800..28_800 => two(hours, "h", minutes % 60, "m"),
-        28_800..172_800 => format!("{hours}h"),
-        172_800..691_200 => two(days, "d", hours % 24, "h"),
-        691_200..63_072_000 => format!("{days}d"),
-        63_072_000..252_288_000 => two(years, "y", days % 365, "d"),
-        _ => format!("{years}y"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_read_as_in_kubectl() {
-        let seen: Vec<String> = [
-            0, 59, 119, 120, 125, 600, 3600, 10_800, 28_799, 100_000, 200_000, 700_000,
-        ]
-        .map(duration)
-        .to_vec();
-        assert_eq!(
-            seen,
-            [
-                "0s", "59s", "119s", "2m", "2m5s", "10m", "60m", "3h", "7h59m", "27h", "2d7h", "8d"
-            ]
-        );
-        assert_eq!(age("yesterday"), "<invalid>");
     }
 }

@@ -1,10 +1,13 @@
 //! The server's semantics, tested as a client but without a socket.
 
+mod access;
 mod builtin;
+mod certificates;
 mod custom;
 mod discovery;
 mod front;
 mod garbage;
+mod kept;
 mod lists;
 mod objects;
 mod overlay;
@@ -23,7 +26,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use crate::front::{Front, router};
+use crate::access::credentials::{Access, Peer};
+use crate::front::{Front, Gate, router};
 use crate::state::State;
 
 pub(crate) const VMS: &str = "/apis/cloud.waibizi.com/v1/namespaces/default/virtualmachines";
@@ -70,17 +74,25 @@ impl Answer {
 
 impl Cluster {
     pub fn new() -> Cluster {
-        let (state, stop) = (State::new(), CancellationToken::new());
-        let address = "127.0.0.1:1".into();
+        Cluster::of(State::new(), false)
+    }
+
+    pub fn of(state: Arc<State>, rbac: bool) -> Cluster {
+        let stop = CancellationToken::new();
         let front = Front {
             state: state.clone(),
-            token: "secret".into(),
-            address,
+            address: "127.0.0.1:1".into(),
             stop: stop.clone(),
+        };
+        let access = Access::new(&state, Some("secret".to_owned()), rbac).unwrap();
+        let gate = Gate {
+            front,
+            access: Arc::new(access),
+            peer: Arc::new(Peer::Unknown),
         };
         Cluster {
             state,
-            router: router(front),
+            router: router(gate),
             stop,
         }
     }

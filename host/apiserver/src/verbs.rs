@@ -1,19 +1,24 @@
 //! Requests for objects: dispatches a method and a path to the function that answers.
 //!
-//! Owns which verb a method means, the bodies of verbs, and the headers of their answers. Must not
-//! know what a verb does.
+//! Owns which verb a method means, and the headers of the answers. Must not know what a verb does.
+
+mod body;
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use http::header::USER_AGENT;
-use http::{HeaderMap, Method, Response};
-use serde_json::{Value, json};
+use http::{Method, Response};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use body::{delete_options, read_body, twice};
+
+use crate::access::credentials::SERVICE_ACCOUNTS;
+use crate::access::request_token;
 use crate::answer::{JSON, answer, done_answer, json_answer, stream, warned};
 use crate::call::{Call, Done, Door};
-use crate::delete::{self, DeleteOptions, Deleted};
+use crate::decode::Body;
+use crate::delete::{self, Deleted};
 use crate::kinds::Target;
 use crate::patch::Patch;
 use crate::read::{self, View};
@@ -22,8 +27,9 @@ use crate::route::ResourcePath;
 use crate::selector::Selector;
 use crate::state::State;
 use crate::status::ApiError;
+use crate::subresource::{self, Input};
 use crate::table::Include;
-use crate::{encode, meta, negotiate, patch, protobuf, refuse, scale, watch, write};
+use crate::{encode, meta, negotiate, patch, refuse, scale, watch, write};
 
 /// Answers a request for objects of a kind. `stop` ends the watches.
 pub(crate) async fn resource(
@@ -33,7 +39,7 @@ pub(crate) async fn resource(
     path: &ResourcePath,
     target: &Target,
     body: &[u8],
-) -> Result<Response<Body>, ApiError> {
+) -> Result<Response<axum::body::Body>, ApiError> {
     let kind = &target.kind;
     if (path.namespace.is_some() && !kind.namespaced)
         || (path.namespace.is_none() && path.name.is_some() && kind.namespaced)
@@ -41,7 +47,8 @@ pub(crate) async fn resource(
         return Err(ApiError::no_such_path());
     }
     let headers = &parts.headers;
-    let options = Options::parse(&parts.uri)?;
+    let mut options = Options::parse(&parts.uri)?;
+    options.author = parts.extensions.get().cloned();
     let namespace = path.namespace.as_deref();
     let everywhere = kind.namespaced && namespace.is_none();
     let now = meta::now();
@@ -74,6 +81,7 @@ pub(crate) async fn resource(
         manager,
         now: &now,
         is_patch: parts.method == Method::PATCH,
+        duplicates: &[],
     };
     let include = || {
         Include::parse(options.include_object.as_deref())
@@ -98,7 +106,7 @@ pub(crate) async fn resource(
             let view = view(false)?;
             let lines =
                 watch::watch(state, target, namespace, &options, view, stop.clone()).await?;
-            Ok(stream(Body::from_stream(lines)))
+            Ok(stream(axum::body::Body::from_stream(lines)))
         }
         (None, None, &Method::GET) => {
             allowed("list")?;
@@ -111,8 +119,13 @@ pub(crate) async fn resource(
         (None, None, &Method::POST) if !everywhere || kind.answer.is_some() => {
             allowed("create")?;
             let view = view(false)?;
-            let new = read_body(target, headers, body)?;
-            let done = state.write(|inner| write::create(inner, &call, new, false))?;
+            let Body { value, duplicates } = read_body(target, headers, body)?;
+            let duplicates = duplicates.as_slice();
+            let call = Call { duplicates, ..call };
+            let done = state.write(|inner| match subresource::is_act(target) {
+                true => subresource::act(inner, &call, &value),
+                false => write::create(inner, &call, value, false),
+            })?;
             Ok(done_answer(target, &done, view))
         }
         (None, None, &Method::DELETE) if !everywhere => {
@@ -162,16 +175,33 @@ pub(crate) async fn resource(
         (None | Some("status"), Some(_), &Method::PUT) if has_door(target, path) => {
             allowed("update")?;
             let view = view(false)?;
-            let new = read_body(target, headers, body)?;
-            let done = state.write(|inner| write::update(inner, &call, new))?;
+            let Body { value, duplicates } = read_body(target, headers, body)?;
+            let duplicates = duplicates.as_slice();
+            let call = Call { duplicates, ..call };
+            let done = state.write(|inner| write::update(inner, &call, value))?;
             Ok(done_answer(target, &done, view))
         }
         (None | Some("status"), Some(_), &Method::PATCH) if has_door(target, path) => {
             allowed("patch")?;
             let view = view(false)?;
-            let read = Patch::parse(target, &negotiate::body_type(headers), body)?;
+            let media = negotiate::body_type(headers);
+            let read = Patch::parse(target, &media, body)?;
+            read.check(&options)?;
+            let duplicates = twice(&media, &options, body);
+            let duplicates = duplicates.as_slice();
+            let call = Call { duplicates, ..call };
             let done = state.write(|inner| patch::patch(inner, &call, &read))?;
             Ok(done_answer(target, &done, view))
+        }
+        (Some("token"), Some(_), &Method::POST) if &*kind.storage == SERVICE_ACCOUNTS => {
+            let view = view(false)?;
+            let Body { value, .. } = read_body(target, headers, body)?;
+            let done = state.read(|inner| request_token::answer(inner, &call, &value))?;
+            Ok(answer(
+                done.code,
+                JSON,
+                read::object(target, &done.object, view),
+            ))
         }
         (Some("scale"), Some(_), method) if target.version().scale.is_some() => {
             let done = match *method {
@@ -186,7 +216,7 @@ pub(crate) async fn resource(
                 }
                 Method::PUT => {
                     let new = read_body(target, headers, body)?;
-                    state.write(|inner| scale::write(inner, &call, |_| Ok(new)))?
+                    state.write(|inner| scale::write(inner, &call, |_| Ok(new.value)))?
                 }
                 Method::PATCH => {
                     let read = Patch::parse(target, &negotiate::body_type(headers), body)?;
@@ -203,6 +233,39 @@ pub(crate) async fn resource(
                 &done.warnings,
             ))
         }
+        (Some(name), Some(_), method) if subresource::knows(target, name) => {
+            let view = view(false)?;
+            let none = Vec::new();
+            let (verb, input, duplicates) = match *method {
+                Method::GET => ("get", Input::Nothing, none),
+                Method::POST if body.is_empty() => ("create", Input::Nothing, none),
+                Method::POST => {
+                    let Body { value, duplicates } = read_body(target, headers, body)?;
+                    ("create", Input::Object(value), duplicates)
+                }
+                Method::PUT => {
+                    let Body { value, duplicates } = read_body(target, headers, body)?;
+                    ("update", Input::Object(value), duplicates)
+                }
+                Method::PATCH => {
+                    let media = negotiate::body_type(headers);
+                    let read = Patch::parse(target, &media, body)?;
+                    ("patch", Input::Patch(read), twice(&media, &options, body))
+                }
+                _ => return Err(ApiError::method_not_allowed()),
+            };
+            let duplicates = duplicates.as_slice();
+            let call = Call { duplicates, ..call };
+            let done =
+                state.write(|inner| subresource::answer(inner, &call, name, verb, &input))?;
+            Ok(match done.code {
+                204 => answer(204, JSON, Vec::new()),
+                _ => done_answer(target, &done, view),
+            })
+        }
+        (Some("token"), _, _) if &*kind.storage == SERVICE_ACCOUNTS => {
+            Err(ApiError::method_not_allowed())
+        }
         (None, _, _) => Err(ApiError::method_not_allowed()),
         (Some("status"), _, _) if target.version().status => Err(ApiError::method_not_allowed()),
         _ => Err(ApiError::no_such_path()),
@@ -212,45 +275,4 @@ pub(crate) async fn resource(
 /// Returns whether the kind has the subresource that the path names.
 fn has_door(target: &Target, path: &ResourcePath) -> bool {
     path.subresource.is_none() || target.version().status
-}
-
-/// Reads the body of a POST or PUT.
-fn read_body(target: &Target, headers: &HeaderMap, body: &[u8]) -> Result<Value, ApiError> {
-    let media = negotiate::body_type(headers);
-    let bad = |error: &dyn std::fmt::Display| {
-        ApiError::bad_request(format!("the object provided is unrecognized: {error}"))
-    };
-    match media.as_str() {
-        "application/json" => serde_json::from_slice(body).map_err(|e| bad(&e)),
-        "application/yaml" => serde_yaml_ng::from_slice(body).map_err(|e| bad(&e)),
-        protobuf::MEDIA if protobuf::knows(&target.api_version(), &target.kind.kind) => {
-            protobuf::object(body)
-        }
-        _ => Err(ApiError::unsupported_media_type(
-            "application/json, application/yaml",
-        )),
-    }
-}
-
-fn delete_options(
-    headers: &HeaderMap,
-    options: &Options,
-    body: &[u8],
-) -> Result<DeleteOptions, ApiError> {
-    let query = DeleteOptions {
-        propagation_policy: options.propagation.clone(),
-        orphan_dependents: options.orphan,
-        ..DeleteOptions::default()
-    };
-    match negotiate::body_type(headers).as_str() {
-        "application/json" | "application/yaml" => DeleteOptions::parse(body, &query),
-        _ if body.is_empty() => DeleteOptions::parse(body, &query),
-        protobuf::MEDIA => {
-            let options = protobuf::delete_options(body)?;
-            DeleteOptions::parse(options.to_string().as_bytes(), &query)
-        }
-        _ => Err(ApiError::unsupported_media_type(
-            "application/json, application/yaml",
-        )),
-    }
 }

@@ -3,15 +3,19 @@
 //! Owns the order of the steps (decode, carry over what the server owns, prune, default, validate,
 //! track ownership, compare, store). Must not know HTTP, or how a patch produced the new object.
 
+mod fixed;
+mod status;
 mod steps;
 
 use serde_json::{Value, json};
 use vmhost_merge::keep_times;
 
-use steps::{check, check_preconditions, prepare, schema_faults, shape};
-pub(crate) use steps::{check_place, check_type};
+use steps::{check, check_depth, prepare, schema_faults, shape};
+pub(crate) use steps::{check_place, check_preconditions, check_type, nests};
 
+use crate::access::review;
 use crate::call::{Call, Done, Door};
+use crate::kinds::Fill;
 use crate::object::{Key, Object};
 use crate::state::Inner;
 use crate::status::{ApiError, INVALID, cause};
@@ -27,11 +31,14 @@ pub(crate) fn create(
     let target = call.target;
     let kind = &target.kind;
     check_type(target, &mut new)?;
+    check_depth(&new)?;
     let unknown = meta::check::decode(&mut new)?;
     if let Some(answer) = &kind.answer {
         let warnings = shape(call, &mut new, unknown, false)?;
         prepare(inner, call, None, &mut new)?;
+        let asked = new.clone();
         json_patch::merge(&mut new, answer);
+        review::answer(inner, call, &asked, &mut new)?;
         return Ok(Done {
             code: 201,
             object: new.into(),
@@ -57,17 +64,7 @@ pub(crate) fn create(
     if kind.namespaced {
         namespace::admit(inner, target, call.namespace, &name)?;
     }
-    if !meta::text(&new, "resourceVersion").is_empty() {
-        return Err(ApiError::new(
-            500,
-            "",
-            "resourceVersion should not be set on objects to be created",
-        ));
-    }
-    let key = Key::new(call.namespace, &name);
-    if inner.store.get(&kind.storage, &key).is_some() {
-        return Err(refuse::already_exists(target, &name));
-    }
+    let versioned = !meta::text(&new, "resourceVersion").is_empty();
     for field in [
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
@@ -81,14 +78,28 @@ pub(crate) fn create(
     if kind.custom || kind.has_generation {
         meta::set(&mut new, "generation", Some(json!(1)));
     }
-    if let Some(map) = new.as_object_mut().filter(|_| target.version().status) {
+    // A node's agent creates it with its status; any other status is set after the creation.
+    let drops_status = target.version().status && kind.fill != Fill::Node;
+    if let Some(map) = new.as_object_mut().filter(|_| drops_status) {
         map.remove("status");
     }
-    let warnings = shape(call, &mut new, unknown, tracked)?;
+    let mut warnings = shape(call, &mut new, unknown, tracked)?;
     prepare(inner, call, None, &mut new)?;
-    check(call, &name, &new, Vec::new(), &[])?;
+    warnings.extend(check(call, &name, None, &new, Vec::new(), &[])?);
     if !tracked {
         call.track(None, &mut new);
+    }
+    // An invalid object is refused as that, whatever is stored.
+    if versioned && !call.options.dry_run {
+        return Err(ApiError::new(
+            500,
+            "",
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    let key = Key::new(call.namespace, &name);
+    if inner.store.get(&kind.storage, &key).is_some() {
+        return Err(refuse::already_exists(target, &name));
     }
     let object = if call.options.dry_run {
         new.into()
@@ -144,6 +155,7 @@ pub(crate) fn replace(
     let kind = &target.kind;
     let shown = target.view(live);
     check_type(target, &mut new)?;
+    check_depth(&new)?;
     let unknown = meta::check::decode(&mut new)?;
     check_place(call, &mut new)?;
     check_preconditions(call, &shown, &new)?;
@@ -156,18 +168,11 @@ pub(crate) fn replace(
         }
     }
     if call.door == Door::Status {
-        let mut whole = Value::clone(&shown);
-        set_or_remove(&mut whole, "status", new.get("status").cloned());
-        meta::set(
-            &mut whole,
-            "managedFields",
-            meta::get(&new, "managedFields").cloned(),
-        );
-        new = whole;
+        new = status::written(kind, &shown, &new);
     } else if target.version().status {
-        set_or_remove(&mut new, "status", shown.get("status").cloned());
+        status::set_or_remove(&mut new, "status", shown.get("status").cloned());
     }
-    let warnings = shape(call, &mut new, unknown, tracked)?;
+    let mut warnings = shape(call, &mut new, unknown, tracked)?;
     prepare(inner, call, Some(&shown), &mut new)?;
     if (kind.custom || kind.has_generation)
         && call.door != Door::Status
@@ -180,13 +185,17 @@ pub(crate) fn replace(
             .unwrap_or(0);
         meta::set(&mut new, "generation", Some(json!(generation + 1)));
     }
-    // A newer server may allow more than the schema here.
+    // The other cluster's server may be newer than the schema here, and allow more.
     let known = match inner.partial {
-        true => schema_faults(call, &shown),
+        true => schema_faults(call, None, &shown),
         false => Vec::new(),
     };
-    let causes = meta::check::validate_update(&shown, &new);
-    check(call, call.name, &new, causes, &known)?;
+    let mut causes = meta::check::validate_update(&shown, &new);
+    if call.door != Door::Status {
+        causes.extend(fixed::changed(&kind.fixed, &shown, &new));
+    }
+    let old = Some(&*shown);
+    warnings.extend(check(call, call.name, old, &new, causes, &known)?);
     if !tracked {
         call.track(Some(&shown), &mut new);
     }
@@ -213,15 +222,6 @@ pub(crate) fn replace(
         object: target.view(&object),
         warnings,
     })
-}
-
-fn set_or_remove(object: &mut Value, field: &str, value: Option<Value>) {
-    if let Some(map) = object.as_object_mut() {
-        match value {
-            Some(value) => map.insert(field.to_owned(), value),
-            None => map.remove(field),
-        };
-    }
 }
 
 /// Returns whether the objects are equal except for their metadata.

@@ -60,8 +60,8 @@ impl Writer {
         self
     }
 
-    /// Returns this writer, whose writes change nothing: the server checks them, admission included,
-    /// and answers with what would become of the object.
+    /// Makes every write of this writer a dry run: the server checks it, admission included, and
+    /// answers with the object as the write would leave it.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;

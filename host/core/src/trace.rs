@@ -1,4 +1,5 @@
-//! What a call asked the host, with the answers. Plain data.
+//! What a call asked the host, with the answers. Plain data. It must not know which code asks, or
+//! what the trace is used for.
 
 use std::sync::Arc;
 
@@ -9,8 +10,8 @@ use crate::read::{ListQuery, Page, ReadError};
 /// The texts of a trace may have this many bytes.
 pub const LARGEST: usize = 256 << 10;
 
-/// What a guest drew of clock and chance: all that can make two runs with the same request and the
-/// same reads differ.
+/// The clock readings and random numbers that a guest got: nothing else can make two runs with the
+/// same request and the same reads differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drawn {
     /// Readings of the wall clock, in nanoseconds since 1970.
@@ -38,19 +39,19 @@ impl Drawn {
     }
 }
 
-/// What an instance had drawn before a call.
+/// What an instance drew before its first call.
 #[derive(Debug, Default)]
 pub struct Start {
     /// The seed that the guest may ask for, the same for all its calls.
     pub seed: u128,
-    /// What it drew while it started.
+    /// What it drew while it was instantiated.
     pub drawn: Drawn,
 }
 
 /// What a call asked the host, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// What the call drew of clock and chance.
+    /// The clock readings and random numbers that the call got.
     pub drawn: Drawn,
     /// What its instance drew when it started. `None` if there was no call.
     pub start: Option<Arc<Start>>,
@@ -95,8 +96,9 @@ impl Trace {
         }
     }
 
-    /// The bytes of all texts in it, with some for each name; also of what it shares with other
-    /// calls of the instance, since an instance that traps each time is started for one call.
+    /// The size of all texts of the trace, with an allowance for each name. What the trace shares
+    /// with other calls of the instance counts too: an instance that traps in each call serves only
+    /// one.
     pub fn bytes(&self) -> usize {
         let start = self.start.as_ref().map_or(0, |start| start.drawn.bytes());
         self.bytes + self.drawn.bytes() + start

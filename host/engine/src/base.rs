@@ -139,8 +139,8 @@ impl Base {
     }
 }
 
-/// Resolves the imports of an interpreter. Imports that neither WASI nor the contract provides belong
-/// to its toolchain, and trap if called.
+/// Resolves the imports of an interpreter. Imports that neither WASI nor the contract provides
+/// belong to its toolchain, and trap if called.
 fn linked(tier: &Tier, component: &Component) -> wasmtime::Result<InstancePre<HostState>> {
     let mut linker = tier.linker.clone();
     for (name, import) in component.component_type().imports(&tier.engine) {

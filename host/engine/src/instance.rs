@@ -29,7 +29,7 @@ pub(crate) struct Instance {
     pub(crate) calls_left: u32,
     /// The number of calls so far.
     calls: u32,
-    /// What it drew of clock and chance when it started.
+    /// The clock readings and random numbers that it got when it was instantiated.
     start: Arc<Start>,
     used: Instant,
 }
@@ -117,8 +117,8 @@ impl Instance {
         self.store.data_mut().settings = settings;
     }
 
-    /// Calls `reconcile`, and tells in `trace` what the call asked. After an error the instance
-    /// must be dropped.
+    /// Calls `reconcile`, and writes into `trace` what the call asked the host. After an error the
+    /// instance must be dropped.
     pub(crate) async fn reconcile(
         &mut self,
         engine: &Engine,

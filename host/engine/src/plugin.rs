@@ -137,7 +137,7 @@ impl Plugin {
     }
 
     /// Runs one turn: from a snapshot to effects. Calls `started` when there is an instance, just
-    /// before the guest runs. Tells in `trace` what the call asked, also if it failed.
+    /// before the guest runs. Writes into `trace` what the call asked the host, also if it failed.
     pub async fn call(
         &self,
         request: &Request<'_>,

@@ -32,13 +32,13 @@ pub(crate) struct HostState {
     pub(crate) waits: Waits,
     /// Where the running call reads the cluster; `None` during `describe`.
     pub(crate) reader: Option<Arc<dyn ObjectReader>>,
-    /// Notes of what the guest draws of clock and chance.
+    /// Notes the clock readings and random numbers that the guest draws.
     pub(crate) taps: Taps,
     /// The seed that the guest may ask for.
     pub(crate) seed: u128,
-    /// The record whose clocks and random numbers the guest gets, if any.
+    /// The record that gives the guest its clock readings and random numbers, if the call has one.
     pub(crate) tape: Option<Tape>,
-    /// What the running call has asked.
+    /// What the running call has asked the host.
     pub(crate) trace: Trace,
     /// The largest answer to a read, in bytes.
     pub(crate) read_limit: usize,

@@ -19,7 +19,7 @@ const SEED: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834;
 /// The number of random bytes before they repeat.
 const CHANCE: usize = 1024;
 
-/// Where the wall clock stands, in nanoseconds since 1970.
+/// The time that the wall clock shows, in nanoseconds since 1970.
 pub(crate) fn still_time() -> u64 {
     NOW.as_nanos() as u64
 }

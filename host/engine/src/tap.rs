@@ -1,5 +1,6 @@
-//! Clock and chance of a guest, with a note of each draw, so that a call can be run again with the
-//! same ones. This module must not know which function is called.
+//! Gives a guest the clocks and random numbers of the machine, and notes each draw, so that the
+//! host can run the call again with the same ones. This module must not know which function is
+//! called.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,13 +20,13 @@ pub(crate) struct Taps(Arc<Notes>);
 
 #[derive(Default)]
 struct Notes {
-    /// Whether there is a note: most calls draw nothing, and are not to take a lock for it.
+    /// Whether there is a note. Most calls draw nothing, and their end must not cost a lock.
     any: AtomicBool,
     drawn: Mutex<Drawn>,
 }
 
 impl Taps {
-    /// Takes the notes since the last time.
+    /// Returns the notes since the last call of this function.
     pub(crate) fn take(&self) -> Drawn {
         if !self.0.any.load(Ordering::Relaxed) {
             return Drawn::default();
@@ -63,7 +64,7 @@ impl Taps {
     /// Notes random bytes.
     pub(crate) fn bytes(&self, bytes: &[u8]) {
         self.note(|drawn| {
-            // After a gap, a replay would give these bytes to another draw.
+            // If bytes were left out in between, a replay would give these bytes to the wrong draw.
             drawn.cut |= drawn.random.len() + bytes.len() > Drawn::MOST;
             if !drawn.cut {
                 drawn.random.extend_from_slice(bytes);

@@ -1,5 +1,5 @@
-//! Clocks and random numbers of a record, so that a recorded call can be made again. It must not
-//! know which function is called, or where a record comes from.
+//! Gives a guest the clock readings and random numbers of a record, so that a recorded call can be
+//! made again. This module must not know which function is called, or where a record comes from.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -15,10 +15,11 @@ use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtxBuilder};
 use crate::still::{STEP, still, still_time};
 use crate::tap::Taps;
 
-/// What a guest drew of clock and chance in a call that is made again.
+/// The clock readings and random numbers of a recorded call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// Where the wall clock stands if no reading of it is recorded, in nanoseconds since 1970.
+    /// The time that the wall clock shows if the record has no reading of it, in nanoseconds since
+    /// 1970.
     pub now: u64,
     /// The seed that the guest may ask for. `None` if no random numbers are recorded; then the
     /// guest gets the same ones in each call, as without a record.
@@ -29,17 +30,18 @@ pub struct Told {
     pub call: Drawn,
 }
 
-/// Whether a call that was made again drew as much of clock and chance as its record.
+/// How the draws of a call that was made again differ from those of its record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Draws {
-    /// It drew more: a clock went on by a millisecond a reading, and random bytes were zero.
+    /// The call drew more than is recorded. It then got clock readings one millisecond apart, and
+    /// zeros as random bytes.
     pub more: bool,
-    /// It drew less.
+    /// The call drew less than is recorded.
     pub less: bool,
 }
 
 impl Default for Told {
-    /// No record: the wall clock of a call that is not told anything.
+    /// An empty record: the guest gets the time and the random numbers of a call without a record.
     fn default() -> Self {
         Self {
             now: still_time(),
@@ -78,7 +80,7 @@ impl Draws {
     }
 }
 
-/// What is left of a record while a guest draws it. Clones share it.
+/// The part of a record that the guest has not drawn yet. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Tape(Arc<Shared>);
 
@@ -97,7 +99,7 @@ struct Left {
 #[derive(Default)]
 struct Readings {
     recorded: VecDeque<u64>,
-    /// The reading when none is left.
+    /// The next reading after the recorded ones.
     next: u64,
 }
 
@@ -110,7 +112,7 @@ impl Readings {
 }
 
 impl Tape {
-    /// A guest that starts.
+    /// Creates the tape of a guest that is about to be instantiated.
     fn new(told: Arc<Told>) -> Self {
         let mut left = Left::default();
         left.monotonic.next = STEP;
@@ -119,7 +121,7 @@ impl Tape {
         Self(Arc::new(Shared { told, left }))
     }
 
-    /// The call begins: what the start has left is not drawn any more.
+    /// Begins the call. What is left of the record of the start is dropped.
     pub(crate) fn begin(&self) {
         let Shared { told, left } = &*self.0;
         left.lock().turn_to(&told.call, told.now);
@@ -144,8 +146,8 @@ impl Left {
     }
 }
 
-/// Gives a guest the clocks and random numbers of a record. Returns the notes of its draws, the
-/// seed, and the record.
+/// Gives a guest the clock readings and random numbers of a record. Returns the notes of its draws,
+/// the seed, and the tape.
 pub(crate) fn tell(wasi: &mut WasiCtxBuilder, told: Arc<Told>) -> (Taps, u128, Tape) {
     let seed = told.seed;
     let (taps, tape) = (Taps::default(), Tape::new(told));
@@ -189,7 +191,7 @@ impl HostMonotonicClock for Monotonic {
     }
 }
 
-/// Random numbers, made of the recorded bytes as the taps note them: in little-endian order.
+/// Random numbers, made from the recorded bytes as the taps note them: in little-endian order.
 struct Chance(Taps, Tape);
 
 impl Chance {

@@ -1,17 +1,17 @@
-//! Where the clocks and random numbers of a guest come from. This module must not know which
-//! function is called in it.
+//! Names the source of a guest's clock readings and random numbers. This module must not know which
+//! function is called.
 
 use std::sync::Arc;
 
 use crate::told::Told;
 
-/// The clocks and random numbers of a guest.
+/// The source of a guest's clock readings and random numbers.
 #[derive(Clone, Debug)]
 pub(crate) enum World {
-    /// The machine's.
+    /// The machine.
     Real,
-    /// The same for every instance.
+    /// Constants, the same for every instance.
     Still,
-    /// Those of a record.
+    /// A record.
     Told(Arc<Told>),
 }

@@ -41,7 +41,7 @@ impl<K: Hash + Eq + Clone + Send + 'static, T: Tag> Queue<K, T> {
         }
     }
 
-    /// Returns the adds of this queue, with a tag for the run that they cause.
+    /// Returns the functions that add keys, with a tag for the run that each add causes.
     pub fn tagged(&self, tag: T) -> Tagged<'_, K, T> {
         Tagged {
             shared: &self.shared,

@@ -1,4 +1,5 @@
-//! What an add may say about itself to the run that it causes.
+//! The note that an add may send along to the run that it causes. This module owns the trait, and
+//! must not know what a note says.
 
 /// A note that travels with a key: the run gets the joined tags of all adds since the key was last
 /// taken, and no add's tag reaches two runs. The queue never looks at a tag.

@@ -1,4 +1,5 @@
-//! The adds of a queue.
+//! The functions that add keys to a queue, each with the tag for the run that it causes. This
+//! module must not know what a tag says.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use crate::wait::Shared;
 /// that a concurrent fresh add spins for the lock and does not sleep.
 const ADD_BATCH: usize = 32;
 
-/// The adds of a queue, with a tag for the run that they cause; see [`crate::Queue::tagged`].
+/// Adds keys to a queue, with a tag for the run that each add causes; see [`crate::Queue::tagged`].
 #[derive(Clone, Copy)]
 pub struct Tagged<'a, K, T: Tag> {
     pub(crate) shared: &'a Shared<K, T>,
@@ -60,9 +61,9 @@ impl<K: Hash + Eq + Clone + Send + 'static, T: Tag> Tagged<'_, K, T> {
         }
     }
 
-    /// Adds a key with the event of this host's own write: as [`crate::Queue::add`], but does not shorten
-    /// a backoff. An event that arrives during the run belongs to that run: if the run fails, the
-    /// retry covers the event; if it succeeds, the key runs again.
+    /// Adds a key with the event of this host's own write: as [`crate::Queue::add`], but does not
+    /// shorten a backoff. An event that arrives during the run belongs to that run: if the run
+    /// fails, the retry covers the event; if it succeeds, the key runs again.
     pub fn add_unless_backing_off(&self, key: K) {
         self.add_for(key, Cause::Own);
     }

@@ -7,14 +7,15 @@
 //! weight   a keyed hash of an object's uid: this object runs on the candidate, that one does not
 //! steps    how the weight grows
 //!   |
-//! part     a turn on either side: which snapshot it had last, and what it says about its side
+//! part     a turn on one of the two sides: which snapshot it saw, and how it ended
 //!   |        `- keys: the keys whose last turn was on the candidate
-//! score    the candidate is worse -> abort; warned: it has a warning that the live version has not
+//! score    is the candidate worse? warned: has it warnings that the live version has not? -> abort
 //!   |
 //! report   each object that the candidate wrote
 //! end      promoted, or aborted, and why
 //! ```
-//! [`crate::deploy::canary`] changes what runs. This module must not know workers or queues.
+//! This module owns what is known about a canary. [`crate::deploy::canary`] changes what runs. It
+//! must not know workers or queues.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -46,16 +47,16 @@ use weight::Weight;
 
 use crate::journal::record::TurnRecord;
 
-/// One canary of one plugin. It stays for the report after its end.
+/// One canary of one plugin. After its end it is kept for the report.
 #[derive(Debug)]
 pub struct Canary {
-    /// What is tried.
+    /// The version that is tried, and the live one.
     pub(crate) about: About,
-    /// How its weight grows.
+    /// The steps in which the candidate's share grows.
     pub(crate) steps: Steps,
     seed: u64,
     step: Mutex<Step>,
-    /// By the controller's name. Timers have none.
+    /// The candidate's keys, by the controller's name. A controller of timers has no entry.
     keys: BTreeMap<String, Arc<CandidateKeys>>,
     score: Mutex<Score>,
     report: Mutex<Report<TurnRecord>>,
@@ -65,7 +66,7 @@ pub struct Canary {
     stage: watch::Sender<Stage>,
 }
 
-/// What a canary tries, and against what.
+/// The version that a canary tries, and the live version that it is compared with.
 #[derive(Clone, Debug)]
 pub(crate) struct About {
     /// The plugin's name.
@@ -78,13 +79,13 @@ pub(crate) struct About {
     pub(crate) digest: String,
     /// The live generation.
     pub(crate) live: u64,
-    /// The digest of its component.
+    /// The digest of the live version's component.
     pub(crate) live_digest: String,
     /// When the canary began.
     pub(crate) since: SystemTime,
 }
 
-/// Where a canary is in its steps.
+/// The present step of a canary.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     /// The weight in thousandths.
@@ -100,20 +101,21 @@ pub(crate) struct Ended {
     pub(crate) at: SystemTime,
 }
 
-/// How far a canary is.
+/// The stages of a canary, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     /// The candidate runs its share.
     Running,
-    /// It is decided how the canary ends. Calls may still begin, for a moment.
+    /// The end is decided. For a moment, calls may still start on the candidate.
     Ending,
-    /// No call starts on the candidate as a candidate any more, and its keys are put back.
+    /// The candidate's keys are put back, and no call starts on the candidate any more; or the
+    /// candidate is the live version.
     Over,
 }
 
 impl Canary {
-    /// A canary that begins, of this component. `keys` has each controller that is no timer, by its
-    /// name.
+    /// Creates a canary of this component. `keys` has an entry for each controller of objects, by
+    /// the controller's name; controllers of timers have no entry.
     pub(crate) fn new(
         about: About,
         steps: Steps,
@@ -138,7 +140,7 @@ impl Canary {
         })
     }
 
-    /// A weight of this canary.
+    /// Returns this share of the objects, drawn with the canary's own seed.
     pub(crate) fn weight(&self, permille: u16) -> Weight {
         Weight::new(permille, self.seed)
     }
@@ -148,12 +150,12 @@ impl Canary {
         *self.step.lock()
     }
 
-    /// A new step begins.
+    /// Begins this step.
     pub(crate) fn steps_to(&self, step: Step) {
         *self.step.lock() = step;
     }
 
-    /// Takes the candidate's component: the canary needs it no more.
+    /// Takes the candidate's component, which the canary does not need any more.
     pub(crate) fn take_component(&self) -> Vec<u8> {
         std::mem::take(&mut *self.component.lock())
     }
@@ -168,8 +170,7 @@ impl Canary {
         self.keys.iter().map(|(name, keys)| (name.as_str(), keys))
     }
 
-    /// Decides how the canary ends. Returns whether it was this call that decided: only the first
-    /// one counts.
+    /// Decides how the canary ends. Returns whether this call decided: only the first call counts.
     pub(crate) fn end(&self, how: End) -> bool {
         let ended = Ended {
             how,
@@ -182,37 +183,38 @@ impl Canary {
         is_first
     }
 
-    /// The candidate's keys are put back, or it is the live version.
+    /// Marks the canary as over. To be called when the candidate's keys are put back, or when the
+    /// candidate is the live version.
     pub(crate) fn finish(&self) {
         self.stage.send_replace(Stage::Over);
     }
 
-    /// How far the canary is.
+    /// The present stage.
     pub(crate) fn stage(&self) -> Stage {
         *self.stage.borrow()
     }
 
-    /// Resolves when the canary has come to a stage.
+    /// Resolves when the canary has reached this stage.
     pub(crate) async fn until(&self, stage: Stage) {
         let mut stages = self.stage.subscribe();
         // The sender lives as long as this value.
         let _ = stages.wait_for(|present| *present >= stage).await;
     }
 
-    /// How it ended, if that is decided.
+    /// How and when the canary ended, once that is decided.
     pub(crate) fn ended(&self) -> Option<&Ended> {
         self.ended.get()
     }
 
-    /// Returns whether the canary was aborted, so that nothing that the candidate still returns
-    /// counts.
+    /// Returns whether the canary was aborted. The host then ignores whatever the candidate still
+    /// returns.
     pub(crate) fn is_aborted(&self) -> bool {
         let ended = self.ended.get();
         ended.is_some_and(|ended| matches!(ended.how, End::Aborted(_)))
     }
 
-    /// Returns an error if the canary was aborted. Called right before the first write of each turn
-    /// of the candidate.
+    /// Returns an error if the canary was aborted. To be called right before the first write of
+    /// each turn of the candidate.
     pub(crate) fn fence(&self) -> Result<(), Error> {
         match self.is_aborted() {
             true => Err(TakenBack::error()),
@@ -220,7 +222,7 @@ impl Canary {
         }
     }
 
-    /// Notes a turn of the candidate. Returns why the canary has to be aborted, if it has to.
+    /// Counts a turn of the candidate. Returns a breach if the canary has to be aborted.
     fn note_candidate(&self, id: u64, key: &ObjectName, noted: Noted) -> Option<Breach> {
         if self.ended.get().is_some() {
             return None;
@@ -228,14 +230,15 @@ impl Canary {
         self.score.lock().candidate(id, key, noted)
     }
 
-    /// Notes a turn of the live version.
+    /// Counts a turn of the live version.
     fn note_live(&self, id: u64, noted: Noted) {
         if self.ended.get().is_none() {
             self.score.lock().live(id, noted);
         }
     }
 
-    /// The keys of the candidate and of the live version, and how many of the candidate's broke.
+    /// The keys of the candidate and of the live version, and the number of the candidate's keys
+    /// that broke.
     pub(crate) fn counts(&self) -> ([Counts; 2], usize) {
         let score = self.score.lock();
         (score.counts(), score.broken())
@@ -251,7 +254,8 @@ impl Canary {
         }
     }
 
-    /// The objects that the candidate wrote, and the number of turns that wrote others.
+    /// The objects that the candidate wrote, and the number of turns that wrote objects beyond
+    /// these.
     pub(crate) fn written(&self) -> (Vec<Written<TurnRecord>>, u64) {
         let report = self.report.lock();
         (report.objects(), report.unlisted())

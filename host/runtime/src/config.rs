@@ -1,4 +1,5 @@
-//! The operator's settings for running plugins. Plain data, filled in by the command line.
+//! The operator's settings for running plugins. Plain data, filled in by the command line. It must
+//! not know the flags.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -30,8 +31,8 @@ pub struct Config {
     pub map_buffer: usize,
     /// The settings of each plugin, by its name.
     pub settings: HashMap<String, Settings>,
-    /// What records show as hashes, besides Secrets and settings: a kind as for kubectl, or
-    /// `kind=path` for one field of it.
+    /// The values that records show only as hashes, besides those of Secrets and settings: a kind
+    /// as for kubectl, or `kind=path` for one field of it.
     pub sensitive: Vec<Sensitive>,
     /// The folder for compiled images. `None` disables the cache.
     pub cache: Option<PathBuf>,

@@ -2,7 +2,7 @@
 //! controller outlives a swap of its plugin; the code and the stores belong to the generation.
 //!
 //! Only names go through the queue. The type of an event is dropped here: a turn reads the newest
-//! snapshot from the store.
+//! snapshot from the store. It must not know workers, or how a turn runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -214,14 +214,14 @@ impl Controller {
         count
     }
 
-    /// Clears the failures and the back-offs of these keys, for another version that runs them now.
+    /// Clears the failures and the back-offs of these keys, because another version runs them now.
     pub(crate) fn forgive_these(&self, keys: &[ObjectName]) {
         self.memory.forgive_these(keys);
         keys.iter().for_each(|key| self.queue.clear_back_off(key));
     }
 
-    /// Gives keys to another version: clears their failures and back-offs, and enqueues them in the
-    /// low lane.
+    /// Hands keys over to another version: clears their failures and back-offs, and enqueues them
+    /// in the low lane.
     pub(crate) fn take_over(&self, keys: Vec<ObjectName>) {
         self.forgive_these(&keys);
         self.queue.tagged(Cause::Canary.into()).add_low_all(keys);
@@ -308,8 +308,8 @@ impl Wake for Controller {
 }
 
 impl Controller {
-    /// Writes a change to the wake log. The objects of a first list are not logged: nothing shows
-    /// what changed. Returns the change's number, or 0.
+    /// Writes a change to the wake log and returns its number there, or 0. The objects of a first
+    /// list are not logged, because that list does not show what changed.
     fn log(&self, key: &ObjectName, watch: &WatchId, notice: &Notice<'_>) -> u32 {
         if notice.cause == NoticeCause::Initial || !self.wakes.is_on() {
             return 0;

@@ -16,10 +16,10 @@
 //! ```
 //! [`swap`] runs these steps at each change. The [`first`] load does the same at the start, for all
 //! plugins together. A failed step leaves the current generation running. [`history`] keeps the
-//! versions that ran, and [`rollback`] brings one of them to [`prepare`], by one of the [`orders`]
-//! of an operator or because the new version fails in its [`probation`]. Before a swap, a
-//! [`canary`] can run a version beside the live one: both are members of the [`lineup`]. This
-//! module must not know what a turn does.
+//! versions that ran. [`rollback`] hands one of them to [`prepare`], because of an operator's order
+//! ([`orders`]), or because the new version fails on [`probation`]. Before a swap, a [`canary`] can
+//! run a version beside the live one: both are members of the [`lineup`]. This module must not know
+//! what a turn does.
 
 pub(crate) mod breaker;
 pub(crate) mod canary;

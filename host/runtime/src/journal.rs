@@ -12,7 +12,7 @@
 //! has three shares: turns, failed turns (so that a swap of all keys does not push them out), and
 //! quiet turns, of which only the last of a key is kept, with a count.
 //!
-//! It must not know queues or plugins, and nothing reads it on the hot path.
+//! This module must not know queues or plugins, and nothing reads the journal on the hot path.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
@@ -76,11 +76,12 @@ struct Shares {
 struct Part {
     turns: Ring,
     failed: Ring,
-    /// By the hash of the key: one record, of the last of the keys that fall together.
+    /// One place for each value of the shortened hash of a key. Of several keys with the same
+    /// value, the last record stays.
     quiet: Vec<Option<Quiet>>,
     /// Number of quiet turns.
     quiet_turns: u64,
-    /// Number of records that made way for newer ones.
+    /// Number of records that were dropped for newer ones.
     dropped: u64,
 }
 
@@ -91,12 +92,12 @@ struct Ring {
 }
 
 impl Ring {
-    /// Adds a record. Returns those that make way.
+    /// Adds a record. Moves the records that it displaces into `gone`.
     #[allow(clippy::vec_box, reason = "freed as it is, after the lock")]
     fn push(&mut self, record: Box<TurnRecord>, most: usize, gone: &mut Vec<Box<TurnRecord>>) {
         let bytes = record.bytes();
         if bytes > most {
-            // It makes way itself: a plugin must not push out what others did.
+            // The record itself is dropped: one plugin must not displace the records of others.
             gone.push(record);
             return;
         }
@@ -113,8 +114,8 @@ impl Ring {
 }
 
 impl Journal {
-    /// A journal of at most this many bytes, written by this many threads. 0 bytes: nothing is
-    /// kept.
+    /// Creates a journal of at most this many bytes, which this many threads write. With 0 bytes
+    /// nothing is kept.
     pub(crate) fn new(bytes: usize, threads: usize) -> Self {
         let eighth = bytes / 8;
         let of = |eighths: usize| eighth * eighths / threads.max(1);
@@ -135,8 +136,8 @@ impl Journal {
         self.shares.turns > 0
     }
 
-    /// Records a turn that did something, or failed. Above [`record::LARGEST`] bytes, or a
-    /// quarter of the smallest share, only what is small is kept.
+    /// Records a turn that did something, or failed. Above [`record::LARGEST`] bytes, or a quarter
+    /// of the smallest share, only the small parts of the record are kept.
     pub(crate) fn turn(&self, mut turn: TurnRecord) {
         if turn.trace.cut || turn.bytes() > record::LARGEST.min(self.shares.failed / 4) {
             turn.cut();
@@ -150,7 +151,7 @@ impl Journal {
             part.turns.push(turn, self.shares.turns, &mut gone);
         }
         part.dropped += gone.len() as u64;
-        // `gone` is freed after the lock.
+        // Freed after the lock is released.
         drop(part);
     }
 
@@ -201,7 +202,7 @@ impl Journal {
         self.pick(|turn| turn.ended() > then, |quiet| quiet.ended() > then)
     }
 
-    /// The records that are wanted, in the order in which the turns began.
+    /// The records that these functions accept, in the order in which the turns began.
     pub(crate) fn pick(
         &self,
         turns: impl Fn(&TurnRecord) -> bool,
@@ -225,7 +226,8 @@ impl Journal {
         found
     }
 
-    /// Shows each record, in no order. Workers wait meanwhile, so the functions must be quick.
+    /// Calls the functions with each record, in no order. Workers wait in the meantime, so the
+    /// functions must be quick.
     pub(crate) fn walk(&self, mut turns: impl FnMut(&TurnRecord), mut quiet: impl FnMut(&Quiet)) {
         for part in self.parts.iter() {
             let part = part.lock();
@@ -235,7 +237,7 @@ impl Journal {
         }
     }
 
-    /// Counts: quiet turns, and records that made way for newer ones.
+    /// The number of quiet turns, and the number of records that were dropped for newer ones.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let counts = self.parts.iter().map(|part| {
             let part = part.lock();

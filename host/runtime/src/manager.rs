@@ -4,7 +4,7 @@
 //! Workers start when a controller's stores are ready. A worker that panics is restarted.
 //!
 //! There are two runtimes: watches, probes and writes run on one, guests on the other. A guest that
-//! spins on every core cannot delay a watch.
+//! spins on every core cannot delay a watch. This module must not know the command line.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,8 +109,9 @@ impl Manager {
         })
     }
 
-    /// Looks for warnings about keys every few seconds from now on. Must be called on a runtime. It
-    /// comes by the clock and not with turns, so that counts of a turn's instructions leave it out.
+    /// Looks for warnings about keys every few seconds from now on. Must be called on a runtime.
+    /// Turns do not trigger the looks, so that the instructions of a turn can be counted without
+    /// them.
     pub fn look_for_warnings(&self) {
         warn::start(&self.plugins, &self.warnings);
     }
@@ -151,7 +152,7 @@ impl Manager {
         drained
     }
 
-    /// Tells the histories of all plugins that this host ends in order.
+    /// Notes in the histories of all plugins that this host shuts down.
     async fn end_histories(&self) {
         let names: Vec<String> = self
             .plugins

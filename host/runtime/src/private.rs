@@ -1,7 +1,7 @@
-//! Folders that only this user may write to. Whoever else may write there could exchange what the
-//! host reads from them later.
+//! Folders that only this user may write to. Another user who may write there could exchange files
+//! that the host reads later.
 //!
-//! It must not know what lies in a folder.
+//! This module must not know what is in a folder.
 
 use std::fs;
 use std::io;

@@ -22,7 +22,8 @@ const EVENT_INTERVAL: u32 = 8;
 /// same. Other processes are affected only if they share the cgroup, which containers do not.
 const BEHIND: i32 = 5;
 
-/// The lowest priority. Against guests on all cores a thread of it gets a twentieth of a core.
+/// The lowest priority. While guests use all cores, a thread with this priority gets a twentieth of
+/// a core.
 const LAST: i32 = 19;
 
 /// Starts the runtime for watches, writes, probes and everything else that waits.
@@ -46,7 +47,7 @@ pub fn guests(count: usize) -> Result<Runtime> {
     )
 }
 
-/// Gives the calling thread the lowest priority, and those that it starts.
+/// Gives the calling thread, and all threads that it starts, the lowest priority.
 pub(crate) fn step_aside() {
     // If the system refuses, the thread runs at normal priority.
     let _ = setpriority_process(None, LAST);

@@ -1,5 +1,5 @@
 //! The shadow of a plugin: another version, the candidate, gets each turn of the live version after
-//! it, and nothing that it wants is done.
+//! the live version has run it. Nothing that the candidate wants is carried out.
 //!
 //! ```text
 //! worker --place--> queue: bounded, drops     a thread of its own, with the lowest priority
@@ -11,9 +11,10 @@
 //!                                             results: counts, kinds of differences, the last
 //!                                                      turns of each key that differ; redacted
 //! ```
-//! `order` starts and ends shadows; the admin address reaches it through `door`.
+//! `order` starts and ends shadows; the admin address reaches it through `door`. Workers must not
+//! know more of a shadow than `place`.
 //!
-//! Nothing here sends a request, writes, records an Event, or counts in a metric of the live
+//! A shadow sends no request, writes nothing, records no Event, and counts in no metric of the live
 //! version. Without a shadow, a turn pays for one relaxed load.
 
 pub(crate) mod answers;

@@ -16,7 +16,8 @@
 //! worker        done: hand the key and the decision back to the workqueue
 //! ```
 //! `map` runs beside the turns: it calls the plugin's `map-changes`, which maps changes of watched
-//! objects to keys. All decisions ([`finalizer`], [`verdict`], [`decide`]) are pure functions.
+//! objects to keys. All decisions ([`finalizer`], [`verdict`], [`decide`]) are pure functions. This
+//! module must not know how a plugin is loaded or swapped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,17 +82,17 @@ pub struct Desk {
     pub sources: Arc<Sources>,
     /// The controller's label in log lines.
     pub(crate) label: Arc<str>,
-    /// What the records of this desk's turns share.
+    /// What the records of all turns of this desk share.
     pub(crate) origin: Arc<Origin>,
-    /// Their part in a canary, while one runs.
+    /// The desk's side of a canary, while one runs.
     pub(crate) part: Option<Part>,
 }
 
 /// The longest sleep of a worker whose plugin's circuit breaker is open.
 pub(crate) const PAUSE_STEP: Duration = Duration::from_millis(100);
 
-/// How long a key waits at most before it is looked at again, if one of two versions is paused by
-/// its circuit breaker.
+/// During a canary, a key of a version that its circuit breaker has paused is put off for at most
+/// this long.
 pub(crate) const PUT_OFF: Duration = Duration::from_secs(1);
 
 /// How often a standby's tasks check that their controller is still current.
@@ -186,7 +187,7 @@ impl Desk {
         Self::with(generation, controller, None)
     }
 
-    /// Like [`Desk::new`], with a part in a canary.
+    /// Like [`Desk::new`], for one side of a canary.
     pub(crate) fn with(
         generation: Arc<Generation>,
         controller: &Arc<Controller>,
@@ -211,13 +212,13 @@ impl Desk {
         }))
     }
 
-    /// Returns whether the turns of this desk belong to a canary that was aborted: what they return
-    /// does not count, and the live version has to run their keys.
+    /// Returns whether this is the candidate's desk and its canary was aborted: then the outcome of
+    /// its turns is ignored, and the live version has to run their keys.
     pub(crate) fn is_taken_back(&self) -> bool {
         self.part.as_ref().is_some_and(Part::is_taken_back)
     }
 
-    /// The canary, if the turns of this desk run on its candidate.
+    /// Returns the canary if this is the candidate's desk.
     pub(crate) fn candidate(&self) -> Option<&Canary> {
         self.part.as_ref()?.candidate()
     }
@@ -231,7 +232,7 @@ impl Desk {
         }
     }
 
-    /// Keeps the snapshot that a successful turn saw. `None` if the object was deleted.
+    /// Keeps the snapshot that a successful turn saw; `None` if the object was deleted.
     pub(crate) fn saw(&self, key: &ObjectName, object: Option<&Snapshot>) {
         let memory = &self.controller.memory;
         match &self.part {
@@ -259,7 +260,7 @@ impl ObjectReader for Desk {
     }
 }
 
-/// What a shadow must know of the version that it is compared with.
+/// The shadow needs this to compare a candidate with the version that ran the turn.
 impl Live for Desk {
     fn plugin(&self) -> &Plugin {
         &self.generation.plugin

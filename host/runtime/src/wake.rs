@@ -9,7 +9,8 @@
 //! ```
 //! The stores that the same informers fill are read here too: [`sources`] holds a controller's
 //! subscriptions and answers reads from their stores, [`live`] sends reads to the API server, and
-//! [`resources`] finds the resource that serves a kind. [`keys`] are the mappings without stores.
+//! [`resources`] finds the resource that serves a kind. [`keys`] has the mappings that need no
+//! store. This module must not know what becomes of a key.
 
 pub mod keys;
 pub mod live;

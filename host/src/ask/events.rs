@@ -1,11 +1,12 @@
-//! Splits a stream of server-sent events into the data of each. It must not know what the data is.
+//! Splits a stream of server-sent events, and returns the data of each event. This module must not
+//! know what the data means.
 
-/// The events of a stream, of which the last may still be incomplete.
+/// The events of a stream, the last of which may still be incomplete.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     /// The bytes after the last line break.
     line: Vec<u8>,
-    /// The data of the event whose end has not come.
+    /// The data of the event that is not complete yet.
     data: Option<Vec<u8>>,
 }
 
@@ -30,7 +31,7 @@ impl Events {
         ended
     }
 
-    /// The number of bytes that are kept for an event that has not ended.
+    /// The number of bytes that are kept for the event that is not complete yet.
     pub(super) fn open(&self) -> usize {
         self.line.len() + self.data.as_ref().map_or(0, Vec::len)
     }

@@ -1,4 +1,5 @@
-//! Finds the token with which a command gives an order to a host.
+//! Finds the token with which a command gives an order to a host. This module must not know the
+//! order.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,13 +10,13 @@ use vmhost_runtime::observe::admin::token;
 
 use crate::folders::token_files;
 
-/// Returns the token in the given file, else the one that a host of this user on this machine wrote
-/// that listens on the address of `peer`. `address` is what the user typed.
+/// Returns the token in the given file, or else that of a host of this user on this machine which
+/// listens on the address of `peer`. `address` is the address that the user typed.
 pub(super) fn find(address: &str, peer: SocketAddr, given: Option<&Path>) -> Result<String> {
     if let Some(file) = given {
         return token::read(file).context("--admin-token-file");
     }
-    // The token of a host on this machine is not for another machine.
+    // The token of a host on this machine must not be sent to another machine.
     if !peer.ip().to_canonical().is_loopback() {
         bail!(
             "an order to {address} needs the token of that vmhost: pass a copy of its token file with --admin-token-file"
@@ -30,8 +31,8 @@ pub(super) fn find(address: &str, peer: SocketAddr, given: Option<&Path>) -> Res
     })
 }
 
-/// The addresses on which a host may listen that answers at this one. Nobody else can listen on the
-/// port of a host that listens on all addresses.
+/// Returns the addresses on which a host may listen that answers at this one. If a host listens on
+/// all addresses, no other process can listen on the same port.
 fn listening(peer: SocketAddr) -> Vec<SocketAddr> {
     let peer_ip = peer.ip().to_canonical();
     let all_of_4 = peer_ip.is_ipv4().then_some(Ipv4Addr::UNSPECIFIED.into());
@@ -40,7 +41,7 @@ fn listening(peer: SocketAddr) -> Vec<SocketAddr> {
     ips.map(|ip| SocketAddr::new(ip, peer.port())).collect()
 }
 
-/// The file that was written last: a host that was killed leaves its file behind.
+/// Returns the newest file, because a host that was killed leaves its file behind.
 fn newest(files: &[PathBuf]) -> Option<&PathBuf> {
     let written = files.iter().filter_map(|file| {
         let metadata = fs::metadata(file).ok()?;

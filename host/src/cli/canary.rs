@@ -1,4 +1,4 @@
-//! The flags of `vmhost canary`, as typed.
+//! The flags of `vmhost canary`, as typed. This module must not know what a flag does.
 
 use std::path::PathBuf;
 

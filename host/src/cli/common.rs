@@ -1,4 +1,4 @@
-//! Flags that several commands share.
+//! Flags that several commands share. This module must not know what a flag does.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! The flags of commands that ask a running host, as typed.
+//! The flags of commands that ask a running host, as typed. This module must not know what a flag
+//! does.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! A shadow's report and turns as text for a person. It knows only the documents.
+//! Formats a shadow's report and turns for a person. This module must not know more of a host than
+//! these documents.
 
 use serde_json::Value;
 use vmhost_core::{cut, one_line};
@@ -10,13 +11,13 @@ use vmhost_runtime::table::table;
 
 use crate::why::phrases::{day, field, short_kind, time_of_day, wish};
 
-/// The longest shown value, in bytes.
+/// The most bytes of a value that are shown.
 const VALUE: usize = 40;
 
-/// `sha256:` and as much of a digest as tells two builds apart.
+/// The length of a digest that is enough to tell two builds apart, with `sha256:`.
 const DIGEST: usize = "sha256:".len() + 12;
 
-/// The first line of a report: which version follows which, and since when.
+/// Formats the first line of a report: which version follows which, and since when.
 pub(crate) fn title(report: &ShadowReport) -> String {
     let version = match report.version.as_str() {
         "" => String::new(),
@@ -50,7 +51,7 @@ pub(crate) fn title(report: &ShadowReport) -> String {
     one_line(&text).into_owned()
 }
 
-/// A report.
+/// Formats a report.
 pub(crate) fn report(report: &ShadowReport) -> String {
     let mut parts = vec![title(report), counts(report)];
     parts.push(differences(&report.differences));
@@ -107,7 +108,7 @@ fn counts(report: &ShadowReport) -> String {
     let rows: Vec<[String; 3]> = rows
         .into_iter()
         .map(|[result, turns, about]| {
-            // An empty cell would be shown as `<none>`.
+            // The table would show an empty cell as `<none>`.
             let filled = |cell: String| if cell.is_empty() { " ".into() } else { cell };
             [filled(result), turns, filled(about)]
         })
@@ -115,7 +116,7 @@ fn counts(report: &ShadowReport) -> String {
     table(["RESULT", "TURNS", "ABOUT"], &rows)
 }
 
-/// Why turns were not compared, or how calls failed.
+/// Formats why turns were not compared, or how calls failed.
 fn why(reason: &Reason) -> String {
     let about = &reason.about;
     let what = match (reason.reason.as_str(), about.as_str()) {
@@ -171,7 +172,7 @@ fn masked(places: &[Masked]) -> String {
     table(heads, &places.iter().map(row).collect::<Vec<_>>())
 }
 
-/// `patch VirtualMachine: spec.status`.
+/// Formats `patch VirtualMachine: spec.status`.
 fn place(verb: &str, kind: &str, path: &str) -> String {
     let what = match verb {
         "next" => "what comes next".to_owned(),
@@ -196,7 +197,7 @@ fn value(value: &Option<Value>) -> String {
     }
 }
 
-/// What the shadow would have done with a key.
+/// Formats what the shadow would have done with a key.
 pub(crate) fn story(story: &ShadowStory) -> String {
     let turns: Vec<String> = story.turns.iter().map(turn).collect();
     turns.join("\n\n")
@@ -245,7 +246,7 @@ fn wanted(effect: &Effect) -> String {
     }
 }
 
-/// `patch VirtualMachine default/x: spec.status "complete" (live), "done" (candidate)`.
+/// Formats `patch VirtualMachine default/x: spec.status "complete" (live), "done" (candidate)`.
 fn differing(one: &Differing) -> String {
     let what = match one.verb.as_str() {
         "next" | "call" | "order" => place(&one.verb, "", ""),

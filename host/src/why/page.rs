@@ -1,5 +1,5 @@
-//! Lines of text in columns: a time, a name and a text, and at the right how long something took.
-//! Every text passes here without control characters. It must not know turns.
+//! Lines of text in columns: a time, a name and a text, and on the right how long something took.
+//! Control characters are removed from every text here. This module must not know turns.
 
 use vmhost_core::one_line;
 
@@ -11,7 +11,7 @@ const TIME: usize = 14;
 /// Width of the column of names.
 const NAME: usize = 9;
 
-/// The column of what took how long.
+/// The column of durations.
 const RIGHT: usize = 85;
 
 /// The lines that were written.
@@ -31,7 +31,7 @@ pub(super) struct Line<'a> {
 }
 
 impl Page {
-    /// A page without lines.
+    /// Creates a page without lines.
     pub(super) fn new(paint: Paint) -> Self {
         Self {
             paint,
@@ -39,7 +39,7 @@ impl Page {
         }
     }
 
-    /// Takes the lines that were written.
+    /// Returns the lines that were written since the last call, and forgets them.
     pub(super) fn take(&mut self) -> String {
         std::mem::take(&mut self.lines).join("\n")
     }
@@ -49,7 +49,7 @@ impl Page {
         self.lines.push(String::new());
     }
 
-    /// Writes parts of a line without columns.
+    /// Writes the parts of a line without columns.
     pub(super) fn parts(&mut self, parts: &[(Tone, &str)]) {
         let parts: Vec<String> = parts
             .iter()
@@ -77,9 +77,9 @@ impl Page {
         });
     }
 
-    /// Goes on with the text of the line before.
+    /// Continues the text of the line before.
     pub(super) fn more(&mut self, text: &str) {
-        // A name of spaces takes the column.
+        // A name of one space leaves the column empty.
         self.named(" ", text);
     }
 

@@ -1,35 +1,36 @@
 //! The words for parts of a turn: causes, fields, effects, times. `vmhost why` and `vmhost turns`
-//! use the same. What they return may hold control characters, which the printer removes.
+//! use the same words. They may contain control characters, which the code that prints them
+//! removes. This module must not know how a line is laid out.
 
 use serde_json::Value;
 use vmhost_core::cut;
 use vmhost_runtime::journal::story::{Effect, Field, Read, Turn, Woken};
 
-/// The longest shown value of a field, in bytes.
+/// The most bytes of a field's value that are shown.
 const VALUE: usize = 60;
 
-/// `VirtualMachine` of `VirtualMachine.v1.cloud.waibizi.com`.
+/// Returns `VirtualMachine` for `VirtualMachine.v1.cloud.waibizi.com`.
 pub(crate) fn short_kind(kind: &str) -> &str {
     kind.split('.').next().unwrap_or(kind)
 }
 
-/// The turn's own object as other parts of the document name it: `VirtualMachine default/x`.
+/// Formats the turn's own object as other parts of the document do: `VirtualMachine default/x`.
 pub(super) fn own_object(turn: &Turn) -> String {
     format!("{} {}", short_kind(&turn.kind), turn.key)
 }
 
-/// The time of day, with milliseconds, of an RFC 3339 time.
+/// Returns the time of day of an RFC 3339 time, with milliseconds.
 pub(crate) fn time_of_day(time: &str) -> &str {
     let (_, time) = time.split_once('T').unwrap_or(("", time));
     cut(time, "10:00:01.123".len()).trim_end_matches('Z')
 }
 
-/// The day of an RFC 3339 time.
+/// Returns the day of an RFC 3339 time.
 pub(crate) fn day(time: &str) -> &str {
     time.split_once('T').map_or("", |(day, _)| day)
 }
 
-/// Milliseconds as a short text: `42us`, `1.2ms`, `250ms`, `2.5s`.
+/// Formats milliseconds: `42us`, `1.2ms`, `250ms`, `2.5s`.
 pub(crate) fn duration(ms: f64) -> String {
     match ms {
         ms if ms < 0.1 => format!("{:.0}us", ms * 1000.0),
@@ -39,7 +40,7 @@ pub(crate) fn duration(ms: f64) -> String {
     }
 }
 
-/// What woke the key: `spec.replicas 2 -> 3 by kubectl-edit`.
+/// Formats what woke the key: `spec.replicas 2 -> 3 by kubectl-edit`.
 pub(crate) fn cause(woken: &Woken, turn: &Turn) -> String {
     let object = woken.object.as_deref();
     let about = match object.filter(|object| *object != own_object(turn)) {
@@ -70,7 +71,8 @@ pub(crate) fn cause(woken: &Woken, turn: &Turn) -> String {
     format!("{about}{what}")
 }
 
-/// A change that no turn followed: `spec.replicas 2 -> 3 by kubectl-edit (version 815)`.
+/// Formats a change that no turn has followed: `spec.replicas 2 -> 3 by kubectl-edit (version
+/// 815)`.
 pub(super) fn change(woken: &Woken) -> String {
     let changed = match fields(&woken.fields, woken.field_count) {
         none if none.is_empty() => woken.cause.clone(),
@@ -89,7 +91,8 @@ fn version(woken: &Woken) -> String {
     version.map_or_else(String::new, |version| format!(" (version {version})"))
 }
 
-/// Fields that changed, of which there were `count`: `spec.a 1 -> 2, spec.b 3 -> 4 and 5 more`.
+/// Formats the fields that changed, of which there are `count`:
+/// `spec.a 1 -> 2, spec.b 3 -> 4 and 5 more`.
 pub(super) fn fields(shown: &[Field], count: u64) -> String {
     let shown: Vec<String> = shown.iter().map(field).collect();
     let more = count.saturating_sub(shown.len() as u64);
@@ -100,7 +103,7 @@ pub(super) fn fields(shown: &[Field], count: u64) -> String {
     }
 }
 
-/// A field that changed: `spec.status "creating" -> "complete"`.
+/// Formats a field that changed: `spec.status "creating" -> "complete"`.
 pub(crate) fn field(field: &Field) -> String {
     let path = &field.path;
     match (&field.old, &field.new) {
@@ -120,7 +123,7 @@ fn value(value: Option<&Value>) -> String {
     }
 }
 
-/// A read with its answer: `ConfigMap default/settings: missing`.
+/// Formats a read with its answer: `ConfigMap default/settings: missing`.
 pub(super) fn read(read: &Read) -> String {
     let answer = match (&read.error, read.objects.as_slice()) {
         (Some(error), _) => format!("failed: {error}"),
@@ -145,7 +148,7 @@ pub(super) fn read(read: &Read) -> String {
     format!("{}: {answer}{live}", read.object)
 }
 
-/// What became of an effect: who says it, and what.
+/// Returns which side reports the end of an effect (the server or the host), and the end in words.
 pub(super) fn end(effect: &Effect) -> (&'static str, String) {
     let version = effect.version;
     let version = version.map_or_else(String::new, |version| format!(", version {version}"));
@@ -169,7 +172,7 @@ pub(super) fn end(effect: &Effect) -> (&'static str, String) {
     }
 }
 
-/// The policy's reason to retry or to give up: of `{"retry":"the disk is missing"}`.
+/// Returns the policy's reason to retry or to give up, from `{"retry":"the disk is missing"}`.
 pub(super) fn reason(next: &Value) -> Option<String> {
     let text = |name: &str| next.get(name).and_then(Value::as_str);
     text("retry")
@@ -177,7 +180,7 @@ pub(super) fn reason(next: &Value) -> Option<String> {
         .or_else(|| text("fail").map(|why| format!("gives up: {why}")))
 }
 
-/// What the policy wants next, where the document does not say what the queue does.
+/// Formats what the policy wants next, if the document does not say what the queue does.
 pub(crate) fn wish(next: Option<&Value>) -> String {
     match next {
         Some(Value::String(word)) if word == "awaitChange" => "waits for a change".to_owned(),

@@ -1,5 +1,6 @@
-//! A key's story as text for a person. Each line has a time, a name and a text; what turns have in
-//! common is in a title above them.
+//! Formats a key's story for a person. Each line has a time, a name and a text; a title above
+//! several turns shows what they have in common. This module must not know where a story comes
+//! from.
 
 use vmhost_runtime::journal::story::{Effect, Story, Turn, Warning, Woken};
 
@@ -9,25 +10,25 @@ use super::phrases::{
 };
 use crate::paint::{Paint, Tone};
 
-/// The longest line of fields; longer lists have a line for each field.
+/// The longest line that lists fields. A longer list gets a line for each field.
 const LINE: usize = 100;
 
-/// The number of reads and effects that are shown of a turn.
+/// The most reads, and the most effects, that are shown of a turn.
 const SHOWN: usize = 12;
 
-/// A plugin's name, and the number of a generation that only a canary runs.
+/// The name of a plugin, and the number of a generation that only a canary runs.
 pub(crate) type Candidate = (String, u64);
 
 /// Writes turns one after the other.
 pub(crate) struct Text {
     page: Page,
     candidates: Vec<Candidate>,
-    /// The title above the last turn.
+    /// The title above the turns that were written last.
     title: Option<[String; 3]>,
 }
 
 impl Text {
-    /// An empty text. Turns of `candidates` are marked.
+    /// Creates an empty text, in which turns of `candidates` are marked.
     pub(crate) fn new(paint: Paint, candidates: Vec<Candidate>) -> Self {
         Self {
             page: Page::new(paint),
@@ -36,13 +37,13 @@ impl Text {
         }
     }
 
-    /// Takes the lines that were written.
+    /// Returns the lines that were written since the last call, and forgets them.
     pub(crate) fn take(&mut self) -> String {
         self.page.take()
     }
 
-    /// Writes the story of an object, which the user names like this. Changes that no turn followed
-    /// are where they happened.
+    /// Writes the story of an object that the user names like this. Changes that no turn has
+    /// followed stand where they happened.
     pub(crate) fn story(&mut self, story: &Story, asked: &str) {
         if story.dropped > 0 {
             let dropped = format!(
@@ -94,7 +95,7 @@ impl Text {
 
     fn title(&mut self, turn: &Turn) {
         let (controller, generation) = (&turn.controller, turn.generation);
-        // A label is `plugin/controller`, or one name for both.
+        // A label is `plugin/controller`, or just the plugin's name if both are the same.
         let plugin = controller.split('/').next().unwrap_or_default();
         let mut candidates = self.candidates.iter();
         let is_candidate = candidates.any(|(name, number)| name == plugin && *number == generation);
@@ -142,7 +143,7 @@ impl Text {
         }
     }
 
-    /// Turns that wrote nothing, or a key that was put back without a turn.
+    /// Writes turns that wrote nothing, or a key that was put back without a turn.
     fn quiet(&mut self, turn: &Turn) {
         let (what, of) = match turn.act.as_str() {
             "" | "returned" => ("nothing to do", "quiet turns"),
@@ -158,7 +159,7 @@ impl Text {
         });
     }
 
-    /// What the turn saw and read, and how the call ended.
+    /// Writes what the turn saw and read, and how the call ended.
     fn seen(&mut self, turn: &Turn) {
         let deleting = match turn.deleting {
             true => ", being deleted: cleans up",
@@ -188,7 +189,7 @@ impl Text {
         }
     }
 
-    /// What the policy did, and what became of it.
+    /// Writes what the policy wanted, and what became of it.
     fn effect(&mut self, effect: &Effect) {
         let what = format!("{} {}", effect.verb, effect.object);
         let fields: Vec<String> = effect.fields.iter().map(field).collect();
@@ -212,7 +213,7 @@ impl Text {
         }
     }
 
-    /// How the turn ended, and what comes next.
+    /// Writes how the turn ended, and what comes next.
     fn ended(&mut self, turn: &Turn) {
         let reason = turn.next.as_ref().and_then(reason);
         if let Some(reason) = &reason {

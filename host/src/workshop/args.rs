@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use vmhost_toolchain::Language;
 
+pub(crate) mod apiserver;
 pub(crate) mod recorded;
 
+use self::apiserver::{ApiserverArgs, EnvtestArgs};
 use self::recorded::{LimitArgs, RecordArgs, ReplayArgs};
 use super::preview::args::PreviewArgs;
 use super::source::SourceArgs;
@@ -19,6 +21,11 @@ pub(crate) enum Workshop {
     /// Build a plugin and run it on an embedded API server with its manifests; rebuild and swap it
     /// at each save.
     Dev(Box<DevArgs>),
+    /// Run the embedded API server alone, for any Kubernetes client.
+    Apiserver(ApiserverArgs),
+    /// Write a folder that serves as KUBEBUILDER_ASSETS: `go test` of a kubebuilder project then
+    /// runs on the embedded API server.
+    Envtest(EnvtestArgs),
     /// Create a new plugin that builds and runs as it is, in a language of your choice.
     New(NewArgs),
     /// Build a folder of source, in any language, into a component: `plugins/vm` makes

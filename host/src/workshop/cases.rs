@@ -10,9 +10,10 @@
 //! `expect.json`. Time stands still, random numbers are fixed, and each case has its own instance,
 //! so that its result is always the same.
 //!
-//! A case may also be a recorded turn: with its clock and random numbers (in `request.json`), the
-//! answers to its reads (`reads.json`, if the other files do not give the same ones), and where it
-//! is from (`recorded.json`). [`again`] replays such cases.
+//! A case may also be a recorded turn: with its clock readings and random numbers (in
+//! `request.json`), with the answers to its reads (in `reads.json`, if the other files do not give
+//! the same answers), and with the turn's origin (in `recorded.json`). [`again`] replays recorded
+//! cases.
 //!
 //! This module opens no connection, writes nothing except requested expectations, and reimplements
 //! none of the host's rules.

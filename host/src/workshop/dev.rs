@@ -6,10 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use parking_lot::Mutex;
-use serde::Deserialize;
-use serde_json::Value;
 use tokio::runtime::Runtime;
 use vmhost_apiserver::{Options, Server, State};
 use vmhost_cluster::{ConnectOptions, Manifests, connect};
@@ -30,7 +28,9 @@ use vmhost_toolchain::build::component_path;
 use vmhost_toolchain::{Builder, Error, Network};
 
 use super::args::DevArgs;
+use super::files::write_private;
 use super::folder::{self, Run, RunError};
+use super::manifests::{self, FIRST, Manifest};
 use super::narrate::{Narration, narrate};
 use super::source::told;
 use crate::address::address_file;
@@ -39,9 +39,6 @@ use crate::output::print;
 use crate::run::shut_down;
 use crate::signals::StopSignals;
 use crate::{flags, token};
-
-/// Kinds that others depend on. They are applied first, in this order.
-const FIRST: [&str; 2] = ["CustomResourceDefinition", "Namespace"];
 
 /// Builds the folder at each save.
 struct Workbench {
@@ -60,8 +57,8 @@ struct Session {
     _narrations: Vec<Narration>,
 }
 
-/// The file that tells `vmhost status`, `why` and `turns` the admin address of this process. It is
-/// removed at the end.
+/// The file in which `vmhost status`, `why` and `turns` find the admin address of this process. It
+/// is removed at the end.
 struct AddressFile {
     path: PathBuf,
     text: String,
@@ -253,7 +250,7 @@ pub(crate) async fn command(args: Box<DevArgs>, guests: &Runtime) -> Result<()> 
     let config = Config {
         install_crds: true,
         compiler: Compiler::child(),
-        // A folder's next save is its next version.
+        // In memory only: the next save of the folder makes the next version.
         history: flags::history(args.common.history.as_deref(), None),
         ..flags::config(&args.common, true, true)?
     };
@@ -269,8 +266,8 @@ pub(crate) async fn command(args: Box<DevArgs>, guests: &Runtime) -> Result<()> 
     shut_down(&session.manager, &mut stop).await
 }
 
-/// Returns the URL of the page. It holds the token if this process made it, since that token ends
-/// with the process; an operator's token is printed nowhere.
+/// Returns the URL of the page. The URL contains the token if this process made it, because that
+/// token ends with the process; an operator's token is never printed.
 fn page_url(address: SocketAddr, own: Option<&TokenFile>) -> String {
     let token = own.and_then(|file| read_token(file.path()).ok());
     page::url(address, token.as_deref())
@@ -287,8 +284,8 @@ fn addresses(args: &DevArgs) -> Result<Addresses> {
     })
 }
 
-/// Returns the address of a flag, else loopback with the port of `vmhost`, or any port if that one
-/// is in use.
+/// Returns the address of a flag, or else loopback with the port of `vmhost`, or any port if that
+/// one is in use.
 fn address_or_loopback(
     flag: &str,
     given: Option<&str>,
@@ -298,31 +295,6 @@ fn address_or_loopback(
     match given {
         Some(text) => listen_address(flag, text),
         None => Ok(Some(vec![loopback(port), loopback(0)])),
-    }
-}
-
-/// One Kubernetes object from a file.
-struct Manifest {
-    file: PathBuf,
-    object: Value,
-}
-
-impl Manifest {
-    fn kind(&self) -> &str {
-        self.object
-            .get("kind")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    }
-
-    fn gvk(&self) -> Gvk {
-        Gvk::from_api_version(
-            self.object
-                .get("apiVersion")
-                .and_then(Value::as_str)
-                .unwrap_or_default(),
-            self.kind(),
-        )
     }
 }
 
@@ -337,99 +309,14 @@ fn manifests(args: &DevArgs) -> Result<Vec<Manifest>> {
         };
         paths.extend(Some(beside.join("manifests")).filter(|folder| folder.is_dir()));
     }
-    let mut found = Vec::new();
-    for path in paths {
-        let mut files = vec![path.clone()];
-        if path.is_dir() {
-            files = std::fs::read_dir(&path)?
-                .flatten()
-                .map(|entry| entry.path())
-                .filter(|file| is_manifest(file))
-                .collect();
-            files.sort();
-        }
-        for file in files {
-            found.extend(read(&file)?);
-        }
-    }
-    let rank = |manifest: &Manifest| {
-        FIRST
-            .iter()
-            .position(|kind| *kind == manifest.kind())
-            .unwrap_or(FIRST.len())
-    };
-    found.sort_by_key(rank);
-    Ok(found)
-}
-
-fn is_manifest(file: &Path) -> bool {
-    file.extension()
-        .and_then(|extension| extension.to_str())
-        .is_some_and(|extension| matches!(extension, "yaml" | "yml" | "json"))
-}
-
-/// Reads the documents of a YAML or JSON file.
-fn read(file: &Path) -> Result<Vec<Manifest>> {
-    let text =
-        std::fs::read_to_string(file).with_context(|| format!("manifest {}", file.display()))?;
-    let mut found = Vec::new();
-    for document in serde_yaml_ng::Deserializer::from_str(&text) {
-        let object = Value::deserialize(document)
-            .with_context(|| format!("manifest {} is not valid YAML", file.display()))?;
-        if object.is_null() {
-            continue;
-        }
-        if !object.is_object() {
-            bail!(
-                "manifest {} contains a document that is not a Kubernetes object",
-                file.display()
-            );
-        }
-        found.push(Manifest {
-            file: file.to_owned(),
-            object,
-        });
-    }
-    Ok(found)
+    manifests::read(&paths)
 }
 
 async fn apply(cluster: &Manifests, manifests: &[Manifest]) -> Result<()> {
-    for manifest in manifests {
-        let applied = cluster
-            .apply(&manifest.object)
-            .await
-            .with_context(|| format!("manifest {}", manifest.file.display()))?;
-        let namespace = applied
-            .namespace
-            .map(|namespace| format!("{namespace}/"))
-            .unwrap_or_default();
-        let (kind, name) = (&applied.kind.kind, &applied.name);
-        say("applied", &format!("{kind} {namespace}{name}"));
-    }
-    Ok(())
+    manifests::apply(cluster, manifests, |what| say("applied", what)).await
 }
 
 /// Prints a line, which looks like a log line if stdout is a terminal.
 fn say(label: &str, text: &str) {
     print(&log::said(label, text, std::io::stdout().is_terminal()));
-}
-
-/// Writes a file that only this user can read, and returns its absolute path.
-fn write_private(path: &Path, content: &str) -> std::io::Result<PathBuf> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    if let Some(folder) = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        std::fs::create_dir_all(folder)?;
-    }
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(content.as_bytes())?;
-    path.canonicalize()
 }

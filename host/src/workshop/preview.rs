@@ -1,5 +1,5 @@
-//! `vmhost preview`: runs a version of a plugin over the objects of a cluster, without changing any,
-//! and prints what it would do.
+//! `vmhost preview`: runs a version of a plugin over the objects of a cluster without changing any
+//! of them, and prints what the version would do.
 //!
 //! ```text
 //! cluster --lists--> base --objects--> views --snapshot--> turn --call--> effects
@@ -11,8 +11,9 @@
 //!                      +-- before, after --> change --> plan --> text, JSON
 //! ```
 //! The objects are listed once, and shared until a write copies one. Turns follow the rules of a
-//! running host: the same checks, guards, finalizers and mappings, and the embedded API server
-//! merges what they write. It is a process of its own: in a host it would widen the host's stores.
+//! running host: the same checks, guards, finalizers and mappings; and the embedded API server
+//! merges the writes. A preview is a process of its own, because inside a host it would make the
+//! host's stores larger.
 //!
 //! | Module | Owns |
 //! |---|---|
@@ -24,7 +25,8 @@
 //! | `change`, `names` | a change as it is shown |
 //! | `plan`, `remarks`, `text` | the plan |
 //!
-//! Without `--server-dry-run` it sends nothing but reads: only `Server` holds a writer.
+//! Without `--server-dry-run` it sends only reads: no part but `Server` has a writer. The other
+//! parts must not know how a plan is printed.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -74,10 +76,10 @@ use plan::{Plan, Version};
 use run::{Ran, run};
 use stage::{Options, Server};
 
-/// The exit code if the plan holds something, as of `kubectl diff`.
+/// The exit code if the plan contains a change or a problem, as for `kubectl diff`.
 const DIFFERS: u8 = 1;
 
-/// The exit code of an error, as of `kubectl diff`.
+/// The exit code of an error, as for `kubectl diff`.
 const FAILED: u8 = 2;
 
 /// `vmhost preview`.
@@ -93,7 +95,7 @@ pub(crate) async fn command(loader: &Loader, args: &PreviewArgs) -> Result<()> {
     }
 }
 
-/// Returns an error of the command with its exit code: not that of a plan.
+/// Gives an error of this command the exit code that distinguishes it from a plan.
 pub(crate) fn failed(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<Exit>() {
         Ok(exit) => exit.into(),
@@ -101,7 +103,7 @@ pub(crate) fn failed(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// The settings for running a preview: calls have limits, and nothing is watched.
+/// Returns the settings of a preview: calls have limits, and nothing is watched.
 pub(crate) fn config(args: &PreviewArgs) -> Result<Config> {
     check_namespaces(&args.namespaces)?;
     Ok(Config {
@@ -177,7 +179,7 @@ fn server(connection: &Connection) -> Server {
     }
 }
 
-/// Runs a version on the runtime of guests. What it logs is not shown.
+/// Runs a version on the runtime of guests, and hides its log lines.
 async fn ran(
     loader: &Loader,
     plugin: Plugin,

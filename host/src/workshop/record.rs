@@ -1,10 +1,10 @@
-//! `vmhost record`: writes turns of a running host as cases of `vmhost test`, and replays each once
-//! with the version that ran, to tell whether the case is exact.
+//! `vmhost record`: writes turns of a running host as cases of `vmhost test`, and replays each case
+//! once with the version that ran, to find out whether the case is exact.
 //!
 //! ```text
 //! host --GET /cases--> cases, redacted --save--> folders --replay--> recorded.json: exact or not
 //! ```
-//! It must not know what the files of a case hold.
+//! This module must not know what the files of a case contain.
 
 use std::path::{Path, PathBuf};
 
@@ -98,7 +98,7 @@ fn reasons(left_out: &[String]) -> String {
     }
 }
 
-/// Replays each case with the version that ran, and writes down what came of it.
+/// Replays each case with the version that ran, and writes the result into the case.
 async fn check(
     loader: &Loader,
     versions: Option<Versions>,

@@ -1,6 +1,6 @@
-//! `vmhost replay`: runs another version of a plugin over recorded turns, and tells what it does
-//! otherwise. For a CI: it ends with 0 if all turns are as recorded, 1 if one differs, and 2 if one
-//! could not be replayed.
+//! `vmhost replay`: runs another version of a plugin over recorded turns, and reports what it does
+//! differently. Its exit codes are for CI: 0 if all turns are as recorded, 1 if one differs, and 2
+//! if one could not be replayed. This module must not know how a case is replayed.
 
 use anyhow::{Context, Result};
 use vmhost_runtime::deploy::loader::Loader;
@@ -20,7 +20,7 @@ use report::Report;
 /// The exit code if a turn could not be replayed.
 const TROUBLE: u8 = 2;
 
-/// Why a replay is no success.
+/// Why a replay does not end with 0.
 #[derive(Debug, thiserror::Error)]
 enum Verdict {
     #[error("{differs} of {all} turns differ from their records")]

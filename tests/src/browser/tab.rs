@@ -1,5 +1,5 @@
-//! A tab of a browser: opens an address, looks for what a user sees, clicks and types as a user
-//! does, and tells what went wrong in the page.
+//! A tab of a browser: it opens an address, looks for what a user sees, clicks and types as a user
+//! does, and reports errors of the page.
 
 use std::env;
 use std::fs;
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::Browser;
 use crate::wait::eventually;
 
-/// Finds the visible elements of a selector whose text, or the name for screen readers, is or
-/// contains a text; of several the last, which is inside of the others.
+/// Finds the visible elements of a selector whose text, or whose name for screen readers, equals or
+/// contains a text. Of several, returns the last one, which is inside the others.
 const FIND: &str = r"(selector, text) => {
   const plain = text => text.replace(/\s+/g, ' ').trim();
   const all = [...document.querySelectorAll(selector)].filter(node => node.checkVisibility());
@@ -24,7 +24,7 @@ const FIND: &str = r"(selector, text) => {
 /// The height of all tabs.
 const HEIGHT: u32 = 900;
 
-/// Which colours the user prefers.
+/// The colours that the user prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// Dark text on a light ground.
@@ -33,7 +33,7 @@ pub enum Scheme {
     Dark,
 }
 
-/// A tab, at an address.
+/// A tab that shows an address.
 pub struct Tab<'b> {
     browser: &'b mut Browser,
     session: String,

@@ -1,5 +1,5 @@
-//! What the admin address serves to the page and to other tools: keys in pages, and the page's own
-//! headers.
+//! Tests what the admin address serves to the page and to other tools: keys in pages, and the
+//! page's own headers.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! A new version gets a share of the objects first: which objects, what ends it, and what is left
-//! of it afterwards.
+//! Tests of canaries, in which a new version first gets a share of the objects: which objects it
+//! gets, how a canary ends, and what it leaves behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,19 +24,19 @@ const NAME: &str = "vm-stamp";
 const PLUGIN: (&str, &str) = ("plugin", NAME);
 const KIND: &str = "VirtualMachine";
 
-/// So many that a tenth of them differs from 30 by more than 22 once in 40,000 times.
+/// With this many objects, a tenth of them differs from 30 by more than 22 once in 40,000 times.
 const MANY: usize = 300;
 const TENTH: std::ops::RangeInclusive<usize> = 8..=52;
 
 const FEW: usize = 60;
 
-/// A version that overwrites the numbers of others: a VM that both versions run changes its number
-/// again and again.
+/// Returns a version that overwrites the numbers of other versions: if both versions ran a VM, its
+/// number would change again and again.
 fn version(number: u32) -> Result<Vec<u8>> {
     guests::vm_stamp(number, Mode::Restamp)
 }
 
-/// A host with version 1, which has stamped these many VMs.
+/// A host with version 1, which has stamped this many VMs.
 struct Stamped {
     vms: Vms,
     policy: PolicyFile,
@@ -59,14 +59,14 @@ impl Stamped {
         Ok(Self { vms, policy, host })
     }
 
-    /// The names of the VMs with this number.
+    /// Returns the names of the VMs with this number.
     async fn with(&self, number: u32) -> Result<BTreeSet<String>> {
         let vms = self.vms.list().await?.into_iter();
         let found = vms.filter(|vm| vm.stamp == Some(number));
         Ok(found.map(|vm| vm.name).collect())
     }
 
-    /// Waits until the host has seen all changes until now, and all keys had their turns.
+    /// Waits until the host has seen all changes so far, and all keys have had their turns.
     async fn settle(&self, marker: usize) -> Result<()> {
         self.vms.create(marker..marker + 1, 0).await?;
         let name = Vms::name(marker);
@@ -90,7 +90,7 @@ async fn until_stamped(vms: &Vms, count: usize, number: u32) -> Result<()> {
     stamped.await.map(drop)
 }
 
-/// The turns that began after a time.
+/// Returns the turns that began after this time.
 async fn turns_since(host: &Host, since: Timestamp) -> Result<Vec<Turn>> {
     #[derive(serde::Deserialize)]
     struct Listed {
@@ -118,7 +118,7 @@ async fn a_tenth_of_the_objects_runs_on_the_candidate_and_the_others_do_not(
         "{state:?}"
     );
     ensure!(stamped.with(1).await?.len() == MANY - taken.len());
-    // Every object changes, and stays where it is.
+    // Every object changes, but stays with its version.
     let since = Timestamp::now();
     for number in 0..MANY {
         let touched = json!({ "metadata": { "labels": { "touched": "yes" } } });
@@ -139,7 +139,7 @@ async fn a_tenth_of_the_objects_runs_on_the_candidate_and_the_others_do_not(
     is_shown(&stamped, &taken).await
 }
 
-/// Checks that metrics, `why` and `status` tell about the candidate.
+/// Checks that metrics, `why` and `status` show the candidate.
 async fn is_shown(stamped: &Stamped, taken: &BTreeSet<String>) -> Result<()> {
     let (vms, host) = (&stamped.vms, &stamped.host);
     let metrics = host.metrics().await?;
@@ -171,7 +171,7 @@ async fn a_promotion_gives_the_candidate_all_objects(server: &TestServer) -> Res
     let (vms, host) = (&stamped.vms, &stamped.host);
     host.start_canary(NAME, &version(2)?, &["--weight", "25"])
         .await?;
-    // Also objects that come during the promotion.
+    // Objects that are created during the promotion count too.
     let promotion = host.end_canary(NAME, "promote");
     tokio::try_join!(promotion, vms.create(FEW..2 * FEW, 0))?;
     let announced = Timestamp::now();
@@ -276,12 +276,12 @@ async fn an_abort_gives_all_objects_back_and_lists_what_was_written(
         .expect_error(&["has ended", "an operator aborted it"])
 }
 
-/// Checks that a canary of this component is aborted by itself for this reason, and that version 1
-/// completes all VMs.
+/// Checks that a canary of this component is aborted automatically for this reason, and that
+/// version 1 then completes all VMs.
 async fn is_aborted(stamped: &Stamped, component: &[u8], words: &[&str]) -> Result<()> {
     let (vms, host) = (&stamped.vms, &stamped.host);
     let start = host.try_canary(NAME, component, &["--weight", "50"]);
-    // Objects that come meanwhile are lost by neither version.
+    // Objects that are created in the meantime are lost by neither version.
     let (exit, ()) = tokio::try_join!(start, vms.create(FEW..2 * FEW, 0))?;
     ensure!(exit.status.success(), "{:?}", exit.output);
     let report = host.until_canary_ended(NAME, "score").await?;
@@ -327,7 +327,7 @@ both_servers!(a_habit_that_the_live_version_does_not_have_aborts);
 async fn a_habit_that_the_live_version_does_not_have_aborts(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let obey = Obey::start_for(vms, &server.kubeconfig()).await?;
-    // The same code, which finds an object that never rests only as the candidate.
+    // The component has the same code, but only the candidate gets an object that never rests.
     let component = with_comment(&guests::read(guests::OBEY)?, "another");
     obey.host
         .start_canary("obey", &component, &["--weight", "100"])
@@ -353,7 +353,7 @@ async fn new_bytes_in_the_file_abort(server: &TestServer) -> Result<()> {
     host.until_metric(GENERATION, &[PLUGIN], 3.0).await?;
     host.until_canary_ended(NAME, "new-bytes").await?;
     until_stamped(vms, FEW, 3).await?;
-    // The next canary is free to start.
+    // Another canary can start now.
     host.start_canary(NAME, &version(4)?, &["--weight", "100"])
         .await?;
     until_stamped(vms, FEW, 4).await
@@ -369,7 +369,7 @@ async fn steps_grow_and_end_in_the_promotion(server: &TestServer) -> Result<()> 
     let report = host.until_canary_ended(NAME, "promoted").await?;
     ensure!(report.canary.weight == "100%", "{:?}", report.canary);
     until_stamped(vms, FEW, 2).await?;
-    // Each step is announced, and each adds keys.
+    // Each step is announced, and each one adds keys.
     for weight in ["20%", "60%", "100%"] {
         host.wait_for_line(&format!("generation 2 runs {weight} of the objects"))
             .await?;
@@ -394,7 +394,7 @@ async fn a_killed_host_starts_with_the_live_version_and_loses_nothing(
     Ok(())
 }
 
-/// The description of `vm-stamp`, changed.
+/// Returns `vm-stamp` with a changed description.
 fn describing(change: impl FnOnce(&mut Value)) -> Result<Vec<u8>> {
     let vm = json!({ "group": "cloud.waibizi.com", "version": "v1", "kind": KIND });
     let mut permission = vm.clone();
@@ -506,7 +506,7 @@ async fn the_live_version_misses_no_edge_of_previous(server: &TestServer) -> Res
         let patch = json!({ "metadata": { "labels": { "round": round } } });
         anyhow::Ok(obey.vms.merge("x", patch).await?.version)
     };
-    // A turn that sees one version and had another one before.
+    // Waits for a turn that saw the one version and had seen the other one before.
     let saw = async |version: &str, previous: &str| {
         let what = format!("{version} after {previous}");
         obey.until_turn("x", &what, |turn| {
@@ -525,14 +525,14 @@ async fn the_live_version_misses_no_edge_of_previous(server: &TestServer) -> Res
     let third = change("3").await?;
     saw(&third, &second).await?;
     host.end_canary("watcher", "abort").await?;
-    // The live version saw the first one last.
+    // The live version had last seen the first one.
     saw(&third, &first).await?;
 
     start("two").await?;
     let fourth = change("4").await?;
     saw(&fourth, &third).await?;
     host.end_canary("watcher", "promote").await?;
-    // The promoted version goes on where the candidate was.
+    // The promoted version goes on from what the candidate saw.
     saw(&fourth, &fourth).await?;
 
     start("three").await?;
@@ -592,7 +592,7 @@ async fn timers_and_clean_ups_stay_with_the_live_version(server: &TestServer) ->
             "{controller} deleting {deleting}: {found:?}"
         );
         let only = BTreeSet::from([generation]);
-        // A deleted object's last turn is a turn like others.
+        // The last turn of a deleted object is a turn like any other.
         ensure!(
             controller == "watcher/cleanup" && !deleting || *found == only,
             "{found:?}"
@@ -613,7 +613,7 @@ async fn an_outcome_whose_first_write_is_not_sent_is_dropped(server: &TestServer
     obey.host
         .start_canary("obey", &component, &["--weight", "100"])
         .await?;
-    // An apply that may not create reads the object first.
+    // An apply that must not create the object reads it first.
     let hold = proxy
         .hold(|request| request.method == "GET" && request.path.ends_with("/configmaps/target"));
     let apply = json!({

@@ -148,7 +148,7 @@ fn what_is_put_away_keeps_no_instance_and_comes_back() {
     run::alone(
         "what_is_put_away_keeps_no_instance_and_comes_back",
         async || {
-            // With code in a file, and without.
+            // With code in a file, and with code in memory.
             for (compiler, in_file) in [(child(), true), (Compiler::Here, false)] {
                 let engine = engine(compiler, None)?;
                 let plugin =

@@ -274,7 +274,7 @@ async fn pods_services_and_endpoints_are_filled_in(server: &TestServer) -> Resul
         .ok(Method::PUT, &path, "application/json", &service)
         .await?;
     ensure!(again["spec"]["clusterIP"] == address.as_str(), "{again}");
-    // The server may have chosen any address.
+    // The server may have chosen any of these addresses itself.
     let mut others = ["10.0.0.251", "10.0.0.252"].into_iter();
     let other = others.find(|other| *other != address);
     let other = json!({ "spec": { "clusterIP": other } });

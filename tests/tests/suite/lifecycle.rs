@@ -58,7 +58,7 @@ async fn the_policy_cleans_up_before_an_object_goes(server: &TestServer) -> Resu
     let annotations = json!({ "vmhost.test/deleting": clean });
     let clean = json!({ "metadata": { "annotations": annotations } });
     let clean = obey.vms.merge("tidy", clean).await?;
-    // The line of this turn may come after its write.
+    // The log line of this turn may come after its write.
     obey.until_turn("tidy", "it cleans up", |turn| {
         turn["resourceVersion"] == clean.version.as_str()
     })

@@ -8,7 +8,9 @@
 //!
 //! [`TestServer::namespace`]: vmhost_tests::server::TestServer::namespace
 
+mod access;
 mod admin;
+mod apiserver_command;
 mod apply_cases;
 mod bad_input;
 mod canary;
@@ -20,6 +22,8 @@ mod connection;
 mod converge;
 mod dev;
 mod embedded_kinds;
+mod envtest;
+mod every_kind;
 mod examples_all;
 mod examples_app;
 mod examples_database;
@@ -56,6 +60,7 @@ mod registry;
 mod replay_languages;
 mod rights;
 mod rollback;
+mod rule_cases;
 mod same_text;
 mod sdks;
 mod set_up;
@@ -64,6 +69,7 @@ mod settle_refusals;
 mod shadow;
 mod single_flight;
 mod start_up;
+mod tables;
 mod tidy;
 mod triggers;
 mod types;

@@ -83,11 +83,16 @@ async fn probes_name_what_is_missing(server: &TestServer) -> Result<()> {
 
     Vms::install(server).await?;
     host.until_ready().await?;
-    let (_, text) = host.probe("/readyz?verbose").await?;
     let checks = format!(
         "[+]ping ok\n[+]plugins ok\n[+]shutdown ok\n[+]{CONTROLLER} ok\nwatching {KIND} in all namespaces: "
     );
-    ensure!(text.starts_with(&checks), "{text}");
+    // The workers start a moment before the watch.
+    let text = eventually("the kind is watched", async || {
+        let (_, text) = host.probe("/readyz?verbose").await?;
+        ensure!(text.starts_with(&checks), "{text}");
+        Ok(Some(text))
+    })
+    .await?;
     ensure!(
         text.contains("objects; last sign of life ")
             && text.ends_with("s ago\nreadyz check passed\n"),

@@ -1,4 +1,4 @@
-//! Orders to a running host need its token, and come from no foreign web page.
+//! Tests that orders to a running host need its token, and must not come from a foreign web page.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,14 +16,14 @@ fn policy() -> Result<PolicyFile> {
     PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)
 }
 
-/// Swaps to another version, so that a rollback could be done.
+/// Swaps to another version, so that a rollback would be possible.
 async fn swap(host: &Host, policy: &PolicyFile) -> Result<()> {
     policy.swap(&guests::vm_stamp(2, Mode::Keep)?, Way::Rename)?;
     host.wait_for_line("swapped vm-stamp: generation 2").await?;
     Ok(())
 }
 
-/// The headers of a request, the code of its answer, and a word of its text.
+/// The headers of a request, the status code of its answer, and a word in the answer's text.
 type Refused<'a> = (&'a [(&'a str, &'a str)], u16, &'a str);
 
 both_servers!(an_order_without_the_token_is_refused);
@@ -81,7 +81,7 @@ async fn an_order_without_the_token_is_refused(server: &TestServer) -> Result<()
         host.generation("vm-stamp").await? == 2.0,
         "an order was carried out"
     );
-    // Whatever else is wrong, the token comes first.
+    // The token is checked before anything else.
     let (code, _) = host.post("/plugins/none/rollback", &[]).await?;
     ensure!(code == 401, "{code}");
     let (code, text) = host
@@ -107,10 +107,10 @@ async fn the_token_is_a_file_of_the_hosts_user(server: &TestServer) -> Result<()
     let file = host.token_file();
     let mode = fs::metadata(&file)?.permissions().mode();
     ensure!(mode & 0o777 == 0o600, "{mode:o}");
-    // A command of another user finds no file.
+    // A command of another user does not find the file.
     let elsewhere = host.asked(&["rollback", "vm-stamp"]).await?;
     elsewhere.expect_error(&["needs its token", "--admin-token-file"])?;
-    // With the file, the order arrives; there is nothing to roll back to.
+    // With the token file the order arrives, but there is no version to roll back to.
     let here = host.ordered(&["rollback", "vm-stamp"]).await?;
     here.expect_error(&["no version ran before the running one"])?;
     let copied = file.display().to_string();

@@ -1,5 +1,5 @@
-//! The page in headless Chromium: what a user sees, filters, follows and orders there. Pictures are
-//! kept beside the test program, in `screenshots`.
+//! Tests of the page in headless Chromium: what a user sees, filters, follows and orders there.
+//! Pictures are kept beside the test program, in `screenshots`.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -12,13 +12,13 @@ use vmhost_tests::guests::{self, PolicyFile, Way, with_comment};
 use vmhost_tests::loops::{KIND, Loops};
 use vmhost_tests::server::TestServer;
 
-/// A window on a desk, and a narrow phone.
+/// A window on a desktop, and a narrow phone.
 const WIDTHS: [u32; 2] = [1280, 390];
 
-/// What would run if a text of the cluster became a part of the document.
+/// The browser would run this if a text of the cluster became a part of the document.
 const HOSTILE: &str = "<img src=x onerror=hacked=1>";
 
-/// What is inside of the panel of a canary.
+/// The elements inside the panel of a canary.
 const CANARY: &str = "[aria-label='canary of loops'] *";
 
 const TOKEN: &str = "0123456789abcdef-of-the-tests";
@@ -73,7 +73,7 @@ fn story_of(loops: &Loops, name: &str) -> String {
     format!("/key?kind={KIND}.v1.test.vmhost.dev&key={key}")
 }
 
-/// Checks that no text became a part of the document and that nothing went wrong in the page.
+/// Checks that no text has become a part of the document, and that the page has no errors.
 async fn is_sound(tab: &mut Tab<'_>) -> Result<()> {
     let foreign = "document.querySelectorAll('body img, main script, #said script').length";
     let foreign = tab.value(foreign).await?;
@@ -146,7 +146,7 @@ async fn turns_are_filtered_and_held_back_by_a_pause(server: &TestServer) -> Res
     let mut tab = browser
         .open(&address(&loops, "/turns"), 1280, Scheme::Light)
         .await?;
-    // These come by the stream: the list was empty.
+    // The list was empty, so these turns come by the stream.
     tab.shows("main", "No turn like this").await?;
     for mode in ["good", "invalid"] {
         loops.create(mode).await?;
@@ -156,7 +156,7 @@ async fn turns_are_filtered_and_held_back_by_a_pause(server: &TestServer) -> Res
     tab.hides("td a", &loops.key("good")).await?;
     tab.shows("td a", &loops.key("invalid")).await?;
     tab.shows("td", "422").await?;
-    // The address has the filter, so that a link shows the same.
+    // The address contains the filter, so that a link shows the same.
     tab.until("location.hash.includes('failed=true')").await?;
     tab.click("label", "failed only").await?;
     tab.fill("[name=text]", "good").await?;
@@ -189,7 +189,7 @@ async fn a_failing_key_leads_to_its_story(server: &TestServer) -> Result<()> {
     let mut tab = browser
         .open(&address(&loops, "/plugins"), 1280, Scheme::Light)
         .await?;
-    // From the number to the list, and from the list to the story.
+    // A click on the number leads to the list, and one on a row to the story.
     tab.click("td a", "1").await?;
     tab.shows("h1", "Keys").await?;
     tab.shows("td", "spec.count").await?;
@@ -202,7 +202,7 @@ async fn a_failing_key_leads_to_its_story(server: &TestServer) -> Result<()> {
     tab.shows("pre", "\"mode\": \"invalid\"").await?;
     tab.fits().await?;
 
-    // A story goes on while somebody reads it.
+    // A story goes on while a person reads it.
     visit(&mut tab, &story_of(&loops, "fights-with"), KIND).await?;
     tab.shows("article", "by a-user").await?;
     loops
@@ -314,7 +314,7 @@ async fn without_its_token_a_page_only_reads(server: &TestServer) -> Result<()> 
     let state = loops.host.state().await?;
     let running = state.plugins.first().context("a plugin")?;
     ensure!(running.generation == 2, "{running:#?}");
-    // The browser notes the refusal, and nothing else.
+    // The browser reports the refusal, and no other problem.
     let problems = tab.problems();
     ensure!(
         problems.iter().all(|problem| problem.contains("401")),
@@ -413,7 +413,7 @@ async fn the_page_is_used_by_keyboard(server: &TestServer) -> Result<()> {
     tab.press("Enter").await?;
     tab.until("document.activeElement.id === 'main'").await?;
     tab.press("Tab").await?;
-    // Whatever has the focus shows it.
+    // Every element that has the focus shows it.
     tab.until("getComputedStyle(document.activeElement).outlineStyle !== 'none'")
         .await?;
     tab.value("document.querySelector('nav a[href=\"#/keys\"]').focus()")
@@ -421,7 +421,7 @@ async fn the_page_is_used_by_keyboard(server: &TestServer) -> Result<()> {
     tab.press("Enter").await?;
     tab.shows("h1", "Keys").await?;
     tab.until("document.activeElement.tagName === 'H1'").await?;
-    // Everything that can be clicked has a name.
+    // Every element that can be clicked has a name.
     let nameless = "[...document.querySelectorAll('button, a, input, select')]\
          .filter(node => !(node.innerText || node.getAttribute('aria-label') || node.labels?.length))\
          .map(node => node.outerHTML)";

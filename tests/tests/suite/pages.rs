@@ -21,11 +21,12 @@ const WIDTH: usize = 100;
 
 /// Pages beside those in the folders of `plugins` and `examples`. Templates are not checked,
 /// because they contain placeholders.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "README.md",
     "examples/README.md",
     "host/ADMIN.md",
     "host/README.md",
+    "host/apiserver/README.md",
     "plugins/README.md",
     "tests/README.md",
     "tests/conformance/README.md",
@@ -49,12 +50,14 @@ const FOREIGN_FLAGS: [&str; 2] = ["bench", "watch-cache"];
 const PLAIN_FLAGS: [&str; 2] = ["help", "version"];
 
 /// The subcommands of vmhost.
-const SUBCOMMANDS: [&str; 22] = [
+const SUBCOMMANDS: [&str; 24] = [
+    "apiserver",
     "build",
     "canary start",
     "canary status",
     "dev",
     "doctor",
+    "envtest",
     "finalizers",
     "history",
     "inspect",

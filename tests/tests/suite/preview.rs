@@ -1,5 +1,6 @@
-//! `vmhost preview`: what a version would do, without doing it. What it sends and hides is in
-//! `preview_safety.rs`; `preview_overlay.rs` compares its overlay with kube-apiserver.
+//! Tests of `vmhost preview`: it shows what a version would do, and does none of it.
+//! `preview_safety.rs` tests what it sends and hides; `preview_overlay.rs` compares its overlay
+//! with kube-apiserver.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -64,7 +65,7 @@ async fn a_plan_groups_what_a_version_would_do(server: &TestServer) -> Result<()
     let preview = Preview::at(&server.kubeconfig(), namespace, guests::OBEY)?;
     let plan = preview.plan(&[]).await?;
     plan.expect([4, 1, 1, 2])?;
-    // Four VMs, and the ConfigMaps that were there before the deleted one.
+    // Four VMs, and the ConfigMaps that existed before, without the deleted one.
     let unchanged = 4 + present - 1;
     ensure!(plan.count("unchanged") == unchanged, "{plan:#?}");
     let groups = plan.all("groups");
@@ -152,19 +153,19 @@ async fn a_write_wakes_what_it_is_mapped_to(server: &TestServer) -> Result<()> {
     let namespace = vms.namespace();
     let label = |label: &str, value: &str| json!({ "labels": { label: value } });
     let made = [
-        // By the label, and by the plugin's `map-changes`.
+        // Mapped by the label, and by the plugin's `map-changes`.
         ("labelled", label("vmhost.test/vm", "labelled"), json!({})),
         (
             "guest",
             label("vmhost.test/guest", ""),
             json!({ "vm": "guest" }),
         ),
-        // By the name, which is not the ConfigMap's.
+        // Mapped by the name, which is not the ConfigMap's.
         ("named", json!({}), json!({})),
     ];
     for (name, metadata, data) in &made {
-        // The first turn of the earlier controller finds nothing to delete. It deletes what the
-        // later one has made only if that wakes it.
+        // In its first turn the earlier controller finds nothing to delete. It deletes what the
+        // later controller has created only if that wakes it.
         let of = |name: &str| json!({ "version": "v1", "kind": "ConfigMap", "name": name });
         let delete = json!({ "effects": [{ "delete": of(&format!("for-{name}")) }] });
         let annotations = json!({ ORDERS: delete.to_string() });

@@ -1,9 +1,8 @@
-//! The overlay of `vmhost preview` writes as kube-apiserver does: 200 random writes to random
-//! objects, each as a dry run of the one and as a write to the other.
+//! Tests that the overlay of `vmhost preview` writes as kube-apiserver does: 200 random writes to
+//! random objects, each as a dry run on the server and as a write on the overlay.
 //!
-//! The objects have several owners of fields. The writes stay within what the embedded server
-//! promises (its documentation lists the differences): no immutable fields, no rules between
-//! fields.
+//! The objects have several field owners. The writes only use what the embedded server supports
+//! (its documentation lists the differences): no immutable fields, no rules between fields.
 
 mod random;
 
@@ -23,19 +22,19 @@ const CASES: u64 = 200;
 const TABLE: &str = include_str!("../../cases/apply.json");
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Returns what both servers must answer alike: all of an object but what a server makes up, or why
-/// the write is refused.
+/// Returns the part of an answer that has to be the same for both servers: an object without the
+/// fields that a server generates, or why the write is refused.
 ///
-/// Of a creation's owners, the owners of structs are left out: kube-apiserver takes the structs
-/// that an empty Go object has (`spec`, `strategy`) for owned by nobody, and the embedded server
-/// does not know which these are. A plan does not show owners.
+/// For a creation, the owners of structs are left out: kube-apiserver records no owner for the
+/// structs that are part of an empty Go object (`spec`, `strategy`), and the embedded server does
+/// not know which structs these are. A plan does not show owners.
 fn seen((code, mut body): (u16, Value)) -> Value {
     if code >= 300 {
         let causes = body.pointer("/details/causes").and_then(Value::as_array);
         let fields = causes.into_iter().flatten().map(|cause| &cause["field"]);
         let mut fields: Vec<String> = fields.map(Value::to_string).collect();
         fields.sort();
-        // The order and the words of validation differ; whose fields are in the way does not.
+        // The order and the words of validation errors differ. Which fields conflict does not.
         fields.retain(|_| code == 409);
         return json!({ "code": code, "reason": body["reason"], "conflicts": fields });
     }
@@ -65,7 +64,7 @@ fn without_structs(fields: &mut Value) {
     }
 }
 
-/// Installs the kind of widgets; returns its definition as the server has it.
+/// Installs the kind of widgets. Returns its definition as the server has it.
 async fn define(user: &User) -> Result<Value> {
     let table: Value = serde_json::from_str(TABLE).context("reading the table")?;
     let mut crd = table["crd"].clone();
@@ -78,7 +77,7 @@ async fn define(user: &User) -> Result<Value> {
         .context("it was installed")
 }
 
-/// Creates objects to which several managers have written.
+/// Creates objects that several managers have written to.
 async fn create(client: &Client, namespace: &str) -> Result<Vec<Subject>> {
     use Kind::{ConfigMap, Deployment, Widget};
     let kinds = [Widget, Widget, Widget, Widget, ConfigMap, Deployment];
@@ -103,7 +102,7 @@ async fn create(client: &Client, namespace: &str) -> Result<Vec<Subject>> {
         for _ in 0..4 {
             let write = Write::random(&mut rng, &subject, namespace);
             if write.path.contains(&subject.name) {
-                // Some are refused.
+                // The server refuses some of these writes.
                 write.send(client, false).await?;
             }
         }

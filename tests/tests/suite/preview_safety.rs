@@ -1,4 +1,4 @@
-//! What `vmhost preview` sends, hides and answers to a shell.
+//! Tests what `vmhost preview` sends, which values it hides, and how it exits.
 
 use anyhow::{Context, Result, ensure};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -13,7 +13,7 @@ use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
 use vmhost_tests::{both_servers, host};
 
-/// A cluster behind a proxy, with an object for each verb.
+/// A cluster behind a proxy, with one object for each verb.
 struct Cluster {
     vms: Vms,
     user: User,
@@ -57,7 +57,7 @@ impl Cluster {
         format!("/api/v1/namespaces/{}/configmaps", self.vms.namespace())
     }
 
-    /// Returns all that a preview must leave as it is.
+    /// Returns everything that a preview must not change.
     async fn state(&self) -> Result<[Value; 2]> {
         let namespace = self.vms.namespace();
         let vms = format!("/apis/cloud.waibizi.com/v1/namespaces/{namespace}/virtualmachines");

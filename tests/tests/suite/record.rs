@@ -1,5 +1,5 @@
-//! `vmhost record` and `vmhost replay`: a turn of a running host becomes a case, which tells whether
-//! it is exact, and another version that does something else is found.
+//! Tests of `vmhost record` and `vmhost replay`: a turn of a running host becomes a case that says
+//! whether it is exact, and a replay finds a version that does something else.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const COMPILES: Duration = Duration::from_secs(300);
 /// The kind of VMs, as a user types it.
 const VM: &str = "virtualmachine";
 
-/// What `vmhost record -o json` prints.
+/// The output of `vmhost record -o json`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Recorded {
@@ -32,7 +32,7 @@ struct Recorded {
     left_out: Vec<String>,
 }
 
-/// A case of it.
+/// One case in it.
 #[derive(Debug, Deserialize)]
 struct Saved {
     folder: PathBuf,
@@ -57,7 +57,7 @@ impl Saved {
     }
 }
 
-/// Records turns of a host, replayed by this plugin.
+/// Records turns of a host, and has them replayed by this plugin.
 async fn record(
     host: &Host,
     out: &Path,
@@ -86,7 +86,7 @@ async fn replay(plugin: &Path, from: &Path, more: &[&str]) -> Result<(i32, Exit)
     Ok((code, exit))
 }
 
-/// The same, as JSON.
+/// Runs a plugin over recorded turns. Returns the exit code with the output as JSON.
 async fn replay_json(plugin: &Path, from: &Path) -> Result<(i32, Value)> {
     let (code, exit) = replay(plugin, from, &["-o", "json"]).await?;
     let json = serde_json::from_str(&exit.stdout.join("\n"));
@@ -97,7 +97,7 @@ fn has_written(story: &Story) -> bool {
     story.turns.iter().any(|turn| !turn.effects.is_empty())
 }
 
-/// Waits until a turn of a VM that wrote is recorded.
+/// Waits until a turn in which a VM was written is recorded.
 async fn until_vm_wrote(host: &Host, vms: &Vms, name: &str) -> Result<()> {
     let what = format!("a turn of {name} is recorded");
     eventually(&what, async || {
@@ -131,11 +131,11 @@ async fn a_turn_is_recorded_and_another_version_differs(server: &TestServer) -> 
     ensure!(object["metadata"]["name"] == name.as_str(), "{object}");
     ensure!(object["spec"]["status"] == "creating", "{object}");
 
-    // What is there stays, whatever became of it.
+    // A case that exists already stays as it is.
     case.write("expect.json", &case.read("expect.json")?)?;
     let again = record(&host, out, &["--key", &key], None).await?;
     ensure!(again.cases.iter().all(|case| case.kept), "{again:?}");
-    // Another version, or none, checks nothing.
+    // Without the version that ran, no case is replayed.
     let folder = other_folder.path();
     let unchecked = record(&host, folder, &["--key", &key], Some(other.path())).await?;
     let told = unchecked.cases[0].because.join(" ");
@@ -162,7 +162,7 @@ async fn a_turn_is_recorded_and_another_version_differs(server: &TestServer) -> 
     );
     let xml = fs::read_to_string(junit)?;
     ensure!(xml.contains(r#"failures="1" errors="0""#), "{xml}");
-    // The same case tests the version that is mended.
+    // The same case tests the fixed version.
     let test = host::bare()?.arg("test").arg(policy.path());
     let exit = test.arg("--cases").arg(out).run().await?;
     ensure!(exit.status.success(), "{exit:?}");
@@ -192,7 +192,7 @@ async fn what_cannot_run_is_no_difference(server: &TestServer) -> Result<()> {
     let (code, exit) = replay(policy.path(), &folder.path().join("none"), &[]).await?;
     ensure!(code == 2, "{exit:?}");
     exit.expect_error(&["none does not exist"])?;
-    // Nothing to record, and nothing asked for.
+    // There are no turns to record, the key is invalid, or nothing is asked for.
     for (which, words) in [
         (&["--failed"][..], &["no such turn to record"][..]),
         (&["--key", "virtualmachine"], &["--key virtualmachine:"]),
@@ -237,7 +237,7 @@ async fn clock_and_chance_are_replayed(server: &TestServer) -> Result<()> {
         "{senses:?}"
     );
 
-    // Without its clock and its random numbers each case says something else.
+    // Without the recorded clock readings and random numbers, each case gives another result.
     for case in &recorded.cases {
         let mut request = case.json("request.json")?;
         request["random"] = json!({});
@@ -247,7 +247,7 @@ async fn clock_and_chance_are_replayed(server: &TestServer) -> Result<()> {
     let (code, json) = replay_json(policy.path(), folder.path()).await?;
     ensure!(code == 1 && json["differs"] == 3, "{json}");
     let problem = json["cases"][0]["problem"].as_str().unwrap_or_default();
-    // The second of that time.
+    // The time above, in seconds since 1970.
     ensure!(problem.contains("wall 981173106"), "{json}");
     Ok(())
 }
@@ -307,7 +307,7 @@ async fn a_failed_turn_becomes_a_case(server: &TestServer) -> Result<()> {
         let told = case.json("recorded.json")?;
         ensure!(told["failed"] == true, "{told}");
     }
-    // What the API server or the host refused is in the record: it is no difference.
+    // A write that the API server or the host refused is in the record, so it is not a difference.
     let (code, json) = replay_json(plugin, folder.path()).await?;
     ensure!(code == 0 && json["same"] == recorded.cases.len(), "{json}");
     let key = format!("{KIND}/{}/good", loops.namespace);

@@ -1,5 +1,5 @@
-//! A call of a plugin in each language, made again with the clock and the random numbers of its
-//! record: it returns the same, or is flagged.
+//! Tests that a recorded call of a plugin in each language can be made again with its clock
+//! readings and random numbers: it returns the same, or the record says why it may not.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use vmhost_tests::wait::eventually;
 use vmhost_tests::{both_servers, host, run};
 use vmhost_toolchain::{Builder, Network};
 
-/// Long for Python's first call on a busy machine.
+/// Long enough for Python's first call on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// How long a command that compiles a plugin may take.
@@ -34,7 +34,7 @@ struct Made {
 }
 
 impl Made {
-    /// What a record of the call tells of clock and chance.
+    /// Returns what a record of the call would contain of clock readings and random numbers.
     fn told(&self) -> Result<Told> {
         let start = self.trace.start.as_ref().context("no call was made")?;
         Ok(Told {
@@ -68,7 +68,7 @@ async fn loaded(
     })
 }
 
-/// Loads a folder's guest as `vmhost dev` runs it, unless that is its component `built`.
+/// Loads a folder's guest as `vmhost dev` runs it. Returns `None` if that is the component `built`.
 async fn in_dev(
     engine: &Engine,
     folder: &Path,
@@ -87,7 +87,7 @@ async fn in_dev(
     Ok(None)
 }
 
-/// Calls the case `senses`: as a host does, or with what a record tells.
+/// Calls the case `senses`, as a host does or with the content of a record.
 async fn sense(plugin: &Plugin, told: Option<&Told>) -> Result<(Made, Draws)> {
     let name = ObjectName::new(Some("default"), "x");
     let text = json!({
@@ -137,7 +137,7 @@ async fn is_exact(plugin: &Plugin) -> Result<()> {
             made.outcome,
             again.outcome
         );
-        // The answer depends on the clock: another time makes another one.
+        // The answer depends on the clock, so another time gives another answer.
         let other = Told::default();
         let (other, _) = sense(plugin, Some(&other)).await?;
         ensure!(
@@ -149,7 +149,8 @@ async fn is_exact(plugin: &Plugin) -> Result<()> {
     Ok(())
 }
 
-/// Checks that calls on an instance that has served others are replayed exactly, or told apart.
+/// Checks that calls on an instance that has served others before are replayed exactly, or are
+/// marked as not exact.
 async fn is_never_silent(plugin: &Plugin) -> Result<()> {
     for _ in 0..3 {
         let (made, _) = sense(plugin, None).await?;
@@ -235,7 +236,7 @@ async fn turns_of_all_languages_are_recorded_exactly(server: &TestServer) -> Res
     Ok(())
 }
 
-/// Records the turns of a VM, replayed by this component.
+/// Records the turns of a VM, and has them replayed by this component.
 async fn record(host: &host::Host, namespace: &str, name: &str, plugin: &Path) -> Result<Value> {
     eventually("its turn is recorded", async || {
         let story = host.story("virtualmachine", namespace, name).await?;

@@ -1,5 +1,5 @@
-//! The history of versions, and the way back to one of them: under load, against the file's watch,
-//! over a restart, by itself.
+//! Tests of the history of versions, and of rollbacks: under load, against the watch of the file,
+//! across a restart, and without an order.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::Timestamp;
@@ -15,12 +15,12 @@ use vmhost_tests::vm::Vms;
 const NAME: &str = "vm-stamp";
 const PLUGIN: (&str, &str) = ("plugin", NAME);
 
-/// Below the number of turns that a host remembers.
+/// Fewer than the number of turns that a host remembers.
 const BEFORE: usize = 100;
 const DURING: usize = 250;
 const AFTER: usize = 260;
 
-/// Failed calls in a row that open a plugin's circuit breaker, and some more.
+/// A few more than the failed calls in a row that open a plugin's circuit breaker.
 const FAILING: usize = 30;
 
 fn version(number: u32) -> Result<Vec<u8>> {
@@ -47,7 +47,7 @@ async fn swap(host: &Host, policy: &PolicyFile, number: u32, generation: u32) ->
     Ok(())
 }
 
-/// The turns that began after a time.
+/// Returns the turns that began after this time.
 async fn turns_since(host: &Host, since: Timestamp) -> Result<Vec<Turn>> {
     #[derive(serde::Deserialize)]
     struct Listed {
@@ -74,7 +74,8 @@ both_servers!(a_rollback_under_load_loses_no_key);
 async fn a_rollback_under_load_loses_no_key(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let policy = PolicyFile::new(NAME, &version(1)?)?;
-    // Neither a cache of compiled components nor a folder of old ones: the code stays in memory.
+    // Without a cache of compiled components and without a folder of old versions, so the code has
+    // to stay in memory.
     let host = vms
         .host(&server.kubeconfig(), &policy)?
         .env("VMHOST_CACHE", "0")
@@ -90,12 +91,12 @@ async fn a_rollback_under_load_loses_no_key(server: &TestServer) -> Result<()> {
         until_some(&vms, 2).await?;
         host.roll_back(NAME, None).await
     };
-    // Continuously, also during the rollback.
+    // VMs are created all the time, also during the rollback.
     let (done, ()) = tokio::try_join!(rolling, vms.create(BEFORE..DURING, 0))?;
     let announced = Timestamp::now();
     ensure!(done.code == "memory" && done.generation == 3, "{done:?}");
     vms.create(DURING..AFTER, 0).await?;
-    // Each key gets its turn on the old version, whatever the new one made of it.
+    // Each key gets its turn on the old version, whatever the new version did with it.
     until_stamped(&vms, AFTER, 1).await?;
     let later = turns_since(&host, announced).await?;
     ensure!(!later.is_empty(), "no turn is recorded");
@@ -139,7 +140,7 @@ async fn the_watch_of_the_file_does_not_undo_a_rollback(server: &TestServer) -> 
         ensure!(told.contains(words), "{told}");
     }
     until_stamped(&vms, 3, 1).await?;
-    // The watch reads the refused bytes again, once after others that are no plugin.
+    // The watch reads the refused bytes again, once after other bytes that are not a plugin.
     let refused = async |times: u32| {
         policy.swap(format!("no component {times}").as_bytes(), Way::Rename)?;
         host.until_metric(RELOADS, &[PLUGIN, NOT_RELOADED], f64::from(times))
@@ -160,7 +161,7 @@ async fn the_watch_of_the_file_does_not_undo_a_rollback(server: &TestServer) -> 
     let status = host.asked(&["status"]).await?;
     let shown = |line: &String| line.contains("was rolled back") && line.contains("file changes");
     ensure!(status.stdout.iter().any(shown), "{status:?}");
-    // Other bytes lift it.
+    // Other bytes end the refusal.
     swap(&host, &policy, 3, 4).await?;
     until_lifted(&host).await?;
     swap(&host, &policy, 2, 5).await?;
@@ -176,7 +177,7 @@ async fn a_rollback_may_be_rolled_back(server: &TestServer) -> Result<()> {
     swap(&host, &policy, 2, 2).await?;
     swap(&host, &policy, 3, 3).await?;
     let first = host.roll_back(NAME, None).await?;
-    // Not to the version that was refused a moment ago.
+    // Never back to the version that was refused last.
     let second = host.roll_back(NAME, None).await?;
     ensure!(
         second.from == first.to && second.generation == 5,
@@ -213,7 +214,7 @@ async fn a_rollback_may_be_rolled_back(server: &TestServer) -> Result<()> {
     Ok(())
 }
 
-/// Starts a host whose history and cache outlive it.
+/// Starts a host whose history and cache survive it.
 fn lasting(vms: &Vms, server: &TestServer, policy: &PolicyFile) -> Result<HostCommand> {
     let folder = policy.path().parent().context("it is in a folder")?;
     let host = vms.host(&server.kubeconfig(), policy)?;
@@ -267,13 +268,14 @@ async fn a_restart_keeps_what_was_rolled_back(server: &TestServer) -> Result<()>
     let report = report.await?;
     ensure!(report.runs[3].why == Some(Why::Crash), "{report:?}");
     ensure!(report.refused == [done.from.clone()], "{report:?}");
-    // Other bytes while no host runs.
+    // The file gets other bytes while no host runs.
     host.kill9();
     policy.swap(&version(3)?, Way::Rename)?;
     let host = start()?.ready().await?;
     until_stamped(&vms, 3, 3).await?;
     until_lifted(&host).await?;
-    // The version of a process that is long gone, with code that nobody compiles again.
+    // The version ran in a process that is long gone, but its code does not have to be compiled
+    // again.
     let old = host.roll_back(NAME, Some(&done.to)).await?;
     ensure!(old.code == "optimised", "{old:?}");
     until_stamped(&vms, 3, 1).await?;
@@ -299,7 +301,7 @@ async fn a_refused_version_runs_if_the_history_is_lost(server: &TestServer) -> R
     until_stamped(&vms, 1, 2).await?;
     let gone = host.ordered(&["rollback", NAME]).await?;
     gone.expect_error(&[&done.to, "are not kept any more"])?;
-    // An index that nobody can read is begun anew.
+    // If the index cannot be read, the host starts an empty one.
     host.kill9();
     std::fs::write(folder.join("index.json"), "{\"runs\": [")?;
     let host = start()?.ready().await?;
@@ -324,7 +326,7 @@ async fn without_a_history_there_is_no_way_back(server: &TestServer) -> Result<(
     Ok(())
 }
 
-/// A host that ran version 1, and then a version all of whose calls fail.
+/// Returns a host that has run version 1, and then a version all of whose calls fail.
 async fn broken(vms: &Vms, server: &TestServer, flags: &[&str]) -> Result<(Host, PolicyFile)> {
     let policy = PolicyFile::new(NAME, &version(1)?)?;
     let host = vms

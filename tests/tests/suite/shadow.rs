@@ -1,6 +1,6 @@
-//! `vmhost shadow`: another version gets each turn after the live one. What differs is reported with
-//! its field; nothing of it is done, and nothing of the live version changes, whatever the other
-//! does.
+//! Tests of `vmhost shadow`: another version gets each turn after the live one. Differences are
+//! reported with their fields. Nothing that the other version wants is carried out, and nothing of
+//! the live version changes, whatever the other version does.
 
 use anyhow::{Context, Result, ensure};
 use vmhost_runtime::shadow::report::{ShadowReport, ShadowStory};
@@ -12,7 +12,7 @@ use vmhost_tests::shadow::group;
 use vmhost_tests::vm::{PLURAL, STAMP, Vms};
 use vmhost_tests::{both_servers, host};
 
-/// The plugin `vm-stamp`, and the label of its controller.
+/// The name of the plugin `vm-stamp`, and the label of its controller.
 const NAME: &str = "vm-stamp";
 const LABEL: &str = "vm-stamp/vms";
 
@@ -28,8 +28,8 @@ fn stamp() -> String {
     format!("metadata.annotations[{STAMP:?}]")
 }
 
-/// The requests that a shadow might send: writes, but not those of the live version; and what only
-/// the guest in mode [`Mode::Asks`] reads.
+/// Returns the requests that only a shadow could have sent: writes that are not those of the live
+/// version, and reads that only the guest in mode [`Mode::Asks`] makes.
 fn others(proxy: &Proxy) -> Vec<Request> {
     proxy.requests_where(|request| {
         let is_of_host = request.concerns("selfsubjectaccessreviews") || request.concerns(PLURAL);
@@ -71,7 +71,7 @@ async fn an_equal_version_differs_in_nothing(server: &TestServer) -> Result<()> 
         report.differences.is_empty() && report.masked.is_empty() && counts.rerun > 0,
         "{report:#?}"
     );
-    // The shadow logged, recorded and wrote nothing.
+    // The shadow has logged, recorded and written nothing.
     let lines = host.output();
     let told = lines.iter().filter(|told| told.contains(&line)).count();
     ensure!(told == 1, "the line was logged {told} times");
@@ -120,7 +120,7 @@ async fn a_changed_field_is_reported_with_an_example(server: &TestServer) -> Res
     );
     let name = example.key.strip_prefix(&format!("{}/", vms.namespace()));
     let name = name.with_context(|| format!("{example:#?}"))?;
-    // What was done is the live version's.
+    // Only what the live version wanted was carried out.
     ensure!(
         machines.values().all(|vm| vm.stamp == Some(1)),
         "{machines:#?}"
@@ -136,7 +136,7 @@ async fn a_changed_field_is_reported_with_an_example(server: &TestServer) -> Res
     the_commands_tell_it(&host, &example.key, name).await
 }
 
-/// Checks what `shadow status` and `why --shadow` print.
+/// Checks the output of `shadow status` and `why --shadow`.
 async fn the_commands_tell_it(host: &host::Host, key: &str, name: &str) -> Result<()> {
     let exit = host.asked(&["shadow", "status", NAME]).await?;
     let text = exit.stdout.join("\n");
@@ -166,7 +166,7 @@ async fn the_commands_tell_it(host: &host::Host, key: &str, name: &str) -> Resul
         turn.effects.len() == 1 && turn.effects[0].end == "not sent",
         "{turn:#?}"
     );
-    // The same turn is in the live version's story, at the same time.
+    // The live version's story has the same turn, at the same time.
     let live = host.story(
         "VirtualMachine",
         key.trim_end_matches(&format!("/{name}")),
@@ -181,8 +181,8 @@ async fn the_commands_tell_it(host: &host::Host, key: &str, name: &str) -> Resul
     Ok(())
 }
 
-/// Runs a candidate beside `vm-stamp`, and checks that the live version and the API server do not
-/// notice. Returns the report.
+/// Runs a candidate beside `vm-stamp`, and checks that neither the live version nor the API server
+/// is affected. Returns the report.
 async fn unnoticed(
     server: &TestServer,
     candidate: &[u8],
@@ -210,7 +210,7 @@ async fn unnoticed(
 
     let plugin = [("plugin", NAME)];
     let written = [("controller", LABEL), ("verb", "patch")];
-    // The last writes are counted a moment after they are seen.
+    // The last writes are counted a moment after they can be seen.
     let all = host.until_metric("vmhost_effects_total", &written, MACHINES as f64);
     let metrics = all.await?;
     for counter in [
@@ -233,7 +233,7 @@ async fn unnoticed(
     Ok(report)
 }
 
-/// Returns whether turns came to this result for this reason.
+/// Returns whether any turn had this result for this reason.
 fn has(report: &ShadowReport, result: &str, reason: &str) -> bool {
     let mut reasons = report.reasons.iter();
     reasons.any(|one| one.result == result && one.reason == reason)
@@ -241,7 +241,7 @@ fn has(report: &ShadowReport, result: &str, reason: &str) -> bool {
 
 both_servers!(a_candidate_that_spins_is_not_noticed);
 async fn a_candidate_that_spins_is_not_noticed(server: &TestServer) -> Result<()> {
-    // On a busy machine the thread gets too little time to tell.
+    // On a busy machine the thread gets too little time to reach a verdict.
     let stopped = |report: &ShadowReport| {
         has(report, "failed", "deadline") || has(report, "incomparable", "starved")
     };
@@ -334,7 +334,7 @@ async fn a_shadow_is_refused_with_the_reason(server: &TestServer) -> Result<()> 
         let refused = host.order_shadow(plugin, &component, &[]).await?;
         refused.expect_error(&[words])?;
     }
-    // Without the token of the host.
+    // The order does not carry the host's token.
     let path = policy.path().to_str().context("no UTF-8")?;
     let foreign = host.asked(&["shadow", "start", NAME, path]).await?;
     ensure!(!foreign.status.success(), "{:?}", foreign.output);
@@ -422,7 +422,7 @@ async fn a_shadow_follows_from_the_start(server: &TestServer) -> Result<()> {
     host.until_shadow(NAME, "it differs", differs).await?;
     drop(host);
 
-    // A candidate that cannot load costs a log line.
+    // If a candidate cannot be loaded, that only costs a log line.
     let broken = PolicyFile::new("broken", b"no component")?;
     let host = vms
         .host(&server.kubeconfig(), &policy)?
@@ -454,7 +454,7 @@ async fn a_shadow_that_spins_does_not_hold_up_the_end(server: &TestServer) -> Re
     host.start_shadow(NAME, &guests::spin_as(NAME)?).await?;
     vms.create(0..5, 0).await?;
     vms.until_complete(5).await?;
-    // The first turn is with the candidate, the others wait.
+    // The candidate is busy with the first turn, and the others wait.
     let waits = |report: &ShadowReport| report.counts.waiting >= 3;
     let report = host.until_shadow(NAME, "turns wait", waits).await?;
     ensure!(report.counts.same == 0, "{report:#?}");

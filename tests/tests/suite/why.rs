@@ -1,4 +1,5 @@
-//! Turn records: why a key ran, what became of it, and warnings that name what is wrong with it.
+//! Tests of turn records: why a key ran, what became of it, and the warnings that name what is
+//! wrong with it.
 
 use anyhow::{Context, Result, ensure};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -18,8 +19,9 @@ fn woken_by<'a>(turn: &'a Turn, cause: &str) -> Option<&'a Woken> {
     turn.causes.iter().find(|woken| woken.cause == cause)
 }
 
-/// Checks that the object named after its mode gets the warning of that name, that the warning
-/// contains all of `words`, and that the key's story has it too. Does `meanwhile` until then.
+/// Checks that the object which is named after its mode gets the warning of the same name, that the
+/// warning contains all of `words`, and that the key's story contains the warning too. Does
+/// `meanwhile` until then.
 async fn is_named(
     loops: &Loops,
     mode: &str,
@@ -78,7 +80,7 @@ async fn a_finalizer_that_stays_is_named(server: &TestServer) -> Result<()> {
         .user
         .until(&path, "it has its finalizer", has_it)
         .await?;
-    // A turn without a call.
+    // This turn made no call.
     let added = |story: &Story| {
         story
             .turns
@@ -107,7 +109,7 @@ async fn a_good_policy_has_a_story_and_no_warning(server: &TestServer) -> Result
     is_the_write(&loops, &story.turns[0])?;
     ensure!(story.turns.len() == 2, "{:#?}", story.turns);
 
-    // A person's change that concerns nobody.
+    // A person changes a field that the policy does not look at.
     let (field, person) = ("replicas", "kubectl-edit");
     loops.set("good", person, field, json!(3)).await?;
     let changed = |story: &Story| {
@@ -171,7 +173,7 @@ fn is_the_write(loops: &Loops, turn: &Turn) -> Result<()> {
     Ok(())
 }
 
-/// Checks that `vmhost why` tells a person, and a program, the same.
+/// Checks that `vmhost why` shows the same to a person and to a program.
 async fn the_command_tells_it(loops: &Loops, person: &str) -> Result<()> {
     let key = loops.key("good");
     let exit = loops.host.asked(&["why", KIND, &key]).await?;
@@ -278,7 +280,7 @@ async fn what_is_secret_is_told_nowhere(server: &TestServer) -> Result<()> {
         .user
         .merge(&path, json!({ "data": token(second) }))
         .await?;
-    // The Secret itself woke the key: its fields are named.
+    // A change of the Secret itself woke the key. The names of its fields are shown.
     let changed = |turn: &Turn| {
         let of_secret = |woken: &&Woken| {
             let object = woken.object.as_deref();
@@ -309,7 +311,7 @@ async fn what_is_secret_is_told_nowhere(server: &TestServer) -> Result<()> {
     Ok(())
 }
 
-/// Returns all that a host tells about turns, by path or command.
+/// Returns everything that a host reports about turns, by path or command.
 async fn all_that_is_told(loops: &Loops, name: &str) -> Result<Vec<(String, String)>> {
     let mut texts = Vec::new();
     let story = story_path(KIND, &loops.namespace, name);

@@ -24,7 +24,8 @@ fn config_map(data: Value) -> Value {
 }
 
 fn schema_of(kind: &str) -> Schema {
-    Schema::parse(&vmhost_schema::builtin("", kind).unwrap()).unwrap()
+    let name = format!("io.k8s.api.core.v1.{kind}");
+    vmhost_schema::builtin(&name).unwrap().clone()
 }
 
 #[test]

@@ -30,6 +30,7 @@ mod format;
 mod node;
 mod parse;
 mod prune;
+mod quantity;
 mod validate;
 
 #[cfg(test)]
@@ -39,7 +40,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use builtin::{OBJECT_META, builtin, object_meta};
+pub use builtin::{OBJECT_META, builtin, definition, descriptions, inflate, names, object_meta};
 pub use error::{Fault, NotStructural, Reason};
 pub use node::{Additional, ListType, Node, Type};
 
@@ -62,6 +63,12 @@ impl Schema {
         Ok(Schema {
             root: Arc::new(root),
         })
+    }
+
+    pub(crate) fn of(root: Node) -> Schema {
+        Schema {
+            root: Arc::new(root),
+        }
     }
 
     /// Returns the schema of an object that may hold anything.
@@ -95,10 +102,22 @@ impl Schema {
         unknown
     }
 
+    /// Writes the quantities of a built-in kind in their canonical form. Returns whether all of
+    /// them are quantities.
+    pub fn normalize(&self, object: &mut Value) -> bool {
+        quantity::normalize(object, &self.root)
+    }
+
     /// Returns everything that is wrong with `object`, except for `metadata`, which all kinds
     /// share.
     pub fn validate(&self, object: &Value) -> Vec<Fault> {
         validate::validate(object, &self.root)
+    }
+
+    /// Returns everything that is wrong with an object that replaces `old`, except for what was
+    /// wrong and did not change.
+    pub fn validate_update(&self, object: &Value, old: &Value) -> Vec<Fault> {
+        validate::validate_update(object, old, &self.root)
     }
 
     /// Returns the root of the schema.

@@ -68,6 +68,14 @@ pub(crate) fn structural(schema: &Value) -> Result<Node, NotStructural> {
     }
 }
 
+/// Parses the schema of a built-in kind, which need not be structural by the letter: the default of
+/// an object may lack what the object requires.
+pub(crate) fn trusted(schema: &Value) -> Node {
+    let mut root = read(&mut Report::default(), schema, Level::Root, "", false);
+    root.embedded = true;
+    root
+}
+
 /// Parses a node. `typed`: the node may name its type although it is nested.
 fn read(report: &mut Report, schema: &Value, level: Level, path: &str, typed: bool) -> Node {
     let Some(map) = schema.as_object() else {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Fault, Schema, builtin, object_meta};
+use super::{Fault, Schema, builtin, definition, object_meta};
 
 fn schema(spec: Value) -> Schema {
     Schema::parse(&json!({"type": "object", "properties": {"spec": spec}})).unwrap()
@@ -26,6 +26,45 @@ fn refused(schema: Value, expect: &[&str]) {
         expect,
         "{schema}"
     );
+}
+
+#[test]
+fn what_did_not_change_is_forgiven() {
+    let schema = schema(json!({ "type": "object", "properties": {
+        "small": { "type": "integer", "maximum": 3 },
+        "other": { "type": "integer" },
+        "plain": { "type": "array", "items": { "type": "integer", "maximum": 3 } },
+        "keyed": {
+            "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+            "items": { "type": "object", "required": ["k"], "properties": {
+                "k": { "type": "string" }, "v": { "type": "integer", "maximum": 3 },
+            } },
+        },
+        "set": { "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "string" } },
+    } }));
+    let fields = |new: Value, old: Value| -> Vec<String> {
+        let faults = schema.validate_update(&json!({ "spec": new }), &json!({ "spec": old }));
+        faults.into_iter().map(|fault| fault.field).collect()
+    };
+    let none = Vec::<String>::new();
+    let old = json!({ "small": 9, "other": 1, "plain": [9], "keyed": [{ "k": "a", "v": 9 }] });
+    assert_eq!(fields(old.clone(), old.clone()), none);
+    let mut new = old.clone();
+    new["other"] = json!(2);
+    assert_eq!(fields(new.clone(), old.clone()), none);
+    new["small"] = json!(8);
+    assert_eq!(fields(new.clone(), old.clone()), ["spec.small"]);
+    // An item has an older value only if it has keys.
+    let mut new = old.clone();
+    new["plain"] = json!([9, 1]);
+    new["keyed"] = json!([{ "k": "b", "v": 1 }, { "k": "a", "v": 9 }]);
+    assert_eq!(fields(new, old), ["spec.plain[0]"]);
+    let twice = json!({ "set": ["a", "a"] });
+    assert_eq!(
+        fields(twice.clone(), json!({ "set": ["a", "a", "b"] })),
+        none
+    );
+    assert_eq!(fields(twice, json!({ "set": ["a"] })), ["spec.set[1]"]);
 }
 
 #[test]
@@ -331,18 +370,50 @@ fn formats() {
 }
 
 #[test]
-fn built_in_schemas_are_structural() {
-    for (group, kind) in [
-        ("", "ConfigMap"),
-        ("", "Secret"),
-        ("", "Namespace"),
-        ("", "ServiceAccount"),
-        ("", "Event"),
-        ("events.k8s.io", "Event"),
-        ("coordination.k8s.io", "Lease"),
-        ("apiextensions.k8s.io", "CustomResourceDefinition"),
-    ] {
-        Schema::parse(&builtin(group, kind).unwrap()).unwrap();
+fn every_definition_becomes_a_schema() {
+    let names: Vec<&str> = crate::names().collect();
+    assert!(names.len() > 400, "{}", names.len());
+    for name in names {
+        assert!(definition(name).is_some_and(Value::is_object), "{name}");
+        assert!(builtin(name).is_some(), "{name}");
     }
     assert!(object_meta().properties.contains_key("ownerReferences"));
+    assert!(crate::descriptions().contains_key("io.k8s.api.core.v1.Pod"));
+}
+
+#[test]
+fn a_built_in_kind_has_the_defaults_of_the_documents_and_of_the_code() {
+    let schema = builtin("io.k8s.api.apps.v1.Deployment").unwrap();
+    let mut object = json!({ "spec": {
+        "selector": {}, "template": { "spec": { "containers": [{ "name": "c" }] } },
+    } });
+    schema.apply_defaults(&mut object);
+    assert_eq!(object["status"], json!({}));
+    assert_eq!(object["spec"]["replicas"], 1);
+    assert_eq!(object["spec"]["template"]["metadata"], json!({}));
+    let pod = &object["spec"]["template"]["spec"];
+    assert_eq!(pod["dnsPolicy"], "ClusterFirst");
+    assert_eq!(pod["containers"][0]["resources"], json!({}));
+    assert!(schema.validate(&object).is_empty());
+    let mut empty = json!({});
+    schema.apply_defaults(&mut empty);
+    assert_eq!(
+        texts(schema.validate(&empty)),
+        [
+            "FieldValueRequired spec.template.spec.containers: Required value",
+            "FieldValueRequired spec.selector: Required value",
+        ]
+    );
+}
+
+#[test]
+fn only_the_status_may_lack_what_it_requires() {
+    let schema = builtin("io.k8s.api.core.v1.Node").unwrap();
+    let mut node = json!({ "spec": { "taints": [{ "key": "a" }] } });
+    schema.apply_defaults(&mut node);
+    assert_eq!(node["status"]["nodeInfo"]["machineID"], "");
+    assert_eq!(
+        texts(schema.validate(&node)),
+        ["FieldValueRequired spec.taints[0].effect: Required value"]
+    );
 }

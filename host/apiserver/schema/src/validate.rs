@@ -12,16 +12,38 @@ use serde_json::{Map, Number, Value};
 
 use crate::error::Fault;
 use crate::format;
-use crate::node::{Additional, Node, Type};
+use crate::node::{Additional, ListType, Node, Type};
 
 pub(crate) fn validate(object: &Value, root: &Node) -> Vec<Fault> {
     let mut faults = Vec::new();
-    check(object, root, "", &mut faults);
+    check(object, None, root, "", &mut faults);
     list::check(object, root, "", &mut faults);
     faults
 }
 
-fn check(value: &Value, node: &Node, path: &str, faults: &mut Vec<Fault>) {
+/// Validates an object that replaces `old`: what was wrong and did not change is forgiven, as
+/// `CRDValidationRatcheting` does.
+pub(crate) fn validate_update(object: &Value, old: &Value, root: &Node) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    check(object, Some(old), root, "", &mut faults);
+    let mut duplicates = Vec::new();
+    list::check(old, root, "", &mut duplicates);
+    if duplicates.is_empty() {
+        list::check(object, root, "", &mut faults);
+    }
+    faults
+}
+
+/// Checks a value. `old` is the value that was in the same place, if that is known.
+fn check(value: &Value, old: Option<&Value>, node: &Node, path: &str, faults: &mut Vec<Fault>) {
+    let before = faults.len();
+    check_all(value, old, node, path, faults);
+    if faults.len() > before && old == Some(value) {
+        faults.truncate(before);
+    }
+}
+
+fn check_all(value: &Value, old: Option<&Value>, node: &Node, path: &str, faults: &mut Vec<Fault>) {
     check_type(value, node, path, faults);
     if !value.is_null() {
         junctors(value, node, path, faults);
@@ -29,7 +51,7 @@ fn check(value: &Value, node: &Node, path: &str, faults: &mut Vec<Fault>) {
     match value {
         Value::String(string) => check_string(string, node, path, faults),
         Value::Number(number) => number::check(number, node, path, faults),
-        Value::Array(items) => check_items(items, node, path, faults),
+        Value::Array(items) => check_items(items, old, node, path, faults),
         _ => {}
     }
     // A null among the allowed values does not allow null.
@@ -39,7 +61,7 @@ fn check(value: &Value, node: &Node, path: &str, faults: &mut Vec<Fault>) {
         faults.push(text::not_supported(path, value, allowed));
     }
     if let Value::Object(map) = value {
-        check_object(map, node, path, faults);
+        check_object(map, old, node, path, faults);
     }
 }
 
@@ -122,7 +144,7 @@ fn junctors(value: &Value, node: &Node, path: &str, faults: &mut Vec<Fault>) {
     let rules = &node.rules;
     let failures = |node: &Node| {
         let mut faults = Vec::new();
-        check(value, node, path, &mut faults);
+        check(value, None, node, path, &mut faults);
         faults
     };
     if !rules.any_of.is_empty() {
@@ -211,11 +233,30 @@ fn check_string(string: &str, node: &Node, path: &str, faults: &mut Vec<Fault>) 
     }
 }
 
-fn check_items(items: &[Value], node: &Node, path: &str, faults: &mut Vec<Fault>) {
+fn check_items(
+    items: &[Value],
+    old: Option<&Value>,
+    node: &Node,
+    path: &str,
+    faults: &mut Vec<Fault>,
+) {
     let rules = &node.rules;
+    let old_item = |item: &Value| match &node.list_type {
+        ListType::Map(keys) => {
+            let same = |old: &&Value| keys.iter().all(|key| old.get(key) == item.get(key));
+            old?.as_array()?.iter().find(same)
+        }
+        ListType::Atomic | ListType::Set => None,
+    };
     if let Some(node) = &node.items {
         for (index, item) in items.iter().enumerate() {
-            check(item, node, &format!("{path}[{index}]"), faults);
+            check(
+                item,
+                old_item(item),
+                node,
+                &format!("{path}[{index}]"),
+                faults,
+            );
         }
     }
     let length = items.len() as u64;
@@ -244,7 +285,13 @@ fn check_items(items: &[Value], node: &Node, path: &str, faults: &mut Vec<Fault>
     }
 }
 
-fn check_object(map: &Map<String, Value>, node: &Node, path: &str, faults: &mut Vec<Fault>) {
+fn check_object(
+    map: &Map<String, Value>,
+    old: Option<&Value>,
+    node: &Node,
+    path: &str,
+    faults: &mut Vec<Fault>,
+) {
     let rules = &node.rules;
     let below = |name: &str| {
         if path.is_empty() {
@@ -265,10 +312,11 @@ fn check_object(map: &Map<String, Value>, node: &Node, path: &str, faults: &mut 
         faults.push(text::too_many(path, length, max));
     }
     for (name, value) in map {
+        let old = old.and_then(|old| old.get(name));
         if let Some(field) = node.properties.get(name) {
-            check(value, field, &below(name), faults);
+            check(value, old, field, &below(name), faults);
         } else if let Additional::Schema(field) = &node.additional {
-            check(value, field, &below(name), faults);
+            check(value, old, field, &below(name), faults);
         }
     }
     if node.embedded && !path.is_empty() {

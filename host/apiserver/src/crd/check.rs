@@ -1,14 +1,17 @@
 //! Validates a CustomResourceDefinition.
 //!
-//! Owns the rules besides those of the schema. Must not know what happens to a definition
-//! afterwards.
+//! Owns the rules besides those of the schema; `version` has those of versions. Must not know what
+//! happens to a definition afterwards.
+
+mod version;
 
 use serde_json::{Value, json};
-use vmhost_schema::Schema;
 
-use crate::jsonpath::JsonPath;
-use crate::meta::check::{is_label, is_subdomain};
-use crate::status::{Cause, FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, cause};
+use super::approval;
+use super::text::{DNS_LABEL, dns_label, invalid};
+use crate::meta;
+use crate::meta::check::is_subdomain;
+use crate::status::{Cause, INVALID, NOT_SUPPORTED, REQUIRED, cause};
 
 /// Fills in the names that are derived from others.
 pub(crate) fn default(definition: &mut Value) {
@@ -45,41 +48,19 @@ pub(crate) fn check(live: Option<&Value>, new: &Value) -> Vec<Cause> {
             .unwrap_or_default()
     };
     let (group, plural) = (text("/group"), text("/names/plural"));
-    let mut required = |field: &str, value: &str| {
-        if value.is_empty() {
-            causes.push(cause(REQUIRED, field, "Required value"));
-        }
-    };
-    required("spec.group", group);
-    required("spec.names.plural", plural);
-    required("spec.names.singular", text("/names/singular"));
-    required("spec.names.kind", text("/names/kind"));
-    required("spec.names.listKind", text("/names/listKind"));
     let wanted = format!("{plural}.{group}");
-    let name = crate::meta::text(new, "name");
-    if !group.is_empty() && !plural.is_empty() && name != wanted {
-        let message =
-            format!("Invalid value: {name:?}: must be spec.names.plural+\".\"+spec.group");
-        causes.push(cause(INVALID, "metadata.name", message));
+    let name = meta::text(new, "name");
+    if name != wanted {
+        let detail = "must be spec.names.plural+\".\"+spec.group";
+        causes.push(invalid("metadata.name", &json!(name), detail));
     }
-    let domain = is_subdomain(group) && group.contains('.');
-    if !group.is_empty() && !domain {
-        let message = format!("Invalid value: {group:?}: should be a domain with at least one dot");
-        causes.push(cause(INVALID, "spec.group", message));
+    if group.is_empty() {
+        causes.push(cause(REQUIRED, "spec.group", "Required value"));
+    } else if !is_subdomain(group) || !group.contains('.') {
+        let detail = "should be a domain with at least one dot";
+        causes.push(invalid("spec.group", &json!(group), detail));
     }
-    for (field, name) in [
-        ("spec.names.plural", plural.to_owned()),
-        ("spec.names.singular", text("/names/singular").to_owned()),
-        ("spec.names.kind", text("/names/kind").to_lowercase()),
-        (
-            "spec.names.listKind",
-            text("/names/listKind").to_lowercase(),
-        ),
-    ] {
-        if !name.is_empty() && !is_label(&name) {
-            causes.push(cause(INVALID, field, format!("Invalid value: {name:?}: a DNS-1035 label must consist of lower case alphanumeric characters or '-'")));
-        }
-    }
+    names(&spec["names"], &mut causes);
     match text("/scope") {
         "Namespaced" | "Cluster" => {}
         "" => causes.push(cause(REQUIRED, "spec.scope", "Required value")),
@@ -90,176 +71,89 @@ pub(crate) fn check(live: Option<&Value>, new: &Value) -> Vec<Cause> {
             causes.push(cause(NOT_SUPPORTED, "spec.scope", message));
         }
     }
-    if text("/conversion/strategy") != "None" {
-        let message = format!(
-            "Unsupported value: {:?}: supported values: \"None\"",
-            text("/conversion/strategy")
-        );
-        causes.push(cause(NOT_SUPPORTED, "spec.conversion.strategy", message));
-    }
+    conversion(text("/conversion/strategy"), &mut causes);
     if spec.get("preserveUnknownFields") == Some(&json!(true)) {
-        let message = "Invalid value: true: must be false";
-        causes.push(cause(INVALID, "spec.preserveUnknownFields", message));
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        let field = "spec.preserveUnknownFields";
+        causes.push(invalid(field, &json!(true), detail));
     }
-    versions(spec, &mut causes);
+    if live.is_none() {
+        causes.extend(approval::refusal(new));
+    }
+    version::check(spec, &mut causes);
     if let Some(live) = live {
         immutable(live, new, &mut causes);
+        stored_versions(new, &mut causes);
     }
     causes
 }
 
-fn versions(spec: &Value, causes: &mut Vec<Cause>) {
-    let versions = spec
-        .get("versions")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    let stored = versions
-        .iter()
-        .filter(|v| v["storage"] == json!(true))
-        .count();
-    if versions.is_empty() {
-        causes.push(cause(
-            REQUIRED,
-            "spec.versions",
-            "Required value: must have at least one version",
-        ));
-    } else if stored != 1 {
-        let message = "Invalid value: must have exactly one version marked as storage version";
-        causes.push(cause(INVALID, "spec.versions", message));
+fn names(names: &Value, causes: &mut Vec<Cause>) {
+    let text = |name: &str| names[name].as_str().unwrap_or_default();
+    for (name, mixed) in [
+        ("plural", false),
+        ("singular", false),
+        ("kind", true),
+        ("listKind", true),
+    ] {
+        let (field, value) = (format!("spec.names.{name}"), text(name));
+        if value.is_empty() {
+            causes.push(cause(REQUIRED, field, "Required value"));
+        } else if mixed && !dns_label(&value.to_lowercase()) {
+            let detail = format!("may have mixed case, but should otherwise match: {DNS_LABEL}");
+            causes.push(invalid(field, &json!(value), &detail));
+        } else if !mixed && !dns_label(value) {
+            causes.push(invalid(field, &json!(value), DNS_LABEL));
+        }
     }
-    let mut names = Vec::new();
-    for (at, version) in versions.iter().enumerate() {
-        let field = |name: &str| format!("spec.versions[{at}]{name}");
-        let name = version["name"].as_str().unwrap_or_default();
-        if !is_label(name) {
-            causes.push(cause(
-                INVALID,
-                field(".name"),
-                format!("Invalid value: {name:?}: must be a DNS-1035 label"),
-            ));
-        }
-        if names.contains(&name) {
-            let message = format!("Invalid value: {name:?}: must contain unique version names");
-            causes.push(cause(INVALID, "spec.versions", message));
-        }
-        names.push(name);
-        for flag in ["served", "storage"] {
-            if !version[flag].is_boolean() {
-                causes.push(cause(
-                    REQUIRED,
-                    field(&format!(".{flag}")),
-                    "Required value",
-                ));
+    for list in ["shortNames", "categories"] {
+        let items = names[list].as_array().into_iter().flatten();
+        for (at, item) in items.enumerate() {
+            if !item.as_str().is_some_and(dns_label) {
+                let field = format!("spec.names.{list}[{at}]");
+                causes.push(invalid(field, item, DNS_LABEL));
             }
         }
-        match version
-            .pointer("/schema/openAPIV3Schema")
-            .filter(|s| s.is_object())
-        {
-            None => {
-                let message = "Required value: schemas are required";
-                causes.push(cause(REQUIRED, field(".schema.openAPIV3Schema"), message));
-            }
-            Some(schema) => {
-                let faults = Schema::parse(schema).err().map(|wrong| wrong.0);
-                causes.extend(faults.into_iter().flatten().map(|fault| {
-                    let at = &fault.field;
-                    let dot = if at.is_empty() || at.starts_with('[') {
-                        ""
-                    } else {
-                        "."
-                    };
-                    let field = field(&format!(".schema.openAPIV3Schema{dot}{at}"));
-                    Cause {
-                        field,
-                        ..Cause::from(fault)
-                    }
-                }));
-            }
-        }
-        columns(version, &field, causes);
-        if let Some(scale) = version.pointer("/subresources/scale") {
-            for (name, needed) in [
-                ("specReplicasPath", true),
-                ("statusReplicasPath", true),
-                ("labelSelectorPath", false),
-            ] {
-                let path = scale[name].as_str().unwrap_or_default();
-                let simple =
-                    JsonPath::parse(path).is_some_and(|p| p.is_simple()) && path.starts_with('.');
-                let place = match name {
-                    "specReplicasPath" => ".spec.",
-                    "statusReplicasPath" => ".status.",
-                    _ => ".",
-                };
-                if simple && !path.starts_with(place) {
-                    let place = place.trim_end_matches('.');
-                    let message =
-                        format!("Invalid value: {path:?}: should be a json path under {place}");
-                    causes.push(cause(
-                        INVALID,
-                        field(&format!(".subresources.scale.{name}")),
-                        message,
-                    ));
-                } else if (needed || !path.is_empty()) && !simple {
-                    let message = format!("Invalid value: {path:?}: must be a simple json path");
-                    causes.push(cause(
-                        INVALID,
-                        field(&format!(".subresources.scale.{name}")),
-                        message,
-                    ));
-                }
-            }
-        }
+    }
+    if !text("kind").is_empty() && text("kind") == text("listKind") {
+        let detail = "kind and listKind may not be the same";
+        causes.push(invalid("spec.names.listKind", &names["listKind"], detail));
     }
 }
 
-fn columns(version: &Value, field: &impl Fn(&str) -> String, causes: &mut Vec<Cause>) {
-    let columns = version
-        .get("additionalPrinterColumns")
-        .and_then(Value::as_array);
-    for (at, column) in columns.into_iter().flatten().enumerate() {
-        let field = |name: &str| field(&format!(".additionalPrinterColumns[{at}].{name}"));
-        if column["name"].as_str().unwrap_or_default().is_empty() {
-            causes.push(cause(REQUIRED, field("name"), "Required value"));
-        }
-        let kind = column["type"].as_str().unwrap_or_default();
-        if !["integer", "number", "string", "boolean", "date"].contains(&kind) {
-            let message = format!(
-                "Invalid value: {kind:?}: must be one of boolean,date,integer,number,string"
-            );
-            causes.push(cause(INVALID, field("type"), message));
-        }
-        let path = column["jsonPath"].as_str().unwrap_or_default();
-        if path.is_empty() {
-            causes.push(cause(REQUIRED, field("jsonPath"), "Required value"));
-        } else if !path.starts_with('.') || JsonPath::parse(path).is_none() {
-            let message =
-                format!("Invalid value: {path:?}: must be a simple json path starting with .");
-            causes.push(cause(INVALID, field("jsonPath"), message));
-        }
-    }
+fn conversion(strategy: &str, causes: &mut Vec<Cause>) {
+    let known = match strategy {
+        "None" => return,
+        // Conversion by a webhook is not supported here.
+        "Webhook" => "\"None\"",
+        _ => "\"None\", \"Webhook\"",
+    };
+    let message = format!("Unsupported value: {strategy:?}: supported values: {known}");
+    causes.push(cause(NOT_SUPPORTED, "spec.conversion.strategy", message));
 }
 
 fn immutable(live: &Value, new: &Value, causes: &mut Vec<Cause>) {
-    for path in [
-        "/spec/group",
-        "/spec/scope",
-        "/spec/names/plural",
-        "/spec/names/kind",
+    let conditions = live.pointer("/status/conditions").and_then(Value::as_array);
+    let established = conditions
+        .into_iter()
+        .flatten()
+        .any(|c| c["type"] == "Established" && c["status"] == "True");
+    for (path, always) in [
+        ("/spec/group", true),
+        ("/spec/names/plural", true),
+        ("/spec/scope", false),
+        ("/spec/names/kind", false),
     ] {
-        if live.pointer(path) != new.pointer(path) {
+        if (always || established) && live.pointer(path) != new.pointer(path) {
             let value = new.pointer(path).cloned().unwrap_or_default();
             let field = path.trim_start_matches('/').replace('/', ".");
-            causes.push(cause(
-                INVALID,
-                field,
-                format!("Invalid value: {value}: field is immutable"),
-            ));
+            causes.push(invalid(field, &value, "field is immutable"));
         }
     }
-    // A version in which objects were stored cannot be removed.
+}
+
+/// Checks that every version in which objects were stored is still there.
+fn stored_versions(new: &Value, causes: &mut Vec<Cause>) {
     let names: Vec<&Value> = new["spec"]["versions"]
         .as_array()
         .into_iter()
@@ -269,16 +163,14 @@ fn immutable(live: &Value, new: &Value, causes: &mut Vec<Cause>) {
     let stored = new
         .pointer("/status/storedVersions")
         .and_then(Value::as_array);
-    for (at, version) in stored.into_iter().flatten().enumerate() {
-        if !names.contains(&version) {
+    for (at, value) in stored.into_iter().flatten().enumerate() {
+        if !names.contains(&value) {
+            let version = value.as_str().unwrap_or_default();
             let message = format!(
-                "Invalid value: {version}: missing from spec.versions; {version} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {version} and removes {version} from status.storedVersions"
+                "Invalid value: {value}: missing from spec.versions; {version} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {version} and removes {version} from status.storedVersions"
             );
-            causes.push(cause(
-                FORBIDDEN,
-                format!("status.storedVersions[{at}]"),
-                message,
-            ));
+            let field = format!("status.storedVersions[{at}]");
+            causes.push(cause(INVALID, field, message));
         }
     }
 }

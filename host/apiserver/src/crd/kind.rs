@@ -1,11 +1,16 @@
 //! Builds the kind that a CustomResourceDefinition describes.
 
 use serde_json::{Map, Value, json};
+use vmhost_rules::Rules;
 use vmhost_schema::Schema;
 
+use crate::builtin;
 use crate::jsonpath::JsonPath;
 use crate::kinds::{ALL_VERBS, Column, Fill, Kind, Scale, Show, Version, join_version};
 use crate::meta;
+
+/// The description of the column of a kind without columns.
+const AGE: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
 /// Returns a mark that differs between definitions whose kinds differ.
 pub(crate) fn mark(definition: &Value) -> String {
@@ -41,7 +46,7 @@ pub(crate) fn of(definition: &Value, mark: String) -> Option<Kind> {
         .get("name")?
         .as_str()?;
     Some(Kind {
-        storage: format!("{group}/{plural}").into(),
+        storage: storage(&group, &plural).into(),
         stored_as: join_version(&group, stored),
         kind: text("kind")?,
         list_kind: text("listKind")?,
@@ -62,23 +67,33 @@ pub(crate) fn of(definition: &Value, mark: String) -> Option<Kind> {
         annotations_are_content: false,
         encoded: Vec::new(),
         protected: Vec::new(),
+        fixed: Vec::new(),
         unnamed_rows: false,
         label_names: false,
-        versions: rows
-            .iter()
-            .map(|row| version(&group, &plural, row))
-            .collect(),
+        versions: rows.iter().map(|row| version(&group, names, row)).collect(),
         group,
         plural,
     })
 }
 
-fn version(group: &str, plural: &str, row: &Value) -> Version {
+/// Returns the storage of a custom kind. A definition may have the group and the name of a built-in
+/// kind, but must not reach its objects.
+fn storage(group: &str, plural: &str) -> String {
+    let name = format!("{group}/{plural}");
+    let is_taken = builtin::kinds().iter().any(|kind| *kind.storage == *name);
+    match is_taken {
+        true => format!("custom/{name}"),
+        false => name,
+    }
+}
+
+fn version(group: &str, names: &Value, row: &Value) -> Version {
     let raw_schema = row
         .pointer("/schema/openAPIV3Schema")
         .cloned()
         .unwrap_or_else(|| Value::Object(Map::new()));
     let name = row["name"].as_str().unwrap_or_default().to_owned();
+    let kind = names["kind"].as_str().unwrap_or_default();
     let deprecated = row["deprecated"] == json!(true);
     let warning = row["deprecationWarning"].as_str().map(str::to_owned);
     let path = |pointer: &str| {
@@ -102,12 +117,14 @@ fn version(group: &str, plural: &str, row: &Value) -> Version {
     Version {
         served: row["served"] == json!(true),
         schema: Schema::parse(&raw_schema).ok(),
+        rules: Rules::compile(&raw_schema, "").unwrap_or_default(),
         raw_schema,
         columns: columns(row),
         status: row
             .pointer("/subresources/status")
             .is_some_and(Value::is_object),
         scale,
+        others: Vec::new(),
         selectable: selectable
             .filter_map(|p| {
                 Some((
@@ -118,7 +135,7 @@ fn version(group: &str, plural: &str, row: &Value) -> Version {
             .collect(),
         warning: deprecated.then(|| {
             warning
-                .unwrap_or_else(|| format!("{} {plural} is deprecated", join_version(group, &name)))
+                .unwrap_or_else(|| format!("{} {kind} is deprecated", join_version(group, &name)))
         }),
         name,
     }
@@ -135,7 +152,7 @@ fn columns(row: &Value) -> Vec<Column> {
             name: "Age".to_owned(),
             kind: "date".to_owned(),
             format: String::new(),
-            description: String::new(),
+            description: AGE.to_owned(),
             priority: 0,
             paths: JsonPath::parse(".metadata.creationTimestamp")
                 .into_iter()
@@ -149,7 +166,13 @@ fn columns(row: &Value) -> Vec<Column> {
         Column {
             name: text("name"),
             format: text("format"),
-            description: text("description"),
+            description: match text("description") {
+                none if none.is_empty() => {
+                    let path = text("jsonPath");
+                    format!("Custom resource definition column (in JSONPath format): {path}")
+                }
+                given => given,
+            },
             priority: row["priority"].as_i64().unwrap_or(0),
             paths: JsonPath::parse(&text("jsonPath")).into_iter().collect(),
             show: if date { Show::Age } else { Show::Value },

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 use vmhost_merge::{Manager, RESET_STATUS, track_update};
 
-use crate::builtin::DEFINITIONS;
+use super::{approval, names};
 use crate::kinds::Target;
 use crate::meta;
 use crate::object::{Key, Object};
@@ -54,38 +54,33 @@ fn status_of(inner: &Inner, definition: &Value) -> Value {
         .filter(|s| s.is_object())
         .cloned()
         .unwrap_or_else(|| json!({}));
-    match name_conflict(inner, definition) {
-        None => {
-            status["acceptedNames"] = definition["spec"]["names"].clone();
-            let accepted = condition(
-                definition,
-                "NamesAccepted",
-                true,
-                "NoConflicts",
-                "no conflicts found",
-            );
-            set_condition(&mut status, accepted);
-            let text = "the initial names have been accepted";
-            let established = condition(
-                definition,
-                "Established",
-                true,
-                "InitialNamesAccepted",
-                text,
-            );
-            set_condition(&mut status, established);
-        }
-        Some(why) => {
-            let refused = condition(definition, "NamesAccepted", false, "KindConflict", &why);
-            set_condition(&mut status, refused);
-            if !has_condition(definition, "Established") {
-                let text = "not all names are accepted";
-                set_condition(
-                    &mut status,
-                    condition(definition, "Established", false, "NotAccepted", text),
-                );
-            }
-        }
+    let (accepted, conflict) = names::accept(inner, definition);
+    status["acceptedNames"] = accepted;
+    let fine = ("NoConflicts", "no conflicts found".to_owned());
+    let (reason, text) = conflict.clone().unwrap_or(fine);
+    let accepted = condition(
+        definition,
+        "NamesAccepted",
+        conflict.is_none(),
+        reason,
+        &text,
+    );
+    set_condition(&mut status, accepted);
+    if conflict.is_none() && !has_condition(definition, "Established") {
+        let text = "the initial names have been accepted";
+        let reason = "InitialNamesAccepted";
+        let established = condition(definition, "Established", true, reason, text);
+        set_condition(&mut status, established);
+    } else if !has_condition(definition, "Established") {
+        let text = "not all names are accepted";
+        let refused = condition(definition, "Established", false, "NotAccepted", text);
+        set_condition(&mut status, refused);
+    }
+    if let Some(approval) = approval::of(definition) {
+        let kind = "KubernetesAPIApprovalPolicyConformant";
+        let (approved, reason) = (approval.approved, approval.reason);
+        let approved = condition(definition, kind, approved, reason, &approval.text);
+        set_condition(&mut status, approved);
     }
     if let Some(version) = storage_version(definition) {
         let stored = &mut status["storedVersions"];
@@ -96,46 +91,6 @@ fn status_of(inner: &Inner, definition: &Value) -> Value {
         }
     }
     status
-}
-
-/// Returns the text of a conflict if another definition of the group already has one of the names.
-fn name_conflict(inner: &Inner, definition: &Value) -> Option<String> {
-    let names = |d: &Value| {
-        let names = &d["spec"]["names"];
-        let short = names["shortNames"].as_array().into_iter().flatten();
-        let all = [&names["plural"], &names["singular"]]
-            .into_iter()
-            .chain(short);
-        all.filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
-    let kinds = |d: &Value| {
-        [
-            d["spec"]["names"]["kind"].clone(),
-            d["spec"]["names"]["listKind"].clone(),
-        ]
-    };
-    let (mine, my_kinds) = (names(definition), kinds(definition));
-    for (_, other) in inner.store.list(DEFINITIONS, None) {
-        let same = meta::text(other, "uid") == meta::text(definition, "uid");
-        if same
-            || other["spec"]["group"] != definition["spec"]["group"]
-            || !has_condition(other, "Established")
-        {
-            continue;
-        }
-        if let Some(name) = names(other).into_iter().find(|name| mine.contains(name)) {
-            return Some(format!("{name:?} is already in use"));
-        }
-        if let Some(kind) = kinds(other)
-            .into_iter()
-            .find(|kind| my_kinds.contains(kind))
-        {
-            return Some(format!("{kind} is already in use"));
-        }
-    }
-    None
 }
 
 /// Returns the version in which a definition's objects are stored.

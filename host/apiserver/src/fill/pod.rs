@@ -5,7 +5,15 @@
 use serde_json::{Map, Value, json};
 
 use super::absent::absent;
+use crate::object::Key;
+use crate::state::Inner;
 
+const CLASSES: &str = "scheduling.k8s.io/priorityclasses";
+/// The classes that every cluster has.
+const SYSTEM_CLASSES: [(&str, i64); 2] = [
+    ("system-cluster-critical", 2_000_000_000),
+    ("system-node-critical", 2_000_001_000),
+];
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 /// The taints that a pod tolerates for 300 s, as set by the admission plugin
 /// `DefaultTolerationSeconds`.
@@ -15,11 +23,53 @@ const TOLERATED: [&str; 2] = [
 ];
 
 /// Completes a pod that is created or replaced.
-pub(super) fn fill(live: Option<&Value>, new: &mut Value) {
+pub(super) fn fill(inner: &Inner, live: Option<&Value>, new: &mut Value) {
     let Some(pod) = new.get_mut("spec").filter(|spec| spec.is_object()) else {
         return;
     };
     spec(pod);
+    if live.is_none() {
+        prioritize(inner, pod);
+    }
+    complete(live, new);
+}
+
+/// Sets the priority that a pod's class has, as the admission plugin `Priority` does.
+fn prioritize(inner: &Inner, pod: &mut Value) {
+    let name = pod["priorityClassName"].as_str().unwrap_or_default();
+    let system = SYSTEM_CLASSES.iter().find(|(class, _)| *class == name);
+    let class = match name {
+        "" => {
+            let mut all = inner.store.list(CLASSES, None).map(|(_, class)| class);
+            all.find(|class| class["globalDefault"] == true)
+        }
+        name => inner.store.get(CLASSES, &Key::new("", name)),
+    };
+    if let Some((_, value)) = system {
+        pod["priority"] = json!(value);
+    } else if let Some(class) = class.cloned() {
+        pod["priorityClassName"] = class["metadata"]["name"].clone();
+        for (field, from) in [
+            ("priority", "value"),
+            ("preemptionPolicy", "preemptionPolicy"),
+        ] {
+            pod[field] = class[from].clone();
+        }
+    }
+}
+
+fn complete(live: Option<&Value>, new: &mut Value) {
+    let Some(pod) = new.get_mut("spec").filter(|spec| spec.is_object()) else {
+        return;
+    };
+    if pod["hostNetwork"] == true {
+        let ports = containers(pod).into_iter();
+        let ports = ports.filter_map(|container| container.get_mut("ports")?.as_array_mut());
+        for port in ports.flatten() {
+            let same = json!({ "hostPort": port["containerPort"] });
+            absent(port, &same);
+        }
+    }
     for container in containers(pod) {
         if let Some(resources) = container.get_mut("resources") {
             request_limits(resources);
@@ -154,7 +204,8 @@ mod tests {
                 "volumes": [{ "name": "v" }],
                 "tolerations": [{ "key": TOLERATED[0], "effect": "NoExecute" }],
             } });
-            fill(None, &mut pod);
+            spec(&mut pod["spec"]);
+            complete(None, &mut pod);
             pod
         };
         let limited =

@@ -1,4 +1,4 @@
-//! Services: their addresses and ports. Node ports and load balancers are not supported.
+//! Services: their addresses and ports.
 
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use serde_json::{Value, json};
 
 use super::absent::absent;
+use super::node_ports;
 use crate::state::Inner;
 use crate::status::{Cause, INVALID, cause};
 
@@ -21,6 +22,11 @@ pub(super) fn fill(inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<
     for port in ports.into_iter().flatten() {
         let same = json!({ "targetPort": port["port"] });
         absent(port, &same);
+    }
+    if spec["sessionAffinity"] == "ClientIP" {
+        let three_hours =
+            json!({ "sessionAffinityConfig": { "clientIP": { "timeoutSeconds": 10_800 } } });
+        absent(spec, &three_hours);
     }
     if spec["type"] == "ExternalName" {
         return Vec::new();
@@ -53,7 +59,7 @@ pub(super) fn fill(inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<
     };
     spec["clusterIP"] = json!(address);
     spec["clusterIPs"] = json!([address]);
-    Vec::new()
+    node_ports::fill(inner, live, new)
 }
 
 fn address(service: &Value) -> &str {

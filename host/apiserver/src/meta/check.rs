@@ -93,6 +93,17 @@ pub(crate) fn decode(object: &mut Value) -> Result<Vec<String>, ApiError> {
     Ok(unknown)
 }
 
+/// Returns whether an object is a role or a binding. Their names may be any segment of a path, such
+/// as `system:node`.
+fn of_roles(object: &Value) -> bool {
+    let version = object.get("apiVersion").and_then(Value::as_str);
+    version.is_some_and(|version| version.starts_with("rbac.authorization.k8s.io/"))
+}
+
+fn is_segment(name: &str) -> bool {
+    !matches!(name, "." | "..") && !name.contains(['/', '%'])
+}
+
 /// Checks the rules for a create and for an update.
 pub(crate) fn validate(object: &Value, label_names: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
@@ -106,7 +117,7 @@ pub(crate) fn validate(object: &Value, label_names: bool) -> Vec<Cause> {
     } else if !if label_names {
         is_label(name)
     } else {
-        is_subdomain(name)
+        is_subdomain(name) || (of_roles(object) && is_segment(name))
     } {
         let rule = if label_names {
             LABEL_RULE
@@ -220,7 +231,7 @@ pub(crate) fn validate_update(live: &Value, new: &Value) -> Vec<Cause> {
 }
 
 const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+pub(crate) const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const QUALIFIED_RULE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 

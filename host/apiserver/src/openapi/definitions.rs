@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use vmhost_schema::OBJECT_META;
 
 use super::info::{Dialect, KindInfo};
+use super::published;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 pub(super) const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
@@ -19,6 +20,9 @@ const KIND: &str = "The REST resource that this object represents.";
 /// Returns the name of a definition: `io.k8s.api.core.v1.ConfigMap`, or the group reversed:
 /// `dev.vmhost.cases.v1.Widget`.
 pub(super) fn name(kind: &KindInfo) -> String {
+    if let Some(name) = kind.definition() {
+        return name.to_owned();
+    }
     let (group, version, name) = (&kind.group, &kind.version, &kind.kind);
     match group.as_str() {
         "" => format!("io.k8s.api.core.{version}.{name}"),
@@ -46,7 +50,12 @@ pub(super) fn list_name(kind: &KindInfo) -> String {
 pub(super) fn definitions(kinds: &[&KindInfo], dialect: Dialect) -> Map<String, Value> {
     let mut out = common(dialect);
     for kind in kinds {
-        out.insert(name(kind), object(kind, dialect));
+        match kind.definition() {
+            Some(name) => published::add(&mut out, name, dialect),
+            None => {
+                out.insert(name(kind), object(kind, dialect));
+            }
+        }
         out.insert(list_name(kind), list(kind, dialect));
     }
     out
@@ -157,49 +166,10 @@ fn to_v2(schema: &Value) -> Value {
 }
 
 fn common(dialect: Dialect) -> Map<String, Value> {
-    let object_meta: Value =
-        serde_json::from_str(OBJECT_META).unwrap_or_else(|_| json!({ "type": "object" }));
-    let integer = json!({ "type": "integer", "format": "int64" });
-    let string = json!({ "type": "string" });
-    let list_meta = json!({
-        "type": "object",
-        "description": "Metadata that every list has.",
-        "properties": { "continue": string, "remainingItemCount": integer, "resourceVersion": string, "selfLink": string },
-    });
-    let status = json!({
-        "type": "object",
-        "description": "What became of a call.",
-        "properties": {
-            "apiVersion": text(API_VERSION),
-            "kind": text(KIND),
-            "code": { "type": "integer", "format": "int32" },
-            "details": { "type": "object" },
-            "message": string,
-            "metadata": dialect.reference(&format!("{META}.ListMeta")),
-            "reason": string,
-            "status": string,
-        },
-        "x-kubernetes-group-version-kind": [{ "group": "", "version": "v1", "kind": "Status" }],
-    });
-    let delete_options = json!({
-        "type": "object",
-        "description": "How an object is to be deleted.",
-        "properties": {
-            "apiVersion": text(API_VERSION),
-            "kind": text(KIND),
-            "dryRun": { "type": "array", "items": string },
-            "gracePeriodSeconds": integer,
-            "orphanDependents": { "type": "boolean" },
-            "preconditions": { "type": "object", "properties": { "resourceVersion": string, "uid": string } },
-            "propagationPolicy": string,
-        },
-    });
-    let patch = json!({ "type": "object", "description": "A patch of the request's media type." });
-    Map::from_iter([
-        (format!("{META}.ObjectMeta"), object_meta),
-        (format!("{META}.ListMeta"), list_meta),
-        (STATUS.to_owned(), status),
-        (DELETE_OPTIONS.to_owned(), delete_options),
-        (PATCH.to_owned(), patch),
-    ])
+    let mut out = Map::new();
+    let list_meta = format!("{META}.ListMeta");
+    for name in [OBJECT_META, &list_meta, STATUS, DELETE_OPTIONS, PATCH] {
+        published::add(&mut out, name, dialect);
+    }
+    out
 }

@@ -19,8 +19,16 @@ pub(crate) struct KindInfo {
     pub namespaced: bool,
     /// The subresources, such as `status` and `scale`.
     pub subresources: Vec<String>,
-    /// `openAPIV3Schema`; `{}` when the kind is open.
+    /// `openAPIV3Schema`; `{}` when the kind is open. Of a built-in kind, a `$ref` to its
+    /// definition.
     pub schema: Value,
+}
+
+impl KindInfo {
+    /// Returns the name of a built-in kind's definition.
+    pub(super) fn definition(&self) -> Option<&str> {
+        self.schema.get("$ref")?.as_str()
+    }
 }
 
 /// The two versions of OpenAPI.

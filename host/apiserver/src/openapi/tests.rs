@@ -30,7 +30,7 @@ fn kinds() -> Vec<KindInfo> {
                 schema,
             }
         };
-    let config_map = vmhost_schema::builtin("", "ConfigMap").unwrap();
+    let config_map = json!({ "$ref": "io.k8s.api.core.v1.ConfigMap" });
     vec![
         kind("", "ConfigMap", "configmaps", true, &[], config_map),
         kind("", "Namespace", "namespaces", false, &["status"], json!({})),

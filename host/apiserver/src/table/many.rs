@@ -10,8 +10,8 @@ use crate::kinds::{Column, Show};
 use crate::selector;
 
 const NONE: &str = "<none>";
-/// The maximum number of endpoints that are printed.
-const ENDPOINTS: usize = 3;
+/// The maximum number of endpoints, hosts and ports that are printed.
+const SHOWN: usize = 3;
 
 /// Returns the cell of a column that shows several values; `None` if it shows one.
 pub(super) fn cell(column: &Column, object: &Value) -> Option<Value> {
@@ -30,22 +30,30 @@ pub(super) fn cell(column: &Column, object: &Value) -> Option<Value> {
             json!(format!("{part}/{whole}"))
         }
         Show::Sum => {
-            let sum: i64 = found().into_iter().filter_map(Value::as_i64).sum();
+            let numbers = found().into_iter().filter_map(Value::as_i64);
+            let sum = numbers.fold(0_i64, i64::saturating_add);
             if column.kind == "string" {
                 json!(sum.to_string())
             } else {
                 json!(sum)
             }
         }
-        Show::Join => json!(texts(found(), plain)),
+        Show::Join | Show::OrEmpty => json!(texts(found(), plain)),
+        Show::JoinWide => json!(texts(found(), plain).replace(',', ", ")),
+        Show::Some => json!(some(&found())),
         Show::OrNone => json!(or_none(texts(found(), plain))),
+        Show::OrUnset => json!(or(texts(found(), plain), "<unset>")),
+        Show::OrUnknown => json!(or(texts(found(), plain), "<unknown>")),
+        Show::OrQuestion => json!(or(texts(found(), plain), "?")),
+        Show::NotApplicable => json!(or(texts(found(), plain), "N/A")),
+        Show::OrFalse => json!(found().first().and_then(|value| value.as_bool()) == Some(true)),
         Show::Ports => json!(or_none(texts(found(), port))),
         Show::Endpoints => json!(endpoints(&found())),
         Show::Selector => {
             let text = found().first().and_then(|found| selector::text(found));
             json!(or_none(text.unwrap_or_default()))
         }
-        Show::Value | Show::Age | Show::Count | Show::Reference => return None,
+        _ => return None,
     })
 }
 
@@ -56,11 +64,25 @@ fn count(path: &JsonPath, object: &Value) -> usize {
     }
 }
 
-fn or_none(text: String) -> String {
+fn or(text: String, other: &str) -> String {
     if text.is_empty() {
-        NONE.to_owned()
+        other.to_owned()
     } else {
         text
+    }
+}
+
+fn or_none(text: String) -> String {
+    or(text, NONE)
+}
+
+/// Returns the first three values, and how many more there are.
+fn some(values: &[&Value]) -> String {
+    let shown: Vec<String> = values.iter().take(SHOWN).map(|v| plain(v)).collect();
+    let shown = or(shown.join(","), "<unset>");
+    match values.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} + {more} more..."),
     }
 }
 
@@ -91,7 +113,7 @@ fn endpoints(subsets: &[&Value]) -> String {
             texts.extend(ports.iter().map(|port| format!("{ip}:{}", port["port"])));
         }
     }
-    let more = texts.len().saturating_sub(ENDPOINTS);
+    let more = texts.len().saturating_sub(SHOWN);
     let shown = texts[..texts.len() - more].join(",");
     if more > 0 {
         format!("{shown} + {more} more...")

@@ -76,7 +76,7 @@ async fn bad_definitions_are_refused_with_the_field_at_fault() {
     .await;
     bad(
         |d| d["spec"]["versions"][0]["additionalPrinterColumns"][0]["type"] = json!("colour"),
-        "spec.versions[0].additionalPrinterColumns[0].type",
+        "spec.additionalPrinterColumns[0].type",
     )
     .await;
     bad(
@@ -84,7 +84,7 @@ async fn bad_definitions_are_refused_with_the_field_at_fault() {
             let schema = &mut d["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
             schema["properties"]["spec"] = json!({ "properties": {} });
         },
-        "spec.versions[0].schema.openAPIV3Schema.properties[spec].type",
+        "spec.validation.openAPIV3Schema.properties[spec].type",
     )
     .await;
 }

@@ -183,7 +183,7 @@ async fn orphans_stay_and_no_longer_name_their_owner() {
     let both = json!({ "propagationPolicy": "Orphan", "orphanDependents": true });
     c.delete(&format!("{CMS}/other"), &both)
         .await
-        .refused(400, "BadRequest", "both set");
+        .refused(422, "Invalid", "both set");
 }
 
 #[tokio::test]

@@ -57,6 +57,14 @@ async fn pages_show_what_the_first_page_began_with() {
 }
 
 #[tokio::test]
+async fn the_first_of_two_values_counts() {
+    let c = filled().await;
+    let two = "fieldSelector=metadata.name%3Dvm-1&fieldSelector=metadata.name%3Dvm-2";
+    let list = c.get(&format!("{VMS}?{two}&watch=FALSE&watch=true")).await;
+    assert_eq!(names(&list.ok()), ["vm-1"]);
+}
+
+#[tokio::test]
 async fn versions_are_respected() {
     let c = filled().await;
     let list = c.get(VMS).await.ok();

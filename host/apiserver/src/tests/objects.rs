@@ -117,9 +117,11 @@ async fn requests_of_unknown_form_are_refused() {
         let answer = c.send("GET", CMS, &[(AUTHORIZATION, header)], "").await;
         answer.refused(401, "Unauthorized", "Unauthorized");
     }
-    c.get("/api/v1/namespaces/default/limitranges")
-        .await
-        .refused(404, "NotFound", "could not find the requested resource");
+    c.get("/api/v1/namespaces/default/nothings").await.refused(
+        404,
+        "NotFound",
+        "could not find the requested resource",
+    );
     c.get("/apis/nothing/v1").await.refused(404, "NotFound", "");
     c.get("/api/v1/namespaces/default/namespaces")
         .await

@@ -1,4 +1,5 @@
-//! A part of another cluster: what is brought in is written as there, and the rest is not here.
+//! Tests of the overlay: an object that was put in is written as in its own cluster, and an object
+//! that is missing is not taken for a deleted one.
 
 use bytes::Bytes;
 
@@ -24,7 +25,7 @@ async fn send(
     (answer.status().as_u16(), body)
 }
 
-/// A config map of a real cluster, with these owners.
+/// Returns a ConfigMap of a real cluster, with these owners.
 fn brought(name: &str, owners: &[&str]) -> Value {
     let owner =
         |uid: &&str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": uid, "uid": uid });

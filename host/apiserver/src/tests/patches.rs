@@ -79,6 +79,31 @@ async fn merge_and_json_patches() {
 }
 
 #[tokio::test]
+async fn a_json_patch_does_not_explode() {
+    let c = Cluster::new();
+    c.post(CMS, &cm("a", "1")).await.ok();
+    let path = format!("{CMS}/a");
+    let mut copies = vec![json!({ "op": "add", "path": "/data/b", "value": "x".repeat(1 << 18) })];
+    for n in 0..20 {
+        copies.push(json!({ "op": "copy", "from": "/data/b", "path": format!("/data/c{n}") }));
+    }
+    c.patch(&path, "json-patch", &json!(copies)).await.refused(
+        422,
+        "Invalid",
+        "the server rejected our request",
+    );
+    // Each copy is one level deeper than its source.
+    let deeper = vec![json!({ "op": "copy", "from": "", "path": "/x" }); 150];
+    let deeper = c.patch(&path, "json-patch", &json!(deeper)).await;
+    assert_eq!(deeper.code, 422, "{}", deeper.text);
+    let test = json!({ "op": "test", "path": "/data/a", "value": "1" });
+    let many = c
+        .patch(&path, "json-patch", &json!(vec![test; 10_001]))
+        .await;
+    many.refused(413, "RequestEntityTooLarge", "got 10001");
+}
+
+#[tokio::test]
 async fn built_in_kinds_take_strategic_patches() {
     let c = Cluster::new();
     c.post(CMS, &cm("one", "1")).await.ok();

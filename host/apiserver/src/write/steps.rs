@@ -5,13 +5,17 @@
 
 use serde_json::{Value, json};
 
+use crate::access::{escalation, signing};
 use crate::builtin::{DEFINITIONS, NAMESPACES};
 use crate::call::Call;
 use crate::kinds::Target;
 use crate::request::Validation;
 use crate::state::Inner;
-use crate::status::{ApiError, Cause, INVALID, cause};
+use crate::status::{ApiError, Cause, INVALID, NOT_SUPPORTED, REQUIRED, cause};
 use crate::{crd, fill, meta, namespace, refuse};
+
+const QUANTITIES: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
 /// Checks apiVersion and kind of a body, and fills them in for built-in kinds.
 pub(crate) fn check_type(target: &Target, body: &mut Value) -> Result<(), ApiError> {
@@ -55,6 +59,30 @@ pub(crate) fn check_type(target: &Target, body: &mut Value) -> Result<(), ApiErr
         }
     }
     Ok(())
+}
+
+/// The most levels of an object. What is read again, by a journal or by a client, may have 128,
+/// and the record of the owners of its fields is up to six levels deeper than the object.
+const DEEPEST: usize = 100;
+
+/// Refuses an object that nests too deep. (A real server stops at 10,000 levels.)
+pub(super) fn check_depth(body: &Value) -> Result<(), ApiError> {
+    if nests(body, 0) {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(
+        "the object provided is unrecognized: json parse error: exceeded max depth",
+    ))
+}
+
+/// Returns whether a value may be so many levels below the root of an object.
+pub(crate) fn nests(value: &Value, below: usize) -> bool {
+    let inner = below + 1;
+    match value {
+        Value::Array(items) => inner <= DEEPEST && items.iter().all(|item| nests(item, inner)),
+        Value::Object(map) => inner <= DEEPEST && map.values().all(|item| nests(item, inner)),
+        _ => true,
+    }
 }
 
 /// Checks that name and namespace of the body match the path, and fills them in if they are
@@ -130,15 +158,25 @@ pub(crate) fn shape(
             unknown.extend(schema.prune(new));
         }
         schema.apply_defaults(new);
+        if !target.kind.custom && !schema.normalize(new) {
+            let (kind, version) = (&target.kind.kind, &target.version().name);
+            return Err(ApiError::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {kind}: {QUANTITIES}"
+            )));
+        }
     }
     let mut warnings: Vec<String> = target.version().warning.iter().cloned().collect();
-    let texts = unknown
-        .iter()
-        .map(|field| format!("unknown field {field:?}"));
+    let twice = call.duplicates.iter();
+    let twice = twice.map(|field| format!("duplicate field {field:?}"));
+    let texts = twice.chain(
+        unknown
+            .iter()
+            .map(|field| format!("unknown field {field:?}")),
+    );
     match call.options.validation {
         Validation::Ignore => {}
         Validation::Warn => warnings.extend(texts),
-        Validation::Strict if unknown.is_empty() => {}
+        Validation::Strict if unknown.is_empty() && call.duplicates.is_empty() => {}
         Validation::Strict => {
             let all: Vec<String> = texts.collect();
             let why = format!("strict decoding error: {}", all.join(", "));
@@ -168,6 +206,8 @@ pub(crate) fn prepare(
     live: Option<&Value>,
     new: &mut Value,
 ) -> Result<(), ApiError> {
+    escalation::check(inner, call, live, new)?;
+    signing::record(call, live, new);
     match &*call.target.kind.storage {
         NAMESPACES => namespace::prepare(live, new),
         DEFINITIONS => {
@@ -191,28 +231,67 @@ pub(crate) fn prepare(
     Ok(())
 }
 
-/// Checks the rules of metadata and schema. Faults that are `known` are forgiven.
+/// Checks the rules of metadata, schema and definition. `old` is the object that is replaced.
+/// Faults that are `known` are forgiven. Returns warnings.
 pub(crate) fn check(
     call: &Call<'_>,
     name: &str,
+    old: Option<&Value>,
     new: &Value,
     mut causes: Vec<Cause>,
     known: &[Cause],
-) -> Result<(), ApiError> {
+) -> Result<Vec<String>, ApiError> {
     causes.extend(meta::check::validate(new, call.target.kind.label_names));
-    let faults = schema_faults(call, new).into_iter();
+    let faults = schema_faults(call, old, new).into_iter();
     causes.extend(faults.filter(|fault| !known.contains(fault)));
+    let warnings = rule_faults(call, old, new, &mut causes);
     if causes.is_empty() {
-        Ok(())
+        Ok(warnings)
     } else {
         Err(refuse::invalid(call.target, name, &causes))
     }
 }
 
-/// Returns what an object breaks of its kind's schema.
-pub(crate) fn schema_faults(call: &Call<'_>, object: &Value) -> Vec<Cause> {
-    let schema = call.target.schema();
-    let faults = schema.map(|schema| schema.validate(object));
-    let faults = faults.unwrap_or_default().into_iter();
-    faults.map(Cause::from).collect()
+/// Returns the rules of its kind's schema that an object breaks. In a custom kind, the ones that
+/// the replaced object broke in the same way are left out.
+pub(crate) fn schema_faults(call: &Call<'_>, old: Option<&Value>, object: &Value) -> Vec<Cause> {
+    let Some(schema) = call.target.schema() else {
+        return Vec::new();
+    };
+    let faults = match old.filter(|_| call.target.kind.custom) {
+        Some(old) => schema.validate_update(object, old),
+        None => schema.validate(object),
+    };
+    faults.into_iter().map(Cause::from).collect()
+}
+
+/// Adds what an object breaks of its definition's rules, and returns warnings.
+fn rule_faults(
+    call: &Call<'_>,
+    old: Option<&Value>,
+    new: &Value,
+    causes: &mut Vec<Cause>,
+) -> Vec<String> {
+    let rules = &call.target.version().rules;
+    if rules.is_empty() {
+        return Vec::new();
+    }
+    // Rules expect values of the right types and sizes.
+    let blocks = |cause: &Cause| {
+        let reason = cause.reason;
+        reason == REQUIRED
+            || reason == NOT_SUPPORTED
+            || matches!(
+                reason,
+                "FieldValueTooLong" | "FieldValueTooMany" | "FieldValueTypeInvalid"
+            )
+    };
+    if causes.iter().any(blocks) {
+        let why = "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+        causes.push(cause(INVALID, "<nil>", why));
+        return Vec::new();
+    }
+    let verdict = rules.check(new, old);
+    causes.extend(verdict.faults.into_iter().map(Cause::from));
+    verdict.warnings
 }

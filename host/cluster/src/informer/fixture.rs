@@ -1,5 +1,5 @@
 //! A store without an informer: the owner's objects, kept as a watch of the API server would keep
-//! them.
+//! them. This module must not know what the objects are for.
 
 use vmhost_core::{ObjectName, Snapshot};
 
@@ -33,8 +33,8 @@ impl Fixture {
         Ok(snapshot)
     }
 
-    /// Adds an object as it is, or replaces one of the same name. The object has all fields that the
-    /// store keeps; its text is shared, not copied.
+    /// Adds an object as it is, or replaces one of the same name. The object has all fields that
+    /// the store keeps; its text is shared, not copied.
     pub fn keep(&self, object: Snapshot) {
         self.store.upsert(object, true);
     }

@@ -1,4 +1,4 @@
-//! Notices to subscribers.
+//! Notices to subscribers. This module must not know what a subscriber does with them.
 
 use vmhost_core::{ObjectName, Snapshot};
 

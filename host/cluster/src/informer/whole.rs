@@ -1,4 +1,5 @@
-//! Objects as the API server has them now, with what a store leaves out: who owns their fields.
+//! Objects as the API server has them now, with a part that a store leaves out: the owners of their
+//! fields.
 //!
 //! This module owns lists that are read once, without a watch after them. It must not know what the
 //! objects are for.

@@ -1,4 +1,4 @@
-//! The backends that send requests.
+//! The backends that send requests. This module must not know what a request is for.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! A recorded call, made again.
+//! Makes a recorded call again. This module must not know where the record comes from, or why the
+//! call is made again.
 
 use std::sync::Arc;
 
@@ -10,9 +11,9 @@ use crate::told::{Draws, Told};
 use crate::world::World;
 
 impl Plugin {
-    /// Runs one turn on an instance of its own, with these settings, and with the clocks and
-    /// random numbers of a record. Also returns what the call asked, and whether it drew as much
-    /// of clock and chance as the recorded one.
+    /// Runs one turn on an instance of its own, with these settings, and with the clock readings
+    /// and random numbers of a record. Also returns what the call asked the host, and whether it
+    /// drew as many clock readings and random numbers as the recorded call.
     pub async fn call_told(
         &self,
         request: &Request<'_>,

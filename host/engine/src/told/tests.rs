@@ -1,4 +1,4 @@
-//! Tests that a guest gets what is recorded, in order, and what it gets when nothing is left.
+//! Tests that a guest gets the recorded values in order, and what it gets after the last one.
 
 use rand::Rng;
 use vmhost_core::trace::Start;
@@ -23,7 +23,7 @@ fn told() -> Told {
     }
 }
 
-/// A trace of these draws.
+/// Returns a trace with these draws.
 fn traced(start: Drawn, call: Drawn) -> Trace {
     let mut trace = Trace::default();
     trace.drawn = call;
@@ -42,7 +42,7 @@ fn a_clock_goes_on_from_its_last_reading() {
     assert_eq!(wall.now(), Duration::from_nanos(10));
     assert_eq!((monotonic.now(), monotonic.now()), (1, 1 + STEP));
     tape.begin();
-    // The second reading of the start is left out: the call has its own.
+    // The second reading of the start is dropped: the call has readings of its own.
     assert_eq!(wall.now(), Duration::from_nanos(30));
     assert_eq!(wall.now(), Duration::from_nanos(30 + STEP));
     assert_eq!(monotonic.now(), 1 + 2 * STEP);

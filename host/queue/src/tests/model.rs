@@ -15,7 +15,7 @@ use crate::{BackOff, LOW_LANE_EVERY, Lease, Metrics, Stats};
 const BASE: u64 = 5;
 const CAP: u64 = 60;
 
-/// A tag that names the adds it joins: one bit for each, so that a lost or repeated add shows.
+/// A tag with one bit for each add that it joins, so that a lost or repeated add shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Marks(u64);
 
@@ -26,7 +26,7 @@ impl Tag for Marks {
 }
 
 impl Marks {
-    /// A mark of which there are so many that two adds of one run seldom share one.
+    /// Returns one of 64 marks, so that two adds of one run seldom have the same.
     fn random(random: &mut fastrand::Rng) -> Self {
         Self(1 << random.u32(0..u64::BITS))
     }
@@ -502,7 +502,7 @@ fn decision(random: &mut fastrand::Rng, delay: Duration) -> Decision {
 
 async fn check(seed: u64, steps: u32) {
     let mut random = fastrand::Rng::with_seed(seed);
-    // Apart, so that tags change no operation.
+    // The tags have their own generator, so that they do not change the sequence of operations.
     let mut marks = fastrand::Rng::with_seed(!seed);
     let keys = [2, 8, 40, 200][random.usize(0..4)];
     let back_off = BackOff {
@@ -604,7 +604,7 @@ async fn check(seed: u64, steps: u32) {
             "seed {seed}, step {step}: keys remembered"
         );
     }
-    // Drain the queue. Adds are ignored from here on, and so are their tags.
+    // Drain the queue. It ignores adds from here on, and their tags.
     queue.shut_down();
     let late = queue.tagged(Marks(u64::MAX));
     for key in 0..keys {

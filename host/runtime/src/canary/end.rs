@@ -1,4 +1,5 @@
-//! How a canary ends, and the error of a write that the end of its canary held back.
+//! How a canary ends, and the error of a write that the host did not send because the canary was
+//! aborted. This module must not know how an end is carried out.
 
 use std::fmt;
 
@@ -9,7 +10,7 @@ use crate::canary::score::Breach;
 /// How a canary ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum End {
-    /// The candidate is the live version.
+    /// The candidate became the live version.
     Promoted,
     /// The live version runs all objects again.
     Aborted(Abort),
@@ -20,23 +21,23 @@ pub enum End {
 pub enum Abort {
     /// An operator asked for it.
     Operator,
-    /// The candidate is worse than the live version.
+    /// The candidate did worse than the live version.
     Score(Breach),
-    /// This host does not lead any more.
+    /// This host is no longer the leader.
     LeaderLost,
-    /// Other bytes were swapped in.
+    /// The plugin was swapped to other bytes.
     NewBytes,
     /// The host shuts down.
     Shutdown,
 }
 
-/// The reason why a write of a candidate was not sent.
+/// The host did not send a candidate's write, because the canary was aborted.
 #[derive(Debug, thiserror::Error)]
 #[error("the canary was aborted before the write was sent")]
 pub(crate) struct TakenBack;
 
 impl TakenBack {
-    /// The error of a write.
+    /// Returns this as the error of a write.
     pub(crate) fn error() -> Error {
         Error::NotSent(Box::new(Self))
     }

@@ -1,4 +1,4 @@
-//! What an operator gives to start a canary. Plain data.
+//! The order to start a canary. Plain data. It must not know how an order is carried out.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use crate::canary::steps::Steps;
 use crate::deploy::loaded::Loaded;
 use crate::journal::story::Warning;
 
-/// Returns the warnings about keys that hold now.
+/// Returns the present warnings about keys.
 pub(crate) type Warned = Arc<dyn Fn() -> Vec<Warning> + Send + Sync>;
 
-/// A version to try.
+/// An order to try a version.
 pub(crate) struct Start {
     /// The version.
     pub(crate) loaded: Loaded,
-    /// How its weight grows.
+    /// The steps in which the candidate's share grows.
     pub(crate) steps: Steps,
-    /// Tells what is wrong with keys.
+    /// Returns the present warnings about keys.
     pub(crate) warned: Warned,
 }

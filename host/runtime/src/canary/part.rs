@@ -1,5 +1,6 @@
-//! The part of a turn in a canary: which side it runs on, which snapshot of its object was seen
-//! last, and what the turn says about its side.
+//! What a turn does for the canary: it notes the side that runs it, keeps the snapshot that it saw,
+//! and counts how it ended. This module must not know how a turn runs, or how a canary is carried
+//! out.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -12,19 +13,19 @@ use crate::canary::keys::{CandidateKeys, Recall};
 use crate::canary::score::{Breach, Noted};
 use crate::controller::memory::KeyMemory;
 
-/// The part of a controller's turns, on one of the two sides.
+/// One side of a canary, for the turns of one controller.
 #[derive(Clone)]
 pub(crate) struct Part {
     /// The canary.
     pub(crate) canary: Arc<Canary>,
-    /// What the candidate did with the controller's keys.
+    /// The keys of the controller that the candidate took.
     pub(crate) keys: Arc<CandidateKeys>,
-    /// Whether the turns run on the candidate.
+    /// Whether this is the candidate's side.
     pub(crate) is_candidate: bool,
 }
 
 impl Part {
-    /// A turn of the key begins.
+    /// Notes that a turn of the key begins on this side.
     pub(crate) fn begins(&self, key: &ObjectName) {
         match self.is_candidate {
             true => self.keys.begins_on_candidate(key),
@@ -32,19 +33,19 @@ impl Part {
         }
     }
 
-    /// Returns whether the turns are the candidate's and the canary was aborted: the live version
-    /// has to run their keys.
+    /// Returns whether this is the candidate's side of an aborted canary: then the live version has
+    /// to run the keys.
     pub(crate) fn is_taken_back(&self) -> bool {
         self.is_candidate && self.canary.is_aborted()
     }
 
-    /// The canary, if the turns run on the candidate.
+    /// Returns the canary if this is the candidate's side.
     pub(crate) fn candidate(&self) -> Option<&Canary> {
         self.is_candidate.then_some(&*self.canary)
     }
 
-    /// The snapshot that the key's last successful turn saw. The candidate goes on where the live
-    /// version was.
+    /// Returns the snapshot that the key's last successful turn on this side saw. The candidate's
+    /// first turn of a key gets the live version's snapshot.
     pub(crate) fn previous(&self, memory: &KeyMemory, key: &ObjectName) -> Option<Snapshot> {
         if self.is_candidate
             && let Recall::Own(object) = self.keys.previous(key)
@@ -54,7 +55,7 @@ impl Part {
         memory.previous(key)
     }
 
-    /// Keeps the snapshot that a successful turn saw. `None` if the object was deleted.
+    /// Keeps the snapshot that a successful turn saw; `None` if the object was deleted.
     pub(crate) fn saw(&self, memory: &KeyMemory, key: &ObjectName, object: Option<&Snapshot>) {
         if !self.is_candidate {
             self.keys.live_saw(key);
@@ -64,14 +65,15 @@ impl Part {
         }
     }
 
-    /// A successful turn has seen that the key's object is deleted. Returns whether that was the
-    /// candidate's and cannot be remembered: the live version has to see it too.
+    /// Notes that a successful turn has seen that the key's object is deleted. Returns whether the
+    /// live version has to see that too: the candidate saw it, and there is no room to remember
+    /// that.
     pub(crate) fn must_see_again(&self, key: &ObjectName) -> bool {
         self.is_candidate && !self.keys.remember_gone(key)
     }
 
-    /// Notes what a turn says about its side. Returns why the canary has to be aborted, if it has
-    /// to. A key that failed before the candidate took it says nothing about the candidate.
+    /// Counts a turn of this side. Returns a breach if the canary has to be aborted. A turn of a
+    /// key that failed before the candidate took it does not count.
     pub(crate) fn note(&self, key: &ObjectName, noted: Noted) -> Option<Breach> {
         let id = FixedState::default().hash_one((&*self.keys.label, key.as_str()));
         if !self.is_candidate {
@@ -101,7 +103,7 @@ mod tests {
         Object::with_text(key(), "u", version, "{}")
     }
 
-    /// Both sides of one canary.
+    /// Returns both sides of one canary.
     fn sides() -> [Part; 2] {
         let canary = canary();
         let keys = canary.keys("c").unwrap().clone();
@@ -140,7 +142,7 @@ mod tests {
         candidate.saw(&memory, &key(), Some(&object(2)));
         candidate.keys.merge(|key, object| memory.saw(key, object));
         assert_eq!(seen(&live, &memory), Some(2));
-        // A turn that ends after the promotion.
+        // This turn ends after the promotion.
         candidate.saw(&memory, &key(), Some(&object(3)));
         assert_eq!(
             (seen(&candidate, &memory), seen(&live, &memory)),

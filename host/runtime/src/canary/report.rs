@@ -1,6 +1,6 @@
-//! The objects that a candidate wrote, each with the record of its first write, which shows what
-//! the live version had left there. Bounded, and what is left out is counted. It must not know what
-//! a record is.
+//! The objects that a candidate wrote, each with the record of the candidate's first write to it,
+//! which shows what the live version had left there. The list is bounded; what is left out is
+//! counted. This module must not know what a record contains.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -55,8 +55,8 @@ impl<R> Default for Report<R> {
 }
 
 impl<R> Report<R> {
-    /// Adds a turn that changed these objects. `record` makes its record, of this many bytes; it is
-    /// called only if the record is to be kept.
+    /// Adds a turn that changed these objects. `record` returns its record, which has this many
+    /// bytes; it is called only if the record is kept.
     pub(crate) fn add<'k>(
         &mut self,
         objects: impl IntoIterator<Item = &'k ObjectKey>,
@@ -95,7 +95,7 @@ impl<R> Report<R> {
         self.objects.clone()
     }
 
-    /// The number of objects that are listed.
+    /// The number of listed objects.
     pub(crate) fn len(&self) -> usize {
         self.objects.len()
     }

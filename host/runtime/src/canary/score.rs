@@ -1,46 +1,48 @@
-//! Decides whether a candidate is worse than the live version. It counts keys and not turns: one
-//! key that is retried a thousand times is one key.
+//! Decides whether a candidate is worse than the live version. It counts keys and not turns: a key
+//! that is retried a thousand times counts once.
 //!
-//! The rules are pure functions. This module must not know what happens after a breach.
+//! This module owns the counts and the rules, which are pure functions. It must not know what is
+//! done about a breach.
 
 use std::collections::HashSet;
 use std::fmt;
 
 use vmhost_core::ObjectName;
 
-/// The number of candidate keys that end in a trap, a deadline or a terminal failure before the
-/// canary is aborted.
+/// The canary is aborted when this many of the candidate's keys have ended in a trap, a deadline or
+/// a terminal failure.
 const BROKEN: usize = 3;
 
-/// The number of candidate keys from which on the share of failing keys is compared.
+/// The shares of failing keys are compared once the candidate has run this many keys.
 const ENOUGH: usize = 50;
 
-/// The failing share of the candidate's keys has to be more than this many times the live one ...
+/// The canary is aborted if the failing share of the candidate's keys is more than this many times
+/// that of the live version's ...
 const TIMES: f64 = 2.0;
 
-/// ... and this much above it.
+/// ... and also exceeds it by more than this.
 const ABOVE: f64 = 0.05;
 
-/// The number of keys that are counted on each side. Later keys are not counted at all, so that the
-/// shares stay right.
+/// The number of keys that are counted on each side. Further keys are not counted at all, so that
+/// the shares stay right.
 const MOST: usize = 1 << 16;
 
-/// What a turn of a key says about its version.
+/// What the end of a turn shows about the version that ran it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Noted {
-    /// The turn failed, and is retried or waits for a change.
+    /// Whether the turn failed, and is retried or waits for a change.
     pub(crate) failed: bool,
-    /// How the turn broke, if it did: `trap`, `deadline`, `memory`, `malformed` or
+    /// How the call broke, if it did: `trap`, `deadline`, `memory`, `malformed` or
     /// `terminal failure`.
     pub(crate) broke: Option<&'static str>,
-    /// The key's own turns keep waking it, so that it is held.
+    /// Whether the key is held, because its own turns keep waking it.
     pub(crate) hot: bool,
 }
 
 /// Why a canary is aborted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Breach {
-    /// Keys ended in a trap, a deadline or a terminal failure: each with how.
+    /// Keys ended in a trap, a deadline or a terminal failure; each key with what happened.
     Broken(Vec<(String, &'static str)>),
     /// More keys fail than on the live version.
     Fails {
@@ -60,7 +62,7 @@ pub enum Breach {
     },
 }
 
-/// Keys of one side.
+/// The keys that one side has run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Keys that had a turn.
@@ -74,7 +76,7 @@ pub struct Counts {
 pub(crate) struct Score {
     candidate: Side,
     live: Side,
-    /// The candidate's keys that broke, each with how.
+    /// The candidate's keys that broke, each with what happened.
     broken: Vec<(u64, String, &'static str)>,
 }
 
@@ -83,20 +85,20 @@ pub(crate) struct Score {
 struct Side {
     ran: HashSet<u64>,
     failing: HashSet<u64>,
-    /// A key was hot.
+    /// Whether a key was held because it kept waking itself.
     hot: bool,
 }
 
 impl Score {
-    /// Notes a turn on the live version. `id` stands for the key.
+    /// Counts a turn on the live version. `id` stands for the key.
     pub(crate) fn live(&mut self, id: u64, noted: Noted) {
         self.live.note(id, noted);
     }
 
-    /// Notes a turn on the candidate. Returns why the canary has to be aborted, if it has to.
+    /// Counts a turn on the candidate. Returns a breach if the canary has to be aborted.
     pub(crate) fn candidate(&mut self, id: u64, key: &ObjectName, noted: Noted) -> Option<Breach> {
         self.candidate.note(id, noted);
-        // Turns that end before the abort takes effect add no keys to the reason.
+        // The list ends with the breach: turns that end later, before the abort, add nothing to it.
         if let Some(how) = noted.broke
             && self.broken.len() < BROKEN
             && self.broken.iter().all(|(known, ..)| *known != id)
@@ -157,7 +159,8 @@ impl Counts {
     }
 }
 
-/// Returns whether so many more of the candidate's keys fail that chance does not explain it.
+/// Returns whether so many more keys fail on the candidate than on the live version that chance is
+/// no explanation.
 fn fails_more(candidate: Counts, live: Counts) -> bool {
     let (candidate_share, live_share) = (candidate.share(), live.share());
     candidate.ran >= ENOUGH
@@ -199,152 +202,4 @@ impl fmt::Display for Breach {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FINE: Noted = Noted {
-        failed: false,
-        broke: None,
-        hot: false,
-    };
-    const FAILED: Noted = Noted {
-        failed: true,
-        broke: None,
-        hot: false,
-    };
-
-    fn broke(how: &'static str) -> Noted {
-        Noted {
-            broke: Some(how),
-            ..FAILED
-        }
-    }
-
-    fn key(id: u64) -> ObjectName {
-        ObjectName::new(Some("a"), &format!("x{id}"))
-    }
-
-    /// Notes this many keys of which the first `failing` fail, on the candidate.
-    fn run(score: &mut Score, ran: u64, failing: u64) -> Option<Breach> {
-        let note = |id| if id < failing { FAILED } else { FINE };
-        let mut found = None;
-        // The failing keys come last, so that the shares are those of all keys.
-        for id in (0..ran).rev() {
-            found = score.candidate(id, &key(id), note(id));
-        }
-        found
-    }
-
-    #[test]
-    fn three_keys_that_break_are_enough_and_one_key_is_not() {
-        let mut score = Score::default();
-        for _ in 0..1000 {
-            assert_eq!(score.candidate(1, &key(1), broke("trap")), None);
-        }
-        assert_eq!(score.candidate(2, &key(2), broke("deadline")), None);
-        assert_eq!(score.candidate(2, &key(2), FINE), None, "it stays counted");
-        let breach = score.candidate(3, &key(3), broke("terminal failure"));
-        assert_eq!(
-            breach.unwrap().to_string(),
-            "3 keys of the candidate broke: a/x1 (trap), a/x2 (deadline), a/x3 (terminal failure)"
-        );
-        assert_eq!(score.broken(), 3);
-    }
-
-    #[test]
-    fn live_keys_that_break_abort_nothing() {
-        let mut score = Score::default();
-        for id in 0..10 {
-            score.live(id, broke("trap"));
-        }
-        assert_eq!(score.candidate(1, &key(1), FINE), None);
-    }
-
-    #[test]
-    fn shares_are_compared_from_fifty_keys_on() {
-        let counts = |ran, failing| Counts { ran, failing };
-        for (candidate, live, expected) in [
-            // Too few keys, whatever they do.
-            (counts(49, 49), counts(1000, 0), false),
-            (counts(50, 50), counts(1000, 0), true),
-            // More than five points, with nothing on the live side.
-            (counts(100, 5), counts(1000, 0), false),
-            (counts(100, 6), counts(1000, 0), true),
-            (counts(100, 6), counts(0, 0), true),
-            // Above twice the live share, and not five points above it.
-            (counts(1000, 41), counts(1000, 20), false),
-            // Five points above it, and not above twice the live share.
-            (counts(1000, 300), counts(1000, 200), false),
-            (counts(1000, 400), counts(1000, 200), false),
-            (counts(1000, 401), counts(1000, 200), true),
-            (counts(1000, 0), counts(1000, 500), false),
-        ] {
-            assert_eq!(
-                fails_more(candidate, live),
-                expected,
-                "{candidate:?} {live:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_key_that_recovers_does_not_fail_any_more() {
-        let mut score = Score::default();
-        assert_eq!(run(&mut score, 100, 5), None);
-        for id in 0..5 {
-            assert_eq!(score.candidate(id, &key(id), FINE), None);
-        }
-        let [candidate, live] = score.counts();
-        assert_eq!((candidate.ran, candidate.failing), (100, 0));
-        assert_eq!(live, Counts::default());
-    }
-
-    #[test]
-    fn one_retried_key_is_one_key() {
-        let mut score = Score::default();
-        assert_eq!(run(&mut score, 100, 0), None);
-        for _ in 0..1000 {
-            assert_eq!(score.candidate(7, &key(7), FAILED), None);
-        }
-    }
-
-    #[test]
-    fn many_failing_keys_abort_unless_they_fail_on_the_live_version_too() {
-        let mut score = Score::default();
-        let breach = run(&mut score, 60, 12).unwrap().to_string();
-        assert!(
-            breach.contains("of 60 keys of the candidate fail"),
-            "{breach}"
-        );
-        let mut score = Score::default();
-        for id in 1000..1100 {
-            score.live(id, if id < 1015 { FAILED } else { FINE });
-        }
-        assert_eq!(run(&mut score, 60, 12), None);
-    }
-
-    #[test]
-    fn a_hot_key_aborts_unless_the_live_version_has_one() {
-        let hot = Noted { hot: true, ..FINE };
-        let mut score = Score::default();
-        let breach = score.candidate(1, &key(1), hot);
-        assert_eq!(breach, Some(Breach::Hot("a/x1".into())));
-        let mut score = Score::default();
-        score.live(2, hot);
-        assert_eq!(score.candidate(1, &key(1), hot), None);
-    }
-
-    #[test]
-    fn the_sets_are_bounded_and_the_shares_stay_right() {
-        let mut score = Score::default();
-        let most = MOST as u64;
-        for id in 0..most + 1000 {
-            score.live(id, if id % 2 == 0 { FAILED } else { FINE });
-        }
-        let [_, live] = score.counts();
-        assert_eq!((live.ran, live.failing), (MOST, MOST / 2));
-        // A key that is counted still changes sides.
-        score.live(0, FINE);
-        assert_eq!(score.counts()[1].failing, MOST / 2 - 1);
-    }
-}
+mod tests;

@@ -1,29 +1,29 @@
-//! The steps of a canary: how its weight grows, and what follows the last step. Pure data; it must
-//! not know a clock.
+//! The steps of a canary: how the candidate's share grows, and what follows the last step. Plain
+//! data. This module must not know a clock.
 
 use std::time::Duration;
 
-/// The weight of all objects, in thousandths.
+/// The share of all objects, in thousandths.
 pub(crate) const ALL: u16 = 1000;
 
 /// The most steps of a canary.
 const MOST: usize = 32;
 
-/// The shortest time of a step: the steps are looked at once a second.
+/// The shortest time of a step. The host looks at a canary once a second.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// The weights of a canary, in thousandths, in the order in which they come.
+/// The candidate's shares in thousandths, in the order of the steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steps {
     weights: Vec<u16>,
-    /// How long each step takes. `None`: the first weight stays until an operator decides.
+    /// How long each step takes. `None`: the first share stays until an operator decides.
     every: Option<Duration>,
 }
 
 /// What comes after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// The candidate gets this weight.
+    /// The candidate gets this share.
     Weight(u16),
     /// The candidate becomes the live version.
     Promote,
@@ -31,16 +31,16 @@ pub(crate) enum Next {
     Stay,
 }
 
-/// Why steps are not valid.
+/// Why the given steps are refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StepsError {
-    /// A weight is no percentage.
+    /// A share is not a percentage.
     #[error("the weight {0:?} is not a percentage from 0.1 to 100")]
     Weight(String),
-    /// There is no weight at all.
+    /// No share is given.
     #[error("a canary needs --weight, or --step with --every")]
     None,
-    /// A step does not add objects.
+    /// A step adds no objects.
     #[error(
         "the steps {0:?} do not grow: each has to be more than the one before, and the first more than --weight, or equal to it"
     )]
@@ -54,7 +54,7 @@ pub enum StepsError {
     /// A time without steps.
     #[error("--every needs --step, the weights of the steps")]
     NoSteps,
-    /// A step is too short to learn anything.
+    /// A step is too short to show how the candidate does.
     #[error("a step of {0:?} is shorter than {SHORTEST:?} (--every)")]
     TooShort(Duration),
 }
@@ -72,7 +72,7 @@ impl Steps {
         for step in parts {
             let step = permille(step)?;
             match weights.last() {
-                // The first step may repeat the weight.
+                // The first step may repeat `--weight`.
                 Some(before) if weights.len() == 1 && weight.is_some() && *before == step => {}
                 Some(before) if *before >= step => {
                     let steps = steps.unwrap_or_default();
@@ -91,12 +91,12 @@ impl Steps {
         }
     }
 
-    /// The first weight.
+    /// The first share.
     pub(crate) fn first(&self) -> u16 {
         self.weights.first().copied().unwrap_or_default()
     }
 
-    /// All weights.
+    /// All shares.
     pub(crate) fn weights(&self) -> &[u16] {
         &self.weights
     }
@@ -106,8 +106,8 @@ impl Steps {
         self.every
     }
 
-    /// What comes after the step with this number, from 0. Only a last step that takes all objects
-    /// leads to the promotion.
+    /// What comes after the step with this number, from 0. The promotion follows the last step, if
+    /// that takes all objects and the steps have a time.
     pub(crate) fn next(&self, step: usize) -> Next {
         if self.every.is_none() {
             return Next::Stay;
@@ -140,7 +140,7 @@ fn permille(text: &str) -> Result<u16, StepsError> {
         .ok_or_else(refused)
 }
 
-/// A weight as an operator writes it: `5%`, `0.5%`.
+/// Formats a share as an operator writes it: `5%`, `0.5%`.
 pub(crate) fn percent(permille: u16) -> String {
     match (permille / 10, permille % 10) {
         (whole, 0) => format!("{whole}%"),

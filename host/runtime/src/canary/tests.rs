@@ -1,4 +1,4 @@
-//! Tests of a canary's end and of its report, and the canary of other tests.
+//! Tests of a canary's end and of its report. Other tests use the canary that is built here.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +12,13 @@ use crate::journal::tag::WakeTag;
 use crate::observe::metrics::controller::TurnResult;
 
 impl Canary {
-    /// Aborts the canary. Nothing puts the candidate's keys back.
+    /// Aborts the canary. Nothing puts the candidate's keys back here.
     pub(crate) fn abort(&self, why: Abort) -> bool {
         self.end(End::Aborted(why))
     }
 }
 
-/// A canary with a controller `c`, which takes all objects.
+/// Returns a canary of a controller `c`, which takes all objects.
 pub(crate) fn canary() -> Arc<Canary> {
     let about = About {
         plugin: "p".into(),
@@ -47,7 +47,7 @@ fn answer(name: &str, end: AnswerEnd) -> Answer {
     }
 }
 
-/// The record of a turn with these answers of the API server.
+/// Returns the record of a turn with these answers of the API server.
 fn record(answers: Vec<Answer>) -> TurnRecord {
     TurnRecord {
         origin: Arc::new(Origin {

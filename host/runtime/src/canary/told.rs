@@ -1,6 +1,6 @@
-//! A canary as a document: what `/plugins/PLUGIN/canary` answers, `vmhost canary` reads, and,
-//! without the objects, the state shows. Fields are only ever added, and readers ignore unknown
-//! ones.
+//! A canary as a document: `/plugins/PLUGIN/canary` answers it, `vmhost canary` reads it, and the
+//! state contains it without the objects. Plain data, made of a [`Canary`]. Fields are only ever
+//! added, and readers ignore unknown ones. It must not know how a document is served or printed.
 
 use std::time::SystemTime;
 
@@ -21,12 +21,12 @@ pub struct CanaryState {
     pub plugin: String,
     /// `running`, `promoted` or `aborted`.
     pub state: String,
-    /// How it ended in one word: `promoted`, `operator`, `score`, `leader`, `new-bytes` or
+    /// How it ended, as one word: `promoted`, `operator`, `score`, `leader`, `new-bytes` or
     /// `shutdown`.
     pub end: Option<String>,
-    /// How it ended in a sentence.
+    /// How it ended, as a sentence.
     pub reason: Option<String>,
-    /// Whether the candidate's keys are put back.
+    /// Whether the candidate's keys are put back, or the candidate is the live version.
     pub over: bool,
     /// The candidate's version in its description. Empty if there is none.
     pub version: String,
@@ -36,17 +36,17 @@ pub struct CanaryState {
     pub digest: String,
     /// The live generation when the canary began.
     pub live_generation: u64,
-    /// `sha256:` and the digest of its component in hex.
+    /// `sha256:` and the digest of the live version's component in hex.
     pub live_digest: String,
-    /// The candidate's share of the objects: `5%`. The last one, if the canary ended.
+    /// The candidate's share of the objects: `5%`. After the end, its last share.
     pub weight: String,
-    /// All weights, in order.
+    /// The shares of all steps, in order.
     pub steps: Vec<String>,
     /// Milliseconds of a step. Absent if an operator decides.
     pub every_ms: Option<u64>,
     /// When the next step comes.
     pub next_step: Option<String>,
-    /// When the canary began: RFC 3339.
+    /// When the canary began, in RFC 3339.
     pub since: String,
     /// When it ended.
     pub ended: Option<String>,
@@ -78,7 +78,7 @@ pub struct CanaryReport {
     pub canary: CanaryState,
     /// The objects, in the order in which the candidate wrote them first.
     pub objects: Vec<CanaryObject>,
-    /// Number of turns that wrote objects which are not listed, because there are too many.
+    /// Number of turns that wrote further objects, which are not listed because there are too many.
     pub unlisted: u64,
 }
 
@@ -92,15 +92,15 @@ pub struct CanaryObject {
     pub turns: u64,
     /// The effects of the first of these turns: `patch`, `apply`, `create`, `delete`.
     pub verbs: Vec<String>,
-    /// What they changed, as far as the object before is known. Values from before are what the
-    /// live version left.
+    /// What the first of these turns changed, as far as the object before is known. The old values
+    /// are those that the live version left.
     pub fields: Vec<Field>,
-    /// Whether the first turn was too large to keep, so that verbs and fields are missing.
+    /// Whether the first turn's record was too large to keep, so that verbs and fields are missing.
     pub cut: bool,
 }
 
 impl CanaryState {
-    /// The state of a canary now.
+    /// Describes a canary as it is now.
     pub(crate) fn of(canary: &Canary) -> Self {
         let (about, step, ended) = (&canary.about, canary.step(), canary.ended());
         let ([candidate, live], broken) = canary.counts();
@@ -150,7 +150,7 @@ impl From<Counts> for CanaryKeys {
     }
 }
 
-/// A time as RFC 3339 with milliseconds.
+/// Formats a time as RFC 3339 with milliseconds.
 fn time(at: SystemTime) -> String {
     Timestamp::try_from(at).map_or_else(|_| String::new(), |at| format!("{at:.3}"))
 }

@@ -1,27 +1,27 @@
-//! Compares the warnings about the candidate's keys with those that the live version has. A pure
-//! function.
+//! Compares the warnings about the candidate's keys with the warnings that the live version has. A
+//! pure function. It must not know where warnings come from, or what is done about one.
 
 use std::collections::BTreeSet;
 
 use crate::canary::score::Breach;
 use crate::journal::story::Warning;
 
-/// The number of turns that a key needs on the candidate before a warning is about the candidate: a
-/// warning tells of several turns in a row.
+/// A key needs this many turns on the candidate before a warning about it counts against the
+/// candidate: a warning is about several turns in a row.
 const TURNS: u32 = 3;
 
 /// Warnings by the controller's label and by their name.
 pub(crate) type Names = BTreeSet<(String, String)>;
 
-/// The names of these warnings.
+/// Returns the names of these warnings.
 pub(crate) fn names<'w>(warnings: impl IntoIterator<Item = &'w Warning>) -> Names {
     let name = |warning: &Warning| (warning.controller.clone(), warning.name.clone());
     warnings.into_iter().map(name).collect()
 }
 
-/// Returns a warning about a key of the candidate, if the live version has none of its name.
-/// `known` are the warnings from before the canary, and `turns` tells how many turns a key, by the
-/// controller's label and its name, had on the candidate in a row.
+/// Returns a warning about a key of the candidate, if the live version has no warning of the same
+/// name. `known` are the warnings from before the canary, and `turns` returns how many turns in a
+/// row a key had on the candidate, by the controller's label and the key's name.
 pub(crate) fn strange(
     warnings: &[Warning],
     known: &Names,
@@ -56,7 +56,7 @@ mod tests {
         }
     }
 
-    /// Keys that begin with `c` are on the candidate.
+    /// The candidate has run the keys that begin with `c`.
     fn turns(controller: &str, key: &str) -> u32 {
         match (controller, key) {
             ("p/c", "a/c-new") => TURNS - 1,

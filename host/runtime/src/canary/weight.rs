@@ -1,5 +1,5 @@
-//! The share of a plugin's objects that runs on a candidate: a keyed hash of an object's uid
-//! decides about the object. This module must not know generations or queues.
+//! The share of a plugin's objects that runs on a candidate. A keyed hash of an object's uid
+//! decides whether the object belongs to it. This module must not know generations or queues.
 
 use std::hash::BuildHasher;
 
@@ -7,8 +7,8 @@ use foldhash::quality::FixedState;
 
 use crate::canary::steps::ALL;
 
-/// The share of the candidate. Of two shares with one seed, the larger one contains all objects of
-/// the smaller one.
+/// The candidate's share of the objects. Of two shares with the same seed, the larger one contains
+/// all objects of the smaller one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weight {
     permille: u16,
@@ -16,8 +16,8 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// A share of this many thousandths. Each canary has a seed of its own, so that not always the
-    /// same objects go first.
+    /// Creates a share of this many thousandths. Each canary has its own seed, so that it does not
+    /// always begin with the same objects.
     pub(crate) fn new(permille: u16, seed: u64) -> Self {
         Self { permille, seed }
     }
@@ -27,10 +27,10 @@ impl Weight {
         self.permille
     }
 
-    /// Returns whether the object with this uid runs on the candidate.
+    /// Returns whether the share contains the object with this uid.
     pub(crate) fn takes(&self, uid: &str) -> bool {
         let hash = FixedState::with_seed(self.seed).hash_one(uid);
-        // Maps the hash to a number below `ALL`. All numbers are equally frequent.
+        // Maps the hash to a number below `ALL`; all numbers are equally frequent.
         let place = (u128::from(hash) * u128::from(ALL)) >> u64::BITS;
         place < u128::from(self.permille)
     }
@@ -42,7 +42,7 @@ mod tests {
 
     const MANY: usize = 5_000;
 
-    /// Uids as an API server makes them, the same in each run.
+    /// Returns uids like those of an API server, the same in each run.
     fn uids() -> Vec<String> {
         let mut random = fastrand::Rng::with_seed(7);
         let uid = |_| uuid::Builder::from_random_bytes(random.u128(..).to_ne_bytes()).into_uuid();

@@ -231,9 +231,9 @@ impl KeyMemory {
     /// Clears the failures and holds of these keys. Returns the keys that had any.
     pub(crate) fn forgive_these(&self, these: &[ObjectName]) -> Vec<ObjectName> {
         let mut forgiven = Vec::new();
-        // In batches, since all workers take the lock. It is taken even if no key is known to fail:
-        // busy turns are counted of keys that do not, and another thread may just have stored a
-        // failure.
+        // In batches, since all workers take the lock. The lock is taken even if no key is known to
+        // fail: a key that does not fail may still have busy turns to forget, and another thread
+        // may just have stored a failure.
         for batch in these.chunks(BATCH) {
             let mut keys = self.keys.lock();
             for key in batch {
@@ -261,8 +261,8 @@ impl KeyMemory {
         }
     }
 
-    /// Ends the write phase of the key's turn. Returns which events arrived for the key meanwhile,
-    /// and their numbers in the wake log.
+    /// Ends the write phase of the key's turn. Returns which events arrived for the key in the
+    /// meantime, and their numbers in the wake log.
     pub(crate) fn end_writes(&self, key: &ObjectName) -> (Came, Vec<u32>) {
         self.keys.lock().own_writes.end(key)
     }

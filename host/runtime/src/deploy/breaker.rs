@@ -1,6 +1,6 @@
 //! A circuit breaker per generation of a plugin. If all calls end in traps, deadlines or memory
 //! limits, calls pause for a while, so that the plugin does not use a core for nothing. Keys that
-//! become ready during the pause wait for its end.
+//! become ready during the pause wait for its end. This module must not know what a call does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -102,15 +102,15 @@ impl Breaker {
         Some(state.pause)
     }
 
-    /// Closes the breaker, and forgets that it has opened: from now on calls count as on a new one.
-    /// No task may wait for it to open.
+    /// Closes the breaker, and forgets that it was ever open: calls count again as on a new
+    /// breaker. To be called only while no task waits for the breaker to open.
     pub(crate) fn reset(&self) {
         self.success();
         let _ = self.opened.notified().now_or_never();
     }
 
-    /// Resolves when the breaker opens, or if it has opened since this was last awaited. For one
-    /// task.
+    /// Resolves when the breaker opens, or at once if it has opened since the last call of this
+    /// function. Only one task may wait.
     pub(crate) async fn opened(&self) {
         self.opened.notified().await;
     }

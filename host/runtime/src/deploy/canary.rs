@@ -8,34 +8,37 @@
 //!   |
 //! settle   aborted: announce -> forget the candidate's failures -> give its keys back
 //! ```
-//! The task that swaps the plugin starts and promotes, so that no swap comes between. Anyone may
-//! abort ([`Slot::abort`]): that takes the candidate out at once, and the task that follows the
-//! canary does the rest. This module must not know what a turn does.
+//! Only the task that swaps the plugin starts and promotes a canary, so that no swap comes between.
+//! Any task may abort it ([`Slot::abort`]): an abort takes the candidate out at once, and the task
+//! that follows the canary does the rest. This module must not know what a turn does.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
-use vmhost_core::ObjectName;
 
-use crate::canary::end::{Abort, End};
+use crate::canary::end::Abort;
 use crate::canary::fit::{Misfit, fit};
 use crate::canary::keys::CandidateKeys;
 use crate::canary::order::{Start, Warned};
-use crate::canary::steps::{Next, percent};
+use crate::canary::steps::Next;
 use crate::canary::warned::{Names, names, strange};
-use crate::canary::weight::Weight;
-use crate::canary::{About, Canary, Ended, Stage, Step};
+use crate::canary::{About, Canary, Stage};
 use crate::deploy::orders::{Order, OrderError};
 use crate::deploy::plugins::Plugins;
-use crate::deploy::slot::{Candidate, Generation, Lineup, Slot, Wired};
-use crate::journal::tag::Cause;
+use crate::deploy::slot::{Generation, Lineup, Slot};
 
-/// How often a canary is looked at.
+mod end;
+mod take;
+
+/// The target of all log lines about canaries, which a user sees.
+const TARGET: &str = module_path!();
+
+/// The pause between two looks at a canary.
 const TICK: Duration = Duration::from_secs(1);
 
-/// A version that is tried from now on.
+/// A version that is being tried from now on.
 pub(crate) struct Started {
     /// Its generation.
     pub(crate) generation: Arc<Generation>,
@@ -53,7 +56,7 @@ struct Watch {
     lineup: Arc<Lineup>,
     /// The number of the present step, from 0.
     step: usize,
-    /// When the next one comes. `None` if an operator decides.
+    /// When the next step comes. `None` if an operator decides.
     due: Option<Instant>,
     warned: Warned,
     /// The warnings from before the canary.
@@ -144,7 +147,7 @@ fn may_start(plugins: &Plugins, slot: &Slot) -> Result<(), OrderError> {
     }
 }
 
-/// Makes a generation that shares everything but the code with the live one.
+/// Makes a generation that shares everything but the code with the live generation.
 fn generation(
     plugins: &Plugins,
     slot: &Slot,
@@ -156,7 +159,7 @@ fn generation(
     }
     fit(live.description(), plugin.description())?;
     let controllers = plugins.wire(plugin.description(), Some(live), &live.share);
-    // The descriptions are equal, so that queues and stores are the live version's own.
+    // Because the descriptions are equal, queues and stores have to be those of the live version.
     if let Some(other) = controllers.values().find(|wired| !live.has(wired)) {
         return Err(Misfit::Differs {
             controller: other.controller.name.clone(),
@@ -213,7 +216,7 @@ impl Watch {
         match self.canary.steps.next(self.step) {
             Next::Weight(permille) => {
                 self.step += 1;
-                // If it fails, the canary has ended.
+                // If this fails, the canary has ended.
                 self.take(permille).await;
             }
             Next::Promote => {
@@ -221,8 +224,9 @@ impl Watch {
                 let order = |answer| Order::Promote { generation, answer };
                 let asked = tokio::select! {
                     biased;
-                    // Promoted; or aborted while the order waits for another one, as for a rollback
-                    // that fills stores: its keys do not wait.
+                    // The canary may end here: because this order promotes it, or because it is
+                    // aborted while the order waits for another one, such as a rollback that fills
+                    // stores. Then its keys do not wait for that other order.
                     () = self.canary.until(Stage::Ending) => return,
                     asked = self.slot.orders.ask(order) => asked,
                 };
@@ -241,122 +245,4 @@ impl Watch {
             Next::Stay => self.due = None,
         }
     }
-
-    /// Gives the candidate this weight: announces the line-up, and gives the candidate the keys
-    /// that are new to it. Returns `false` if the canary has ended meanwhile.
-    async fn take(&mut self, permille: u16) -> bool {
-        let (weight, canary) = (self.canary.weight(permille), &self.canary);
-        let before = self.lineup.candidate.as_ref();
-        let before = before.map(|candidate| candidate.weight);
-        let mut taken = Vec::new();
-        for (name, keys) in canary.controllers() {
-            if let Some(wired) = self.generation.controllers.get(name) {
-                let names = objects(wired, &weight, before.as_ref());
-                keys.note_troubled(wired.controller.memory.forgive_these(&names));
-                taken.push((wired, names));
-            }
-        }
-        let candidate = Candidate {
-            generation: self.generation.clone(),
-            weight,
-            canary: canary.clone(),
-        };
-        let lineup = Lineup::with(self.lineup.live.clone(), candidate);
-        let Some(lineup) = self.slot.try_out(&self.lineup, &lineup) else {
-            return false;
-        };
-        if canary.ended().is_some() {
-            // It was aborted before its candidate was in any line-up to be taken out of.
-            self.slot.take_out(canary);
-        }
-        self.lineup.started().await;
-        self.lineup = lineup;
-        let mut count = 0;
-        for (wired, names) in taken {
-            count += names.len();
-            wired.controller.take_over(names);
-        }
-        let every = canary.steps.every();
-        let stays = canary.steps.next(self.step) == Next::Stay;
-        let every = every.filter(|_| !stays);
-        self.due = every.map(|every| Instant::now() + every);
-        canary.steps_to(Step {
-            permille,
-            next: every.and_then(|every| SystemTime::now().checked_add(every)),
-        });
-        tracing::info!(
-            plugin = self.slot.name,
-            generation = self.generation.number,
-            "canary {}: generation {} runs {} of the objects (keys requeued: {count}), generation {} the others",
-            self.slot.name,
-            self.generation.number,
-            percent(permille),
-            self.lineup.live.number
-        );
-        true
-    }
-
-    /// The canary has ended. After an abort, gives the candidate's keys back to the live version.
-    async fn settle(&self) {
-        let (canary, slot) = (&self.canary, &self.slot);
-        match canary.is_aborted() {
-            true => self.put_back().await,
-            false => canary.until(Stage::Over).await,
-        }
-        canary.controllers().for_each(|(_, keys)| drop(keys.end()));
-        drop(canary.take_component());
-        if let Some(ended) = canary.ended() {
-            let labels = [slot.name.as_str(), ended.how.word()];
-            let ends = &self.plugins.metrics.canary.ends;
-            ends.with_label_values(&labels).inc();
-        }
-        canary.finish();
-    }
-
-    /// Gives the keys of an aborted candidate back to the live version, and announces that.
-    async fn put_back(&self) {
-        let (canary, slot) = (&self.canary, &self.slot);
-        // Whoever aborted the canary may not have come so far yet.
-        slot.take_out(canary);
-        // After this, no call starts on the candidate any more.
-        self.lineup.started().await;
-        let mut count = 0;
-        for (name, keys) in canary.controllers() {
-            if let Some(wired) = self.generation.controllers.get(name) {
-                let back = keys.end();
-                count += back.len();
-                let of = (name, &wired.controller.kind);
-                slot.again(of, &back, Cause::Canary, |controller| {
-                    controller.forgive_these(&back);
-                });
-            }
-        }
-        if let Some(Ended {
-            how: End::Aborted(why),
-            ..
-        }) = canary.ended()
-        {
-            tracing::warn!(
-                plugin = slot.name,
-                generation = self.generation.number,
-                "canary {} aborted: {why}; generation {} runs all objects (keys requeued: {count}, objects that the candidate wrote: {}, see `vmhost canary status {}`)",
-                slot.name,
-                slot.current().number,
-                canary.written_count(),
-                slot.name
-            );
-        }
-    }
-}
-
-/// The keys of objects that a weight takes and the one before did not.
-fn objects(wired: &Wired, weight: &Weight, before: Option<&Weight>) -> Vec<ObjectName> {
-    let mut names = wired.sources.names();
-    names.retain(|name| {
-        wired.sources.snapshot(name).is_some_and(|object| {
-            let uid = object.uid();
-            weight.takes(uid) && before.is_none_or(|before| !before.takes(uid))
-        })
-    });
-    names
 }

@@ -2,7 +2,8 @@
 //!
 //! It takes two steps, so that a broken plugin is reported before the cluster is needed. First,
 //! plugins are loaded one by one, and each is checked against those before it. Then all of them, or
-//! none, are set up in the cluster, and their sources are watched.
+//! none, are set up in the cluster, and their sources are watched. This module must not know how a
+//! turn runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +45,8 @@ impl FirstLoad {
         }
     }
 
-    /// Loads a component file, or the version before it if it was rolled back.
+    /// Loads a component file; or, if the file's version was rolled back, the version that ran
+    /// before it.
     pub async fn file(&mut self, path: &Path) -> Result<()> {
         let loaded = self.loader.load_file(path).await?;
         let loaded = rollback::instead(&self.loader, path, loaded).await;
@@ -109,7 +111,7 @@ impl FirstLoad {
             if let Some(bytes) = bytes {
                 optimise_later(plugins, slot, &slot.current(), bytes);
             }
-            // Also without reloads: orders swap too.
+            // Also if reloads are off, because an order can cause a swap too.
             plugins.follow(swap::follow(plugins.clone(), slot.clone(), source));
         }
         Ok(slots)
@@ -125,13 +127,14 @@ impl FirstLoad {
     }
 }
 
-/// Adds the first generations to the histories. If a run goes on there, nobody saw its end.
+/// Adds the first generations to the histories. If a history has a run without an end, the process
+/// that ran it was killed.
 async fn began(plugins: &Plugins, slots: &[Arc<Slot>]) {
     let first: Vec<_> = slots.iter().map(|slot| slot.current()).collect();
     let history = rollback::with(&plugins.loader.history, move |history| {
         for generation in first {
             let (plugin, number) = (&generation.plugin, generation.number);
-            // Which of them the source has was looked at before.
+            // Whether the plugin's file has a refused version was already checked.
             history.began(plugin, number, Why::Crash, None, false);
         }
     });

@@ -7,11 +7,12 @@
 //! | [`past`] | the history of one plugin: its index, its files and its code in memory |
 //! | [`index`] | which versions ran, which are kept, which are refused |
 //! | [`folder`] | the files |
+//! | [`start`] | what a start of the host does with a refused version |
 //! | [`error`] | why there is no version to roll back to |
 //! | [`report`] | the documents |
 //!
-//! Functions that say so read or write files: the threads for I/O and for guests must not call
-//! them. This module must not know how a version is swapped.
+//! Functions whose comment says so read or write files: the threads for I/O and for guests must not
+//! call them. This module must not know how a version is swapped.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,6 +29,9 @@ mod index;
 pub mod keep;
 mod past;
 pub mod report;
+mod start;
+
+pub(crate) use start::Start;
 
 use error::HistoryError;
 use folder::Folder;
@@ -39,7 +43,7 @@ use report::{HistoryReport, Why};
 pub struct History {
     keep: Keep,
     plugins: Mutex<HashMap<String, Arc<Mutex<Past>>>>,
-    /// Whether the log has said that a folder is not used.
+    /// Whether the log already names a folder that cannot be used.
     warned: AtomicBool,
 }
 
@@ -55,26 +59,17 @@ struct Past {
     told: Option<String>,
 }
 
-/// A version that ran.
+/// A version that ran before.
 pub(crate) enum Version {
-    /// Its code was kept, and its bytes too if a file has them.
+    /// The code is in memory. The bytes are empty if the code is already optimised, or if no file
+    /// has them.
     Kept(Arc<Plugin>, Vec<u8>),
-    /// Its bytes.
+    /// The bytes of a version whose code is not in memory.
     Bytes(Vec<u8>),
 }
 
-/// What a start does with the version in a plugin's file.
-pub(crate) enum Start {
-    /// The version is not refused.
-    Run,
-    /// The version is refused, and the version with this digest and these bytes ran before.
-    Instead(String, Vec<u8>),
-    /// The version was refused, and there is no other one. It is refused no more.
-    Lost(HistoryError),
-}
-
 impl History {
-    /// The histories that are kept there. Nothing is read yet.
+    /// Creates histories that are kept in this place. Reads nothing yet.
     pub(crate) fn new(keep: Keep) -> Self {
         Self {
             keep,
@@ -83,34 +78,11 @@ impl History {
         }
     }
 
-    /// Returns what a start does with the version in the plugin's file. Reads files.
-    pub(crate) fn start(&self, plugin: &str, digest: &str) -> Start {
-        let Some(past) = self.past(plugin) else {
-            return Start::Run;
-        };
-        let mut past = past.lock();
-        if !past.index.refuses(digest) {
-            // Other bytes came.
-            past.lift(plugin);
-            return Start::Run;
-        }
-        match past.read_before(digest) {
-            Ok((found, bytes)) => {
-                past.told = Some(digest.to_owned());
-                Start::Instead(found, bytes)
-            }
-            Err(error) => {
-                past.lift(plugin);
-                Start::Lost(error)
-            }
-        }
-    }
-
     /// Keeps the bytes of a version that is about to run. Writes files.
     pub(crate) fn keep(&self, plugin: &Plugin, bytes: &[u8]) {
         let name = &plugin.description().name;
-        // A script is more than the component that interprets it, and of a version that was kept in
-        // memory the bytes may be unknown.
+        // If a plugin is a script, its component is only the interpreter. If a version was kept in
+        // memory, its bytes may be unknown.
         if plugin.digest() != plugin.component() || bytes.is_empty() {
             return;
         }
@@ -129,9 +101,10 @@ impl History {
         }
     }
 
-    /// Adds a version that runs from now on. The one before, which it replaced for this reason, is
-    /// kept with its code. Versions that are too old are dropped. `is_from_source` tells that the
-    /// plugin's source has this version, and so no refused one any more. Writes files.
+    /// Adds a version that runs from now on, and keeps the code of the one before, which it
+    /// replaced for the reason `why`. Versions that are too old are dropped. `is_from_source` says
+    /// that the plugin's source has this version: then no version is refused any more. Writes
+    /// files.
     pub(crate) fn began(
         &self,
         now: &Arc<Plugin>,
@@ -174,14 +147,14 @@ impl History {
         }
     }
 
-    /// Refuses no version any more, since the plugin's source has other bytes. Writes files.
+    /// Ends all refusals of a plugin, since its source has other bytes now. Writes files.
     pub(crate) fn lift(&self, plugin: &str) {
         if let Some(past) = self.past(plugin) {
             past.lock().lift(plugin);
         }
     }
 
-    /// Ends the run of a plugin. Writes files.
+    /// Notes that the run of a plugin ends. Writes files.
     pub(crate) fn ended(&self, plugin: &str, why: Why) {
         if let Some(past) = self.past(plugin) {
             let mut past = past.lock();
@@ -190,8 +163,8 @@ impl History {
         }
     }
 
-    /// Returns whether a version was rolled back. Reads files the first time, and waits for who
-    /// reads or writes them.
+    /// Returns whether a version was rolled back. Reads files the first time, and waits while
+    /// another thread reads or writes them.
     pub(crate) fn refuses(&self, plugin: &str, digest: &str) -> bool {
         self.past(plugin)
             .is_some_and(|past| past.lock().index.refuses(digest))
@@ -204,8 +177,8 @@ impl History {
             .is_some_and(|past| !past.lock().index.refused.is_empty())
     }
 
-    /// Returns whether the log has not yet named this refused version since it was rolled back, and
-    /// counts it as named.
+    /// Returns whether this refused version has not been logged since it was rolled back. Counts it
+    /// as logged from now on.
     pub(crate) fn is_news(&self, plugin: &str, digest: &str) -> bool {
         self.past(plugin).is_some_and(|past| {
             let mut past = past.lock();
@@ -215,8 +188,8 @@ impl History {
         })
     }
 
-    /// Returns the digest of the version that a rollback runs: the one that `to` begins, or the one
-    /// before `current`. Reads files.
+    /// Returns the digest of the version that a rollback runs: the one whose digest begins with
+    /// `to`, or else the one before `current`. Reads files.
     pub(crate) fn choose(
         &self,
         plugin: &str,
@@ -243,7 +216,7 @@ impl History {
             return past.read(digest).map(Version::Bytes);
         };
         let bytes = match kept.code() {
-            // To compile optimised code later.
+            // Needed to compile optimised code later.
             Code::Baseline => past.read(digest).unwrap_or_default(),
             Code::Optimised => Vec::new(),
         };
@@ -263,7 +236,8 @@ impl History {
         })
     }
 
-    /// The history of a plugin, read when it is first asked for. `None` if none is kept.
+    /// The history of a plugin, which is read when it is first needed. `None` if no history is
+    /// kept.
     fn past(&self, plugin: &str) -> Option<Arc<Mutex<Past>>> {
         if self.keep == Keep::Off {
             return None;
@@ -292,7 +266,7 @@ impl History {
                     "{}; versions are kept in memory only, until this process ends",
                     chain_line(&error)
                 );
-                // The folders of all plugins are below one.
+                // One warning is enough: the folders of all plugins are in the same place.
                 match self.warned.swap(true, Ordering::Relaxed) {
                     false => tracing::warn!(plugin, "{about}"),
                     true => tracing::debug!(plugin, "{about}"),
@@ -303,7 +277,7 @@ impl History {
     }
 }
 
-/// The present time, to the second.
+/// Formats the present time, without fractions of a second.
 fn second() -> String {
     let now = Timestamp::now().as_second();
     Timestamp::from_second(now).map_or_else(|_| String::new(), |now| now.to_string())

@@ -1,4 +1,5 @@
-//! The result of a plugin's last reload: plain data for the status.
+//! The result of a plugin's last reload: plain data for the status. It must not know how a reload
+//! is done.
 
 use std::sync::Arc;
 use std::time::Duration;

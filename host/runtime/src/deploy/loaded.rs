@@ -1,11 +1,11 @@
-//! The result of a load: plain data for the swap that follows.
+//! The result of a load: plain data for the swap that follows. It must not know how a swap is done.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use vmhost_engine::Plugin;
 
-/// A loaded plugin: `P` owns it or shares it.
+/// A loaded plugin. `P` is the plugin itself, or a reference to one that generations share.
 pub struct Loaded<P = Plugin> {
     /// The plugin with its compiled code.
     pub plugin: P,
@@ -18,7 +18,7 @@ pub struct Loaded<P = Plugin> {
 }
 
 impl Loaded {
-    /// The same plugin, which several generations may share.
+    /// Returns the same plugin in a form that several generations can share.
     pub(crate) fn shared(self) -> Loaded<Arc<Plugin>> {
         Loaded {
             plugin: Arc::new(self.plugin),

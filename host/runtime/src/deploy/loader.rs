@@ -1,4 +1,5 @@
-//! Turns a component's bytes into a plugin that can be called. It needs no cluster.
+//! Turns a component's bytes into a plugin that can be called. It needs no cluster. It must not
+//! know slots or generations.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub struct Loader {
     pub(crate) journal: Arc<Journal>,
     /// The watcher of plugin files.
     pub(crate) files: Arc<Hub>,
-    /// The versions that ran.
+    /// The versions that ran before.
     pub(crate) history: Arc<History>,
 }
 

@@ -1,6 +1,6 @@
 //! Compiles optimised code in the background after a start, a swap, or the begin of a canary. The
 //! code replaces the baseline code of its generation: the generation number stays the same, and no
-//! key is enqueued.
+//! key is enqueued. This module must not know why a generation runs.
 
 use std::sync::{Arc, Weak};
 
@@ -9,8 +9,8 @@ use vmhost_engine::{Code, Engine};
 use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::{Generation, Slot};
 
-/// Starts the optimising compilation of a generation's component in the background. One component
-/// is compiled at a time in the process, and only those that a plugin runs.
+/// Starts the optimising compilation of a generation's component in the background. In the whole
+/// process one component is compiled at a time, and only while a plugin runs it.
 pub(crate) fn optimise_later(
     plugins: &Arc<Plugins>,
     slot: &Arc<Slot>,
@@ -40,8 +40,8 @@ async fn optimise(
 ) {
     static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
     let _turn = ONE_AT_A_TIME.lock().await;
-    // What runs is compared before the compilation and again before the code is installed. All
-    // generations that run on one interpreter have the same component.
+    // Whether the generation still runs is checked before the compilation, and again before the
+    // code is installed. All generations that run on one interpreter have the same component.
     let next = |installed: &[u64]| -> Option<Arc<Generation>> {
         let lineup = slot.upgrade()?.lineup();
         let is_next = |generation: &&Arc<Generation>| {

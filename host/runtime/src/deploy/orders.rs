@@ -1,7 +1,7 @@
-//! Orders of an operator to one plugin: what may be ordered, and the way to the one task that swaps
+//! Orders of an operator to one plugin: their content, and the channel to the only task that swaps
 //! the plugin.
 //!
-//! It must not know who gives an order, nor how it is carried out.
+//! This module must not know where an order comes from, nor how it is carried out.
 
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
@@ -9,48 +9,49 @@ use tokio::sync::{mpsc, oneshot};
 use crate::canary::order::Start;
 use crate::deploy::history::report::RolledBack;
 
-/// The number of orders that may wait for the one that is carried out.
+/// The number of orders that may wait in the channel.
 const WAITING: usize = 8;
 
-/// Where the answer to an order goes. Nobody may be listening any more.
+/// The channel for the answer to an order. The caller may have stopped waiting.
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, OrderError>>;
 
 /// An order to the task that swaps a plugin.
 pub(crate) enum Order {
     /// Replace the running version by an older one.
     Rollback {
-        /// The beginning of the older version's digest. `None` for the version before the running
+        /// The beginning of the older version's digest. `None` means the version before the running
         /// one.
         to: Option<String>,
-        /// Where the answer goes.
+        /// The channel for the answer.
         answer: Answer<RolledBack>,
     },
     /// Try a version on a share of the objects.
     StartCanary {
         /// The version.
         start: Box<Start>,
-        /// Where the answer goes.
+        /// The channel for the answer.
         answer: Answer<()>,
     },
-    /// Make the version that is tried the live one.
+    /// Make the candidate the live version.
     Promote {
-        /// Its generation. `None` for the one that is tried, whichever it is.
+        /// The candidate's generation. `None` means any.
         generation: Option<u64>,
-        /// Where the answer goes.
+        /// The channel for the answer.
         answer: Answer<()>,
     },
 }
 
-/// Why an order is not carried out.
+/// Why an order was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OrderError {
-    /// The host ends, or the task that swaps the plugin failed.
+    /// The host shuts down, or the task that swaps the plugin has failed.
     #[error("the order was dropped: vmhost is shutting down, or its log tells why")]
     Dropped,
-    /// Too many orders wait.
+    /// Too many orders are waiting.
     #[error("{WAITING} orders wait already: try again later")]
     Busy,
-    /// The state of the plugin does not allow it. The text says why and what to do.
+    /// The plugin's present state does not allow the order. The text says why, and what to do
+    /// instead.
     #[error("{0}")]
     Refused(String),
     /// The version did not pass a check, or its stores did not fill.
@@ -61,11 +62,11 @@ pub(crate) enum OrderError {
 /// The orders for one plugin.
 pub(crate) struct Orders {
     sender: mpsc::Sender<Order>,
-    /// Taken by the task that swaps the plugin.
+    /// The receiving end, until the task that swaps the plugin takes it.
     receiver: Mutex<Option<Incoming>>,
 }
 
-/// The orders that the task that swaps a plugin carries out.
+/// The receiving end of the orders to one plugin.
 pub(crate) struct Incoming(mpsc::Receiver<Order>);
 
 impl Orders {
@@ -77,7 +78,7 @@ impl Orders {
         })
     }
 
-    /// Gives an order and waits for the answer.
+    /// Sends an order and waits for the answer.
     pub(crate) async fn ask<T>(
         &self,
         order: impl FnOnce(Answer<T>) -> Order,
@@ -87,8 +88,8 @@ impl Orders {
         answered.await.unwrap_or(Err(OrderError::Dropped))
     }
 
-    /// The orders from now on and those that wait, for the task that carries them out. `None` if a
-    /// task has taken them.
+    /// Returns the receiving end, which also has the orders that wait already. `None` if a task has
+    /// taken it before.
     pub(crate) fn incoming(&self) -> Option<Incoming> {
         self.receiver.lock().take()
     }
@@ -109,7 +110,7 @@ impl Incoming {
     pub(crate) async fn next(&mut self) -> Order {
         match self.0.recv().await {
             Some(order) => order,
-            // The plugin is gone, and with it this task.
+            // The sending end is gone with the plugin, and so this task will be cancelled.
             None => std::future::pending().await,
         }
     }

@@ -237,7 +237,7 @@ impl Plugins {
     /// Runs a task that follows a plugin's source, or a canary, until the host closes.
     pub(crate) fn follow(&self, follower: impl Future<Output = ()> + Send + 'static) {
         let mut followers = self.followers.lock();
-        // Those of canaries end, and a set keeps what nobody takes.
+        // Tasks of canaries end by themselves. The set would keep each result until it is taken.
         while followers.try_join_next().is_some() {}
         followers.spawn(follower);
     }

@@ -1,5 +1,6 @@
 //! Prepares a swap: reads, compiles, describes and checks new content, and fills its stores.
-//! Nothing that the present generation uses changes.
+//! Nothing that the present generation uses changes. This module must not know how a generation is
+//! replaced.
 //!
 //! Each step is retried by itself: while a right is missing, the compiled code is kept, and while
 //! stores sync slowly, they keep filling.
@@ -77,8 +78,8 @@ async fn load_file(
     })
 }
 
-/// Prepares a loaded plugin for a swap. Returns `None` if the plugin runs already, or was rolled
-/// back.
+/// Prepares a loaded plugin for a swap. Returns `None` if the plugin runs already, or if this
+/// version was rolled back.
 async fn ready(
     plugins: &Arc<Plugins>,
     slot: &Slot,
@@ -96,7 +97,7 @@ async fn ready(
     let present = slot.current();
     if digest == present.plugin.digest() {
         tries::count(&plugins.metrics, slot, "unchanged", String::new(), None);
-        // Whatever was refused, the source has other bytes now.
+        // If a version was refused: the source has other bytes now.
         rollback::lift(&plugins.loader, slot).await;
         return None;
     }
@@ -142,7 +143,8 @@ pub(crate) async fn once(
     })
 }
 
-/// Counts and shows that the source has a version that was rolled back, and logs it if that is news.
+/// Counts and shows that the source has a version that was rolled back, and logs it if that is
+/// news.
 fn refuse(plugins: &Plugins, slot: &Slot, path: &Path, digest: &str, is_news: bool) {
     let about = rollback::refusal(slot, path, digest);
     match is_news {

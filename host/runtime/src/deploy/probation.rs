@@ -1,7 +1,8 @@
-//! The first minutes of a version after its swap. A version that fails all calls in that time is a
-//! reason for a rollback; later, something else is at fault.
+//! The first minutes of a version after its swap. If all its calls fail in that time, the version
+//! is probably at fault, and the host rolls it back or suggests that; later, the cause is more
+//! likely something else.
 //!
-//! It must not know how a rollback is done.
+//! This module must not know how a rollback is done.
 
 use std::time::Duration;
 
@@ -22,12 +23,12 @@ pub(crate) struct Probation {
 struct Trial {
     generation: u64,
     since: Instant,
-    /// Set after the version failed.
+    /// The rollback that is suggested, once the version has failed.
     suggested: Option<RollbackSuggested>,
 }
 
 impl Probation {
-    /// Begins with a swap to this generation.
+    /// Begins the probation of this generation, after a swap to it.
     pub(crate) fn begin(&self, generation: u64) {
         *self.trial.lock() = Some(Trial {
             generation,
@@ -36,12 +37,12 @@ impl Probation {
         });
     }
 
-    /// Ends, since an older version runs again.
+    /// Ends the probation, since an older version runs again.
     pub(crate) fn end(&self) {
         *self.trial.lock() = None;
     }
 
-    /// Returns whether this generation is on probation, and has not failed it yet.
+    /// Returns whether this generation is on probation and has not failed yet.
     pub(crate) fn is_on(&self, generation: u64) -> bool {
         let trial = self.trial.lock();
         trial.as_ref().is_some_and(|trial| {
@@ -51,7 +52,7 @@ impl Probation {
         })
     }
 
-    /// Suggests a rollback of this generation.
+    /// Suggests a rollback of this generation, which has failed.
     pub(crate) fn suggest(&self, generation: u64, suggested: RollbackSuggested) {
         let mut trial = self.trial.lock();
         if let Some(trial) = trial
@@ -62,7 +63,7 @@ impl Probation {
         }
     }
 
-    /// The rollback of this generation that is suggested.
+    /// The suggested rollback of this generation, if there is one.
     pub(crate) fn suggested(&self, generation: u64) -> Option<RollbackSuggested> {
         let trial = self.trial.lock();
         let trial = trial

@@ -1,5 +1,5 @@
 //! Replaces a generation by the next one: exchanges one pointer, then enqueues all keys for the new
-//! code.
+//! code. This module must not know why a generation is replaced.
 //!
 //! No step can fail, and the only wait is for calls that were about to start.
 
@@ -28,7 +28,7 @@ pub(crate) struct Swapped {
     pub(crate) pause: Duration,
     /// The number of requeued keys.
     pub(crate) keys: usize,
-    /// Whether the new generation is an older version.
+    /// Whether the new generation is an older version of the plugin.
     pub(crate) is_rollback: bool,
 }
 
@@ -62,15 +62,15 @@ pub(crate) struct Promoted {
     pub(crate) plugin: String,
     /// The number that the generation had as a candidate.
     pub(crate) generation: u64,
-    /// The time in which no worker could start a call.
+    /// How long no worker could start a call.
     pub(crate) pause: Duration,
     /// The number of requeued keys.
     pub(crate) keys: usize,
-    /// The component.
+    /// The candidate's component.
     pub(crate) component: Vec<u8>,
 }
 
-/// `promoted vm: generation 2 (pause 800ns, keys requeued: 501)` is the text of a promotion.
+/// Formats `promoted vm: generation 2 (pause 800ns, keys requeued: 501)`.
 impl std::fmt::Display for Promoted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
@@ -101,7 +101,7 @@ pub(crate) async fn replace(plugins: &Arc<Plugins>, slot: &Arc<Slot>, ready: Rea
     }
 }
 
-/// Makes the candidate of a canary the live generation, as a swap does, without compiling it again.
+/// Makes a canary's candidate the live generation, as a swap would, but without compiling it again.
 /// This must run to its end, or keys are not requeued.
 pub(crate) async fn promote(
     plugins: &Arc<Plugins>,
@@ -125,17 +125,18 @@ pub(crate) async fn promote(
         let aborted = format!("the canary of {} has just been aborted", slot.name);
         return Err(OrderError::Refused(aborted));
     }
-    // Before any turn starts on the promoted generation: it goes on where the candidate was.
+    // Done before the first turn of the promoted generation, which goes on from the snapshots that
+    // the candidate saw.
     for (name, wired) in &candidate.generation.controllers {
         if let Some(keys) = candidate.canary.keys(name) {
             let memory = &wired.controller.memory;
             keys.merge(|key, object| memory.saw(key, object));
         }
     }
-    // Its probation is about the calls that it makes as the live version.
+    // The probation is about the calls that the generation makes as the live version.
     candidate.generation.breaker.reset();
     let (pause, keys) = exchange(plugins, slot, &candidate.generation).await;
-    // Before the end, at which the canary's own task drops it.
+    // Taken before the canary ends, because its own task drops the component at the end.
     let component = candidate.canary.take_component();
     candidate.canary.finish();
     Ok(Promoted {
@@ -147,8 +148,8 @@ pub(crate) async fn promote(
     })
 }
 
-/// Makes a generation the only one, and requeues all keys. Returns the time in which no worker
-/// could start a call, and the number of keys.
+/// Makes a generation the only one, and requeues all keys. Returns how long no worker could start a
+/// call, and the number of keys.
 async fn exchange(
     plugins: &Arc<Plugins>,
     slot: &Arc<Slot>,
@@ -158,8 +159,9 @@ async fn exchange(
         wired.sources.open();
     }
     if let Some(candidate) = &slot.lineup().candidate {
-        // Before the candidate goes: a turn that finds it gone finds its canary ended too. Of no
-        // effect on a candidate that is being promoted.
+        // The canary ends before its candidate is taken out: a turn that finds its candidate gone
+        // must also find the canary ended. A candidate that is being promoted has ended already, so
+        // this has no effect on it.
         candidate.canary.end(End::Aborted(Abort::NewBytes));
     }
     let started = Instant::now();

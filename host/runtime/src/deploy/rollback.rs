@@ -1,7 +1,7 @@
-//! Finds and loads the version that takes the place of a refused one: at a rollback, and at a start
-//! with a refused version in the plugin's file.
+//! Finds and loads the version that replaces a refused one: in a rollback, and at a start if the
+//! plugin's file has a refused version.
 //!
-//! It must not know how a version is swapped.
+//! This module must not know how a version is swapped.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use crate::deploy::loader::Loader;
 use crate::deploy::orders::OrderError;
 use crate::deploy::slot::Slot;
 
-/// The characters of a digest that are shown where a person reads it.
+/// The number of a digest's characters that a person is shown.
 const SHORT: usize = 12;
 
 /// A loaded version to roll back to.
 pub(crate) struct Chosen {
     pub(crate) loaded: Loaded<Arc<Plugin>>,
-    /// Where its code came from, for the answer to the rollback.
+    /// Where its code came from, for the answer to the operator.
     pub(crate) code: &'static str,
 }
 
-/// Loads the version whose digest begins with `to`, or the one before the running one. Its code is
-/// compiled only if neither this process nor the cache has it.
+/// Loads the version whose digest begins with `to`, or else the one before the running version. Its
+/// code is compiled only if neither this process nor the cache has it.
 pub(crate) async fn choose(
     loader: &Loader,
     slot: &Slot,
@@ -65,8 +65,8 @@ pub(crate) async fn choose(
     }
 }
 
-/// Returns what runs at a start instead of a plugin that was loaded from this file: the plugin
-/// itself, or the version before if it was rolled back.
+/// Returns the plugin that a start runs in place of `loaded`, which comes from this file: if that
+/// version was rolled back the one before it, else `loaded` itself.
 pub(crate) async fn instead(loader: &Loader, path: &Path, loaded: Loaded) -> Loaded {
     let plugin = loaded.plugin.description().name.clone();
     let refused = loaded.plugin.digest().to_owned();
@@ -107,7 +107,7 @@ pub(crate) async fn instead(loader: &Loader, path: &Path, loaded: Loaded) -> Loa
     }
 }
 
-/// Refuses the version that runs, since this one is about to take its place.
+/// Refuses the version that runs now, because the version `to` is about to replace it.
 pub(crate) async fn refuse_current(loader: &Loader, slot: &Slot, to: &str) {
     let from = slot.current().plugin.digest().to_owned();
     let (name, to) = (slot.name.clone(), to.to_owned());
@@ -115,8 +115,8 @@ pub(crate) async fn refuse_current(loader: &Loader, slot: &Slot, to: &str) {
     with(&loader.history, refused).await;
 }
 
-/// Returns `None` if a version was not rolled back, else whether the log has yet to say that the
-/// plugin's source has it.
+/// Returns `None` if this version is not refused. Else returns whether that still has to be logged
+/// for the plugin's source.
 pub(crate) async fn refused(loader: &Loader, slot: &Slot, digest: &str) -> Option<bool> {
     let (name, digest) = (slot.name.clone(), digest.to_owned());
     let refused = with(&loader.history, move |history| {
@@ -126,13 +126,13 @@ pub(crate) async fn refused(loader: &Loader, slot: &Slot, digest: &str) -> Optio
     refused.await.flatten()
 }
 
-/// Refuses no version any more, since the plugin's source has other bytes.
+/// Ends all refusals of a plugin, since its source has other bytes now.
 pub(crate) async fn lift(loader: &Loader, slot: &Slot) {
     let name = slot.name.clone();
     with(&loader.history, move |history| history.lift(&name)).await;
 }
 
-/// The text about a plugin's source that has a refused version.
+/// Formats the text about a plugin's source that has a refused version.
 pub(crate) fn refusal(slot: &Slot, source: &Path, digest: &str) -> String {
     format!(
         "{} holds sha256:{digest}, which was rolled back; generation {} keeps running; {}",
@@ -142,8 +142,8 @@ pub(crate) fn refusal(slot: &Slot, source: &Path, digest: &str) -> String {
     )
 }
 
-/// The digest of the version that a rollback would run, as documents show it. `None` if there is
-/// none.
+/// Returns the digest of the version that a rollback would run, as documents show it. `None` if
+/// there is no version to roll back to.
 pub(crate) async fn suggested(loader: &Loader, slot: &Slot) -> Option<String> {
     let current = slot.current().plugin.digest().to_owned();
     let name = slot.name.clone();
@@ -153,7 +153,7 @@ pub(crate) async fn suggested(loader: &Loader, slot: &Slot) -> Option<String> {
     Some(format!("sha256:{}", chosen.await?.ok()?))
 }
 
-/// The text about a rollback that is done.
+/// Formats the text about a rollback that is done.
 pub(crate) fn outcome(plugin: &str, refused: &str, runs: &str) -> String {
     format!(
         "sha256:{} runs, sha256:{} is refused: {}",
@@ -163,7 +163,8 @@ pub(crate) fn outcome(plugin: &str, refused: &str, runs: &str) -> String {
     )
 }
 
-/// Runs `work` on a thread for files. `None` if it panicked, or if the process ends.
+/// Runs `work` with the history, on a thread that may read and write files. Returns `None` if it
+/// panicked, or if the process ends.
 pub(crate) async fn with<T: Send + 'static>(
     history: &Arc<History>,
     work: impl FnOnce(&History) -> T + Send + 'static,

@@ -1,7 +1,8 @@
 //! A slot: a plugin under its name, with the generations that run now. A swap replaces the live
 //! generation in one step, and a turn keeps the generation that it started with.
 //!
-//! A generation is immutable and does not know whether it is current.
+//! A generation is immutable and does not know whether it is current. This module must not know
+//! what a turn does, nor when a plugin is swapped.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -31,12 +32,15 @@ use crate::shadow::place::Place;
 use crate::wake::live::LiveReads;
 use crate::wake::sources::Sources;
 
+mod optimising;
+mod retired;
+
 /// The code, description and stores that a turn uses from get to settle.
 pub struct Generation {
     /// The load number: from 1, per plugin.
     pub number: u64,
-    /// The plugin with its compiled code. A generation that a rollback made shares it with an
-    /// older one.
+    /// The plugin with its compiled code. A rollback makes a new generation that shares the plugin
+    /// of an older one.
     pub plugin: Arc<Plugin>,
     /// The allowed effects: those that the plugin declared, which the slot's grants cover.
     pub(crate) grants: Grants,
@@ -54,7 +58,7 @@ pub struct Generation {
 /// The generations that a slot runs at one time.
 pub type Lineup = lineup::Lineup<Generation, Canary>;
 
-/// A generation that runs a share of the objects.
+/// The candidate of a canary: a generation that runs a share of the objects.
 pub(crate) type Candidate = lineup::Candidate<Generation, Canary>;
 
 /// A plugin's own share of the host's services, used by all its generations.
@@ -65,7 +69,7 @@ pub struct Share {
     pub live: Arc<LiveReads>,
     /// Limits the bytes of the plugin's unmapped changes.
     pub map_buffer: Arc<MapBuffer>,
-    /// The kinds that any generation might read or write.
+    /// The kinds that any of the plugin's generations may read or write.
     pub handled: Mutex<BTreeSet<Gvk>>,
 }
 
@@ -109,8 +113,8 @@ impl Generation {
         }
     }
 
-    /// Resolves when one of the circuit breakers opens, or if one has opened since this was last
-    /// awaited.
+    /// Resolves when one of the circuit breakers opens, or at once if one has opened since the last
+    /// call of this function.
     pub(crate) async fn breaker_opened(&self) {
         tokio::select! {
             () = self.breaker.opened() => {}
@@ -161,11 +165,11 @@ pub struct Slot {
     pub(crate) grants: Grants,
     /// The result of the last change of the plugin's file.
     pub last_reload: ArcSwapOption<LastReload>,
-    /// The way to the task that swaps the plugin.
+    /// The channel to the task that swaps the plugin.
     pub(crate) orders: Orders,
-    /// Where turns are handed to the plugin's shadow.
+    /// The place where turns are handed to the plugin's shadow.
     pub(crate) shadow: Place,
-    /// Whether the current generation was swapped in a short time ago.
+    /// The probation of the current generation, for a short time after its swap.
     pub(crate) probation: Probation,
     lineups: lineup::Lineups<Generation, Canary>,
     /// The canary that runs, or the last one.
@@ -173,7 +177,7 @@ pub struct Slot {
     last_number: AtomicU64,
     /// Controllers that a swap replaced or dropped, until their last turns end.
     retired: Mutex<Vec<Arc<Controller>>>,
-    /// The digests of the components that the optimising compiler has taken, and its tasks.
+    /// The components that the optimising compiler works on, by digest, each with its task.
     optimising: Mutex<Vec<(String, AbortHandle)>>,
 }
 
@@ -193,55 +197,6 @@ impl Slot {
             canary: ArcSwapOption::empty(),
             retired: Mutex::default(),
             optimising: Mutex::default(),
-        }
-    }
-
-    /// Shuts down a controller that a swap has replaced or dropped.
-    pub(crate) fn retire(&self, controller: &Arc<Controller>) {
-        controller.shut_down();
-        let mut retired = self.retired.lock();
-        retired.retain(|other| other.queue.stats().processing > 0);
-        retired.push(controller.clone());
-    }
-
-    /// Resolves when no turn of a retired controller of this name runs any more. A new controller
-    /// waits for this, because the retired controller's last keys may be its first.
-    pub(crate) async fn retired_have_ended(&self, name: &str) {
-        loop {
-            let next = self
-                .retired
-                .lock()
-                .iter()
-                .find(|other| other.name == name)
-                .cloned();
-            let Some(controller) = next else {
-                return;
-            };
-            controller.queue.drained().await;
-            self.retired
-                .lock()
-                .retain(|other| !Arc::ptr_eq(other, &controller));
-        }
-    }
-
-    /// Starts the task that compiles optimised code for the component of a generation that runs,
-    /// unless that task already runs. Aborts tasks for components that run no more.
-    pub(crate) fn optimising(&self, component: &str, start: impl FnOnce() -> Option<AbortHandle>) {
-        let lineup = self.lineup();
-        let runs = |of: &str| {
-            let mut members = lineup.members();
-            members.any(|generation| generation.plugin.component() == of)
-        };
-        let mut tasks = self.optimising.lock();
-        tasks.retain(|(of, task)| {
-            let is_wanted = runs(of);
-            if !is_wanted {
-                task.abort();
-            }
-            is_wanted && !task.is_finished()
-        });
-        if tasks.iter().all(|(of, _)| of != component) {
-            tasks.extend(start().map(|task| (component.to_owned(), task)));
         }
     }
 
@@ -266,20 +221,21 @@ impl Slot {
         self.last_number.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Makes a generation the only one and returns the line-up before. From now on no turn starts
-    /// under that.
+    /// Makes a generation the only one, and returns the line-up before. No turn starts under that
+    /// any more.
     pub fn replace(&self, generation: Arc<Generation>) -> Arc<Lineup> {
         self.lineups.replace(Lineup::alone(generation))
     }
 
-    /// Replaces a line-up by one with a candidate. Returns the new one, or `None` if the line-up is
-    /// no longer the present one.
+    /// Replaces the line-up `present` by one with a candidate. Returns the new one, or `None` if
+    /// `present` has been replaced already.
     pub(crate) fn try_out(&self, present: &Arc<Lineup>, lineup: &Lineup) -> Option<Arc<Lineup>> {
         self.lineups.replace_if(present, lineup)
     }
 
-    /// Aborts a canary: from now on no turn starts on its candidate, and no turn of its begins to
-    /// write. Returns `false` if it has been decided before how the canary ends.
+    /// Aborts a canary: no turn starts on its candidate any more, and no running turn of the
+    /// candidate sends its first write. Returns `false` if the end of the canary was decided
+    /// before.
     pub(crate) fn abort(&self, canary: &Arc<Canary>, why: Abort) -> bool {
         let is_first = canary.end(End::Aborted(why));
         if is_first {
@@ -293,13 +249,13 @@ impl Slot {
         self.lineups.take_out(canary);
     }
 
-    /// Returns whether turns start on this generation.
+    /// Returns whether turns may start on this generation.
     pub(crate) fn runs(&self, generation: &Arc<Generation>) -> bool {
         self.lineup().has(generation)
     }
 
-    /// Enqueues keys once more in the low lane, on the live generation, if that has a controller of
-    /// this name for the same kind. `prepare` is called with the controller before.
+    /// Enqueues keys again, in the low lane, if the live generation has a controller of this name
+    /// for the same kind. `prepare` is called with that controller first.
     pub(crate) fn again(
         &self,
         (controller, kind): (&str, &Gvk),
@@ -316,7 +272,8 @@ impl Slot {
                 let queue = wired.controller.queue.tagged(cause.into());
                 queue.add_low_all(keys.iter().cloned());
             }
-            // Either the next swap finds the keys in the queue, or this function sees the swap.
+            // A swap that comes after the keys were added finds them in the queue; one that came
+            // before shows here.
             if Arc::ptr_eq(&present, &self.current()) {
                 return;
             }

@@ -7,7 +7,7 @@
 //!
 //! [`super::prepare`] does everything up to the new stores and changes nothing that runs.
 //! [`super::tries`] retries a step of the preparation if [`super::error`] says that the failure may
-//! pass. [`super::replace`] does the rest.
+//! pass. [`super::replace`] does the rest. This module must not know how a turn runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use crate::deploy::slot::{Ready, Slot};
 use crate::deploy::source::{Build, News, Source, Watch};
 use crate::deploy::{canary, tries};
 
-/// Watches a plugin's source and swaps when its content changes, and carries out orders to swap.
-/// Never returns. A failed reload leaves the current generation running.
+/// Watches a plugin's source and swaps when its content changes, and carries out the operator's
+/// orders. Never returns. A failed reload leaves the current generation running.
 pub async fn follow(plugins: Arc<Plugins>, slot: Arc<Slot>, source: Source) {
     let Some(mut orders) = slot.orders.incoming() else {
         tracing::error!(plugin = slot.name, "two tasks swap the plugin; one ends");
@@ -36,7 +36,7 @@ pub async fn follow(plugins: Arc<Plugins>, slot: Arc<Slot>, source: Source) {
     };
     let path = source.path().to_owned();
     let (mut watch, build) = watch(&plugins, &slot, source);
-    // The content that is not prepared yet.
+    // The content that has yet to be prepared.
     let mut pending: Option<News> = None;
     loop {
         let is_pending = pending.is_some();
@@ -61,7 +61,7 @@ pub async fn follow(plugins: Arc<Plugins>, slot: Arc<Slot>, source: Source) {
             }
             Next::Order(order) => {
                 obey(&plugins, &slot, order).await;
-                // The preparation that was cut off begins anew.
+                // The order interrupted the preparation, so it begins again.
                 pending = is_pending.then_some(None);
             }
             Next::Paused => {
@@ -72,17 +72,17 @@ pub async fn follow(plugins: Arc<Plugins>, slot: Arc<Slot>, source: Source) {
     }
 }
 
-/// What the task does next.
+/// What wakes the task next.
 enum Next {
     Order(Order),
     News(News),
-    /// A circuit breaker has opened on a generation that is on probation.
+    /// A circuit breaker opened on a generation that is on probation.
     Paused,
-    /// The content is prepared, or is no reason to swap.
+    /// The content is prepared, or there is no reason to swap.
     Ready(Option<Ready>),
 }
 
-/// Watches the source, unless reloads are off. Returns its build too, if it has one.
+/// Watches the source, unless reloads are off. Also returns its build, if it has one.
 fn watch(plugins: &Plugins, slot: &Slot, source: Source) -> (Watch, Option<Box<dyn Build>>) {
     match source {
         _ if !plugins.loader.config.reload => (Watch::Off, None),
@@ -91,7 +91,7 @@ fn watch(plugins: &Plugins, slot: &Slot, source: Source) -> (Watch, Option<Box<d
     }
 }
 
-/// Prepares the content that is not prepared yet. Without any, never returns.
+/// Prepares the pending content. Never returns if there is none.
 async fn ready(
     plugins: &Arc<Plugins>,
     slot: &Slot,
@@ -114,7 +114,7 @@ async fn obey(plugins: &Arc<Plugins>, slot: &Arc<Slot>, order: Order) {
                 let (plugin, about) = (&slot.name, chain_line(error));
                 tracing::warn!(plugin, "the ordered rollback is not done: {about}");
             }
-            // Whoever ordered it may be gone.
+            // The caller may have stopped waiting.
             let _ = answer.send(done);
         }
         Order::StartCanary { start, answer } => {
@@ -141,7 +141,7 @@ async fn roll_back(
     let ready = prepare::once(plugins, slot, loaded).await;
     let ready = ready.map_err(|error| OrderError::Unfit(Box::new(error)))?;
     let from = slot.current();
-    // Before the swap: a host that is killed in between starts with the older version.
+    // Done before the swap: if the host is killed in between, it starts with the older version.
     rollback::refuse_current(loader, slot, ready.loaded.plugin.digest()).await;
     let swapped = swap_to_the_end(plugins, slot, ready, why).await;
     let swapped = swapped.ok_or(OrderError::Dropped)?;
@@ -158,8 +158,8 @@ async fn roll_back(
     })
 }
 
-/// Looks at a generation whose circuit breaker has opened on its probation: the version before it
-/// takes its place, or is suggested.
+/// Reacts to a circuit breaker that opened on a generation on probation: rolls back to the version
+/// before it, or suggests that.
 async fn doubt(plugins: &Arc<Plugins>, slot: &Arc<Slot>, generation: u64) {
     if !slot.probation.is_on(generation) {
         return;
@@ -169,7 +169,7 @@ async fn doubt(plugins: &Arc<Plugins>, slot: &Arc<Slot>, generation: u64) {
     if plugins.loader.config.auto_rollback {
         tracing::warn!(plugin, "{why}: rolling back (--auto-rollback)");
         if let Err(error) = roll_back(plugins, slot, None, Why::Breaker).await {
-            // Tried once: what is not possible now will not be in a second.
+            // This is tried only once: what fails now would fail again a second later.
             slot.probation.end();
             let about = chain_line(&error);
             tracing::error!(plugin, "cannot roll back by itself: {about}");
@@ -183,8 +183,9 @@ async fn doubt(plugins: &Arc<Plugins>, slot: &Arc<Slot>, generation: u64) {
     }
 }
 
-/// Swaps in a task of its own: the shutdown cancels this one, and a swap that has begun runs to its
-/// end, or the workers of a replaced controller would never end. Returns the text of the swap.
+/// Swaps in a task of its own. The shutdown cancels the calling task, but a swap that has begun
+/// must run to its end, or else the workers of a replaced controller would never end. Returns the
+/// text of the swap.
 async fn swap_to_the_end(
     plugins: &Arc<Plugins>,
     slot: &Arc<Slot>,
@@ -208,8 +209,8 @@ fn watch_file(plugins: &Plugins, slot: &Slot, path: &Path) -> FileWatch {
 }
 
 /// Swaps and announces the new generation: no call starts on an older one after the log line. The
-/// one before ends for the reason `why`. This must run to its end while the host runs. Returns the
-/// text of the swap.
+/// run of the version before ends for the reason `why`. This must run to its end while the host
+/// runs. Returns the text of the swap.
 async fn swap(plugins: &Arc<Plugins>, slot: &Arc<Slot>, mut ready: Ready, why: Why) -> String {
     let is_rollback = why != Why::Swapped;
     let bytes = std::mem::take(&mut ready.loaded.bytes);
@@ -238,7 +239,7 @@ async fn swap(plugins: &Arc<Plugins>, slot: &Arc<Slot>, mut ready: Ready, why: W
     text
 }
 
-/// Promotes the candidate of a canary, in a task of its own as a swap.
+/// Promotes the candidate of a canary, in a task of its own like a swap.
 async fn promote(
     plugins: &Arc<Plugins>,
     slot: &Arc<Slot>,
@@ -257,7 +258,8 @@ async fn promote(
             "{text}"
         );
         slot.probation.begin(promoted.generation);
-        // The component came with an order: the source may still have a refused version.
+        // The component came with the operator's order, so the source may still have a refused
+        // version.
         let component = promoted.component;
         keep(&plugins, &slot, Why::Promoted, before, component, false).await;
         Ok::<(), OrderError>(())
@@ -266,8 +268,8 @@ async fn promote(
     promoted.unwrap_or(Err(OrderError::Dropped))
 }
 
-/// Keeps the version that runs now in the history, and compiles optimised code for it. The one
-/// before ended for the reason `why`.
+/// Adds the version that runs now to the history, and compiles optimised code for it. The run of
+/// the version before ended for the reason `why`.
 async fn keep(
     plugins: &Arc<Plugins>,
     slot: &Arc<Slot>,

@@ -93,8 +93,8 @@ impl<'a> Tries<'a> {
     }
 }
 
-/// Counts and shows the result of a reload, one of those that [`LastReload::result`] names.
-/// `next_try` is the pause before the same content is retried.
+/// Counts and shows the result of a reload: one of the words of [`LastReload::result`]. `next_try`
+/// is the pause before the same content is tried again.
 pub(crate) fn count(
     metrics: &Metrics,
     slot: &Slot,

@@ -1,6 +1,7 @@
-//! A turn as a case of `vmhost test`: the document that the admin address serves, and those parts
-//! of a case's files that only a recorded case has. Both ends use them: the host writes what a
-//! command reads. Plain data; fields of the document are only ever added.
+//! A turn as a case of `vmhost test`: the document that the admin address serves, and the parts of
+//! a case's files that only a recorded case has. The host writes them, and commands read them.
+//! Plain data; fields of the document are only ever added. This module must not know the journal,
+//! or where files are written.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +17,7 @@ use vmhost_core::{Gvk, ListQuery, ObjectName, ReadError};
 pub struct Cases {
     /// The cases, the newest turn last.
     pub cases: Vec<Case>,
-    /// The turns that are no cases, and why: a sentence for each reason.
+    /// Why other turns cannot be told as cases: a sentence for each reason.
     pub left_out: Vec<String>,
 }
 
@@ -40,10 +41,10 @@ pub struct Case {
     pub digest: String,
     /// Whether the turn failed: the policy or the API server said no.
     pub failed: bool,
-    /// What the call got and the case does not have, so that a replay cannot be exact: a sentence
-    /// for each.
+    /// What the call got but the case lacks, so that a replay cannot be exact: a sentence for each.
     pub missing: Vec<String>,
-    /// Why a replay may differ although the case has all that the call got: a sentence for each.
+    /// Why a replay may differ although the case has everything that the call got: a sentence for
+    /// each.
     pub doubts: Vec<String>,
     /// The reads of the call, in order, without the answers.
     pub asked: Vec<Ask>,
@@ -52,18 +53,19 @@ pub struct Case {
     pub files: BTreeMap<String, String>,
 }
 
-/// `random` of `request.json`: what a call and its instance drew of clock and chance.
+/// `random` of `request.json`: the clock readings and random numbers that a call and its instance
+/// drew.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Random {
-    /// The seed that the guest may ask for, in hex. Without it and the two below, random numbers
-    /// are the same in each run, as without a record.
+    /// The seed that the guest may ask for, in hex. Without the seed and the two fields below,
+    /// random numbers are the same in each run, as without a record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<String>,
-    /// The random bytes of the instance's start, in hex.
+    /// The random bytes that the instance drew while it started, in hex.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<String>,
-    /// The random bytes of the call, in hex.
+    /// The random bytes that the call drew, in hex.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     /// The readings of the wall clock, in nanoseconds since 1970.
@@ -78,10 +80,10 @@ pub struct Random {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Readings {
-    /// While the instance started.
+    /// Those of the instance's start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub start: Vec<u64>,
-    /// In the call.
+    /// Those of the call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub call: Vec<u64>,
 }
@@ -102,14 +104,14 @@ pub struct Read {
 pub struct Ask {
     /// One object, or a page of a list.
     pub verb: Verb,
-    /// Whether the API server is asked, and not a store.
+    /// Whether the read asks the API server, and not a store.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub live: bool,
     /// `apps/v1`, or `v1`.
     pub api_version: String,
     /// The kind.
     pub kind: String,
-    /// The namespace. None for a cluster-scoped object, or for a list of all namespaces.
+    /// The namespace. `None` for a cluster-scoped object, or for a list of all namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The name of the one object.
@@ -118,16 +120,16 @@ pub struct Ask {
     /// The label selector of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<String>,
-    /// The index of a list, and its value.
+    /// The index that a list uses, and the value that it looks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<[String; 2]>,
     /// The uid of the owner of a list's objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// The largest number of objects in a page.
+    /// The largest number of objects on a page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// `next` of the page before.
+    /// `next` of the page before this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
@@ -142,7 +144,7 @@ pub enum Verb {
     List,
 }
 
-/// The answer to a read. An object that does not exist is an answer without members.
+/// The answer to a read. It has no members if the object does not exist.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Answer {
@@ -152,7 +154,7 @@ pub struct Answer {
     /// The objects of the page, with the texts that the call got.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Box<RawValue>>,
-    /// Where the next page begins. None on the last page.
+    /// Where the next page begins. `None` on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
     /// Why there is no answer.
@@ -181,7 +183,7 @@ impl Readings {
 }
 
 impl Ask {
-    /// The question of a read.
+    /// Returns the question that a read has asked.
     pub fn of(read: &Asking) -> Self {
         match &read.asked {
             Asked::Get(kind, name, _) => Self::get(read.live, kind, name),
@@ -189,7 +191,7 @@ impl Ask {
         }
     }
 
-    /// The question for one object.
+    /// Returns the question for one object.
     pub fn get(live: bool, kind: &Gvk, name: &ObjectName) -> Self {
         Self {
             verb: Verb::Get,
@@ -206,7 +208,7 @@ impl Ask {
         }
     }
 
-    /// The question for a page.
+    /// Returns the question for a page.
     pub fn list(live: bool, query: &ListQuery) -> Self {
         let ListQuery {
             kind,
@@ -234,7 +236,7 @@ impl Ask {
     }
 }
 
-/// `get ConfigMap.v1 a/x`, `live list Pod.v1 in a, labels app=web`.
+/// Formats `get ConfigMap.v1 a/x`, `live list Pod.v1 in a, labels app=web`.
 impl fmt::Display for Ask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let live = if self.live { "live " } else { "" };

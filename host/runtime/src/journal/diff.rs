@@ -10,16 +10,17 @@ use serde_json::{Map, Value};
 use crate::journal::path;
 use crate::journal::story::Field;
 
-/// How many fields are returned. The others are only counted.
+/// The largest number of fields that are returned. Further fields are only counted.
 pub(crate) const SHOWN: usize = 8;
 
 /// Members of `metadata` that the API server changes with every write.
 const BOOKKEEPING: [&str; 3] = ["managedFields", "resourceVersion", "generation"];
 
-/// Members of an object whose fields come last, since they seldom say why it changed.
+/// Members of an object whose fields are listed last, since they seldom show why the object
+/// changed.
 const LAST: [&str; 3] = ["metadata", "apiVersion", "kind"];
 
-/// Fields that each object has, and that say nothing about one that appears or goes.
+/// Fields that every object has. They are left out of an object that appears or disappears.
 const NAMES: [&str; 6] = [
     "apiVersion",
     "kind",
@@ -65,13 +66,13 @@ pub(crate) fn up_to(
     (comparison.fields, comparison.count)
 }
 
-/// A comparison that runs.
+/// A comparison of two values.
 struct Comparison {
     /// The path of the values that are being compared.
     path: String,
-    /// Whether the object appears or goes.
+    /// Whether the object appears or disappears.
     one_sided: bool,
-    /// How many fields are returned.
+    /// The largest number of fields that are returned.
     most: usize,
     fields: Vec<Field>,
     count: u64,
@@ -166,7 +167,7 @@ fn leaf(value: Option<&Value>) -> Option<&Value> {
     })
 }
 
-/// Returns the items of a list; none if the value is no list.
+/// Returns the items of a list, or no items if the value is not a list.
 fn items(value: Option<&Value>) -> &[Value] {
     value
         .and_then(Value::as_array)

@@ -1,11 +1,11 @@
-//! Makes a case of `vmhost test` of a turn's record, redacted.
+//! Makes a case of `vmhost test` from a turn's record, with sensitive values hidden.
 //!
 //! ```text
 //! record -> draft: all of it as JSON -> redact -> object.json, request.json, cache/*.json,
 //!                                                 reads.json, expect.json
 //! ```
-//! A text that holds nothing secret stays as the call got it, to the byte. This module must not
-//! know which turns are asked for, or where the files are written.
+//! The text of an object without a sensitive value stays as the call got it, to the byte. This
+//! module must not know which turns are asked for, or where the files are written.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -29,18 +29,18 @@ use texts::ObjectText;
 
 pub(crate) use secrecy::Secrecy;
 
-/// Why a turn is no case.
+/// Why a turn cannot become a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum NoCase {
     /// The policy was not called.
     NoCall,
     /// The record keeps no texts.
     TooLarge,
-    /// A sensitive value stands where a number or a word of the host's has to be.
+    /// A sensitive value is equal to a number or a word of the host, which cannot be replaced.
     Secret,
 }
 
-/// Returns a turn as a case. `began` is when it began.
+/// Returns a turn as a case. `began` is the time at which it began.
 pub(crate) fn case(
     record: &TurnRecord,
     began: SystemTime,
@@ -50,7 +50,7 @@ pub(crate) fn case(
     if record.cut {
         return Err(NoCase::TooLarge);
     }
-    // A call without an instance was none.
+    // Without an instance, the plugin was not called.
     if !is_call || record.trace.start.is_none() {
         return Err(NoCase::NoCall);
     }
@@ -101,7 +101,7 @@ fn all_files(
     files
 }
 
-/// What the call returned, in the form of a case.
+/// Returns what the call returned, in the form of a case.
 fn expected(draft: &Draft<'_>) -> Value {
     let turn = &draft.turn;
     match (&draft.rest.error, &turn.next) {

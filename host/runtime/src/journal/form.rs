@@ -91,10 +91,10 @@ fn body(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
 
-/// Returns the fields that an effect changes, and the object afterwards, as far as the object
-/// before is known. Without it, the fields are those that the effect names.
+/// Returns the fields that an effect changes, and the object afterwards. If the object before is
+/// not known, the fields are those that the effect names, and there is no object.
 ///
-/// The API server may decide otherwise: this function knows no schema, defaults or webhooks.
+/// The API server may change something else: this function knows no schema, defaults or webhooks.
 pub(crate) fn change(effect: &Effect, before: Option<&Value>) -> (Vec<Field>, Option<Value>) {
     // Another subresource, such as `eviction`, has fields of its own.
     let before = before.filter(|_| matches!(effect.subresource(), None | Some("status")));
@@ -119,7 +119,8 @@ pub(crate) fn change(effect: &Effect, before: Option<&Value>) -> (Vec<Field>, Op
     }
 }
 
-/// Compares two objects. If the one afterwards is not known, `named` returns the fields.
+/// Compares two objects. If the object afterwards is not known, returns the fields that `named`
+/// returns.
 fn changed(
     before: Option<&Value>,
     after: Option<Value>,
@@ -151,8 +152,8 @@ fn patched(patch: &Patch, before: Option<&Value>) -> (Vec<Field>, Option<Value>)
     }
 }
 
-/// Carries a JSON patch out. `None` if it does not apply, or could make the object far larger than
-/// its own text: by copies, or by moves along long paths.
+/// Carries a JSON patch out. Returns `None` if it does not apply, or if it could make the object
+/// far larger than its own text, by copies or by moves along long paths.
 fn carry_out(body: &Value, before: &Value) -> Option<Value> {
     let patch: json_patch::Patch = serde_json::from_value(body.clone()).ok()?;
     let is_bounded = |operation: &PatchOperation| {
@@ -186,8 +187,8 @@ fn named_by(body: &Value) -> Vec<Field> {
     fields.take(diff::SHOWN).collect()
 }
 
-/// Sets the leaves of an applied object. What it does not name stays, since only the API server
-/// knows which fields the manager gives up.
+/// Sets the leaves of an applied object. Fields that it does not name stay, since only the API
+/// server knows which fields the manager gives up.
 fn overlay(value: &mut Value, applied: &Value) {
     match (value, applied) {
         (Value::Object(members), Value::Object(applied)) => {
@@ -211,8 +212,8 @@ fn overlay(value: &mut Value, applied: &Value) {
     }
 }
 
-/// Returns the position of an applied item in a list: where an item has the same name, else its own
-/// position. Behind the end if a named item is new.
+/// Returns the position in a list at which an applied item goes: that of the item with the same
+/// name, or else the applied item's own position. Returns the list's length if a named item is new.
 fn place(items: &[Value], index: usize, applied: &Value) -> usize {
     let name = NAMES
         .iter()

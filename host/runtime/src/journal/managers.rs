@@ -1,12 +1,12 @@
-//! Field managers, from the text of `metadata.managedFields`: who wrote an object last.
+//! Finds the field managers that wrote an object last, from the text of `metadata.managedFields`.
 //!
-//! It must not know which fields a manager owns.
+//! This module must not know which fields a manager owns.
 
 use jiff::Timestamp;
 use serde::Deserialize;
 
-/// What is read of an entry. The API server keeps its time in seconds, so that several managers may
-/// have written last.
+/// The parts of an entry that are read. The API server stores times in seconds, so that several
+/// managers may have the newest time.
 #[derive(Deserialize)]
 struct Entry {
     #[serde(default)]

@@ -1,5 +1,6 @@
 //! Which fields a change of an object changed, as paths: `spec.replicas`,
-//! `metadata.labels["a.b/c"]`, `spec.items[0].x`. It must not know who changed them, or why.
+//! `metadata.labels["a.b/c"]`, `spec.items[0].x`. This module must not know which writer changed
+//! them, or why.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use crate::journal::path;
 
-/// What each write changes, whatever it writes.
+/// Fields that every write changes.
 const IGNORED: [&str; 3] = [
     "metadata.generation",
     "metadata.managedFields",
@@ -20,7 +21,7 @@ pub(crate) fn changed(old: &str, new: &str) -> Vec<String> {
     changes.into_iter().map(|(path, _)| path).collect()
 }
 
-/// As [`changed`], each with the value afterwards; `None` if it is gone.
+/// Like [`changed`], each path with the value afterwards; `None` if the field is gone.
 pub(crate) fn changes(old: &str, new: &str) -> Vec<(String, Option<Value>)> {
     let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
     let mut found = Vec::new();

@@ -1,5 +1,6 @@
-//! What is kept of one turn. Plain data; a record shares its texts with the store as long as the
-//! object does not change.
+//! What the journal keeps of one turn. Plain data. A record shares the texts of objects with the
+//! store, until the store replaces them. This module must not know where records are kept, or what
+//! they are used for.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,11 +13,11 @@ use crate::observe::metrics::controller::TurnResult;
 
 mod short;
 
-/// The texts of a record may have this many bytes. A larger record drops them, and its turn cannot
-/// be replayed.
+/// The most bytes that the texts of a record may have. A larger record drops its texts, and its
+/// turn cannot be replayed.
 pub(crate) const LARGEST: usize = 256 << 10;
 
-/// A turn that asks for the next one within less than this time asks for it soon.
+/// If a turn asks for the next one within less than this time, it asks for it soon.
 const SOON: Duration = Duration::from_secs(1);
 
 /// The longest pause between prompt quiet turns that are counted together.
@@ -68,14 +69,14 @@ pub(crate) struct TurnRecord {
     pub(crate) object: Option<Snapshot>,
     /// The object of the last successful turn, if the controller asks for it.
     pub(crate) previous: Option<Snapshot>,
-    /// The call's reads with their answers, and what it drew of clock and chance.
+    /// The call's reads with their answers, and the clock readings and random numbers that it drew.
     pub(crate) trace: Trace,
-    /// What the turn came to.
+    /// How the turn went.
     pub(crate) act: Act,
     /// The effects that the policy returned, in order. The host's own effect about a finalizer is
     /// the last.
     pub(crate) effects: Vec<Effect>,
-    /// What became of the effects, up to the first that was refused.
+    /// What became of the effects, up to the first refused one.
     pub(crate) answers: Vec<Answer>,
     /// The result, as in the metrics.
     pub(crate) result: TurnResult,
@@ -83,22 +84,22 @@ pub(crate) struct TurnRecord {
     pub(crate) decision: Decision,
     /// The turn's log line, if it wrote one about its end.
     pub(crate) message: Option<String>,
-    /// Whether objects, reads and effects were too large to keep; they are empty then.
+    /// Whether objects, reads and effects were too large to keep, so that these fields are empty.
     pub(crate) cut: bool,
 }
 
-/// A turn's effects, with the host's own one last, and what became of them, up to the first that
-/// was refused.
+/// A turn's effects, with the host's own one last, and what became of them, up to the first refused
+/// one.
 #[derive(Debug, Default)]
 pub(crate) struct Acts {
     pub(crate) effects: Vec<Effect>,
     pub(crate) answers: Vec<Answer>,
 }
 
-/// What a turn came to.
+/// How a turn went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// The policy returned, and said what comes next.
+    /// The policy returned, and said what it wants next.
     Returned(Next),
     /// The call ended without an outcome, for this reason.
     Broke(String),
@@ -106,9 +107,9 @@ pub(crate) enum Act {
     AddedFinalizer,
     /// The object is being deleted and waits for other finalizers; the policy was not called.
     Left,
-    /// All calls of the plugin fail, so that it is paused for this long.
+    /// The plugin is paused for this long, because all its calls fail.
     Paused(Duration),
-    /// The key's own turns keep waking it, so that it rests for this long.
+    /// The key is held for this long, because its own turns keep waking it.
     Held(Duration),
 }
 
@@ -117,7 +118,8 @@ pub(crate) enum Act {
 pub(crate) struct Answer {
     /// The effect's place in the list.
     pub(crate) effect: u32,
-    /// The object that it names. Its name is empty if the server was to generate one and did not.
+    /// The object that the effect names. Its name is empty if the server should have generated one
+    /// and did not.
     pub(crate) object: ObjectKey,
     /// The object's version before the write, if known.
     pub(crate) before: Option<u64>,
@@ -128,7 +130,8 @@ pub(crate) struct Answer {
 /// How an effect ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerEnd {
-    /// The API server carried it out. The version afterwards; 0 if the answer shows none.
+    /// The API server carried it out. The number is the version afterwards, or 0 if the answer
+    /// shows none.
     Written(u64),
     /// The object is gone.
     Gone,
@@ -146,8 +149,8 @@ impl TurnRecord {
         self.began + self.took
     }
 
-    /// The bytes that the record counts for: all of its texts, also those that it shares with the
-    /// store, since the next change of the object leaves them to the record.
+    /// The bytes that the record counts for: all its texts. Those that it shares with the store
+    /// count too, because after the object's next change only the record holds them.
     pub(crate) fn bytes(&self) -> usize {
         let text =
             |object: &Option<Snapshot>| object.as_ref().map_or(0, |object| object.text.len() + 64);
@@ -201,7 +204,7 @@ impl Answer {
 }
 
 /// Returns whether the queue hands the key out again by itself, within a second or as soon as the
-/// rate limit lets it.
+/// rate limit allows.
 pub(crate) fn is_soon(decision: &Decision) -> bool {
     match decision {
         Decision::Now | Decision::RateLimited { .. } => true,
@@ -237,7 +240,7 @@ pub(crate) struct Quiet {
     pub(crate) tag: WakeTag,
     /// The version of the object that it saw. `None` if the object was gone.
     pub(crate) version: Option<u64>,
-    /// What it came to: it returned, or no turn took place.
+    /// How it went: the policy returned, or there was no turn.
     pub(crate) act: Act,
     /// The queue's decision after it.
     pub(crate) decision: Decision,
@@ -249,10 +252,10 @@ impl Quiet {
         self.began + self.took
     }
 
-    /// Returns whether a later turn can be counted with these: it is of the same key, controller
-    /// and generation, and came and ended alike.
+    /// Returns whether a later turn can be counted together with these: it has the same key,
+    /// controller and generation, and began and ended in the same way.
     ///
-    /// Each worker has an [`Origin`] of its own, so that pointers do not tell.
+    /// Each worker has its own [`Origin`], so that comparing pointers is not enough.
     pub(crate) fn is_of(&self, later: &Self) -> bool {
         let (one, other) = (&self.origin, &later.origin);
         let is_same = Arc::ptr_eq(one, other)
@@ -260,8 +263,9 @@ impl Quiet {
         is_same && self.key == later.key && self.is_alike(later)
     }
 
-    /// Turns that ask for each other are not counted with those that changes woke, nor over a
-    /// pause: their number and their time tell how fast they follow each other.
+    /// A turn that the turn before asked for is not counted together with a turn that a change
+    /// woke, nor with one before a pause: the number and the times have to show how fast turns
+    /// follow each other.
     fn is_alike(&self, later: &Self) -> bool {
         let returned = |turn: &Self| matches!(turn.act, Act::Returned(_));
         let pause = later.began.saturating_duration_since(self.began);
@@ -270,8 +274,8 @@ impl Quiet {
             && (!later.is_prompt() || pause <= PAUSE)
     }
 
-    /// Returns whether the last of them came only because the turn before it had asked for it, and
-    /// asked for the next one soon.
+    /// Returns whether the last of these turns ran only because the turn before it asked for it,
+    /// and asked for another one soon.
     pub(crate) fn is_prompt(&self) -> bool {
         matches!(self.act, Act::Returned(_))
             && self.tag.is_own_decision()

@@ -4,7 +4,7 @@
 //! document -> places: the values at their own places -> search: the same values anywhere else
 //!                      `-------- all values ---------------^
 //! ```
-//! It must not know the records that a document is made of.
+//! This module must not know the records that a document is made from.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,8 @@ use mask::Key;
 use places::Found;
 use search::Search;
 
-/// Redacts documents; see the module. The hashes of one process can be compared with each other.
+/// Hides sensitive values in documents; see the module. One process makes the same hash for the
+/// same value.
 pub(crate) struct Redact {
     key: Key,
     rules: Rules,
@@ -33,15 +34,15 @@ pub(crate) struct Redact {
 pub(crate) struct PluginSecrets<'a> {
     /// The operator's settings of the plugin.
     pub(crate) settings: &'a HashMap<String, String>,
-    /// Whether the plugin may read or write a kind that [`Redact::concerns`]. Only then may a text
-    /// hold a value that is not known: of a turn whose reads were too large to keep, or of a turn
-    /// before.
+    /// Whether the plugin may read or write a kind that [`Redact::concerns`]. If so, a text may
+    /// hold a sensitive value that the host does not know: one from an earlier turn, or from reads
+    /// that were too large to keep.
     pub(crate) reads_sensitive: bool,
 }
 
 impl Redact {
-    /// Redacts by these rules besides those for Secrets and for the last apply, with a new random
-    /// key.
+    /// Hides values by these rules, besides those for Secrets and for the last apply. Uses a new
+    /// random key.
     pub(crate) fn new(sensitive: Vec<Sensitive>) -> Self {
         Self {
             key: Key::random(),
@@ -55,7 +56,7 @@ impl Redact {
         self.rules.concern(kind)
     }
 
-    /// Redacts one turn.
+    /// Hides the sensitive values of one turn.
     pub(crate) fn turn(&self, turn: &mut Turn, plugin: PluginSecrets<'_>) {
         let mut story = Story {
             turns: vec![std::mem::take(turn)],
@@ -65,8 +66,8 @@ impl Redact {
         *turn = story.turns.pop().unwrap_or_default();
     }
 
-    /// Redacts turns, changes and warnings of one plugin that are shown together: a value of one of
-    /// them is hidden in all.
+    /// Hides sensitive values in turns, changes and warnings of one plugin that are shown together:
+    /// a value that one of them contains is hidden in all.
     pub(crate) fn story(&self, story: &mut Story, plugin: PluginSecrets<'_>) {
         let Story {
             turns,
@@ -101,8 +102,9 @@ impl Redact {
     }
 }
 
-// Field by field, so that a new field of the document is not forgotten. What the host itself writes
-// from a fixed list of words stays, and so do the names of the turn, by which the reader asked.
+// Listed field by field, so that the compiler names each new field of the document here. Words that
+// the host takes from a fixed list stay, and so do the names by which the reader asked for the
+// turn.
 
 fn hide_in_turn(search: &Search, turn: &mut Turn) {
     let Turn {
@@ -195,7 +197,7 @@ fn hide_in_effect(search: &Search, effect: &mut Effect) {
     message.iter_mut().for_each(|text| search.text(text));
 }
 
-/// The path of a field consists of names, which stay.
+/// The path of a field stays, because it consists of names.
 fn hide_in_fields(search: &Search, fields: &mut [Field]) {
     for Field { path: _, old, new } in fields {
         let values = [old, new].into_iter().flatten();

@@ -104,12 +104,13 @@ fn is_version(text: &str) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KindOf<'a> {
     kind: &'a str,
-    /// `None` if it is not known; then the rules of all groups hold.
+    /// `None` if the group is not known; then the rules for all groups apply.
     group: Option<&'a str>,
 }
 
 impl<'a> KindOf<'a> {
-    /// The kind that a value names by `apiVersion` and `kind`: an object, or a key.
+    /// Returns the kind that a value names by `apiVersion` and `kind`. The value is an object, or a
+    /// key.
     pub(crate) fn value(value: &'a Value) -> Option<Self> {
         let text = |name: &str| value.get(name).and_then(Value::as_str);
         let (version, kind) = (text("apiVersion")?, text("kind")?);
@@ -120,7 +121,7 @@ impl<'a> KindOf<'a> {
         })
     }
 
-    /// The kind of `Secret default/x`, or of `Secret.v1`.
+    /// Returns the kind of `Secret default/x`, or of `Secret.v1`.
     pub(crate) fn text(text: &'a str) -> Self {
         Self {
             kind: text.split([' ', '.']).next().unwrap_or_default(),
@@ -145,14 +146,14 @@ struct Rule {
 /// A sensitive part of an object.
 #[derive(Debug)]
 pub(crate) enum Place {
-    /// What is at the end of these steps.
+    /// The values at the end of these steps.
     Field(Box<[Step]>),
     /// All members that do not name the object.
     Whole,
 }
 
 impl Rules {
-    /// The rules for Secrets and for the last apply, and the operator's.
+    /// Collects the rules for Secrets and for the last apply, and the operator's rules.
     pub(crate) fn new(sensitive: Vec<Sensitive>) -> Self {
         let field = |steps: &[&str]| {
             let steps = steps.iter().map(|step| Step::Key((*step).into()));
@@ -186,7 +187,8 @@ impl Rules {
         rules.map(|rule| &rule.place).collect()
     }
 
-    /// Returns whether objects of a kind have more sensitive values than objects of any kind.
+    /// Returns whether objects of this kind have sensitive values besides those that an object of
+    /// any kind may have.
     pub(crate) fn concern(&self, kind: &Gvk) -> bool {
         let of = KindOf {
             kind: &kind.kind,
@@ -232,8 +234,8 @@ impl Place {
     }
 }
 
-/// Returns the steps that are left behind the given ones; none if these lead deeper. `None` if they
-/// lead elsewhere.
+/// Returns the steps that remain after `at`. There are none if `at` leads deeper than the steps.
+/// `None` if `at` leads elsewhere.
 fn behind<'s>(mut steps: &'s [Step], at: &[String]) -> Option<&'s [Step]> {
     for name in at {
         let Some((step, left)) = steps.split_first() else {

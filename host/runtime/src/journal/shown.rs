@@ -12,7 +12,7 @@ use crate::journal::redact::{PluginSecrets, Redact};
 use crate::journal::sensitive::Sensitive;
 use crate::journal::story::{Effect, Field, Read, Turn};
 
-/// What stands for a value if it is not known whether it is sensitive.
+/// The text that replaces a value if it is not known whether the value is sensitive.
 const UNKNOWN: &str = "<redacted>";
 
 /// Returns all leaf fields that differ between two states of an object; `None` stands for an object
@@ -21,13 +21,13 @@ pub fn fields(old: Option<&Value>, new: Option<&Value>) -> Vec<Field> {
     diff::all(old, new)
 }
 
-/// Hides sensitive values. The hashes of one value can be compared with each other.
+/// Hides sensitive values. Equal values get equal hashes.
 pub struct Hide {
     redact: Redact,
     settings: HashMap<String, String>,
 }
 
-/// What the turns that made a change have read.
+/// What the turns that made a change had read.
 #[derive(Clone, Debug, Default)]
 pub struct Saw {
     /// The objects of kinds that [`Hide::concerns`].
@@ -37,7 +37,7 @@ pub struct Saw {
 }
 
 impl Hide {
-    /// Hides the values of Secrets, of the last apply, of these kinds, and these settings of the
+    /// Hides the values of Secrets, of the last apply and of these kinds, and these settings of the
     /// plugin.
     pub fn new(sensitive: Vec<Sensitive>, settings: HashMap<String, String>) -> Self {
         Self {
@@ -51,8 +51,8 @@ impl Hide {
         self.redact.concerns(kind)
     }
 
-    /// Hides the sensitive values of a change of `object` (`Secret default/x`), in its fields and in
-    /// texts about it.
+    /// Hides the sensitive values of a change of `object` (`Secret default/x`), in its fields and
+    /// in texts about it.
     pub fn change(&self, saw: &Saw, object: &str, fields: &mut [Field], texts: &mut [String]) {
         let reads = saw.objects.iter().map(|(kind, object)| Read {
             verb: "get".into(),
@@ -107,7 +107,7 @@ mod tests {
 
     fn secret() -> (Gvk, Snapshot) {
         let name = ObjectName::new(Some("a"), "s");
-        // The value is `hunter22`.
+        // In base64, the value is `hunter22`.
         let text = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"password":"aHVudGVyMjI="}}"#;
         let object = Object::with_text(name, "u", 7, text);
         (Gvk::new("", "v1", "Secret"), object)

@@ -1,5 +1,6 @@
 //! The turns of a key as a document: what the admin address serves and `vmhost why` reads. Plain
-//! data; fields are only ever added, and readers ignore unknown ones.
+//! data; fields are only ever added, and readers ignore unknown ones. This module must not know the
+//! journal.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,12 +11,11 @@ use serde_json::Value;
 pub struct Story {
     /// The turns that are still recorded, oldest first.
     pub turns: Vec<Turn>,
-    /// Changes of the key's object by others between these turns that woke nothing, or that a turn
-    /// has not followed yet.
+    /// Changes of the key's object that no turn has followed, or not yet.
     pub pending: Vec<Woken>,
     /// The warnings about the key.
     pub warnings: Vec<Warning>,
-    /// Number of records of the host that made way for newer ones.
+    /// Number of records of the host that were dropped for newer ones.
     pub dropped: u64,
 }
 
@@ -57,7 +57,7 @@ pub struct Turn {
     pub previous: Option<Value>,
     /// What the policy read.
     pub reads: Vec<Read>,
-    /// What it came to, in a few words: `returned`, `broke: ...`, `added the finalizer`, ...
+    /// How it went, in a few words: `returned`, `broke: ...`, `added the finalizer`, ...
     pub act: String,
     /// What the policy wants next: `awaitChange`, `{"requeueAfterMs":5000}`, ...
     pub next: Option<Value>,

@@ -1,16 +1,18 @@
-//! The tag that a key carries through the workqueue: what woke it, in twelve bytes. The texts of the
-//! changes are in the wake log; the tag names the part of the log that belongs to the turn.
+//! The tag that a key carries through the workqueue: what woke it, in twelve bytes. The texts of
+//! the changes are in the wake log; the tag names the part of the log that belongs to the turn.
+//! This module must not know the log.
 
 use vmhost_queue::Tag;
 
-/// What woke a key. Without any cause, the decision about its last turn did (a retry, a requeue).
+/// What woke a key. Without any cause, the decision about its last turn woke it (a retry, a
+/// requeue).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WakeTag {
     /// One bit for each [`Cause`].
     causes: u16,
     /// Number of adds.
     count: u16,
-    /// The first and the last number in the wake log; 0 if nothing was logged. Numbers wrap.
+    /// The first and the last number in the wake log; 0 if nothing was logged. Numbers wrap around.
     first: u32,
     last: u32,
 }

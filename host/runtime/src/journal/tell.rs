@@ -1,7 +1,7 @@
-//! Tells the records of the journal as a document, redacted. No other module makes a document from
-//! a record, so that nothing leaves the journal as it is.
+//! Makes documents from the records of the journal, and hides sensitive values in them. No other
+//! module makes a document from a record, so that no record leaves the journal unchanged.
 //!
-//! It must not know how a document is served or printed.
+//! This module must not know how a document is served or printed.
 
 use std::time::{Instant, SystemTime};
 
@@ -20,7 +20,7 @@ mod causes;
 mod effects;
 mod words;
 
-/// Tells one turn. `wakened` are the entries of the wake log about its key, oldest first, and
+/// Describes one turn. `wakened` are the entries of the wake log about its key, oldest first, and
 /// `time` converts the times of records.
 pub(crate) fn turn(
     record: &TurnRecord,
@@ -34,7 +34,7 @@ pub(crate) fn turn(
     turn
 }
 
-/// Tells quiet turns of one key; as [`turn`].
+/// Describes quiet turns of one key; see [`turn`].
 pub(crate) fn quiet(
     record: &Quiet,
     wakened: &[Wakened],
@@ -47,9 +47,10 @@ pub(crate) fn quiet(
     turn
 }
 
-/// Tells what another version of the plugin would have done in a turn, and in what that differs: each
-/// difference is in the form of an effect, with the live version's value of a field as the old one.
-/// `record` is the turn as it would have been, `live` the effects that the live version returned.
+/// Describes what another version of the plugin would have done in a turn, and how that differs
+/// from what the live version did. Each difference has the form of an effect, in which a field's
+/// old value is the live version's. `record` is the turn as it would have been, `live` the effects
+/// that the live version returned.
 pub(crate) fn trial(
     record: &TurnRecord,
     live: &[vmhost_core::Effect],
@@ -62,7 +63,8 @@ pub(crate) fn trial(
     let own = turn.effects.len();
     let with_differences = own + differences.len();
     turn.effects.extend(differences);
-    // Of these only the sensitive values matter, which the differences may repeat.
+    // These effects are not shown. They only contribute sensitive values, which the differences may
+    // repeat.
     turn.effects.extend(live.iter().map(effects::form_of));
     redact.turn(&mut turn, plugin);
     turn.effects.truncate(with_differences);
@@ -74,8 +76,8 @@ pub(crate) fn trial(
     (turn, differences)
 }
 
-/// Tells all that the journal knows about a key, with the warnings about it. `controller` is the
-/// controller's label, `plugin` is what its plugin knows, and `warned` finds the warnings.
+/// Describes all that the journal knows about a key, with the warnings about it. `controller` is
+/// the controller's label, `plugin` is what its plugin may know, and `warned` finds the warnings.
 pub(crate) fn story(
     journal: &Journal,
     redact: &Redact,
@@ -109,7 +111,7 @@ pub(crate) fn story(
     story
 }
 
-/// Returns the changes that no turn has followed yet: those behind the last one that belongs to a
+/// Returns the changes that no turn has followed yet: those after the last change that belongs to a
 /// turn, and not older than the last turn.
 fn pending<'w>(records: &[TurnRecord], quiets: &[Quiet], wakened: &'w [Wakened]) -> &'w [Wakened] {
     let turns = records.iter().map(|record| (record.began, record.tag));
@@ -118,7 +120,7 @@ fn pending<'w>(records: &[TurnRecord], quiets: &[Quiet], wakened: &'w [Wakened])
     let is_followed = |entry: &Wakened| turns.iter().any(|(_, tag)| tag.covers(entry.number));
     let from = match wakened.iter().rposition(is_followed) {
         Some(last) => last + 1,
-        // The turns that followed the first changes may not be recorded any more.
+        // The records of the turns that followed the first changes may have been dropped.
         None => {
             let last = turns.iter().map(|(began, _)| *began).max();
             wakened.partition_point(|entry| last.is_some_and(|last| entry.at < last))
@@ -187,7 +189,7 @@ fn draft_quiet(record: &Quiet, wakened: &[Wakened], time: &dyn Fn(Instant) -> Sy
     }
 }
 
-/// A turn of which only the key and the version of its plugin are told.
+/// Returns a turn with only its key and the version of its plugin.
 fn named(origin: &Origin, key: &ObjectName) -> Turn {
     Turn {
         controller: origin.controller.to_string(),

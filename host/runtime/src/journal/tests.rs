@@ -1,5 +1,5 @@
-//! What the journal keeps: no more than its bytes, failures apart from other turns, quiet turns
-//! folded into a count, large turns without their texts; all in order.
+//! Tests what the journal keeps: no more than its bytes, failures apart from other turns, quiet
+//! turns as a count, large turns without their texts, and everything in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,12 +36,12 @@ fn origin() -> Arc<Origin> {
     })
 }
 
-/// An object of this size.
+/// Returns an object of this size.
 fn object(name: &str, size: usize) -> Snapshot {
     Object::with_text(key(name), "u-1", 7, &"x".repeat(size))
 }
 
-/// A successful turn of a key, with one patch of `size` bytes.
+/// Returns a successful turn of a key, with one patch of `size` bytes.
 fn record(origin: &Arc<Origin>, name: &str, began: Instant, size: usize) -> TurnRecord {
     let object_key = ObjectKey {
         kind: kind(),
@@ -84,7 +84,7 @@ fn record(origin: &Arc<Origin>, name: &str, began: Instant, size: usize) -> Turn
     }
 }
 
-/// The turn, as one that failed.
+/// Returns the turn as one that failed.
 fn failed(turn: TurnRecord) -> TurnRecord {
     TurnRecord {
         result: TurnResult::Error,
@@ -94,7 +94,7 @@ fn failed(turn: TurnRecord) -> TurnRecord {
     }
 }
 
-/// A turn of a key that wanted nothing.
+/// Returns a turn of a key that changed nothing.
 fn quiet(origin: &Arc<Origin>, name: &str, began: Instant) -> Quiet {
     Quiet {
         origin: origin.clone(),
@@ -112,7 +112,7 @@ fn quiet(origin: &Arc<Origin>, name: &str, began: Instant) -> Quiet {
     }
 }
 
-/// A read of a page of these objects.
+/// Returns a read of a page of these objects.
 fn listed(objects: Vec<Snapshot>) -> Read {
     let query = ListQuery {
         kind: kind(),
@@ -150,7 +150,7 @@ fn held(journal: &Journal) -> usize {
     parts.sum::<usize>() + journal.wakes.bytes()
 }
 
-/// One thread's share of random turns: some fail, some read large pages, some want nothing.
+/// Writes random turns as one thread does: some fail, some read large pages, some change nothing.
 fn write(journal: &Journal, origin: &Arc<Origin>, seed: u64, turns: usize) {
     let mut random = fastrand::Rng::with_seed(seed);
     let pool: Vec<Snapshot> = (0..64).map(|at| object("read", at * 1024)).collect();

@@ -1,5 +1,5 @@
 //! The wake log: the changes that woke keys, in a ring bounded in bytes. The informers' tasks write
-//! it, and nothing but a question about a turn reads it.
+//! it, and it is read only to answer a question about a turn. This module must not know turns.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -57,7 +57,8 @@ struct Ring {
 }
 
 impl WakeLog {
-    /// A log of at most this many bytes, counting the text of each object. 0 logs nothing.
+    /// Creates a log of at most this many bytes, counting the text of each object. With 0 bytes it
+    /// logs nothing.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             ring: Mutex::default(),
@@ -70,8 +71,8 @@ impl WakeLog {
         self.most > 0
     }
 
-    /// Adds a change and returns its number; 0 if the log is off. The change's own number is set
-    /// here. A change that would take half of the log has a number and is not kept.
+    /// Adds a change, sets its number, and returns the number; 0 if the log is off. A change that
+    /// would take up half of the log gets a number but is not kept.
     pub(crate) fn add(&self, mut change: Wakened) -> u32 {
         if self.most == 0 {
             return 0;
@@ -81,7 +82,7 @@ impl WakeLog {
         let mut ring = self.ring.lock();
         ring.last = ring.last.wrapping_add(1).max(1);
         if bytes > self.most / 2 {
-            // One large object must not push out what woke other keys.
+            // One large object must not displace the changes that woke other keys.
             return ring.last;
         }
         change.number = ring.last;
@@ -96,12 +97,13 @@ impl WakeLog {
         }
         let number = ring.last;
         drop(ring);
-        // Freed outside the lock.
+        // Freed after the lock is released.
         drop(dropped);
         number
     }
 
-    /// The entries that are wanted, oldest first. None is marked as own: see `journal::mark_own`.
+    /// The entries that the function accepts, oldest first. Their `own` is not set; see
+    /// `journal::mark_own`.
     pub(crate) fn pick(&self, is_wanted: impl Fn(&Wakened) -> bool) -> Vec<Wakened> {
         let ring = self.ring.lock();
         let entries = ring.entries.iter().filter(|entry| is_wanted(entry));
@@ -126,7 +128,7 @@ mod tests {
         ObjectName::new(Some("ns"), name)
     }
 
-    /// A change of an object of this size, from this version to the next.
+    /// Returns a change of an object of this size, from this version to the next.
     fn change(name: &str, version: u64, size: usize) -> Wakened {
         let text = "x".repeat(size);
         let object = |version| Some(Object::with_text(key(name), "u-1", version, &text));
@@ -143,7 +145,7 @@ mod tests {
         }
     }
 
-    /// Checks the sum of the bytes, counted anew, and returns the numbers of the entries.
+    /// Checks the sum of bytes by counting anew, and returns the numbers of the entries.
     fn numbers(log: &WakeLog) -> Vec<u32> {
         let ring = log.ring.lock();
         let bytes: usize = ring.entries.iter().map(Wakened::bytes).sum();
@@ -168,7 +170,7 @@ mod tests {
         }
         assert_eq!(log.ring.lock().last, 20_000);
         assert!(log.bytes() > 1 << 19, "it uses what it may");
-        // A change that is larger than the log leaves it as it is, and has a number nevertheless.
+        // A change that is larger than the log gets a number too, and leaves the log as it is.
         let kept = numbers(&log);
         assert_eq!(log.add(change("large", 1, 1 << 20)), 20_001);
         assert_eq!(numbers(&log), kept);

@@ -1,5 +1,5 @@
-//! The warnings about a key: habits of a policy that cost turns or writes for nothing, or that keep
-//! an object from ever being done.
+//! The warnings about a key: habits of a policy that waste turns or writes, or that keep an object
+//! from ever being finished.
 //!
 //! | Warning | Says |
 //! |---|---|
@@ -10,9 +10,9 @@
 //! | `waiting-on` | it is retried until an object exists |
 //! | `finalizer-stuck` | its clean-up does not end |
 //!
-//! Each is a pure function over the records of one key. A false alarm is worse than a late warning,
-//! so that each asks for several turns in a row, and the newest turn must show it too. These
-//! functions must not know the journal, a clock, or who reads the warnings.
+//! Each warning is a pure function over the records of one key. A false alarm is worse than a late
+//! warning, so each needs several turns in a row, and the newest turn must show the habit too.
+//! These functions must not know the journal, a clock, or what the warnings are used for.
 
 use vmhost_core::{cut, one_line};
 
@@ -28,11 +28,11 @@ mod writes;
 
 use records::Records;
 
-/// Maximum length of a warning's text in bytes: what a plugin said may be long.
+/// Maximum length of a warning's text in bytes, because a plugin's message may be long.
 const TEXT: usize = 512;
 
-/// The warnings about a key. `turns` are its turns in the order in which they began, `quiet` its
-/// quiet turns, and `woken` the changes that woke it, oldest first.
+/// Finds the warnings about a key. `turns` are its turns in the order in which they began, `quiet`
+/// its quiet turns, and `woken` the changes that woke it, oldest first.
 pub(crate) fn warnings(turns: &[TurnRecord], quiet: &[Quiet], woken: &[Wakened]) -> Vec<Warning> {
     let Some(records) = Records::new(turns, quiet, woken) else {
         return Vec::new();

@@ -1,8 +1,9 @@
-//! Watches the keys that have turns for warnings: which are new, and how many there are now.
+//! Watches the keys that have turns for warnings: which warnings are new, and how many there are
+//! now.
 //!
-//! A task calls [`Watch::look`] every few seconds. It looks only at keys with a turn since the last
-//! look, so that an idle host costs nothing. This module must not know the task, Events or metrics,
-//! and reads no clock.
+//! A task calls [`Watch::look`] every few seconds. A look only covers keys with a turn since the
+//! last look, so that an idle host has nothing to do. This module must not know that task, Events
+//! or metrics, and reads no clock.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -20,24 +21,26 @@ use crate::journal::wakes::Wakened;
 use crate::journal::warnings::warnings;
 use crate::journal::{Journal, mark_own};
 
-/// Number of warnings that are kept: 1,000 of about half a KiB. A policy that is wrong about every
-/// object needs no more to be found.
+/// Number of warnings that are kept: 1,000 of about half a KiB each. If a policy is wrong about
+/// every object, the first thousand warnings show it.
 const MOST: usize = 1000;
 
 /// A warning ends this long after its key's last turn.
 const FORGET: Duration = Duration::from_secs(600);
 
-/// How far a look reaches back behind the last one: a record is written a moment after the end of
-/// its turn.
+/// How far a look reaches back before the last one, because a record is written a moment after its
+/// turn has ended.
 const OVERLAP: Duration = Duration::from_secs(1);
 
-/// No warning about turns that are not quiet rests on fewer. Most keys of a busy host have one.
+/// Every warning about turns that are not quiet needs at least this many of them. Most keys of a
+/// busy host have only one.
 const FEWEST_TURNS: usize = 2;
 
-/// The controller's label and the key.
+/// A controller's label and a key.
 type Place = (Arc<str>, ObjectName);
 
-/// The warnings of a host, and what hides sensitive values in all that the journal tells.
+/// The warnings of a host, and the rules that hide sensitive values in every document of the
+/// journal.
 pub struct Warnings {
     watch: Mutex<Watch>,
     /// The warnings that held after the last look.
@@ -46,7 +49,7 @@ pub struct Warnings {
 }
 
 impl Warnings {
-    /// No warnings yet.
+    /// Starts without any warnings.
     pub(crate) fn new(sensitive: Vec<Sensitive>) -> Arc<Self> {
         Arc::new(Self {
             watch: Mutex::new(Watch::new(Instant::now())),
@@ -55,7 +58,7 @@ impl Warnings {
         })
     }
 
-    /// As [`Watch::look`]. It takes long, and nobody who asks for the warnings waits for it.
+    /// Like [`Watch::look`]. A look takes long, but [`Warnings::all`] does not wait for it.
     pub(crate) fn look(
         &self,
         journal: &Journal,
@@ -77,7 +80,7 @@ impl Warnings {
 /// The warnings of a host.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// When it looked last.
+    /// When the last look began.
     looked: Instant,
     keys: BTreeMap<Place, Known>,
 }
@@ -90,15 +93,15 @@ struct Known {
     warnings: Vec<Told>,
 }
 
-/// A warning that was told.
+/// A warning that a look has returned.
 #[derive(Debug)]
 struct Told {
     warning: Warning,
-    /// Whether the key's newest turns show it. One that comes and goes is news once.
+    /// Whether the key's newest turns show it. A warning that comes and goes is returned only once.
     holds: bool,
 }
 
-/// A warning that is new, with what an Event about it names.
+/// A new warning, with what an Event about it needs.
 #[derive(Debug)]
 pub(crate) struct News {
     /// The warning.
@@ -128,7 +131,7 @@ struct Records {
 }
 
 impl Watch {
-    /// Watches turns that end from now on.
+    /// Watches the turns that end from now on.
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             looked: now,
@@ -136,8 +139,8 @@ impl Watch {
         }
     }
 
-    /// Looks at the turns since the last look. Returns the warnings that are new. `tell` returns
-    /// the warnings about a key as they may be shown.
+    /// Looks at the turns since the last look, and returns the new warnings. `tell` finds the
+    /// warnings about a key, with sensitive values hidden.
     pub(crate) fn look(
         &mut self,
         journal: &Journal,
@@ -195,8 +198,8 @@ impl Watch {
         self.keys.values().map(|known| known.warnings.len()).sum()
     }
 
-    /// The keys that may have a new warning, or lose one. A pause is no turn, and one quiet turn
-    /// alone is no reason for a warning.
+    /// Returns the keys that may have a new warning, or may lose one. A pause is not a turn, and a
+    /// single quiet turn is no reason for a warning.
     fn places(&self, journal: &Journal, then: Instant) -> BTreeSet<Place> {
         let mut turns: HashMap<Place, Seen> = HashMap::new();
         let mut places = BTreeSet::new();
@@ -224,7 +227,7 @@ impl Watch {
         places
     }
 
-    /// Keeps the warnings of a key in place of those before. Returns those that are new.
+    /// Replaces the warnings of a key. Returns the new ones.
     fn keep(&mut self, place: &Place, found: Vec<Warning>, now: Instant) -> Vec<Warning> {
         let mut room = MOST.saturating_sub(self.len());
         if !self.keys.contains_key(place) && (found.is_empty() || room == 0) {
@@ -259,7 +262,7 @@ impl Watch {
     }
 }
 
-/// All records of these keys, and the changes that woke them, in one walk over each.
+/// Returns all records of these keys, and the changes that woke them, with one walk over each.
 fn records(journal: &Journal, places: &BTreeSet<Place>) -> BTreeMap<Place, Records> {
     let keys: HashSet<&ObjectName> = places.iter().map(|(_, key)| key).collect();
     if keys.is_empty() {
@@ -278,7 +281,7 @@ fn records(journal: &Journal, places: &BTreeSet<Place>) -> BTreeMap<Place, Recor
         let place = (turn.origin.controller.clone(), turn.key.clone());
         found.entry(place).or_default().quiet.push(turn);
     }
-    // Another controller may have a key of the same name.
+    // Another controller may have a key with the same name.
     found.retain(|place, _| places.contains(place));
     for change in journal.wakes.pick(|change| keys.contains(&change.key)) {
         let place = (change.controller.clone(), change.key.clone());

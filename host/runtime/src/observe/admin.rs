@@ -1,4 +1,6 @@
 //! Serves metrics, probes, and the admin address: the state, the turns, and orders to a plugin.
+//! This module owns the listeners. It must not know what a turn does, or how an order is carried
+//! out.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -41,7 +43,8 @@ use orders::desk::Desk;
 pub use questions::STATE_PATH;
 use token::Token;
 
-/// Where a host listens. The addresses of a list are tried in order. `None` disables the listener.
+/// The addresses on which a host listens. The addresses of a list are tried in order. `None`
+/// disables the listener.
 #[derive(Clone, Debug, Default)]
 pub struct Addresses {
     /// Serves metrics.
@@ -58,7 +61,7 @@ pub struct Admin {
     metrics: Option<TcpListener>,
     probes: Option<TcpListener>,
     admin: Option<TcpListener>,
-    /// The token of orders. `None` refuses all orders.
+    /// The token that orders must carry. `None` refuses all orders.
     token: Option<Token>,
 }
 
@@ -81,19 +84,19 @@ impl Admin {
         })
     }
 
-    /// Takes orders that carry this token.
+    /// Accepts orders that carry this token.
     #[must_use]
     pub fn with_token(mut self, token: Token) -> Self {
         self.token = Some(token);
         self
     }
 
-    /// The address of the metrics, if they are served.
+    /// Returns the address that serves metrics, if there is one.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         local(self.metrics.as_ref())
     }
 
-    /// The admin address, if it is served.
+    /// Returns the admin address, if it is served.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         local(self.admin.as_ref())
     }

@@ -2,7 +2,7 @@
 //! existing dashboards work, and `vmhost_` names for everything else.
 //!
 //! The labels `name` and `controller` both carry `<plugin>/<controller>`, or only the name if both
-//! are equal.
+//! are equal. This module must not know where a number comes from.
 
 use std::sync::Arc;
 
@@ -10,31 +10,20 @@ use parking_lot::Mutex;
 use prometheus::{Encoder, HistogramVec, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
 use vmhost_cluster::{EventObserver, RequestObserver};
 
+mod buckets;
 pub(crate) mod canary;
 pub(crate) mod controller;
 pub(crate) mod gauges;
+mod of_controller;
 mod vectors;
 pub(crate) mod wakes;
 pub(crate) mod worker;
 
+use buckets::{CALL_BUCKETS, RECONCILE_BUCKETS};
 use canary::CanaryMetrics;
-use controller::{ControllerMetrics, controller_label};
 use gauges::Gauges;
 use vectors::{counters, gauges, histograms};
 use wakes::WakeCounters;
-
-/// controller-runtime's buckets of `controller_runtime_reconcile_time_seconds`.
-const RECONCILE_BUCKETS: &[f64] = &[
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
-    1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0,
-    25.0, 30.0, 40.0, 50.0, 60.0,
-];
-
-/// Buckets for calls, from microseconds to the deadline of seconds.
-const CALL_BUCKETS: &[f64] = &[
-    2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.05, 0.1, 0.5, 1.0,
-    5.0, 10.0,
-];
 
 /// All metrics of the process.
 pub struct Metrics {
@@ -74,8 +63,8 @@ pub struct Metrics {
     events: IntCounterVec,
     /// The metrics of canaries.
     pub(crate) canary: CanaryMetrics,
-    /// `vmhost_shadow_turns_total{plugin,result,reason}`: turns by what they came to in the
-    /// plugin's shadow.
+    /// `vmhost_shadow_turns_total{plugin,result,reason}`: turns of the live version by the result
+    /// of the shadow's comparison.
     pub(crate) shadow_turns: IntCounterVec,
     gauges: Gauges,
     samplers: Mutex<Vec<Sampler>>,
@@ -260,41 +249,6 @@ impl Metrics {
             samplers: Mutex::default(),
             registry,
         }))
-    }
-
-    /// The metrics of one controller, with all results at 0.
-    pub(crate) fn controller(&self, plugin: &str, name: &str) -> ControllerMetrics {
-        let label = controller_label(plugin, name);
-        let by_controller = &[label.as_str()];
-        let by_queue = &[label.as_str(), label.as_str()];
-        let result = |result: &str| {
-            self.reconcile_total
-                .with_label_values(&[label.as_str(), result])
-        };
-        ControllerMetrics {
-            adds: self.adds.with_label_values(by_queue),
-            queue_duration: self.queue_duration.with_label_values(by_queue),
-            work_duration: self.work_duration.with_label_values(by_queue),
-            retries: self.retries.with_label_values(by_queue),
-            success: result("success"),
-            error: result("error"),
-            requeue: result("requeue"),
-            requeue_after: result("requeue_after"),
-            errors: self.reconcile_errors.with_label_values(by_controller),
-            terminal: self.terminal_errors.with_label_values(by_controller),
-            panics: self.panics.with_label_values(by_controller),
-            timeouts: self.timeouts.with_label_values(by_controller),
-            reconcile_time: self.reconcile_time.with_label_values(by_controller),
-            call_time: self.call_time.with_label_values(by_controller),
-            call_errors: self.call_errors.clone(),
-            breaker: self.breaker.with_label_values(&[plugin]),
-            plugin: plugin.to_owned(),
-            effects: self.effects.clone(),
-            skipped_applies: self.skipped_applies.with_label_values(by_controller),
-            own_write_timeouts: self.own_write_timeouts.with_label_values(by_controller),
-            wakes: self.wakes.of(&label),
-            label,
-        }
     }
 
     /// Calls `sample` at each scrape, to set the gauges.

@@ -1,4 +1,5 @@
-//! Sets the gauges of all plugins, controllers and stores at each scrape.
+//! Sets the gauges of all plugins, controllers and stores at each scrape. This module must not know
+//! how a metric is served.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

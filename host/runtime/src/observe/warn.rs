@@ -1,4 +1,5 @@
-//! Looks for warnings about keys every few seconds, and records an Event about each new one.
+//! Looks for warnings about keys every few seconds, and records an Event about each new one. This
+//! module must not know which habits cause a warning.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -14,10 +15,10 @@ use crate::journal::tell;
 use crate::journal::warnings::warnings;
 use crate::journal::watch::{News, Warnings};
 
-/// How often it looks.
+/// The pause between two looks.
 const STEP: Duration = Duration::from_secs(2);
 
-/// Looks take at most one part in this many of the time, however large the journal is.
+/// However large the journal is, looks take at most one part in this many of the time.
 const SHARE: u32 = 100;
 
 /// Maximum length of an Event's note.
@@ -48,7 +49,7 @@ async fn follow(plugins: Weak<Plugins>, held: Arc<Warnings>) {
     }
 }
 
-/// Looks once. Returns the warnings that are new, as they may be shown.
+/// Looks once. Returns the new warnings, with sensitive values hidden.
 fn look(plugins: &Plugins, held: &Warnings) -> Vec<News> {
     let tell = |controller: &str, key: &ObjectName| {
         let settings = settings(plugins, controller);
@@ -103,7 +104,7 @@ fn settings(plugins: &Plugins, controller: &str) -> Settings {
         .unwrap_or_default()
 }
 
-/// Returns the Event's reason: `self-waking` is `SelfWaking`.
+/// Returns the Event's reason: `SelfWaking` for `self-waking`.
 fn reason(name: &str) -> String {
     let capital = |word: &str| {
         let (first, rest) = word.split_at(word.len().min(1));

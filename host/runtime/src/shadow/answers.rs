@@ -1,5 +1,5 @@
-//! Answers the reads of a call from a recorded one, and from nothing else: no store and no API
-//! server is asked. It must not know which version calls.
+//! Answers the reads of a call only from those of a recorded call: it asks no store and no API
+//! server. This module must not know which version calls.
 
 use parking_lot::Mutex;
 use vmhost_core::trace::{Asked, Read};
@@ -10,7 +10,7 @@ use vmhost_core::{
 /// The answers of one recorded call.
 pub(crate) struct Answers {
     entries: Mutex<Vec<Entry>>,
-    /// The first question that the recorded call had not asked.
+    /// The first question that the recorded call did not ask.
     unknown: Mutex<Option<String>>,
 }
 
@@ -20,7 +20,7 @@ struct Entry {
 }
 
 impl Answers {
-    /// The answers in a record.
+    /// Collects the answers in a record.
     pub(crate) fn new(trace: &Trace) -> Self {
         let entry = |read: &Read| Entry {
             read: read.clone(),
@@ -32,13 +32,14 @@ impl Answers {
         }
     }
 
-    /// Returns what was asked and is not recorded, if anything: `get ConfigMap.v1`.
+    /// Returns the question that the recorded call did not ask, if there was one:
+    /// `get ConfigMap.v1`.
     pub(crate) fn unknown(&self) -> Option<String> {
         self.unknown.lock().clone()
     }
 
-    /// Answers with the first recorded answer that was not used yet, else with the last one. `find`
-    /// returns the answer of a record of this question.
+    /// Answers with the first recorded answer that was not used yet, or else with the last one.
+    /// `find` returns the answer if a recorded read asked the same question.
     fn answer<T>(
         &self,
         live: bool,
@@ -206,7 +207,7 @@ mod tests {
         assert!(answers.get(&kind("Pod"), &name("y")).is_err());
         assert!(answers.get(&kind("Node"), &name("x")).is_err());
         assert!(answers.list(&query(6)).is_err());
-        // The first.
+        // The first unknown question stays.
         assert_eq!(answers.unknown().as_deref(), Some("get Pod.v1"));
     }
 }

@@ -1,10 +1,10 @@
-//! Compares what two versions want in a turn, as data: the text of a body and the order of its
-//! members do not matter, the order of the effects does.
+//! Compares what two versions want in a turn, as data: the order of the effects matters, but
+//! neither the formatting of a body nor the order of its members.
 //!
 //! ```text
 //! outcomes -> effects paired by verb, object and subresource -> the fields that differ
 //! ```
-//! It must not know which of the differences matter, or which values are sensitive.
+//! This module must not know which differences matter, or which values are sensitive.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ use fields::fields;
 /// The longest text of an error that is kept.
 const ERROR: usize = 1024;
 
-/// Returns in what a call differs from that of the live version, whose turn this is.
+/// Returns how a call differs from that of the live version in this turn.
 pub(crate) fn compare(job: &Job, other: &Called) -> Vec<Difference> {
     match (&job.called, other) {
         (Ok(live), Ok(other)) if live == other => Vec::new(),
@@ -38,7 +38,7 @@ pub(crate) fn compare(job: &Job, other: &Called) -> Vec<Difference> {
     }
 }
 
-/// An effect with what names it. Two effects of one name are told apart by their order.
+/// An effect with what names it. Effects with the same name are told apart by their order.
 struct Named<'e> {
     effect: &'e Effect,
     form: Value,
@@ -101,7 +101,8 @@ fn all_named<'e>(job: &Job, effects: &'e [Effect]) -> Vec<Named<'e>> {
     all
 }
 
-/// The kind, the object, and a name that two versions have in common if they mean the same.
+/// Returns the kind, the object, and a name that is the same for two versions if they mean the same
+/// effect.
 fn names(job: &Job, effect: &Effect) -> (String, String, String) {
     let verb = effect.verb();
     let subresource = effect.subresource().unwrap_or_default();
@@ -120,12 +121,12 @@ fn names(job: &Job, effect: &Effect) -> (String, String, String) {
             let name = format!("{verb} {} {}/{subresource}", key.kind, key.name);
             (behind(key.kind.kind), object, name)
         }
-        // Its object is no object.
+        // The object of this effect is invalid.
         (_, Ok(None) | Err(_)) => (String::new(), String::new(), format!("{verb} invalid")),
     }
 }
 
-/// `Machine default/x`: the turn's own object.
+/// Formats the turn's own object: `Machine default/x`.
 fn own_name(job: &Job) -> String {
     format!("{} {}", job.live.kind().kind, job.key)
 }
@@ -151,7 +152,7 @@ impl Named<'_> {
     }
 }
 
-/// The order of the same effects.
+/// Returns a difference if the same effects are in another order.
 fn order(live: &[Named<'_>], other: &[Named<'_>]) -> Option<Difference> {
     let names = |all: &[Named<'_>]| -> Vec<Value> {
         let name = |named: &Named<'_>| format!("{} {}", named.effect.verb(), named.object);
@@ -166,14 +167,14 @@ fn order(live: &[Named<'_>], other: &[Named<'_>]) -> Option<Difference> {
     })
 }
 
-/// What comes next.
+/// Returns a difference if the versions want another next step.
 fn next(live: &Next, other: &Next) -> Option<Difference> {
     if live == other {
         return None;
     }
     let value = |next: &Next| serde_json::to_value(next).unwrap_or_default();
     let (live, other) = (value(live), value(other));
-    // `{"requeueAfterMs": 5}`
+    // Returns the only member of `{"requeueAfterMs": 5}`.
     let only = |value: &Value| {
         let members = value.as_object()?;
         let (name, value) = members.iter().next()?;
@@ -187,7 +188,7 @@ fn next(live: &Next, other: &Next) -> Option<Difference> {
     }
 }
 
-/// How the call ended.
+/// Returns a difference between the ways in which two calls ended.
 fn call(live: &Called, other: &Called) -> Difference {
     let word =
         |called: &Called| Value::from(called.as_ref().map_or_else(CallError::kind, |_| "returned"));

@@ -1,4 +1,5 @@
-//! One difference between what two versions want in a turn. Plain data.
+//! One difference between what two versions want in a turn. Plain data. This module must not know
+//! how versions are compared.
 
 use serde_json::Value;
 
@@ -8,7 +9,7 @@ use crate::journal::story::{Effect, Field};
 /// How two versions differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum What {
-    /// Both want it, each in its way.
+    /// Both versions want it, but in different ways.
     Changed,
     /// Only the live version wants it.
     Missing,
@@ -23,14 +24,15 @@ pub(crate) struct Difference {
     /// The kind that the effect writes, with its subresource: `Machine/status`. Empty if the
     /// difference is not about an effect.
     pub(crate) kind: String,
-    /// The effect of the candidate, else of the live version, with the fields that differ: their
-    /// old values are the live version's. Besides those of effects there are the verbs `next` (what
+    /// The effect of the candidate, or else of the live version, with the fields that differ. A
+    /// field's old value is the live version's. Beside effects there are the verbs `next` (what
     /// comes next), `order` (of the effects) and `call` (how the call ended).
     pub(crate) effect: Effect,
 }
 
 impl Difference {
-    /// The places that differ, in general form. A place without a path is the whole effect.
+    /// Returns the places that differ, in general form. A place without a path stands for the whole
+    /// effect.
     pub(crate) fn paths(&self) -> Vec<String> {
         match self.what {
             What::Changed => {
@@ -41,8 +43,9 @@ impl Difference {
         }
     }
 
-    /// The place of a field of this difference. Each pair of ends of a call is a place of its own:
-    /// a live version that missed its deadline once must not hide a candidate that traps.
+    /// Returns the place of a field of this difference. The ends of two calls make one place for
+    /// each pair of ends, because a live version that missed its deadline once must not hide a
+    /// candidate that traps.
     pub(crate) fn place_of(&self, field: &Field) -> String {
         match (self.effect.verb.as_str(), &field.old, &field.new) {
             ("call", Some(Value::String(live)), Some(Value::String(other))) => {
@@ -53,7 +56,7 @@ impl Difference {
     }
 }
 
-/// The path with `[*]` for the number of any item: `spec.list[*].x`.
+/// Returns the path with `[*]` for the number of each item: `spec.list[*].x`.
 pub(crate) fn general(at: &str) -> String {
     let mut general = String::new();
     for step in path::steps(at) {

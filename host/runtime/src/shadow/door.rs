@@ -1,5 +1,5 @@
-//! What the admin address may ask about shadows and do with them. It must not know how a shadow is
-//! run.
+//! The questions and orders about shadows that the admin address passes on. This module must not
+//! know how a shadow is run.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use vmhost_core::ObjectName;
 use crate::deploy::orders::OrderError;
 use crate::shadow::report::{ShadowReport, ShadowTurn};
 
-/// The shadows of a host. No function waits for a shadow.
+/// The shadows of a host. No function waits for the thread of a shadow.
 pub(crate) trait Shadowing: Send + Sync {
     /// Starts the shadow of a plugin with this component. It loads in the background.
     fn start(
@@ -22,7 +22,7 @@ pub(crate) trait Shadowing: Send + Sync {
     /// Ends the shadow of a plugin.
     fn stop(&self, plugin: &str) -> Result<ShadowReport, OrderError>;
 
-    /// The shadow of a plugin, or the last one that ended. `None` if it had none.
+    /// Returns the report on the plugin's present or last shadow. `None` if it had none.
     fn report(&self, plugin: &str) -> Option<ShadowReport>;
 
     /// The last turns of a key in which the candidate did something else. `None` if the controller

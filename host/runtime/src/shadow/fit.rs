@@ -1,10 +1,11 @@
-//! Whether a candidate can be the shadow of a plugin, and which turns say something about it. Pure
-//! functions of two descriptions.
+//! Decides whether a candidate can be the shadow of a plugin, and which of the plugin's turns can
+//! be compared. Pure functions of two descriptions. This module must not know how turns are
+//! compared.
 
 use vmhost_core::{ControllerDescription, Description, Watched};
 
-/// Returns why a candidate cannot be the shadow of a plugin, if it cannot. What it reads, wants or
-/// may do beyond the live version is no obstacle.
+/// Returns why a candidate cannot be the shadow of a plugin, if it cannot. It may well read, want
+/// or be allowed more than the live version.
 pub(crate) fn refusal(live: &Description, candidate: &Description) -> Option<String> {
     if candidate.name != live.name {
         return Some(format!(
@@ -33,7 +34,7 @@ pub(crate) fn refusal(live: &Description, candidate: &Description) -> Option<Str
     ))
 }
 
-/// Returns what a candidate's controller would see that the live version's turns do not show, if
+/// Returns what a candidate's controller would see but the live version's turns do not show, if
 /// anything.
 pub(crate) fn unseen(
     live: &ControllerDescription,
@@ -44,14 +45,14 @@ pub(crate) fn unseen(
     }
     candidate.kinds().find_map(|(_, wanted)| {
         let mut kept = live.kinds().map(|(_, watched)| watched);
-        // A kind that the live version does not read is never in a record.
+        // If the live version does not read a kind, no record contains it.
         let kept = kept.find(|watched| watched.gvk() == wanted.gvk())?;
         let field = lacking(kept, wanted)?;
         Some(format!("{} {field}", wanted.gvk()))
     })
 }
 
-/// Returns a field that one wants of a kind and the other does not keep.
+/// Returns a field of a kind that `wanted` asks for and `kept` does not keep.
 fn lacking(kept: &Watched, wanted: &Watched) -> Option<String> {
     if wanted.metadata_only {
         return None;
@@ -68,7 +69,7 @@ fn lacking(kept: &Watched, wanted: &Watched) -> Option<String> {
     }
 }
 
-/// Returns whether a path is that of a field or of a part of it. Metadata is always kept.
+/// Returns whether a path is that field or a part of it. Metadata is always kept.
 fn is_within(path: &str, field: &str) -> bool {
     let is_part = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[']);
     let within = |field: &str| path.strip_prefix(field).is_some_and(is_part);
@@ -145,7 +146,7 @@ mod tests {
             ),
             (some.clone(), json!({ "metadataOnly": true })),
             (json!({ "previous": true }), none.clone()),
-            // It is never in a record.
+            // No record contains it.
             (
                 none.clone(),
                 json!({ "reads": [{ "version": "v1", "kind": "ConfigMap" }] }),

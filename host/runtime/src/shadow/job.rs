@@ -1,7 +1,7 @@
-//! What a shadow needs of one turn: the request, the answers to what the call asked, and what the
-//! call returned. Plain data.
+//! A turn of the live version as its shadow needs it: the request, the answers to the call's
+//! questions, and what the call returned. Plain data.
 //!
-//! It must not know how a generation is made, or what becomes of the turn.
+//! This module must not know how a generation is made, or what becomes of the turn.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -12,7 +12,7 @@ use vmhost_engine::{CallError, Plugin, Told};
 /// What a call returned.
 pub(crate) type Called = Result<Outcome, CallError>;
 
-/// The live version of a turn, and its controller.
+/// The live version that ran a turn, and its controller.
 pub(crate) trait Live: Send + Sync {
     /// The version.
     fn plugin(&self) -> &Plugin;
@@ -28,7 +28,7 @@ pub(crate) trait Live: Send + Sync {
 
 /// One turn of the live version.
 pub(crate) struct Job {
-    /// Shared with the worker alone, so that no counter is shared by all workers.
+    /// Shared with one worker only, so that the workers do not all count references in one place.
     pub(crate) live: Arc<dyn Live>,
     pub(crate) key: ObjectName,
     /// When the turn began.
@@ -45,7 +45,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// The bytes that the turn counts for: all of its texts, also those that it shares with the
+    /// The bytes that the turn counts for: all its texts, including those that it shares with the
     /// store.
     pub(crate) fn bytes(&self) -> usize {
         let text =
@@ -73,7 +73,8 @@ impl Job {
             + returned
     }
 
-    /// The request, as a version gets it that asks for the previous object or does not.
+    /// Returns the request as a version gets it. `has_previous` says whether the version asks for
+    /// the previous object.
     pub(crate) fn request(&self, has_previous: bool) -> Request<'_> {
         Request {
             controller: self.live.controller(),
@@ -87,8 +88,8 @@ impl Job {
         }
     }
 
-    /// The clock and chance of the call. If it did not look at the clock, that stood at the turn's
-    /// beginning.
+    /// Returns the clock readings and random numbers of the call. If the call did not read the wall
+    /// clock, that shows the time at which the turn began.
     pub(crate) fn told(&self) -> Told {
         let began = || SystemTime::now().checked_sub(self.began.elapsed());
         let since_1970 = || began()?.duration_since(UNIX_EPOCH).ok();
@@ -102,7 +103,8 @@ impl Job {
         }
     }
 
-    /// Returns whether the record lacks a part of what the call drew of clock and chance.
+    /// Returns whether some of the clock readings or random numbers of the call were too many to
+    /// keep.
     pub(crate) fn lacks_draws(&self) -> bool {
         let at_start = self.trace.start.as_deref();
         self.trace.drawn.cut || at_start.is_some_and(|start| start.drawn.cut)
@@ -145,7 +147,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// A turn of `default/x` of the kind Machine, with this object, that returned these effects.
+    /// Returns a turn of `default/x` of the kind Machine, with this object, that returned these
+    /// effects.
     pub(crate) fn job(object: Option<&str>, effects: Vec<Effect>) -> Job {
         let key = ObjectName::new(Some("default"), "x");
         Job {

@@ -1,5 +1,6 @@
-//! The last turns of each key in which the candidate did something else: bounded in bytes, and in
-//! turns of a key. What is here is redacted already.
+//! The last turns of each key in which the candidate did something else. They are bounded in bytes,
+//! and in number for each key. Sensitive values are already hidden in them. This module must not
+//! know how versions are compared.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,17 +11,17 @@ use vmhost_core::ObjectName;
 
 use crate::shadow::report::ShadowTurn;
 
-/// The bytes of all turns. The keys that differed longest ago make way.
+/// The most bytes of all turns. The turns of the key that differed longest ago are dropped first.
 const BYTES: usize = 4 << 20;
 
-/// The number of turns that are kept of a key.
+/// The most turns of a key that are kept.
 const TURNS: usize = 4;
 
-/// A larger turn keeps the fields of its effects, and not their text; if it is still larger, only
-/// its first effects and differences.
+/// If a turn is larger, the texts of its effects are dropped and only their fields stay; if it is
+/// then still larger, only its first effects and differences stay.
 const LARGEST: usize = 64 << 10;
 
-/// The number of effects, and of differences, that a large turn keeps.
+/// The number of effects, and of differences, that stay of a turn that is still larger.
 const FEW: usize = 16;
 
 /// A controller's label and a key.
@@ -87,7 +88,7 @@ impl Keys {
     }
 }
 
-/// About as many bytes as the turn takes.
+/// Returns about the number of bytes that the turn takes.
 fn size(turn: &ShadowTurn) -> usize {
     serde_json::to_vec(turn).map_or(0, |text| text.len()) + size_of::<Kept>()
 }
@@ -131,7 +132,7 @@ mod tests {
         let (mut keys, label): (_, Arc<str>) = (Keys::default(), "vm".into());
         for number in 0..200 {
             keys.add(&label, &key(number), turn(number, 50_000));
-            // The first stays young.
+            // The first key stays among the newest.
             keys.add(&label, &key(0), turn(number, 10));
         }
         assert!(keys.bytes <= BYTES, "{}", keys.bytes);

@@ -1,4 +1,5 @@
-//! From compiled code to a candidate that may be the shadow of a plugin.
+//! Loads compiled code as a candidate, and checks that it can be the shadow of a plugin. This
+//! module must not know how turns are compared.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +10,7 @@ use vmhost_engine::{Image, Plugin};
 use crate::deploy::loader::Loader;
 use crate::shadow::fit::refusal;
 
-/// Calls the candidate's `describe`, on the calling thread, and checks that it can be the shadow of
+/// Calls the candidate's `describe` on the calling thread, and checks that it can be the shadow of
 /// this live version. The error says why it cannot.
 pub(crate) async fn candidate(
     loader: &Loader,
@@ -19,8 +20,7 @@ pub(crate) async fn candidate(
     let (limits, settings) = (loader.config.limits.clone(), &loader.config.settings);
     let loaded = Plugin::load(&loader.engine, image, limits, settings).await;
     let plugin = loaded.map_err(|error| chain_line(&error))?;
-    // Each turn has an instance of its own, so that the one that described itself is of no more
-    // use.
+    // Each turn gets a new instance, so the one that described itself is not needed any more.
     plugin.rest(Instant::now());
     if plugin.digest() == live.digest() {
         return Err("it is the version that runs".to_owned());

@@ -1,7 +1,7 @@
-//! What the live version does not repeat: places where it differs from itself when a turn is run
-//! again. A difference at such a place says nothing about a candidate.
+//! The places where the live version differs from itself when a turn is run again. A difference of
+//! a candidate at one of these places means nothing.
 //!
-//! It must not know how versions are compared.
+//! This module must not know how versions are compared.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use vmhost_core::cut;
 
 use crate::shadow::difference::{Difference, What};
 
-/// The number of places that are kept of a plugin.
+/// The most places that are kept of a plugin.
 const MOST: usize = 1000;
 
-/// The longest name that is kept. Places with longer ones are alike if they begin alike.
+/// The longest name that is kept. Places whose longer names begin alike count as one.
 const NAME: usize = 512;
 
 /// The places of one live version.
@@ -23,18 +23,18 @@ pub(crate) struct Mask {
     count: usize,
 }
 
-/// A place in what a controller wants.
+/// A place in which the outcomes of a controller can differ.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Place {
     pub(crate) verb: String,
     pub(crate) kind: String,
-    /// The field in general form; empty for the whole effect; `trap -> returned` for how the call
-    /// ends.
+    /// The field in general form; empty for a whole effect; `trap -> returned` for the ends of a
+    /// call.
     pub(crate) path: String,
 }
 
 impl Mask {
-    /// Learns where the live version differs from itself. Returns the places that are new.
+    /// Learns the places where the live version differs from itself. Returns the new ones.
     pub(crate) fn learn(
         &mut self,
         controller: &Arc<str>,
@@ -54,7 +54,7 @@ impl Mask {
         new
     }
 
-    /// Returns what is left of the differences.
+    /// Returns the differences without those at known places.
     pub(crate) fn apply(&self, controller: &str, differences: Vec<Difference>) -> Vec<Difference> {
         let Some(known) = self.of.get(controller) else {
             return differences;
@@ -66,7 +66,7 @@ impl Mask {
     }
 }
 
-/// Returns what is left of a difference, if anything.
+/// Returns a difference without the fields at known places. Returns `None` if nothing remains.
 fn rest(known: &HashSet<Place>, mut difference: Difference) -> Option<Difference> {
     let is_known = |difference: &Difference, path: String| known.contains(&place(difference, path));
     if difference.what != What::Changed {
@@ -126,7 +126,7 @@ mod tests {
         assert!(mask.learn(&label, &[changed(&["spec.time"])]).is_empty());
         assert_eq!(mask.apply(&label, all.clone()), [changed(&["spec.size"])]);
         assert!(mask.apply(&label, vec![changed(&["spec.time"])]).is_empty());
-        // Another controller, verb or kind is another place.
+        // The same path of another controller, verb or kind is another place.
         assert_eq!(mask.apply("other", all.clone()), all);
         for other in [
             difference(What::Changed, "apply", "Machine", &["spec.time"]),
@@ -158,7 +158,7 @@ mod tests {
         };
         let label: Arc<str> = "vm".into();
         let mut mask = Mask::default();
-        // The live version missed its deadline, and did not when the turn was run again.
+        // The live version missed its deadline, and met it when the turn was run again.
         mask.learn(&label, &[call("deadline", "returned")]);
         let fixed = call("deadline", "returned");
         assert!(mask.apply(&label, vec![fixed]).is_empty());

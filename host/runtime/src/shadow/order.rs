@@ -1,5 +1,5 @@
-//! Starts and ends the shadows of a host, one of each plugin at a time. The last one of a plugin is
-//! kept for its results.
+//! Starts and ends the shadows of a host, at most one of each plugin at a time. The last shadow of
+//! a plugin is kept for its results. This module must not know how turns are compared.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -28,14 +28,14 @@ pub struct Shadows {
 
 #[derive(Default)]
 struct All {
-    /// By the name of the plugin.
+    /// The present or last shadow of each plugin, by the plugin's name.
     of: HashMap<String, Arc<Shadow>>,
-    /// Whether the host ends: no further shadow is started.
+    /// Whether the host shuts down, so that no further shadow may start.
     is_closed: bool,
 }
 
 impl Shadows {
-    /// The shadows of these plugins, whose results are redacted by `redact`.
+    /// Creates the shadows of these plugins. `redact` hides sensitive values in their results.
     pub(crate) fn new(plugins: &Arc<Plugins>, redact: Arc<Redact>) -> Arc<Self> {
         Arc::new(Self {
             plugins: Arc::downgrade(plugins),
@@ -44,13 +44,13 @@ impl Shadows {
         })
     }
 
-    /// Starts the shadow of a plugin when the host starts. The candidate loads in the background: if
-    /// it cannot, that is logged, and the live version runs on.
+    /// Starts the shadow of a plugin together with the host. The candidate loads in the background:
+    /// if that fails, it is logged, and the live version runs on.
     pub fn start_with_host(&self, plugin: &str, component: Vec<u8>) -> anyhow::Result<()> {
         Ok(self.start(plugin, component.into(), None).map(drop)?)
     }
 
-    /// The shadow of a plugin, or the last one that ended. `None` if it had none.
+    /// Returns the report on the plugin's present or last shadow. `None` if it had none.
     pub fn report(&self, plugin: &str) -> Option<ShadowReport> {
         self.last(plugin).map(|shadow| shadow.report())
     }
@@ -67,12 +67,12 @@ impl Shadows {
         }
     }
 
-    /// The shadow of a plugin, or the last one that ended.
+    /// The plugin's present or last shadow.
     fn last(&self, plugin: &str) -> Option<Arc<Shadow>> {
         self.all.lock().of.get(plugin).cloned()
     }
 
-    /// A new shadow of a plugin, which has none that runs.
+    /// Adds a new shadow of a plugin. Returns an error if the plugin has a running one.
     fn add(&self, plugins: &Plugins, plugin: &str, lasts: Option<Duration>) -> Added {
         let mut slots = plugins.slots().into_iter();
         let slot = slots
@@ -98,7 +98,7 @@ impl Shadows {
     }
 }
 
-/// A new shadow, or why there is none.
+/// The new shadow, or why it was refused.
 type Added = Result<Arc<Shadow>, OrderError>;
 
 impl Shadowing for Shadows {
@@ -138,7 +138,7 @@ impl Shadowing for Shadows {
     }
 
     fn turns(&self, controller: &str, key: &ObjectName) -> Option<Vec<ShadowTurn>> {
-        // A label is `plugin/controller`, or one name for both.
+        // A label is `plugin/controller`, or just the plugin's name if both are the same.
         let plugin = controller.split('/').next().unwrap_or_default();
         let shadow = self.last(plugin)?;
         let turns = shadow.results.lock().of(controller, key);
@@ -146,8 +146,8 @@ impl Shadowing for Shadows {
     }
 }
 
-/// Compiles the candidate and starts the thread of the shadow, as long as that is wanted; then waits
-/// for its end.
+/// Compiles the candidate and starts the thread of the shadow, unless the shadow ends before; then
+/// waits for its end.
 async fn attend(
     shadow: Arc<Shadow>,
     loader: Arc<Loader>,

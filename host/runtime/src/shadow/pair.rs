@@ -1,7 +1,7 @@
-//! Tries one turn with the candidate: calls it with the request and the answers of the turn,
-//! compares, and leaves out what the live version does not repeat either.
+//! Tries one turn with the candidate: calls it with the turn's request and answers, compares the
+//! outcomes, and leaves out the places where the live version differs from itself.
 //!
-//! It must not know where turns come from, or what becomes of a verdict.
+//! This module must not know where turns come from, or what becomes of a verdict.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::shadow::fit::unseen;
 use crate::shadow::job::{Called, Job};
 use crate::shadow::mask::{Mask, Place};
 
-/// How many turns of each controller are run on the live version's code once more from the
-/// beginning. Later ones are when a difference is found.
+/// The first turns of each controller that the live version's code runs once more, whatever the
+/// candidate does. After that, only turns with a difference are run again.
 pub(crate) const FIRST: u32 = 20;
 
-/// The candidate, and what is known of the live version.
+/// The candidate, and what the shadow has learned about the live version.
 pub(crate) struct Pair {
     pub(crate) candidate: Plugin,
     /// The operator's settings of the plugin.
@@ -29,31 +29,31 @@ pub(crate) struct Pair {
     live: LiveVersion,
 }
 
-/// What is known of one live version.
+/// What the shadow has learned about one live version.
 #[derive(Default)]
 struct LiveVersion {
     digest: String,
     mask: Mask,
-    /// By the controller's label.
+    /// By the controllers' labels.
     controllers: HashMap<Arc<str>, Controller>,
 }
 
-/// What is known of a controller.
+/// What the shadow has learned about a controller.
 #[derive(Clone, Default)]
 struct Controller {
     /// Why none of its turns can be compared.
     unfit: Option<Incomparable>,
-    /// Number of turns that the live version's code was run on once more.
+    /// Number of turns that the live version's code has run once more.
     reruns: u32,
 }
 
-/// What a turn came to.
+/// The result of a comparison.
 pub(crate) enum Verdict {
-    /// The versions want the same. `true`: besides what is masked.
+    /// The versions want the same. `true` if that holds only without the masked places.
     Same(bool),
     /// They differ.
     Differs(Vec<Difference>),
-    /// The candidate's call failed, and the live version's did not, or in another way.
+    /// The candidate's call failed, and the live version's succeeded or failed in another way.
     Failed(CallError, Vec<Difference>),
     /// They cannot be compared.
     Incomparable(Incomparable),
@@ -62,34 +62,34 @@ pub(crate) enum Verdict {
 /// Why a turn cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Incomparable {
-    /// One word.
+    /// The reason, in one word.
     pub(crate) reason: &'static str,
-    /// What exactly.
+    /// The details.
     pub(crate) about: String,
 }
 
-/// A turn that was tried.
+/// The result of trying a turn.
 pub(crate) struct Tried {
     pub(crate) verdict: Verdict,
     /// What the candidate's call returned. `None` if it was not called.
     pub(crate) called: Option<Called>,
-    /// Whether it drew more of clock and chance than the live version.
+    /// Whether the candidate drew more clock readings or random numbers than the live version.
     pub(crate) drew: bool,
-    /// If the live version's code was run once more: where it differs from itself, as far as that
-    /// was not known.
+    /// If the live version's code has run the turn once more: the new places where it differs from
+    /// itself.
     pub(crate) masked: Option<Vec<Place>>,
 }
 
-/// What a call in the shadow came to.
+/// The result of a call in the shadow.
 struct Ran {
     called: Called,
     draws: Draws,
-    /// Why that says nothing.
+    /// Why the call cannot be compared, if it cannot.
     void: Option<Incomparable>,
 }
 
 impl Pair {
-    /// Tries this candidate with these settings.
+    /// Creates a pair that tries this candidate with these settings.
     pub(crate) fn new(candidate: Plugin, settings: Settings) -> Self {
         Self {
             candidate,
@@ -98,8 +98,7 @@ impl Pair {
         }
     }
 
-    /// Forgets what was known of the live version if this turn is of another one. Returns whether
-    /// it is.
+    /// Forgets what it has learned if this turn is of another live version. Returns whether it is.
     pub(crate) fn follow(&mut self, job: &Job) -> bool {
         let digest = job.live.plugin().digest();
         let is_new = self.live.digest != digest;
@@ -112,7 +111,7 @@ impl Pair {
         is_new
     }
 
-    /// Tries one turn of the live version that [`Pair::follow`] knows.
+    /// Tries one turn of the live version that [`Pair::follow`] was called with last.
     pub(crate) async fn attempt(&mut self, job: &Job) -> Tried {
         if let Some(why) = self.unfit(job) {
             return Tried {
@@ -136,8 +135,8 @@ impl Pair {
         }
     }
 
-    /// Compares, and runs the live version's code once more if a difference was found, or to begin
-    /// with.
+    /// Compares the outcomes. If they differ, and for the first turns in any case, runs the live
+    /// version's code once more.
     async fn judge(
         &mut self,
         job: &Job,
@@ -152,7 +151,7 @@ impl Pair {
             let again = run(job.live.plugin(), job, &self.settings, told).await;
             self.of(label).reruns = reruns.saturating_add(1);
             masked = Some(match again.void {
-                // It shows nothing, since the live version asks something else this time.
+                // The live version asks other questions this time, so its outcome shows nothing.
                 Some(_) => Vec::new(),
                 None => self.live.mask.learn(label, &compare(job, &again.called)),
             });
@@ -167,7 +166,7 @@ impl Pair {
         (verdict, masked)
     }
 
-    /// Returns why a turn cannot be compared, whatever the candidate does.
+    /// Returns why this turn cannot be compared, whatever the candidate does.
     fn unfit(&mut self, job: &Job) -> Option<Incomparable> {
         if job.trace.cut {
             return Some(because("record", "its reads were too large to keep"));
@@ -220,7 +219,8 @@ fn because(reason: &'static str, about: &str) -> Incomparable {
     }
 }
 
-/// Calls a version with the request, the answers, and the clock and chance of a turn.
+/// Calls a version with the request, the answers, the clock readings and the random numbers of a
+/// turn.
 async fn run(plugin: &Plugin, job: &Job, settings: &Settings, told: &Told) -> Ran {
     let controller = plugin.description().controller(job.live.controller());
     let has_previous = controller.is_some_and(|controller| controller.previous);
@@ -233,7 +233,8 @@ async fn run(plugin: &Plugin, job: &Job, settings: &Settings, told: &Told) -> Ra
     let void = match (answers.unknown(), &called) {
         (Some(read), _) => Some(because("read", &read)),
         (None, Err(CallError::Busy(_))) => Some(because("busy", "no instance was free")),
-        // The thread has the lowest priority: on a busy machine, time passes without it.
+        // The thread has the lowest priority, so on a busy machine the deadline can pass before it
+        // gets to run.
         (None, Err(CallError::Deadline(limit))) if used < *limit / 2 => {
             Some(because("starved", "it got too little processor time"))
         }

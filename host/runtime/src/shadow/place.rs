@@ -1,4 +1,5 @@
-//! Where workers hand turns to the shadow of their plugin. It must not know what the shadow does.
+//! The place where workers hand turns to the shadow of their plugin. This module must not know what
+//! the shadow does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,19 +13,19 @@ use crate::shadow::queue::Queue;
 /// The turns that wait for a shadow.
 pub(crate) type Jobs = Queue<Job>;
 
-/// The place of a plugin's shadow, if it has one.
+/// The place for the queue of a plugin's shadow.
 #[derive(Default)]
 pub(crate) struct Place {
-    /// Whether there is a shadow: most plugins have none, and their turns pay for one load.
+    /// Whether there is a shadow. Most plugins have none, and then a turn pays for one load only.
     is_taken: AtomicBool,
     jobs: ArcSwapOption<Jobs>,
-    /// Held by who takes or leaves the place.
+    /// Locked while a queue is put in or taken out.
     change: Mutex<()>,
 }
 
 impl Place {
-    /// Hands a turn to the shadow, if there is one with room for it. `make` may return `None` if
-    /// the turn is not for shadows.
+    /// Hands a turn to the shadow, if there is one and its queue has room. `make` may return `None`
+    /// if the turn must not go to a shadow.
     pub(crate) fn offer(&self, make: impl FnOnce() -> Option<Job>) {
         if !self.is_taken.load(Ordering::Relaxed) {
             return;
@@ -38,14 +39,14 @@ impl Place {
         }
     }
 
-    /// From now on, turns are handed to this queue.
+    /// Hands turns to this queue from now on.
     pub(crate) fn take(&self, jobs: &Arc<Jobs>) {
         let _changes = self.change.lock();
         self.jobs.store(Some(jobs.clone()));
         self.is_taken.store(true, Ordering::Relaxed);
     }
 
-    /// From now on, turns are not handed to this queue.
+    /// Stops handing turns to this queue.
     pub(crate) fn leave(&self, jobs: &Arc<Jobs>) {
         let _changes = self.change.lock();
         let present = self.jobs.load_full();
@@ -78,7 +79,7 @@ mod tests {
         place.take(&one);
         offer();
         place.take(&other);
-        // The one that ended is late.
+        // The queue that was replaced leaves late.
         place.leave(&one);
         offer();
         offer();

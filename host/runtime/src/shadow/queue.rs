@@ -1,8 +1,8 @@
-//! What waits for the thread of a shadow: bounded in number and in bytes, with a part for each
-//! thread of workers. A full part drops what comes, and counts it.
+//! The queue of turns for the thread of a shadow. It is bounded in number and in bytes, and each
+//! thread of workers has its own part. A full part drops new items, and counts them.
 //!
-//! A worker never waits here: the thread that takes has the lowest priority, and may lose its core
-//! while it holds a lock. This module must not know what is queued.
+//! A worker never waits here: the thread that takes items has the lowest priority, and may lose its
+//! core while it holds a lock. This module must not know what is queued.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,21 +10,21 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use vmhost_core::Striped;
 
-/// How much may wait.
+/// How much the queue holds at most.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Most {
     /// Number of items.
     pub(crate) items: usize,
-    /// Their bytes.
+    /// The bytes of all items.
     pub(crate) bytes: usize,
 }
 
 /// A bounded queue; see the module. Items of one thread stay in order.
 pub(crate) struct Queue<T> {
     parts: Striped<Part<T>>,
-    /// What may wait in each part.
+    /// How much each part holds at most.
     most: Most,
-    /// Where the next look for an item begins.
+    /// The number of the part at which the next take begins.
     next: AtomicUsize,
 }
 
@@ -34,7 +34,7 @@ struct Part<T> {
 }
 
 struct Waiting<T> {
-    /// Each with its bytes.
+    /// The items, each with its size in bytes.
     items: VecDeque<(T, usize)>,
     bytes: usize,
     is_closed: bool,
@@ -54,7 +54,7 @@ impl<T> Default for Part<T> {
 }
 
 impl<T> Queue<T> {
-    /// A queue that this many threads fill, together up to `most`.
+    /// Creates a queue that this many threads fill, together up to `most`.
     pub(crate) fn new(most: Most, threads: usize) -> Self {
         let threads = threads.max(1);
         Self {
@@ -67,8 +67,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Adds what `make` returns with its bytes, if there is room. `make` is not called if there can
-    /// be none, and may return `None` if there is nothing to add.
+    /// Adds the item that `make` returns with its size in bytes, if there is room. `make` is not
+    /// called if the part is full already, and may return `None` to add nothing.
     pub(crate) fn push(&self, make: impl FnOnce() -> Option<(T, usize)>) {
         let part = self.parts.mine();
         let waiting = part.waiting.try_lock();
@@ -78,7 +78,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Takes an item, from each part in turn.
+    /// Takes an item. Each call begins at the next part.
     pub(crate) fn pop(&self) -> Option<T> {
         let count = self.parts.iter().count();
         let first = self.next.fetch_add(1, Ordering::Relaxed) % count.max(1);
@@ -99,7 +99,7 @@ impl<T> Queue<T> {
         parts.map(|part| part.dropped.load(Ordering::Relaxed)).sum()
     }
 
-    /// Drops all items, and takes no more.
+    /// Drops all items, and accepts no more.
     pub(crate) fn close(&self) {
         for part in self.parts.iter() {
             let mut waiting = part.waiting.lock();
@@ -113,7 +113,7 @@ impl<T> Queue<T> {
 }
 
 impl<T> Waiting<T> {
-    /// Returns whether the item was added, or need not be.
+    /// Returns `false` if the item has to be counted as dropped.
     fn push(&mut self, most: Most, make: impl FnOnce() -> Option<(T, usize)>) -> bool {
         if self.is_closed {
             return true;
@@ -180,7 +180,7 @@ mod tests {
         assert!(!was_made, "a full queue makes nothing");
         assert_eq!(queue.dropped(), 2);
         assert_eq!(rest(&queue), [0, 2]);
-        // The bytes are free again.
+        // After the take, its bytes are free again.
         queue.push(|| Some((4, 100)));
         assert_eq!(rest(&queue), [4]);
         assert_eq!(queue.dropped(), 2);
@@ -260,7 +260,7 @@ mod tests {
             taken.extend(rest(queue));
             taken
         });
-        // A part that was locked at the wrong moment drops.
+        // If a part was locked at the wrong moment, its item was dropped.
         assert_eq!(taken.len() as u64 + queue.dropped(), 3000);
         taken.sort_unstable();
         taken.dedup();

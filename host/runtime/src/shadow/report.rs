@@ -1,13 +1,13 @@
 //! The documents about a shadow: what the admin address serves and `vmhost shadow status` and
 //! `vmhost why --shadow` read. Plain data; fields are only ever added, and readers ignore unknown
-//! ones.
+//! ones. This module must not know how a shadow is run.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::journal::story::{Effect, Field};
 
-/// The state of a plugin's shadow, or of the last one that ended.
+/// A plugin's present or last shadow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ShadowReport {
@@ -29,7 +29,7 @@ pub struct ShadowReport {
     pub until: Option<String>,
     /// When it ended.
     pub at: Option<String>,
-    /// How many turns came to what.
+    /// The number of turns, by their result.
     pub counts: Counts,
     /// Why turns were not compared, or how calls of the candidate failed, the most frequent first.
     pub reasons: Vec<Reason>,
@@ -37,36 +37,38 @@ pub struct ShadowReport {
     pub differences: Vec<Group>,
     /// Number of differences of kinds that are not listed.
     pub other_differences: u64,
-    /// Where the live version differs from itself when a turn is run again: what is not compared.
+    /// The places that are not compared, because the live version differs from itself there when a
+    /// turn is run again.
     pub masked: Vec<Masked>,
 }
 
-/// How many turns came to what.
+/// The number of turns, by their result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Counts {
     /// Both versions want the same.
     pub same: u64,
-    /// Of these, turns with differences that the live version has against itself too.
+    /// Of these, turns with differences only in places where the live version differs from itself
+    /// too.
     pub masked: u64,
-    /// They want something else.
+    /// The versions want something different.
     pub differs: u64,
-    /// Of these, turns in which the candidate drew more of clock and chance than the live version:
-    /// a difference may come of that alone.
+    /// Of these, turns in which the candidate drew more clock readings or random numbers than the
+    /// live version: that alone may be the cause of a difference.
     pub drew: u64,
-    /// The candidate's call failed, and the live version's did not, or in another way.
+    /// The candidate's call failed, and the live version's succeeded or failed in another way.
     pub failed: u64,
-    /// They could not be compared.
+    /// The versions could not be compared.
     pub incomparable: u64,
-    /// Turns that the queue had no room for.
+    /// Turns that were dropped because the queue was full.
     pub dropped: u64,
-    /// Turns that wait.
+    /// Turns that are waiting.
     pub waiting: u64,
-    /// Turns that the live version's code was run on once more.
+    /// Turns that the live version's code has run once more.
     pub rerun: u64,
 }
 
-/// Why turns were not compared, or how calls failed.
+/// Why turns were not compared, or how calls of the candidate failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Reason {
@@ -75,7 +77,7 @@ pub struct Reason {
     /// `read`, `record`, `draws`, `unseen`, `controller`, `finalizer`, `other`, `starved`, `busy`;
     /// or `trap`, `deadline`, `memory`, `malformed`.
     pub reason: String,
-    /// What exactly: the read, the field.
+    /// The details: the read, the field.
     pub about: String,
     /// Number of turns.
     pub turns: u64,
@@ -89,8 +91,8 @@ pub struct Reason {
 pub struct Group {
     /// The controller's label.
     pub controller: String,
-    /// `changed`: both versions want the effect, each in its way; `missing`: only the live version
-    /// does; `extra`: only the candidate does.
+    /// `changed`: both versions want the effect, but with different content; `missing`: only the
+    /// live version wants it; `extra`: only the candidate wants it.
     pub what: String,
     /// The verb of the effect; or `next` (what comes next), `order` (of the effects), `call` (how
     /// it ended).
@@ -161,11 +163,11 @@ pub struct ShadowTurn {
     pub result: String,
     /// What the call came to: `returned`, `broke: ...`.
     pub act: String,
-    /// The effects that the candidate wanted, none of which was done.
+    /// The effects that the candidate wanted. None of them was carried out.
     pub effects: Vec<Effect>,
     /// What it wanted next.
     pub next: Option<Value>,
-    /// In what it differs from the live version.
+    /// The differences to what the live version wanted.
     pub differences: Vec<Differing>,
 }
 
@@ -181,8 +183,8 @@ pub struct Differing {
     pub kind: String,
     /// The object: `VirtualMachine default/x`.
     pub object: String,
-    /// The fields. Of a changed effect the old value is the live version's, and the new one the
-    /// candidate's; else what the effect changes.
+    /// The fields. For a changed effect, the old value is the live version's and the new one the
+    /// candidate's; else they are the fields that the effect changes.
     pub fields: Vec<Field>,
     /// The error of the candidate's call.
     pub message: Option<String>,

@@ -1,5 +1,6 @@
-//! What the turns of a shadow came to: counts, the kinds of differences with an example each, the
-//! last turns of each key that differ. All of it is bounded, and redacted already.
+//! The results of a shadow: counts, the kinds of differences with an example each, and the last
+//! turns of each key that differ. Everything is bounded, and sensitive values are already hidden.
+//! This module must not know how versions are compared.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,17 +22,17 @@ const GROUPS: usize = 100;
 /// The number of reasons, and of masked places, that are kept.
 const OTHERS: usize = 100;
 
-/// The longest text of a value or of a name that is kept. A plugin may make names of megabytes.
+/// The longest value or name that is kept, because a plugin may make names of megabytes.
 const VALUE: usize = 512;
 
-/// What stands for all that a bound leaves out.
+/// Stands for everything that exceeds a bound.
 const REST: &str = "(others)";
 
 /// The results of a shadow; see the module.
 #[derive(Debug, Default)]
 pub(crate) struct Results {
     counts: Counts,
-    /// By result, reason and what exactly.
+    /// By result, reason and details.
     reasons: BTreeMap<[String; 3], Reason>,
     /// By controller, what, verb, kind and path.
     groups: BTreeMap<[String; 5], Group>,
@@ -43,26 +44,27 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// The live version whose turns are compared from now on.
+    /// Notes the live version whose turns are compared from now on.
     pub(crate) fn live(&mut self, digest: &str) {
         self.live = digest.to_owned();
         // The places of the version before are compared again.
         self.masked.clear();
     }
 
-    /// A turn in which both versions want the same, or differ only in what is masked.
+    /// Counts a turn in which both versions want the same, or differ only in masked places.
     pub(crate) fn same(&mut self, is_masked: bool) {
         self.counts.same += 1;
         self.counts.masked += u64::from(is_masked);
     }
 
-    /// A turn that could not be compared.
+    /// Counts a turn that could not be compared.
     pub(crate) fn incomparable(&mut self, reason: &str, about: &str, key: &ObjectName) {
         self.counts.incomparable += 1;
         self.reason("incomparable", reason, about, key);
     }
 
-    /// A turn in which the versions differ. `failed` is the kind of the candidate's failure.
+    /// Counts a turn in which the versions differ. `failed` is the kind of the candidate's failure,
+    /// if it failed.
     pub(crate) fn differs(
         &mut self,
         controller: &Arc<str>,
@@ -86,19 +88,20 @@ impl Results {
             effect.fields.iter_mut().for_each(shorten_field);
         }
         shorten_name(&mut turn.act);
-        // `{"retry": "a text of the candidate's"}`
+        // The value is the candidate's own text in `{"retry": "..."}`.
         if let Some(Value::Object(members)) = &mut turn.next {
             members.values_mut().for_each(shorten_value);
         }
         self.keys.add(controller, key, turn);
     }
 
-    /// A turn that differs, in which the candidate drew more than is recorded.
+    /// Counts a turn that differs and in which the candidate drew more than is recorded.
     pub(crate) fn drew(&mut self) {
         self.counts.drew += 1;
     }
 
-    /// The live version ran a turn again, and differs from itself at these places, which are new.
+    /// Counts a turn that the live version has run again, and adds the new places in which it
+    /// differs from itself.
     pub(crate) fn rerun(&mut self, controller: &str, places: Vec<Place>) {
         self.counts.rerun += 1;
         let room = OTHERS.saturating_sub(self.masked.len());
@@ -111,7 +114,7 @@ impl Results {
         self.masked.extend(masked);
     }
 
-    /// The last turns of a key that differ.
+    /// Returns the last turns of a key that differ.
     pub(crate) fn of(&self, controller: &str, key: &ObjectName) -> Vec<ShadowTurn> {
         self.keys.of(controller, key)
     }
@@ -207,7 +210,7 @@ fn shorten_name(name: &mut String) {
     name.shrink_to_fit();
 }
 
-/// Cuts the long name and long values of a field, which is redacted by now.
+/// Shortens the name and the values of a field. Sensitive values in them are already hidden.
 fn shorten_field(field: &mut Field) {
     shorten_name(&mut field.path);
     let values = [&mut field.old, &mut field.new].into_iter().flatten();

@@ -1,8 +1,8 @@
-//! The thread of a shadow: loads the candidate, tries the turns that wait, and notes what they came
-//! to. It has the lowest priority and does nothing else, so that a candidate that spins costs only
-//! what nobody else wants.
+//! The thread of a shadow: it loads the candidate, tries the turns in the queue, and notes the
+//! results. It has the lowest priority and does nothing else, so that a candidate that spins only
+//! uses time that no other thread needs.
 //!
-//! It must not know who starts or ends a shadow.
+//! This module must not know why a shadow starts or ends.
 
 use std::io;
 use std::sync::Arc;
@@ -25,16 +25,16 @@ use crate::shadow::report::ShadowTurn;
 use crate::shadow::running::{Candidate, Shadow};
 use crate::shadow::{load, what_if};
 
-/// How long the thread sleeps when no turn waits. A worker never wakes it, since that would cost the
-/// worker a system call.
+/// How long the thread sleeps when the queue is empty. Workers do not wake it, since that would
+/// cost them a system call.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// After this much work the thread sleeps for as long as it worked. With a limit on processor time,
-/// as a container has it, a priority alone would not keep a candidate that spins from the others'
-/// share.
+/// After this much work the thread sleeps for as long as it has worked. If the process has a limit
+/// on processor time, as in a container, the priority alone would not keep a spinning candidate
+/// from using up the time of the other threads.
 const STRETCH: Duration = Duration::from_millis(50);
 
-/// What the thread works with.
+/// What the thread needs.
 pub(crate) struct Work {
     pub(crate) shadow: Arc<Shadow>,
     /// The candidate's code.
@@ -44,16 +44,16 @@ pub(crate) struct Work {
     pub(crate) metrics: Arc<Metrics>,
 }
 
-/// The thread while turns are tried.
+/// The state of the thread while it tries turns.
 struct Trial {
     work: Work,
     candidate: Candidate,
     pair: Pair,
-    /// Number of dropped turns that are in the metric.
+    /// Number of dropped turns that the metric has counted.
     dropped: u64,
 }
 
-/// Ends a shadow whose thread ends for a reason of its own, a panic.
+/// Ends a shadow whose thread has panicked.
 struct Ending(Arc<Shadow>);
 
 impl Drop for Ending {
@@ -63,7 +63,7 @@ impl Drop for Ending {
     }
 }
 
-/// Starts the thread. It ends with the shadow.
+/// Starts the thread. It ends together with the shadow.
 pub(crate) fn start(work: Work) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("vmhost-shadow".into());
     thread.spawn(move || live(work)).map(drop)
@@ -98,12 +98,12 @@ fn live(work: Work) {
             }
         }
     }
-    // A file that is being mapped must not hold the thread.
+    // The thread must not wait until a file is mapped.
     runtime.shutdown_background();
 }
 
-/// As long as the guard lives, this thread logs nothing: what a guest logs in a shadow would look
-/// like lines of the live version.
+/// Turns off the log of this thread while the guard lives. A guest's log lines in a shadow would
+/// look like those of the live version.
 fn silence() -> DefaultGuard {
     set_default(&Dispatch::none())
 }
@@ -164,7 +164,8 @@ impl Trial {
         self.count_dropped();
     }
 
-    /// Ends the shadow of a plugin that is gone, or whose live version is the candidate.
+    /// Returns whether to go on. Ends the shadow if the plugin is gone, or if the candidate has
+    /// become the live version.
     fn is_wanted(&self) -> bool {
         let shadow = &self.work.shadow;
         let Some(slot) = shadow.slot() else {
@@ -182,7 +183,7 @@ impl Trial {
         let (shadow, digest) = (&self.work.shadow, job.live.plugin().digest());
         let slot = shadow.slot();
         if slot.is_none_or(|slot| slot.current().plugin.digest() != digest) {
-            // It was swapped since, or is tried on some objects.
+            // The plugin was swapped since, or a canary ran the turn.
             let (reason, about) = ("other", "it ran on another version than the live one");
             self.count("incomparable", reason, 1);
             let mut results = shadow.results.lock();
@@ -208,7 +209,7 @@ impl Trial {
             }
         };
         self.count(result, reason, 1);
-        // Told before the lock, which the admin address takes too.
+        // Done before the lock is taken, because the admin address takes it too.
         let turn = match (differences, called) {
             (Some(found), Some(called)) => Some(self.told(job, called, found, result)),
             _ => None,
@@ -232,7 +233,7 @@ impl Trial {
         }
     }
 
-    /// The turn as it would have been, redacted.
+    /// Describes the turn as it would have been, with sensitive values hidden.
     fn told(&self, job: &Job, called: &Called, found: &[Difference], result: &str) -> ShadowTurn {
         let record = what_if::record(job, called, &self.candidate.digest);
         let live = job.called.as_ref().ok();

@@ -1,6 +1,6 @@
 //! A plugin's shadow as it loads, runs and ends: its state, its queue and its results.
 //!
-//! It must not know how turns are compared.
+//! This module must not know how turns are compared.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
@@ -15,7 +15,7 @@ use crate::shadow::queue::Most;
 use crate::shadow::report::ShadowReport;
 use crate::shadow::results::Results;
 
-/// What may wait for the thread of a shadow.
+/// The most turns that may wait for the thread of a shadow.
 const MOST: Most = Most {
     items: 4096,
     bytes: 16 << 20,
@@ -25,24 +25,24 @@ const MOST: Most = Most {
 pub(crate) struct Shadow {
     /// The plugin's name.
     pub(crate) plugin: String,
-    /// The turns that wait.
+    /// The turns that are waiting.
     pub(crate) jobs: Arc<Jobs>,
-    /// What the turns came to.
+    /// The results of the turns.
     pub(crate) results: Mutex<Results>,
     slot: Weak<Slot>,
-    /// How long it runs, if it ends by itself.
+    /// How long the shadow runs, if it ends by itself.
     lasts: Option<Duration>,
     life: Mutex<Life>,
-    /// Cancelled when it begins to run.
+    /// Cancelled when the shadow begins to run.
     begun: CancellationToken,
-    /// Cancelled when it has ended.
+    /// Cancelled when the shadow has ended.
     stop: CancellationToken,
 }
 
 struct Life {
     state: State,
     candidate: Candidate,
-    /// When it was started, or began to run.
+    /// When the shadow was started; later, when it began to run.
     since: SystemTime,
 }
 
@@ -57,12 +57,13 @@ enum State {
 pub(crate) struct Candidate {
     /// `sha256:` and the digest.
     pub(crate) digest: String,
-    /// The version, as it describes itself.
+    /// The candidate's version in its description.
     pub(crate) version: String,
 }
 
 impl Shadow {
-    /// A shadow of this plugin, which loads. This many threads will hand it turns.
+    /// Creates a shadow of this plugin, which is still loading. This many threads will hand it
+    /// turns.
     pub(crate) fn new(slot: &Arc<Slot>, threads: usize, lasts: Option<Duration>) -> Arc<Self> {
         Arc::new(Self {
             plugin: slot.name.clone(),
@@ -85,7 +86,7 @@ impl Shadow {
         self.slot.upgrade()
     }
 
-    /// Takes turns from now on. Returns false if the shadow has ended.
+    /// Takes turns from now on. Returns `false` if the shadow has ended.
     pub(crate) fn run(&self, candidate: Candidate) -> bool {
         let mut life = self.life.lock();
         let Some(slot) = self.slot() else {
@@ -104,7 +105,7 @@ impl Shadow {
         true
     }
 
-    /// Ends the shadow, for this reason, unless it has ended.
+    /// Ends the shadow for this reason, unless it has already ended.
     pub(crate) fn end(&self, why: &str) {
         let mut life = self.life.lock();
         if matches!(life.state, State::Ended { .. }) {
@@ -130,7 +131,7 @@ impl Shadow {
         }
     }
 
-    /// Ends the shadow when its time is over. Resolves when it has ended.
+    /// Waits for the end of the shadow, and ends it when its time is over.
     pub(crate) async fn over(&self) {
         let its_time = async {
             self.begun.cancelled().await;
@@ -182,7 +183,7 @@ impl Shadow {
     }
 }
 
-/// RFC 3339 with microseconds.
+/// Formats RFC 3339 with microseconds.
 fn time(at: SystemTime) -> String {
     Timestamp::try_from(at).map_or_else(|_| String::new(), |at| format!("{at:.6}"))
 }
@@ -191,7 +192,7 @@ fn time(at: SystemTime) -> String {
 mod tests {
     use super::*;
 
-    /// A shadow whose plugin is gone.
+    /// Returns a shadow whose plugin is gone.
     fn shadow(lasts: Option<Duration>) -> Shadow {
         Shadow {
             plugin: "vm".into(),
@@ -214,7 +215,7 @@ mod tests {
         let shadow = shadow(Some(Duration::from_secs(600)));
         let loading = shadow.report();
         assert_eq!((loading.state.as_str(), loading.until), ("loading", None));
-        // A candidate that loads for long loses none of its time.
+        // The time that the candidate takes to load does not count.
         let day = Duration::from_secs(86_400);
         assert!(tokio::time::timeout(day, shadow.over()).await.is_err());
         shadow.begun.cancel();

@@ -1,5 +1,6 @@
-//! A turn as it would have been with the candidate: as a record of the journal, and the document
-//! that is made of that. It must not redact: [`crate::journal::tell::trial`] does, in between.
+//! A turn as it would have been with the candidate: first as a record of the journal, then as a
+//! document made from that. This module must not decide which values are sensitive: in between,
+//! [`crate::journal::tell::trial`] hides them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::shadow::difference::{Difference, What};
 use crate::shadow::job::{Called, Job};
 use crate::shadow::report::{Differing, ShadowTurn};
 
-/// The record of a turn with what the candidate of this digest returned.
+/// Returns the record of a turn with what the candidate of this digest returned.
 pub(crate) fn record(job: &Job, called: &Called, digest: &str) -> TurnRecord {
     let (act, effects) = match called {
         Ok(outcome) => (Act::Returned(outcome.next.clone()), outcome.effects.clone()),
@@ -54,7 +55,8 @@ pub(crate) fn record(job: &Job, called: &Called, digest: &str) -> TurnRecord {
     }
 }
 
-/// The document of a turn with these differences, which are redacted in the same order.
+/// Returns the document of a turn with these differences. `redacted` has the same differences in
+/// the same order, with sensitive values hidden.
 pub(crate) fn turn(
     turn: Turn,
     found: &[Difference],
@@ -124,7 +126,7 @@ mod tests {
         })
     }
 
-    /// The document of a turn that read a Secret, as it leaves the process.
+    /// Returns the document of a turn that read a Secret, as it leaves the process.
     fn told(live: Vec<Wanted>, candidate: Called, setting: &str) -> ShadowTurn {
         let mut job = job(None, live);
         let name = ObjectName::new(Some("default"), "token");

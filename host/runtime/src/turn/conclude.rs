@@ -1,5 +1,6 @@
 //! Concludes a turn: records the decision in the memory, the metrics, the log and Events, and
-//! returns the queue decision to the worker, which alone ends the lease of the key.
+//! returns the queue decision to the worker, which alone ends the lease of the key. This module
+//! must not know how an effect is carried out.
 
 use std::sync::Arc;
 
@@ -17,13 +18,13 @@ use crate::turn::decide::{Decided, Ended, Remember, decide};
 /// The result of a turn.
 #[derive(Debug)]
 pub struct Conclusion {
-    /// For the queue.
+    /// What the queue does with the key.
     pub decision: Decision,
-    /// For the metrics.
+    /// The result in the metrics.
     pub result: TurnResult,
-    /// The log line about the turn's end, if there is one.
+    /// The log line about the end of the turn, if it wrote one.
     pub(crate) message: Option<String>,
-    /// The key's own turns keep waking it, so that it is held from now on.
+    /// Whether the key is held from now on, because its own turns keep waking it.
     pub(crate) hot: bool,
 }
 
@@ -86,10 +87,11 @@ pub fn conclude(rights: &Arc<Rights>, turn: &Turn, ended: Ended, busy: bool) -> 
     }
 }
 
-/// Concludes a turn whose canary was aborted while it ran: its key runs on the live version at
+/// Concludes a turn whose canary was aborted while the turn ran. The live version runs its key at
 /// once, as if this turn had not failed.
 fn taken_back(controller: &Controller, key: &ObjectName, decided: Decided) -> Conclusion {
-    // After the failure was stored: either this clears it, or the end of the canary does.
+    // Done after the failure was stored, so that either this line or the end of the canary clears
+    // it.
     controller.memory.forgive_these(std::slice::from_ref(key));
     Conclusion {
         decision: Decision::ANEW,

@@ -1,7 +1,7 @@
-//! The desks of a worker: one for the live generation, and during a canary one for the candidate. A
-//! key's object decides at which of them its turn works.
+//! The desks of a worker: one for the live generation, and during a canary one for the candidate.
+//! The object of a key decides which desk runs the key's turn.
 //!
-//! It must not know how a turn runs.
+//! This module must not know how a turn runs.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ pub(crate) struct Desks {
     candidate: Option<Arc<Desk>>,
 }
 
-/// What is known of a key's object before its turn.
+/// Whether the key's object was read before its turn.
 pub(crate) enum Seen {
-    /// Nothing: the turn reads the snapshot itself.
+    /// No: the turn reads the snapshot itself.
     Unread,
-    /// The snapshot that decided at which desk the turn works.
+    /// Yes: this snapshot decided which desk runs the turn.
     Read(Option<Snapshot>),
 }
 
 impl Desks {
-    /// The desks of a controller under this line-up. `None` if the live generation has no such
-    /// controller.
+    /// Creates the desks of a controller under this line-up. Returns `None` if the live generation
+    /// does not have the controller.
     pub(crate) fn new(lineup: Arc<Lineup>, controller: &Arc<Controller>) -> Option<Self> {
         let parts = lineup
             .candidate
@@ -42,7 +42,7 @@ impl Desks {
                 let desk = Desk::with(generation, controller, Some(part));
                 (Some(live), desk)
             }
-            // A timer stays with the live version.
+            // The live version runs all timers.
             _ => (None, None),
         };
         Some(Self {
@@ -52,7 +52,7 @@ impl Desks {
         })
     }
 
-    /// The desk at which a turn of the key works.
+    /// Returns the desk that runs a turn of the key.
     pub(crate) fn of(&self, key: &ObjectName) -> (&Arc<Desk>, Seen) {
         match (&self.candidate, &self.lineup.candidate) {
             (Some(desk), Some(candidate)) => self.choose(desk, candidate, key),
@@ -76,7 +76,7 @@ impl Desks {
 }
 
 impl Turn {
-    /// Begins a turn of the key at a desk, and tells the canary if one runs.
+    /// Begins a turn of the key at a desk. If a canary runs, it is notified.
     pub(crate) fn at(desk: &Arc<Desk>, key: &ObjectName, seen: Seen) -> Self {
         if let Some(part) = &desk.part {
             part.begins(key);
@@ -88,7 +88,8 @@ impl Turn {
     }
 }
 
-/// The parts of the live version and of the candidate in a controller's turns. `None` for a timer.
+/// Returns the live version's side and the candidate's side for the turns of a controller. `None`
+/// for a timer.
 fn parts(candidate: &Candidate, controller: &Controller) -> Option<[Part; 2]> {
     let keys = candidate.canary.keys(&controller.name)?;
     let parts = [false, true].map(|is_candidate| Part {
@@ -99,7 +100,7 @@ fn parts(candidate: &Candidate, controller: &Controller) -> Option<[Part; 2]> {
     Some(parts)
 }
 
-/// Returns whether a key with this object runs on the candidate.
+/// Returns whether the candidate runs a key with this object.
 fn runs_on_candidate(
     desk: &Desk,
     part: &Part,
@@ -108,15 +109,15 @@ fn runs_on_candidate(
     object: Option<&Snapshot>,
 ) -> bool {
     let Some(object) = object else {
-        // A deletion is dealt with where the last turn was.
+        // The version that ran the last turn also handles the deletion.
         return part.keys.has(key);
     };
     let description = desk.sources.description();
-    // The candidate learns first that its own object is gone.
+    // The candidate first learns that the object which it saw is gone.
     if description.previous && part.keys.saw_other(key, object.uid()) {
         return true;
     }
-    // A clean-up stays with the live version.
+    // The live version runs all clean-ups.
     candidate.weight.takes(object.uid())
         && !(description.finalizer.is_some() && is_deleting(object))
 }

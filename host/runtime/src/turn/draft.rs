@@ -1,5 +1,5 @@
-//! The record of a turn while the turn runs. It begins right after the key is taken, so that a turn
-//! without a call is recorded too. It must not decide anything.
+//! The record of a running turn. It begins right after the key is taken, so that a turn without a
+//! call is recorded too. This module must not decide anything.
 
 use std::time::{Duration, Instant};
 
@@ -14,19 +14,19 @@ use crate::observe::metrics::controller::TurnResult;
 use crate::shadow::job::{Called, Job};
 use crate::turn::{Desk, Turn};
 
-/// What a turn came to that did not come to anything else.
+/// The act of a turn that has done nothing else.
 const NOTHING: Act = Act::Returned(Next::AwaitChange);
 
-/// The record of a turn that runs. A worker keeps one and begins it anew for each turn, since its
-/// future is moved, and a draft inside would be copied with it.
+/// The record of a running turn. A worker keeps one and resets it for each turn: a draft inside the
+/// turn's future would be copied each time that the future is moved.
 pub(crate) struct Draft {
     began: Instant,
     wait: Duration,
     lane: Lane,
     tag: WakeTag,
-    /// What the turn came to.
+    /// How the turn went.
     pub(crate) act: Act,
-    /// How the call broke, in one word, if the plugin is at fault.
+    /// How the call broke, in one word, if that was the plugin's fault.
     pub(crate) broke: Option<&'static str>,
     /// Failures that the policy was told.
     pub(crate) attempt: u32,
@@ -34,12 +34,12 @@ pub(crate) struct Draft {
     pub(crate) last: Option<Refusal>,
     /// How long the policy's call took.
     pub(crate) call: Duration,
-    /// What the policy asked.
+    /// What the policy asked the host.
     pub(crate) trace: Trace,
 }
 
 impl Draft {
-    /// The draft of a turn that began after this key was taken.
+    /// Creates the draft of a turn that began after this key was taken.
     pub(crate) fn new(lease: &Lease<ObjectName, WakeTag>, began: Instant) -> Self {
         Self {
             began,
@@ -55,24 +55,24 @@ impl Draft {
         }
     }
 
-    /// The policy's call has ended.
+    /// Notes that the policy's call has ended.
     pub(crate) fn called(&mut self, took: Duration) {
         self.call = took;
     }
 
-    /// The policy returned.
+    /// Notes that the policy has returned.
     pub(crate) fn returned(&mut self, outcome: &Outcome) {
         self.act = Act::Returned(outcome.next.clone());
     }
 
-    /// The call ended without an outcome.
+    /// Notes that the call ended without an outcome.
     pub(crate) fn broke(&mut self, error: &CallError) {
         self.act = Act::Broke(error.to_string());
         let is_at_fault = !matches!(error, CallError::Busy(_));
         self.broke = is_at_fault.then_some(error.kind());
     }
 
-    /// The turn for a shadow of the plugin. `None` if the plugin was not called.
+    /// Returns the turn for a shadow of the plugin. `None` if the plugin was not called.
     pub(crate) fn for_shadow(&self, turn: &Turn, called: &Called) -> Option<Job> {
         self.trace.start.as_ref()?;
         Some(Job {
@@ -103,7 +103,8 @@ impl Draft {
             return;
         }
         let done = matches!(result, TurnResult::Success | TurnResult::RequeueAfter);
-        // A quiet record does not tell a clean-up, and one that never ends matters.
+        // A quiet record does not show that the turn was a clean-up. A clean-up that never ends has
+        // to be visible.
         let is_quiet = done && acts.effects.is_empty() && !turn.deleting;
         if is_quiet && matches!(self.act, Act::Returned(_)) {
             journal.quiet(self.quiet(turn, decision));

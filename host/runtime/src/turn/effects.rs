@@ -7,30 +7,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use vmhost_core::{Effect, Gvk, Next, ObjectKey, ObjectName, Outcome, Refusal};
+use vmhost_core::{Effect, Gvk, ObjectKey, ObjectName, Refusal};
 
 use crate::canary::Canary;
-use crate::controller::Controller;
 use crate::journal::record::{Acts, Answer, AnswerEnd};
 use crate::rights::access::Required;
 use crate::turn::decide::Ended;
-use crate::turn::finalizer::{self, NOT_DELETING};
 use crate::turn::verdict::{Stop, Verdict, judge, refusal};
 use crate::turn::{Desk, Turn};
 
 pub mod carrier;
 pub mod check;
+mod held;
+mod settle;
 mod warnings;
 pub(crate) mod writes;
 mod wrote;
 
 use check::check;
+use held::Held;
 use warnings::Warnings;
-use writes::{FencedWriter, Guard};
+use writes::FencedWriter;
+use writes::guard::Guard;
 use wrote::Wrote;
-
-/// A requeue within fewer milliseconds than this counts as immediate.
-const AT_ONCE: u32 = 100;
 
 /// How long a key waits until the stores show its own writes. This is longer than any healthy watch
 /// lags, and bounded, so that a broken watch never blocks a key forever.
@@ -66,7 +65,7 @@ struct Carried {
 }
 
 impl Carried {
-    /// No effect was carried out.
+    /// The result if no effect was carried out.
     fn stopped(stop: Stop, effects: Vec<Effect>) -> Self {
         let refused = effects.get(stop.refusal.effect as usize);
         let object = refused.and_then(|effect| effect.key().ok().flatten());
@@ -93,45 +92,6 @@ impl Effects {
             warnings: Warnings::default(),
             io: Handle::current(),
         })
-    }
-
-    /// Carries out the outcome that a plugin returned.
-    pub async fn settle(self: &Arc<Self>, turn: &Arc<Turn>, outcome: Outcome) -> Settled {
-        let Outcome { effects, mut next } = outcome;
-        let removal = removal(turn, &next).unwrap_or_else(|reason| {
-            next = Next::Fail(reason.into());
-            None
-        });
-        let at_once = matches!(next, Next::RequeueAfterMs(ms) if ms < AT_ONCE);
-        if effects.is_empty() && removal.is_none() {
-            return Settled {
-                ended: Ended::Done(next),
-                busy: at_once,
-                acts: Acts::default(),
-            };
-        }
-        let carried = self.carry_out(turn, effects, removal).await;
-        Settled {
-            ended: carried.stop.map_or(Ended::Done(next), Ended::Refused),
-            busy: at_once || carried.wrote,
-            acts: carried.acts,
-        }
-    }
-
-    /// Runs a turn without a call: the object gets its finalizer before the plugin may see it.
-    pub(crate) async fn prepare(self: &Arc<Self>, turn: &Arc<Turn>, effect: Effect) -> Settled {
-        let carried = self.carry_out(turn, Vec::new(), Some(effect)).await;
-        let ended = match carried.stop {
-            None if carried.wrote => Ended::Prepared,
-            // Another writer removes the finalizer as fast as it is added.
-            None => Ended::Done(Next::Requeue),
-            Some(stop) => Ended::Refused(stop),
-        };
-        Settled {
-            ended,
-            busy: true,
-            acts: carried.acts,
-        }
     }
 
     /// Checks all effects, then carries them out, followed by the host's own effect.
@@ -179,41 +139,6 @@ impl Effects {
     }
 }
 
-/// The write that removes the finalizer, if the plugin says that it has cleaned up.
-fn removal(turn: &Turn, next: &Next) -> Result<Option<Effect>, &'static str> {
-    if *next != Next::Finalized {
-        return Ok(None);
-    }
-    let finalizer = turn.desk.sources.description().finalizer.as_deref();
-    match (finalizer, &turn.object) {
-        (Some(finalizer), Some(object)) if turn.deleting => Ok(finalizer::removal(
-            finalizer,
-            &turn.desk.controller.kind,
-            object,
-        )),
-        _ => Err(NOT_DELETING),
-    }
-}
-
-/// A guard that holds the key's events back while its effects are carried out.
-struct Held<'a> {
-    controller: &'a Controller,
-    key: &'a ObjectName,
-}
-
-impl<'a> Held<'a> {
-    fn new(controller: &'a Controller, key: &'a ObjectName) -> Self {
-        controller.memory.begin_writes(key);
-        Self { controller, key }
-    }
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.controller.end_writes(self.key);
-    }
-}
-
 async fn write_all(
     carrier: &Effects,
     turn: &Turn,
@@ -230,7 +155,7 @@ async fn write_all(
     let mut answers: Vec<Answer> = Vec::with_capacity(effects.len());
     for (index, (effect, key)) in effects.iter().zip(keys).enumerate() {
         if let Effect::Event(event) = effect {
-            // An aborted canary's turn that wrote nothing leaves nothing behind.
+            // If an aborted canary's turn has written nothing, it must leave nothing behind.
             if !(turn.desk.is_taken_back() && has_sent_none(&answers)) {
                 turn.record(event);
             }
@@ -270,19 +195,20 @@ async fn write_all(
     }
 }
 
-/// Returns whether a turn with these answers has sent no write yet.
+/// Returns whether a turn with these answers has not sent any write.
 fn has_sent_none(answers: &[Answer]) -> bool {
     let is_unsent = |end: &AnswerEnd| matches!(end, AnswerEnd::Repeated | AnswerEnd::NoObject);
     answers.iter().all(|answer| is_unsent(&answer.end))
 }
 
-/// An effect's place in its turn.
+/// An effect, with its place in the turn.
 struct Place<'a> {
-    /// Its number.
+    /// The number of the effect.
     index: usize,
     /// The object that it writes.
     key: ObjectKey,
-    /// The canary that must not be aborted before this write, if it is the turn's first.
+    /// The canary, if this is the first write of a turn of its candidate: an abort before it
+    /// prevents the write.
     candidate: Option<&'a Canary>,
 }
 
@@ -367,7 +293,7 @@ async fn write_one(
                 false => AnswerEnd::Written(written.version),
             };
             if key.name.name().is_empty() {
-                // The server has made a name.
+                // The server has generated the name.
                 answer.object.name = ObjectName::new(key.name.namespace(), &written.name);
             }
             wrote.note(effect, key, before, &written);

@@ -5,7 +5,8 @@
 //! named another key. A failed call is retried with fewer changes, down to one object, which then
 //! goes to the end of the line, so that an object that cannot be mapped does not block the others.
 //! If there are too many changes, or an object can never be mapped, its changes are dropped and
-//! every key is enqueued instead, which is always correct.
+//! every key is enqueued instead, which is always correct. This module must not know what becomes
+//! of a key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,8 +34,8 @@ pub(crate) async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership
             continue;
         }
         controller.mapper.lead();
-        // As for a turn, no call starts under an older line-up after a newer one was announced. A
-        // candidate maps nothing.
+        // As for a turn, no call starts under an older line-up after a newer one was announced.
+        // Only the live version maps changes.
         let lineup = slot.lineup();
         let generation = &lineup.live;
         let Some(starting) = slot.begin(&lineup) else {

@@ -1,12 +1,13 @@
 //! HOT PATH: get, call, settle, done. One worker is one task on the guests' runtime. It waits for
-//! keys and never for another worker.
+//! keys and never for another worker. This module must not know how an effect is written, or why a
+//! key is retried.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use vmhost_core::{ObjectName, Outcome, Request};
+use vmhost_core::{Outcome, Request};
 use vmhost_engine::CallError;
-use vmhost_queue::{Decision, Lease};
+use vmhost_queue::Decision;
 
 use crate::canary::end::Abort;
 use crate::canary::score::Noted;
@@ -15,7 +16,7 @@ use crate::deploy::slot::Slot;
 use crate::deploy::starts::Starting;
 use crate::journal::Journal;
 use crate::journal::record::{Act, Acts};
-use crate::journal::tag::{Cause, WakeTag};
+use crate::journal::tag::Cause;
 use crate::lead::Leadership;
 use crate::observe::metrics::controller::TurnResult;
 use crate::observe::metrics::worker::WorkerMetrics;
@@ -26,7 +27,9 @@ use crate::turn::desks::Desks;
 use crate::turn::draft::{Draft, record_pause};
 use crate::turn::effects::{Effects, Settled};
 use crate::turn::finalizer::{Phase, phase};
-use crate::turn::{Desk, PAUSE_STEP, PUT_OFF, STANDBY_STEP, Turn};
+use crate::turn::{Desk, PAUSE_STEP, PUT_OFF, Turn};
+
+mod next;
 
 /// One worker of a controller.
 #[derive(Clone)]
@@ -99,7 +102,7 @@ impl Worker {
                 drop(starting);
                 record_pause(&self.journal, desk, &lease, began, Act::Paused(pause));
                 if desk.part.is_some() {
-                    // During a canary the other version's keys must not wait for this worker.
+                    // During a canary, the keys of the other version must not wait for this worker.
                     lease.finish(Decision::Postpone(pause.min(PUT_OFF)));
                     continue;
                 }
@@ -128,38 +131,11 @@ impl Worker {
             if let Some(key) = tried
                 && desk.is_taken_back()
             {
-                // The canary may have ended, and its keys may have been put back, after the turn's
-                // end was decided: the live version does not wait for the candidate's back-off.
+                // The canary may have ended after the end of this turn was decided, and its keys
+                // may have been put back by then. The live version must not wait for the
+                // candidate's back-off.
                 controller.forgive_these(&[key]);
             }
-        }
-    }
-
-    /// Returns a key if one is ready now and this host leads.
-    fn ready(&self) -> Option<Lease<ObjectName, WakeTag>> {
-        if !self.leadership.is_leading() {
-            return None;
-        }
-        self.controller.queue.try_get()
-    }
-
-    /// Waits for the next key while this host leads. Returns `None` if the worker has to end.
-    async fn next(&self) -> Option<Lease<ObjectName, WakeTag>> {
-        loop {
-            while !self.leadership.is_leading()
-                && tokio::time::timeout(STANDBY_STEP, self.leadership.leads())
-                    .await
-                    .is_err()
-            {
-                // A swap may have replaced the controller meanwhile.
-                self.slot.current().sources(&self.controller)?;
-            }
-            let lease = self.controller.queue.get().await?;
-            if self.leadership.is_leading() {
-                return Some(lease);
-            }
-            // The host lost the lease while the worker waited for the key.
-            lease.finish(Decision::Postpone(Duration::ZERO));
         }
     }
 
@@ -215,8 +191,8 @@ impl Worker {
         }
     }
 
-    /// Records the turn, and aborts a canary if the turn shows that its candidate is worse. Returns
-    /// what happens with the key.
+    /// Records the turn, and aborts the canary if the turn shows that its candidate is worse.
+    /// Returns the decision about the key.
     fn finish(
         &self,
         draft: &mut Draft,
@@ -243,8 +219,8 @@ impl Worker {
             controller,
             ..
         } = &*turn.desk;
-        // The key of an aborted candidate is put back, and what it saw last is not what the new
-        // code has to go on from. An abort comes before the generation is gone.
+        // The key of an aborted candidate is put back, and the new version must not go on from the
+        // snapshot that this turn saw. The abort comes before the generation is gone.
         if turn.object.is_some() || self.slot.runs(generation) || turn.desk.is_taken_back() {
             return;
         }
@@ -256,7 +232,7 @@ impl Worker {
     }
 }
 
-/// What a turn says about the version that it ran on.
+/// Returns what the end of a turn shows about the version that ran it.
 fn noted(draft: &Draft, conclusion: &Conclusion) -> Noted {
     let is_terminal = conclusion.result == TurnResult::Terminal;
     Noted {

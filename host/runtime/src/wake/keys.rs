@@ -1,16 +1,16 @@
-//! Which keys a change of an object concerns, by a declared mapping: the same for the stores of a
-//! running host and for those of a preview.
+//! Finds the keys that a change of an object concerns, by a declared mapping. A running host and a
+//! preview use the same functions with different stores.
 //!
-//! It must not know where the stores are, or what becomes of a key.
+//! This module must not know where the stores are, or what becomes of a key.
 
 use std::collections::HashSet;
 
 use vmhost_core::{Mapping, NamedPrimary, ObjectName, Scope};
 
-/// Returns the primaries that these texts of an object name, each once. `is_key` returns whether
-/// there is such a primary. Both scopes are tried, because only the primary's store tells whether
-/// the kind is namespaced; a name that is not in the store is no key. An owner reference names an
-/// object by uid, so a later object of the same name is not the owner.
+/// Returns the primaries that these texts of an object name, each once. `is_key` returns whether a
+/// primary exists. Both scopes are tried, because only the primary's store shows whether the kind
+/// is namespaced; a name that is not in the store is not a key. An owner reference names an object
+/// by uid, so a later object of the same name is not the owner.
 pub fn named<'t>(
     mapping: &Mapping,
     object: &ObjectName,
@@ -30,8 +30,8 @@ pub fn named<'t>(
     names
 }
 
-/// Returns whether a primary whose index holds the name of an object means this object: one in the
-/// same namespace, or, if either is cluster-scoped, anywhere.
+/// Returns whether a primary, whose index holds the name of an object, means this object: both are
+/// in the same namespace, or one of them is cluster-scoped.
 pub fn may_mean(primary: &ObjectName, object: &ObjectName) -> bool {
     let namespace = primary.namespace();
     object.namespace().is_none() || namespace.is_none() || namespace == object.namespace()

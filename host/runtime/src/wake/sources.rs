@@ -4,7 +4,7 @@
 //! They belong to the generation. A swap that needs other fields or kinds brings its own stores,
 //! and the old ones are dropped after the last call of the old generation has settled.
 //! [`crate::wake::triggers`] decides which keys their changes wake, and [`crate::wake::live`] sends
-//! live reads.
+//! live reads. This module must not know turns.
 
 use std::sync::Arc;
 

@@ -49,9 +49,9 @@ pub(crate) enum Enqueue {
 
 /// One of a controller's watches.
 pub(crate) struct WatchId {
-    /// Its number in the controller.
+    /// The number of the watch in the controller.
     pub(crate) number: u16,
-    /// The kind of its objects.
+    /// The kind of the watched objects.
     pub(crate) kind: Arc<Gvk>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) trait Wake: Send + Sync {
     /// The controller's name in log lines.
     fn label(&self) -> &str;
 
-    /// Called when an event of a watch concerns a key.
+    /// To be called when an event of a watch concerns a key.
     fn wake(&self, key: &ObjectName, watch: &WatchId, notice: &Notice<'_>);
 
     /// Called when the plugin has to map an object's change to keys.

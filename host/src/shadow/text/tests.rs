@@ -1,4 +1,4 @@
-//! Tests that reports and turns read as they should, and contain no control characters.
+//! Tests of the text of reports and turns, which must not contain control characters.
 
 use serde_json::json;
 use vmhost_runtime::shadow::report::{Counts, Example};

@@ -11,7 +11,7 @@ fn status(old: &str, new: &str) -> Field {
     }
 }
 
-/// A turn of a VM at this second, and fraction of a second.
+/// Returns a turn of a VM at this second, with a fraction of the second.
 fn turn(time: &str) -> Turn {
     Turn {
         time: format!("2026-11-23T10:00:{time}Z"),

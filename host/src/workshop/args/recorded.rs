@@ -1,4 +1,5 @@
-//! The flags of `vmhost record` and `vmhost replay`, as typed.
+//! The flags of `vmhost record` and `vmhost replay`, as typed. This module must not know what a
+//! flag does.
 
 use std::path::PathBuf;
 

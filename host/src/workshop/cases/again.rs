@@ -1,5 +1,6 @@
-//! Replays recorded cases: calls a plugin with what each case holds, and tells what differs from
-//! what is recorded. It must not know which version ran, or what a difference means.
+//! Replays recorded cases: calls a plugin with what each case holds, and returns how the result
+//! differs from the record. This module must not know which version ran, or what a difference
+//! means.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,38 +20,38 @@ use super::run::{Ran, run};
 use vmhost_runtime::deploy::loader::Loader;
 use vmhost_runtime::journal::case::Ask;
 
-/// A case that was replayed.
+/// The result of replaying a case.
 #[derive(Debug)]
 pub(crate) struct Replayed {
     /// The name of the case.
     pub(crate) name: String,
-    /// How long it took, with reading the files.
+    /// How long the replay took, with reading the files.
     pub(crate) took: Duration,
-    /// What came of it.
+    /// What became of the replay.
     pub(crate) end: End,
     /// `recorded.json`, if there is one.
     pub(crate) recorded: Option<Recorded>,
 }
 
-/// What came of a replay.
+/// What became of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// The plugin did what is recorded.
     Same,
-    /// It did something else, or read what is not recorded.
+    /// The plugin did something else, or read something that is not recorded.
     Differs(String),
     /// The case could not be replayed.
     Error(String),
 }
 
-/// A plugin with what its calls need.
+/// A plugin, and what its calls need.
 struct Again {
     plugin: Plugin,
     grants: Grants,
     lines: Lines,
 }
 
-/// Replays the cases in these folders, in order. Each has an instance of its own.
+/// Replays the cases in these folders, in order. Each case gets its own instance.
 pub(crate) async fn replay(
     loader: &Loader,
     plugin: Plugin,
@@ -96,7 +97,7 @@ impl Again {
         }
     }
 
-    /// Returns what differs from the record. `None` if nothing does.
+    /// Returns how the result differs from the record. `None` if it does not.
     async fn differs(&self, folder: &Path, recorded: Option<&Recorded>) -> Result<Option<String>> {
         let case = Case::read(folder)?;
         let expected = case.expect.as_ref();
@@ -105,8 +106,8 @@ impl Again {
         let prepared = prepare(&case, self.plugin.description())?;
         let ran = run(&self.plugin, &self.grants, prepared, &self.lines).await;
         let difference = difference_between(("recorded", expected), ("replayed", &ran.actual));
-        // A host that refuses what it carried out before is a difference. What it refused then is
-        // a part of the record.
+        // If the host refuses what it carried out before, that is a difference. If it refused it
+        // before too, the refusal is a part of the record.
         let has_failed = recorded.is_some_and(|recorded| recorded.failed);
         let is_refused = !has_failed || difference.is_some();
         let mut problems: Vec<String> = match (&case.reads, recorded) {
@@ -123,7 +124,7 @@ impl Again {
     }
 }
 
-/// Tells each read that the recorded call did not make, once: the case may lack its answer.
+/// Lists the reads that the recorded call did not make, each once: the case may lack their answers.
 fn not_recorded(ran: &Ran, recorded: &Recorded) -> Vec<String> {
     let mut told: Vec<&Ask> = Vec::new();
     for ask in &ran.asked {

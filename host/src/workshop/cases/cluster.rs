@@ -31,10 +31,11 @@ pub(crate) struct Cluster {
 /// Where the objects of a case come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// They are as an API server has them.
+    /// A person wrote them: they are complete, as an API server has them.
     Author,
-    /// They are as the stores of a host kept them, which other plugins may have made wider: nothing
-    /// is left out of them, and a selector may name a field that they lack.
+    /// They are recorded: the stores of a host kept them, and may have kept more fields because of
+    /// other plugins. So nothing is left out of them, and a selector may name a field that they
+    /// lack.
     Record,
 }
 
@@ -57,7 +58,7 @@ impl Cluster {
         Self::of(description, Origin::Author)
     }
 
-    /// An empty cluster for the objects of a recorded turn.
+    /// Creates an empty cluster for the objects of a recorded turn.
     pub(crate) fn recorded(description: &ControllerDescription) -> Self {
         Self::of(description, Origin::Record)
     }
@@ -84,8 +85,8 @@ impl Cluster {
         cluster
     }
 
-    /// Adds an object. An object that no read can find is an error, unless it is recorded: another
-    /// version of the plugin may read less.
+    /// Adds an object. An object that no read can find is an error, unless the object is recorded:
+    /// another version of the plugin may read less.
     pub(crate) fn add(&self, given: &Given) -> Result<()> {
         let text = text(given);
         let Some(whole) = shelf::find(&self.whole, &given.key.kind, None) else {
@@ -218,7 +219,8 @@ impl Watch {
     }
 }
 
-/// The text of an object, with what [`filled`] adds. A recorded one lacks nothing, and keeps its own.
+/// Returns the text of an object. An object that a person wrote gets what [`filled`] adds; a
+/// recorded object keeps its own text.
 fn text(given: &Given) -> String {
     let filled = filled(given.value.clone(), &given.key);
     match &given.text {

@@ -1,4 +1,5 @@
-//! Compares the actual result with the expected one, and shows a readable difference.
+//! Compares the actual result with the expected one, and shows a readable difference. This module
+//! must not know where the results come from.
 
 use similar::TextDiff;
 
@@ -12,8 +13,8 @@ pub(crate) fn difference(expected: &Expectation, actual: &Expectation) -> Option
     difference_between(("expected", expected), ("actual", actual))
 }
 
-/// Returns the difference between two results, each with what it is called. The first is the
-/// expected one. `None` if they are equal.
+/// Returns the difference between two results, each with its name in the difference. The first is
+/// the expected one. `None` if they are equal.
 pub(crate) fn difference_between(
     (expected_name, expected): (&str, &Expectation),
     (actual_name, actual): (&str, &Expectation),

@@ -1,11 +1,12 @@
-//! Which of a plugin's controllers a case is for. It must not know what the case is.
+//! Finds the controller of a plugin that a case calls. This module must not know what else a case
+//! holds.
 
 use anyhow::{Result, bail};
 use vmhost_core::{ControllerDescription, Description};
 
 use super::read::Case;
 
-/// Returns the controller that the case is for.
+/// Returns the controller that the case calls.
 pub(crate) fn controller<'d>(
     case: &Case,
     description: &'d Description,

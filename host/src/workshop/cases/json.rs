@@ -1,5 +1,5 @@
-//! Reads JSON files. Each error names the file, and the field and the place in it. It must not know
-//! what the files are for.
+//! Reads JSON files. Each error names the file, and the field and the position in it. This module
+//! must not know what the files are for.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -28,12 +28,13 @@ pub(crate) fn read_with_text(file: &Path) -> Result<Option<(Value, String)>> {
     Ok(Some((value, text.trim().to_owned())))
 }
 
-/// Reads a member of the object in a JSON file, as it is written. Returns `None` if there is none.
+/// Returns the text of one member of the object in a JSON file. Returns `None` if the object lacks
+/// it.
 pub(crate) fn member(file: &Path, name: &str) -> Result<Option<String>> {
     let Some(text) = text(file)? else {
         return Ok(None);
     };
-    // What is wrong with the file is told when it is read as a whole.
+    // If the file is not valid, that is reported when it is read as a whole.
     let members = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(&text);
     let found = members.ok().and_then(|mut members| members.remove(name));
     let text = found.map(|found| found.get().to_owned());

@@ -1,26 +1,26 @@
-//! JUnit XML, which CI systems read. It must not know what was run.
+//! JUnit XML, which CI systems read. This module must not know what was run.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// One thing that was run.
+/// One test case.
 pub(crate) struct Entry<'a> {
     pub(crate) name: &'a str,
     pub(crate) took: Duration,
-    /// What is wrong. `None` if nothing is.
+    /// What is wrong with it. `None` if nothing is.
     pub(crate) problem: Option<(Fault, &'a str)>,
 }
 
 /// The kind of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The result is another one.
+    /// The result differs from the expected one.
     Failure,
     /// There is no result.
     Error,
 }
 
-/// Formats one suite.
+/// Formats one suite of test cases.
 pub(crate) fn junit(suite: &str, entries: &[Entry<'_>]) -> String {
     let seconds = |took: Duration| format!("{:.6}", took.as_secs_f64());
     let all = seconds(entries.iter().map(|entry| entry.took).sum());

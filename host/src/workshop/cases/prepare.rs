@@ -28,10 +28,10 @@ pub(crate) struct Prepared {
     pub(crate) call: Call,
     /// The objects that the call may read.
     pub(crate) cluster: Arc<Cluster>,
-    /// The answers to its reads, if the case has them.
+    /// The answers to its reads, if the case contains them.
     pub(crate) reads: Option<Arc<Reads>>,
     pub(crate) settings: Settings,
-    /// The clock and chance of a recorded turn.
+    /// The clock readings and random numbers of a recorded turn.
     pub(crate) told: Option<Told>,
 }
 

@@ -2,7 +2,7 @@
 //! `expect.json`. Each error names the file, and the field or the place in it. [`super::recorded`]
 //! reads `recorded.json`, which a call does not depend on.
 //!
-//! It must not know plugins: [`super::prepare`] decides what a case means for one.
+//! This module must not know plugins: [`super::prepare`] decides what a case means for a plugin.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -20,10 +20,10 @@ use super::request::RequestFile;
 /// The file with the expected result.
 pub(crate) const EXPECT: &str = "expect.json";
 
-/// The file with the answers to reads.
+/// The name of the file with the answers to reads.
 pub(crate) const READS: &str = "reads.json";
 
-/// The file that tells which turn was recorded.
+/// The name of the file that describes the recorded turn.
 pub(crate) const RECORDED: &str = "recorded.json";
 
 /// A case as written in its files.
@@ -36,7 +36,7 @@ pub(crate) struct Case {
     pub(crate) cache: Vec<Given>,
     /// `request.json`.
     pub(crate) request: RequestFile,
-    /// The text of `previous` of a recorded turn.
+    /// The text of `previous`, if the case is a recorded turn.
     pub(crate) previous: Option<String>,
     /// `reads.json`. `None` if reads are answered from the objects above.
     pub(crate) reads: Option<Vec<Read>>,
@@ -51,7 +51,7 @@ pub(crate) struct Given {
     pub(crate) place: String,
     pub(crate) key: ObjectKey,
     pub(crate) value: Value,
-    /// The text of a recorded object.
+    /// The text of the object, if it is recorded.
     pub(crate) text: Option<String>,
 }
 
@@ -123,7 +123,8 @@ impl Case {
         Ok(case)
     }
 
-    /// Only a recorded turn has the texts of an API server. A person writes them for the eye.
+    /// Drops the texts of objects. Only those of a recorded turn come from an API server; those of
+    /// a person are formatted for reading.
     fn forget_texts(&mut self) {
         self.previous = None;
         for given in self.object.iter_mut().chain(&mut self.cache) {

@@ -1,5 +1,5 @@
-//! Answers the reads of a call from `reads.json`, and from nothing else. It must not know the
-//! objects of `cache`, or what is expected.
+//! Answers the reads of a call from `reads.json`, and from nothing else. This module must not know
+//! the objects of `cache`, or what is expected.
 
 use anyhow::{Context, Result};
 use parking_lot::Mutex;
@@ -13,7 +13,7 @@ use super::read::READS;
 /// The entries of a `reads.json`.
 pub(crate) struct Reads {
     entries: Mutex<Vec<Entry>>,
-    /// The first question that no entry has.
+    /// The first question for which there is no entry.
     unknown: Mutex<Option<String>>,
 }
 
@@ -25,7 +25,7 @@ struct Entry {
 }
 
 impl Reads {
-    /// The entries of this file.
+    /// Reads the entries of this file.
     pub(crate) fn new(file: &str, reads: &[Read]) -> Result<Self> {
         let entry = |(number, read): (usize, &Read)| {
             entry(read).with_context(|| format!("{file}: [{number}].answer"))
@@ -37,7 +37,7 @@ impl Reads {
         })
     }
 
-    /// Returns what was asked and is not in the file, if anything.
+    /// Returns the question that is not in the file, if there was one.
     pub(crate) fn problem(&self) -> Option<String> {
         let asked = self.unknown.lock().clone()?;
         Some(format!(
@@ -45,7 +45,8 @@ impl Reads {
         ))
     }
 
-    /// Answers from the first entry of this question that was not used yet, else from the last one.
+    /// Answers from the first entry with this question that was not used yet, or else from the last
+    /// one.
     fn answer(&self, ask: &Ask) -> Result<Page, ReadError> {
         let mut entries = self.entries.lock();
         let unused = entries
@@ -84,11 +85,11 @@ fn entry(read: &Read) -> Result<Entry> {
     })
 }
 
-/// An object with exactly this text.
+/// Returns an object with exactly this text.
 fn snapshot(text: &str) -> Result<Snapshot> {
     let metadata = Metadata::parse(text)?;
     let name = ObjectName::new(Some(&*metadata.namespace), &metadata.name);
-    // The host compares versions; a call sees only the text.
+    // Only the host compares versions; a call sees the text.
     let version = metadata.resource_version.parse().unwrap_or_default();
     Ok(Object::with_text(name, &metadata.uid, version, text))
 }

@@ -1,5 +1,5 @@
-//! `recorded.json`: which turn a case is, and whether the case replays it exactly. It must not know
-//! how a case is replayed.
+//! `recorded.json`: the turn that a case comes from, and whether the case replays it exactly. This
+//! module must not know how a case is replayed.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(crate) struct Recorded {
     pub(crate) failed: bool,
     /// Whether the case replays the turn exactly.
     pub(crate) exact: Exact,
-    /// Why it does not, or may not: a sentence for each reason.
+    /// Why it is not exact, or may not be: a sentence for each reason.
     pub(crate) because: Vec<String>,
     /// The reads of the call, in order.
     pub(crate) asked: Vec<Ask>,
@@ -42,16 +42,16 @@ pub(crate) struct Recorded {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Exact {
-    /// The version that ran did the same again, with all that its call got.
+    /// The version that ran did the same again, and the case has everything that its call got.
     Yes,
-    /// It did something else, or the case lacks something of the turn.
+    /// The version that ran did something else, or the case lacks something that its call got.
     No,
-    /// It was not replayed.
+    /// The case was not replayed.
     #[default]
     Unknown,
 }
 
-/// What came of the replay by the version that ran.
+/// What became of the replay with the version that ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Check {
     /// It did the same again.
@@ -63,7 +63,7 @@ pub(crate) enum Check {
 }
 
 impl Recorded {
-    /// The turn of a case, with what came of its replay.
+    /// Describes the turn of a case, and what became of its replay.
     pub(crate) fn new(case: &Case, check: &Check) -> Self {
         let exact = match check {
             Check::Differs(_) => Exact::No,
@@ -77,7 +77,7 @@ impl Recorded {
             Check::Not(why) => Some(why.clone()),
         };
         let doubts: &[String] = match check {
-            // What might have been different is not.
+            // The replay has shown that these reasons made no difference.
             Check::Same => &[],
             _ => &case.doubts,
         };
@@ -97,7 +97,7 @@ impl Recorded {
         }
     }
 
-    /// Reads the file of a case. `None` if the case is not of a recorded turn.
+    /// Reads the file of a case. Returns `None` if the case is not a recorded turn.
     pub(crate) fn read(folder: &Path) -> Result<Option<Self>> {
         json::read(&folder.join(RECORDED))
     }

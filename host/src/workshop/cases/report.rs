@@ -1,4 +1,5 @@
-//! Reports a run: lines for people, JSON for scripts, JUnit XML for CI.
+//! Reports a run: lines for people, JSON for scripts, JUnit XML for CI. This module must not know
+//! how a case is run.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

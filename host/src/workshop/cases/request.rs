@@ -1,4 +1,5 @@
-//! `request.json` as it is written. Plain data.
+//! `request.json` as it is written. Plain data. This module must not know what a case means for a
+//! plugin.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,7 @@ pub(crate) struct RequestFile {
     pub(crate) map_changes: Option<Vec<ChangeFile>>,
     /// The first reading of the wall clock in a recorded call: RFC 3339.
     pub(crate) now: Option<String>,
-    /// What a recorded call drew of clock and chance.
+    /// The clock readings and random numbers that a recorded call drew.
     pub(crate) random: Option<Random>,
 }
 
@@ -70,7 +71,7 @@ pub(crate) struct ChangeFile {
 }
 
 impl RequestFile {
-    /// Returns whether the case is of a recorded turn, with its clock and chance.
+    /// Returns whether the case is a recorded turn, with its clock readings and random numbers.
     pub(crate) fn is_recorded(&self) -> bool {
         self.now.is_some() || self.random.is_some()
     }

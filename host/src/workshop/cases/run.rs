@@ -22,11 +22,11 @@ pub(crate) struct Ran {
     pub(crate) actual: Expectation,
     /// What the host would refuse of the outcome, if anything.
     pub(crate) refused: Option<String>,
-    /// What was read and is not in `reads.json`, if anything.
+    /// The question that is not in `reads.json`, if there was one.
     pub(crate) unread: Option<String>,
-    /// How the draws of clock and chance differ from the recorded ones, if they do.
+    /// How the drawn clock readings and random numbers differ from the recorded ones, if they do.
     pub(crate) draws: Option<&'static str>,
-    /// The questions of the reads of a recorded turn, in order.
+    /// The questions of a recorded turn's reads, in order.
     pub(crate) asked: Vec<Ask>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) async fn run(plugin: &Plugin, grants: &Grants, case: Prepared, lines:
     }
 }
 
-/// Tells in words how a call drew otherwise than its record.
+/// Describes how the draws of a call differ from those of its record.
 fn difference(draws: Draws) -> Option<&'static str> {
     match (draws.more, draws.less) {
         (false, false) => None,

@@ -1,5 +1,5 @@
-//! `now` and `random` of a `request.json`: the clock and chance of a recorded call. It must not know
-//! how a call is made.
+//! `now` and `random` of a `request.json`: the clock readings and random numbers of a recorded
+//! call. This module must not know how a call is made.
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
@@ -9,7 +9,8 @@ use vmhost_runtime::journal::case::Random;
 
 use super::request::RequestFile;
 
-/// Returns the clock and chance of a case. `None` if it is not recorded. The error names the field.
+/// Returns the clock readings and random numbers of a case. `None` if the case is not recorded. The
+/// error names the field.
 pub(crate) fn told(request: &RequestFile) -> Result<Option<Told>> {
     if !request.is_recorded() {
         return Ok(None);
@@ -24,7 +25,7 @@ pub(crate) fn told(request: &RequestFile) -> Result<Option<Told>> {
     }
     if let Some(now) = &request.now {
         told.now = nanoseconds(now).with_context(|| format!("now: {now:?}"))?;
-        // Somebody who sets another time means the first reading.
+        // A person who changes `now` means the first reading.
         if let Some(first) = told.call.wall.first_mut() {
             *first = told.now;
         }
@@ -43,7 +44,7 @@ fn drawn(random: &Option<String>, wall: &[u64], monotonic: &[u64]) -> Result<Dra
     })
 }
 
-/// The seed. `None` if no random numbers are recorded.
+/// Returns the seed. `None` if no random numbers are recorded.
 fn seed(random: &Random) -> Result<Option<u128>> {
     match &random.seed {
         Some(seed) => Ok(Some(u128::from_str_radix(seed, 16)?)),

@@ -1,7 +1,7 @@
-//! The cluster as it was when the preview began: the objects that the plugin watches, listed once,
-//! and others when they are first asked for.
+//! The cluster as it was when the preview began: the objects that the plugin watches, which are
+//! listed once, and other objects, which are read when they are first needed.
 //!
-//! It sends reads and nothing else. It must not know what a plugin does.
+//! It sends only reads. It must not know what a plugin does.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -21,17 +21,17 @@ pub(super) const DEFINITION: &str = "CustomResourceDefinition";
 /// The cluster before any write.
 pub(super) struct Base {
     reader: Reader,
-    /// The runtime that sends requests. Guests run on another one.
+    /// The runtime that sends requests. Guests run on another runtime.
     io: Handle,
     /// The watched namespaces. Empty for all.
     namespaces: Vec<String>,
     kinds: BTreeMap<Gvk, Listed>,
     asked: Mutex<Asked>,
-    /// By the uid of an owner.
+    /// The objects that name an owner, by the owner's uid.
     dependents: OnceLock<HashMap<String, Vec<ObjectKey>>>,
 }
 
-/// What was asked for later.
+/// What was read after the first lists.
 #[derive(Default)]
 struct Asked {
     objects: HashMap<ObjectKey, Option<Whole>>,
@@ -141,7 +141,7 @@ impl Base {
         Ok(found.into_iter().map(|whole| whole.object).collect())
     }
 
-    /// Returns whether the lists tell if an object in this namespace exists.
+    /// Returns whether the lists show if an object in this namespace exists.
     fn is_complete(&self, listed: &Listed, namespace: Option<&str>) -> bool {
         let all = |of: &Selection| of.labels.is_none() && of.fields.is_none();
         let is_watched = match (namespace, &self.namespaces[..]) {
@@ -189,13 +189,13 @@ impl Base {
         self.send(read).await.ok().flatten()
     }
 
-    /// Returns the objects that name this owner, of the kinds that the plugin watches.
+    /// Returns the objects that name this owner, as far as the plugin watches their kinds.
     pub(super) fn dependents(&self, uid: &str) -> &[ObjectKey] {
         let all = self.dependents.get_or_init(|| self.owned());
         all.get(uid).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the objects in a namespace, of the kinds that the plugin watches.
+    /// Returns the objects in a namespace, as far as the plugin watches their kinds.
     pub(super) fn in_namespace(&self, namespace: &str) -> Vec<ObjectKey> {
         self.keys(|_, name| name.namespace() == Some(namespace))
     }

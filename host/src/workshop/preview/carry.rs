@@ -1,7 +1,7 @@
-//! Carries out what a turn returned, on the overlay: checks all effects, writes them in order, and
+//! Carries out on the overlay what a turn returned: checks all effects, writes them in order, and
 //! wakes the keys that the changes concern. The first refused effect ends the turn.
 //!
-//! It must not decide what becomes of the turn's own key.
+//! This module must not decide what becomes of the turn's own key.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl Stage {
         carried
     }
 
-    /// Carries out one effect. Returns the version after it, and whether something has changed;
+    /// Carries out one effect. Returns the version after it, and whether anything has changed;
     /// `None` if there is nothing to write.
     async fn write(
         &mut self,
@@ -114,7 +114,8 @@ impl Stage {
             written,
         };
         let manager = &turn.desk.manager;
-        // The cluster does not know what became of an object on the overlay.
+        // If a turn has written the object on the overlay, the cluster's server does not know that
+        // state.
         let answer = match self.found.writers.contains_key(&id) {
             true => None,
             false => self.ask((index, effect), key, known, manager).await?,
@@ -139,8 +140,8 @@ impl Stage {
         Ok(Some((written.version, !changed.is_empty())))
     }
 
-    /// Returns whether the object has a later version than the one that the overlay's write made:
-    /// the cluster's API server made another object of the same write.
+    /// Returns whether the object has a later version than that of the overlay's write, because the
+    /// cluster's API server answered the dry run of this write with a different object.
     fn was_replaced(&self, key: &ObjectKey, version: u64) -> bool {
         let object = self.world.live.object(&Id::of(key), &key.kind.version);
         let now = object
@@ -150,7 +151,7 @@ impl Stage {
         self.options.server.is_some() && now.is_some_and(|now| now > version)
     }
 
-    /// Asks the cluster's API server for a dry run, if that is wanted.
+    /// Asks the cluster's API server for a dry run, if the user wants that.
     async fn ask(
         &mut self,
         effect: (usize, &Effect),
@@ -164,7 +165,8 @@ impl Stage {
         self.found.asked += 1;
         match server.ask(effect, key, known, manager).await {
             Ok(written) => Ok(Some(written)),
-            // The overlay tells what that means. Others may have changed the object since.
+            // The overlay's own answer decides. Another user may have changed the object in the
+            // cluster since.
             Err(refused) if is_collision(&refused.verdict) => {
                 self.found.outdated += 1;
                 Ok(None)
@@ -177,7 +179,7 @@ impl Stage {
         }
     }
 
-    /// Notes who changed these objects, and wakes the keys that they concern.
+    /// Notes which turn changed these objects, and wakes the keys that they concern.
     async fn follow(&mut self, turn: &Turn, changed: &[Id]) {
         let mut maps = Vec::new();
         for id in changed {
@@ -280,7 +282,7 @@ impl Server {
     }
 }
 
-/// Returns whether a refusal says that the object is not as it was when it was listed.
+/// Returns whether a refusal says that the object is no longer as it was when it was listed.
 fn is_collision(verdict: &Verdict) -> bool {
     use Verdict::{Conflict, Done, Ended, Exists, Gone};
     matches!(verdict, Conflict | Done | Ended | Exists | Gone)

@@ -1,7 +1,7 @@
-//! What the writes of one version make of one object, in the form in which it is shown: redacted,
-//! and with placeholders for what differs between any two objects.
+//! The change that the writes of one version make to one object, in the form that is shown: without
+//! sensitive values, and with placeholders for names, uids and times.
 //!
-//! It must not know how changes are grouped or printed.
+//! This module must not know how changes are grouped or printed.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// Returns a text that is equal for two runs if they make the same change of the same object.
+    /// Returns a text that is the same for two runs if they change the same object in the same way.
     pub(super) fn identity(&self) -> String {
         let Id { group, kind, name } = &self.id;
         let name = match &self.generated {
@@ -50,8 +50,8 @@ impl Change {
     }
 }
 
-/// Returns what became of an object: nothing, one change, or its deletion and the creation of
-/// another one. `during` is when the preview ran.
+/// Returns what became of an object: no change, one change, or a deletion and the creation of
+/// another object. `during` is the time in which the preview ran.
 pub(super) fn changes(
     touched: &Touched<'_>,
     wrote: Option<&Wrote>,
@@ -116,7 +116,7 @@ fn deletion(id: &Id, left: Option<&Value>) -> Change {
     }
 }
 
-/// Hides what is sensitive, then puts placeholders in.
+/// Hides sensitive values, and then puts placeholders in.
 fn as_shown(
     id: &Id,
     mut fields: Vec<Field>,

@@ -1,4 +1,5 @@
-//! Names of objects, whatever version of their kind a plugin uses.
+//! Names objects so that the version of their kind makes no difference. This module must not know
+//! what an object contains.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! The keys that still have to be processed, and what is remembered of each. It plays the part of
-//! the workqueue in a preview: in order, each key once, and without time.
+//! The keys that still have to be processed, and what the preview remembers of each. It takes the
+//! place of the workqueue: it hands keys out in order, each key once, and without any time passing.
 //!
-//! It must not know controllers, objects or effects.
+//! This module must not know controllers, objects or effects.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -14,8 +14,8 @@ pub(super) type Key = (usize, ObjectName);
 pub(super) struct Keys {
     order: VecDeque<Key>,
     queued: HashSet<Key>,
-    /// Keys that ask for another turn although nothing has changed, with the number of changes when
-    /// they did.
+    /// Keys that ask for another turn although nothing has changed, each with the value of
+    /// `changes` when it asked.
     parked: BTreeMap<Key, u64>,
     states: HashMap<Key, State>,
     /// The number of changes so far.
@@ -24,7 +24,7 @@ pub(super) struct Keys {
     most: u32,
 }
 
-/// What is remembered of a key from one turn to the next.
+/// What the preview remembers of a key from one turn to the next.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     pub(super) turns: u32,
@@ -34,7 +34,7 @@ pub(super) struct State {
     pub(super) last: Option<Refusal>,
     /// The object as of the last successful turn.
     pub(super) previous: Option<Snapshot>,
-    /// Whether the last turn changed something.
+    /// Whether the last turn changed anything.
     pub(super) changed: bool,
 }
 
@@ -50,7 +50,7 @@ impl Keys {
         }
     }
 
-    /// Adds a key, unless it waits already.
+    /// Adds a key, unless it is waiting already.
     pub(super) fn add(&mut self, key: Key) {
         if self.queued.insert(key.clone()) {
             self.order.push_back(key);
@@ -67,7 +67,7 @@ impl Keys {
         self.changes += 1;
     }
 
-    /// Takes the next key. `None` if nothing more can happen.
+    /// Takes the next key. Returns `None` if no key can run any more.
     pub(super) fn next(&mut self) -> Option<Key> {
         if self.order.is_empty() {
             let parked = std::mem::take(&mut self.parked);
@@ -83,7 +83,7 @@ impl Keys {
         Some(key)
     }
 
-    /// Begins a turn of a key. Returns false if the key has had all its turns.
+    /// Begins a turn of a key. Returns `false` if the key has had all its turns.
     pub(super) fn begin(&mut self, key: &Key) -> bool {
         self.parked.remove(key);
         let most = self.most;
@@ -93,17 +93,17 @@ impl Keys {
         may
     }
 
-    /// What is remembered of a key.
+    /// What the preview remembers of a key.
     pub(super) fn state(&mut self, key: &Key) -> &mut State {
         self.states.entry(key.clone()).or_default()
     }
 
-    /// The keys that ask for another turn, for ever.
+    /// The keys that would ask for another turn again and again.
     pub(super) fn parked(&self) -> impl Iterator<Item = &Key> {
         self.parked.keys()
     }
 
-    /// How many keys were not processed.
+    /// The number of keys that were not processed.
     pub(super) fn waiting(&self) -> usize {
         self.order.len()
     }

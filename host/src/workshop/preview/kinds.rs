@@ -1,7 +1,7 @@
-//! How the overlay learns a kind before the first write to it: from its CustomResourceDefinition,
-//! else from the server's OpenAPI document, else only its name.
+//! Teaches the overlay a kind before the first write to it: from its CustomResourceDefinition, or
+//! else from the server's OpenAPI document, or else only its name.
 //!
-//! A kind that the overlay has built in is not asked for. It must not know objects.
+//! The overlay already knows the built-in kinds. This module must not know objects.
 
 use anyhow::{Result, bail};
 use serde_json::{Map, Value, json};
@@ -21,7 +21,7 @@ const MERGING: [&str; 3] = [
 /// A value that is an integer or a string.
 const EITHER: &str = "x-kubernetes-int-or-string";
 
-/// Lets the overlay serve a kind. Returns what it does not know of the kind.
+/// Lets the overlay serve a kind. Returns what the overlay does not know about it.
 pub(super) async fn learn(base: &Base, overlay: &Overlay, kind: &Gvk) -> Result<Option<String>> {
     let (group, version, name) = (&*kind.group, &*kind.version, &*kind.kind);
     if overlay.serves(group, version, name) {
@@ -49,7 +49,7 @@ pub(super) async fn learn(base: &Base, overlay: &Overlay, kind: &Gvk) -> Result<
     Ok(Some(format!("{kind}: {left_out}")))
 }
 
-/// A definition that says no more than how objects of a kind are named and merged.
+/// Returns a definition that only says how objects of a kind are named and merged.
 fn definition(resource: &Resource, schema: Option<Value>) -> Value {
     let Gvk {
         group,
@@ -81,8 +81,8 @@ fn definition(resource: &Resource, schema: Option<Value>) -> Value {
     })
 }
 
-/// Returns what a schema in an OpenAPI document says about merging objects of a kind. Fields that
-/// it does not name are kept.
+/// Returns the part of a schema in an OpenAPI document that decides how objects of a kind are
+/// merged. Fields that the result does not name are kept.
 fn merging(document: &Value, kind: &Gvk) -> Option<Value> {
     let schemas = document.pointer("/components/schemas")?.as_object()?;
     let named = |of: &Value| {
@@ -108,8 +108,8 @@ fn merging(document: &Value, kind: &Gvk) -> Option<Value> {
     Some(schema)
 }
 
-/// Reduces a schema to what decides about merging, with its references replaced. `inside` are the
-/// references that led here: a schema that contains itself ends there.
+/// Reduces a schema to the part that decides how objects are merged, and replaces its references.
+/// `inside` are the references that led here: a schema that contains itself is cut off there.
 fn reduced(schema: &Value, schemas: &Map<String, Value>, inside: &[&str]) -> Value {
     let open = || json!({ "x-kubernetes-preserve-unknown-fields": true });
     if let Some(name) = reference(schema) {
@@ -159,7 +159,8 @@ fn reduced(schema: &Value, schemas: &Map<String, Value>, inside: &[&str]) -> Val
     Value::Object(out)
 }
 
-/// Gives the keys of a list their defaults, by which items are found, or requires them.
+/// Gives the fields by which the items of a list are found their defaults. Fields without a default
+/// become required.
 fn keyed(list: &mut Map<String, Value>, items: Option<&Value>, schemas: &Map<String, Value>) {
     let keys = list.get("x-kubernetes-list-map-keys");
     let keys = keys.and_then(Value::as_array).cloned().unwrap_or_default();
@@ -169,7 +170,7 @@ fn keyed(list: &mut Map<String, Value>, items: Option<&Value>, schemas: &Map<Str
     for key in keys.iter().filter_map(Value::as_str) {
         let property = items.and_then(|items| items.get("properties")?.get(key));
         let default = property.and_then(|property| property.get("default"));
-        // The document has an empty default for each field of a built-in kind.
+        // The document has an empty default for every field of a built-in kind.
         let default = default.filter(|default| default.as_str().is_some_and(|of| !of.is_empty()));
         let reduced = list
             .get_mut("items")
@@ -184,7 +185,7 @@ fn keyed(list: &mut Map<String, Value>, items: Option<&Value>, schemas: &Map<Str
     }
 }
 
-/// Returns the name of the schema that another one refers to, by itself or in `allOf` beside a
+/// Returns the name of the schema that this schema refers to, directly, or in `allOf` beside a
 /// default.
 fn reference(schema: &Value) -> Option<&str> {
     let direct = schema.get("$ref");

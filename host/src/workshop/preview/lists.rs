@@ -1,6 +1,6 @@
-//! The first lists: what a plugin's descriptions watch, as a running host lists it.
+//! Lists at first what a plugin's descriptions watch, as a running host would.
 //!
-//! It sends reads and nothing else. It must not know what becomes of the objects.
+//! It sends only reads. It must not know what becomes of the objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use vmhost_core::{Description, Gvk, ObjectName};
 
 use super::watched::watched;
 
-/// The objects of a kind that were listed.
+/// The listed objects of a kind.
 #[derive(Default)]
 pub(super) struct Listed {
     /// `None` if the cluster does not serve the kind.
@@ -29,15 +29,15 @@ pub(super) struct Selection {
     pub(super) names: Vec<ObjectName>,
 }
 
-/// What descriptions want of a kind.
+/// What the descriptions ask for of one kind.
 #[derive(Default)]
 struct Want {
-    /// `None` before the first watch.
+    /// The fields. `None` before the first watch is added.
     wanted: Option<Wanted>,
     indexes: BTreeSet<Index>,
-    /// Label and field selectors.
+    /// The label selector and the field selector of each watch.
     selections: BTreeSet<(Option<String>, Option<String>)>,
-    /// Whether effects may write objects of the kind, which need all their fields then.
+    /// Whether effects may write objects of the kind. Then the objects need all their fields.
     written: bool,
 }
 

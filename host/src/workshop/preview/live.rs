@@ -1,7 +1,7 @@
-//! The cluster as it would be now: the overlay's objects, and below them those of the base. Live
-//! reads of a plugin are answered here.
+//! The cluster as it would be now: the objects of the overlay, and those of the base that the
+//! overlay does not have. It answers the live reads of a plugin.
 //!
-//! It must not know controllers, or who writes.
+//! This module must not know controllers, or which turn writes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use vmhost_runtime::wake::sources::shelf::Shelf;
 use super::base::Base;
 use super::ids::Id;
 
-/// The overlay and what is below it.
+/// The overlay, and the base below it.
 pub(super) struct Live {
     pub(super) base: Arc<Base>,
     pub(super) overlay: Overlay,
-    /// The objects that the overlay knows, also if they are gone there.
+    /// The objects that the overlay knows, including those that were deleted there.
     known: Mutex<HashSet<Id>>,
     lists: Mutex<HashMap<Scope, Arc<Listing>>>,
 }
@@ -50,7 +50,7 @@ impl Listing {
 }
 
 impl Live {
-    /// The cluster without any write.
+    /// Creates the cluster before any write.
     pub(super) fn new(base: Arc<Base>) -> Self {
         Self {
             base,
@@ -91,7 +91,7 @@ impl Live {
                 continue;
             }
             match self.text(id, &kind.version) {
-                // What the overlay holds has passed as an object before.
+                // The overlay has accepted this object, so the store accepts it too.
                 Some(text) => drop(listing.fixture.put(&text)),
                 None => drop(listing.fixture.remove(&id.name)),
             }

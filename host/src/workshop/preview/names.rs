@@ -1,32 +1,34 @@
-//! Placeholders: the names, uids and times in which the same change of two objects differs.
+//! Placeholders for the names, uids and times that make equal changes of two objects look
+//! different.
 //!
-//! It must not know changes.
+//! This module must not know changes.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// The shortest name that is replaced inside of a longer text. Shorter ones are found everywhere.
+/// The shortest name that is replaced inside a longer text. Shorter names would be found
+/// everywhere.
 const SHORTEST: usize = 3;
 
-/// What stands for a time of the preview.
+/// Replaces a time during the preview.
 const NOW: &str = "<now>";
 
-/// What stands for a value that is hidden, whichever it is.
+/// Replaces the hash of a hidden value.
 const HIDDEN: &str = "<redacted>";
 
-/// What an object and its owners are called.
+/// The names and uids of an object and of its owners.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    /// Texts with what stands for them, the longest first.
+    /// Texts with their placeholders, the longest first.
     pairs: Vec<(String, String)>,
     namespace: Option<String>,
-    /// When the preview ran.
+    /// The time in which the preview ran.
     during: Option<(Timestamp, Timestamp)>,
 }
 
 impl Names {
-    /// The names of an object in a namespace. `others` are further names and uids, each with what
-    /// stands for it; of equal ones the first counts.
+    /// Collects the names of an object in a namespace. `others` are further names and uids with
+    /// their placeholders; of equal texts, the first one counts.
     pub(super) fn new(
         name: &str,
         namespace: Option<&str>,
@@ -52,7 +54,7 @@ impl Names {
                 .collect();
             pairs.extend(joined);
         }
-        // Stable: of equally long texts, the one that was given first comes first.
+        // The sort is stable: of equally long texts, the one that was added first stays first.
         pairs.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
         Self {
             pairs,
@@ -92,7 +94,7 @@ impl Names {
         }
     }
 
-    /// Replaces the names inside of a text where they are whole words.
+    /// Replaces the names inside a text where they are whole words.
     fn inside(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let (mut rest, mut before) = (text, None);
@@ -124,7 +126,7 @@ fn is_boundary(c: Option<char>) -> bool {
     !c.is_some_and(char::is_alphanumeric)
 }
 
-/// Replaces the hashes of hidden values, so that changes that differ in nothing else are equal.
+/// Replaces the hashes of hidden values, so that changes which differ only in them are equal.
 pub(super) fn without_hashes(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

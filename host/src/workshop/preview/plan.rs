@@ -1,7 +1,7 @@
-//! The plan: what a version would do, with equal changes in one group, and what another version
-//! does differently.
+//! The plan: what a version would do, with equal changes in one group, and how another version
+//! differs.
 //!
-//! It must not know how a plan is printed, or how changes came about.
+//! This module must not know how a plan is printed, or how changes came about.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,13 +23,13 @@ pub(super) struct Plan {
     /// The version that the groups and the problems are compared with.
     pub(super) against: Option<Version>,
     pub(super) counts: Counts,
-    /// Changes; with another version only those in which the two differ.
+    /// The changes. With a second version, only those that one of the two makes.
     pub(super) groups: Vec<Group>,
-    /// Turns that fail; with another version only those in which the two differ.
+    /// The failing turns. With a second version, only those of one of the two.
     pub(super) problems: Vec<Failing>,
-    /// Events, which are not recorded.
+    /// Events that the turns would record.
     pub(super) events: Vec<Events>,
-    /// What else is to be known of the run.
+    /// Further remarks about the run.
     pub(super) notes: Vec<String>,
     /// What the preview cannot see.
     pub(super) unseen: Vec<String>,
@@ -52,13 +52,13 @@ pub(super) struct Counts {
     pub(super) patch: usize,
     pub(super) create: usize,
     pub(super) delete: usize,
-    /// Primaries that stay as they are.
+    /// Primaries that do not change.
     pub(super) unchanged: usize,
     /// Keys whose turns fail.
     pub(super) failed: usize,
 }
 
-/// Which of two versions does something that the other one does not.
+/// The version that does something which the other one does not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Side {
@@ -93,7 +93,7 @@ pub(super) struct Failing {
     pub(super) keys: Vec<String>,
 }
 
-/// Events of one reason.
+/// Events of one controller with the same type and reason.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Events {
@@ -113,7 +113,7 @@ impl Plan {
         !self.groups.is_empty() || !self.problems.is_empty()
     }
 
-    /// Makes a plan of what a version did, and of what another one did.
+    /// Makes a plan of what one version did, compared with what a second one did, if there is one.
     pub(super) fn new(new: (Version, Ran), old: Option<(Version, Ran)>) -> Self {
         let (version, ran) = new;
         let counts = counts(&ran);
@@ -153,7 +153,7 @@ impl Plan {
     }
 }
 
-/// Returns what only one of two versions has, each as often as it has it more.
+/// Returns what only one of two versions has. If both have it, the surplus is returned.
 fn differing<T>(
     new: Vec<T>,
     old: Vec<T>,
@@ -214,7 +214,7 @@ fn groups(changes: Vec<(Option<Side>, Change)>) -> Vec<Group> {
         group.objects.push(change.id.name.to_string());
     }
     let mut groups: Vec<Group> = groups.into_values().collect();
-    // Stable: equal counts stay in the order of kind and fields.
+    // The sort is stable: groups of the same size stay in the order of kind and fields.
     groups.sort_by_key(|group| (group.verb, std::cmp::Reverse(group.count)));
     groups
 }

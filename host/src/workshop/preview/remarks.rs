@@ -1,11 +1,11 @@
-//! What a plan says in words: of the run, and of what no preview can see.
+//! The remarks of a plan: about the run, and about what no preview can see.
 //!
-//! It must not know how changes are grouped.
+//! This module must not know how changes are grouped.
 
 use super::change::Verb;
 use super::run::Ran;
 
-/// Returns what else is to be known of a run.
+/// Returns remarks about a run.
 pub(super) fn notes(ran: &Ran) -> Vec<String> {
     let counted = [
         (
@@ -38,7 +38,7 @@ pub(super) fn notes(ran: &Ran) -> Vec<String> {
     counted.chain(warnings).collect()
 }
 
-/// Returns what a run cannot see.
+/// Returns what a run could not see.
 pub(super) fn unseen(ran: &Ran) -> Vec<String> {
     let admission = match ran.asked {
         0 => "admission webhooks, quotas, and what other controllers do",

@@ -1,6 +1,6 @@
-//! Runs one version of a plugin over all its keys, until nothing more changes.
+//! Runs one version of a plugin over all its keys, until no key can run any more.
 //!
-//! It must not know how a turn is run, or how the result is shown.
+//! This module must not know how a turn is run, or how the result is shown.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::keys::Key;
 use super::names::Names;
 use super::stage::{Event, Options, Problem, Stage, Turn};
 
-/// What a version would do.
+/// The result of a run.
 #[derive(Default)]
 pub(super) struct Ran {
     pub(super) changes: Vec<Change>,
@@ -26,13 +26,13 @@ pub(super) struct Ran {
     pub(super) unchanged: usize,
     /// Objects of which only the owners of fields change.
     pub(super) owned: usize,
-    /// Keys that come back after a time.
+    /// Keys that a running host would requeue after a time.
     pub(super) later: usize,
-    /// Keys that ask for another turn although nothing changes, without failing.
+    /// Keys that ask for another turn although nothing changes, and do not fail.
     pub(super) asking: usize,
     /// Keys that were not run, because calls kept failing.
     pub(super) left: usize,
-    /// What is not known of kinds that are written.
+    /// What the overlay did not know about kinds that were written.
     pub(super) gaps: Vec<String>,
     /// Warnings of an API server, with how often each came.
     pub(super) warnings: BTreeMap<String, usize>,
@@ -59,13 +59,13 @@ pub(super) async fn run(plugin: Plugin, base: Arc<Base>, options: Arc<Options>) 
         } else {
             restless(&mut stage, &key);
         }
-        // Many turns end without waiting for anything.
+        // Turns may run for a long time without ever waiting, so other tasks get a chance here.
         tokio::task::coop::consume_budget().await;
     }
     ended(stage, began)
 }
 
-/// Notes that a key has had all its turns and still changes something.
+/// Notes that a key has had all its turns and still changes objects.
 fn restless(stage: &mut Stage, key: &Key) {
     let turns = stage.options.turns;
     let changed = stage.keys.state(key).changed;
@@ -91,7 +91,7 @@ fn ended(stage: Stage, began: Timestamp) -> Ran {
         first,
         ..
     } = stage;
-    // Servers write times without fractions of a second.
+    // Servers store times without fractions of a second.
     let second = SignedDuration::from_secs(1);
     let now = Timestamp::now();
     let during = (
@@ -116,7 +116,7 @@ fn ended(stage: Stage, began: Timestamp) -> Ran {
         let wrote = found.writers.get(touched.id);
         let made = changes(&touched, wrote, &options.hide, during);
         if made.is_empty() {
-            // What was created and deleted again does not count.
+            // An object that was created and deleted again does not count.
             ran.owned += usize::from(wrote.is_some() && touched.after.is_some());
             continue;
         }

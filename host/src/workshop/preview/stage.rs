@@ -1,7 +1,7 @@
 //! One version of a plugin in a preview: its controllers with their stores, the overlay that it
-//! writes to, and what has come of its turns.
+//! writes to, and what its turns have led to.
 //!
-//! It holds this together. It must not know what a turn does.
+//! This module owns these parts together. It must not know what a turn does.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -20,34 +20,35 @@ use super::keys::{Key, Keys};
 use super::view::View;
 use super::world::World;
 
-/// Calls in a row that end without an outcome, after which a running host pauses a plugin.
+/// After this many calls in a row without an outcome, a running host pauses a plugin.
 const BROKEN: u32 = 20;
 
-/// Calls in a row that run into their deadline, after which no more are waited for.
+/// After this many calls in a row that exceed their deadline, no further calls are made.
 const LATE: u32 = 3;
 
 /// How a preview is run.
 pub(super) struct Options {
     /// How many turns a key may have.
     pub(super) turns: u32,
-    /// The primaries that get turns.
+    /// Selects the primaries that get turns.
     pub(super) selector: Option<LabelSelector>,
-    /// Whether the plugin runs already, so that all its keys had a successful turn.
+    /// Whether the plugin is the running version, so that all its keys had a successful turn
+    /// before.
     pub(super) runs: bool,
     /// Hides sensitive values.
     pub(super) hide: Hide,
-    /// Carries effects out as dry runs of the cluster's API server.
+    /// Carries effects out as dry runs of the cluster's API server, if the user wants that.
     pub(super) server: Option<Server>,
 }
 
-/// The cluster's API server, which is asked for dry runs.
+/// The cluster's API server, for dry runs.
 pub(super) struct Server {
     pub(super) carrier: Arc<Carrier>,
     /// The runtime that sends requests.
     pub(super) io: Handle,
 }
 
-/// A version of a plugin, in the middle of a preview.
+/// A version of a plugin during a preview.
 pub(super) struct Stage {
     pub(super) plugin: Plugin,
     pub(super) grants: Grants,
@@ -62,12 +63,12 @@ pub(super) struct Stage {
     late: u32,
 }
 
-/// A controller, and what its turns need.
+/// A controller, with what its turns need.
 pub(super) struct Desk {
-    /// The number in the description.
+    /// The number of the controller in the description.
     pub(super) at: usize,
     pub(super) name: String,
-    /// The name in texts: `plugin/controller`.
+    /// The controller's name in texts: `plugin/controller`.
     pub(super) label: String,
     pub(super) kind: Gvk,
     pub(super) finalizer: Option<String>,
@@ -77,15 +78,15 @@ pub(super) struct Desk {
     pub(super) view: Arc<View>,
 }
 
-/// What has come of the turns.
+/// What the turns have led to.
 #[derive(Default)]
 pub(super) struct Found {
-    /// By key: the problem of its last turn.
+    /// The problem of each key's last turn.
     pub(super) problems: BTreeMap<Key, Problem>,
     pub(super) events: BTreeMap<(String, &'static str, String), Event>,
-    /// Who wrote an object first, and what the writers had read.
+    /// The turn that wrote an object first, and what all its writers had read.
     pub(super) writers: HashMap<Id, Wrote>,
-    /// Keys that come back after a time.
+    /// Keys that a running host would requeue after a time.
     pub(super) later: HashSet<Key>,
     /// The overlay's warnings.
     pub(super) warnings: BTreeMap<String, usize>,
@@ -101,9 +102,9 @@ pub(super) struct Problem {
     /// The controller's label.
     pub(super) controller: String,
     pub(super) key: String,
-    /// One word: `trap`, `deadline`, `refused`, `retry`, `fail`, `restless`, ...
+    /// In one word: `trap`, `deadline`, `refused`, `retry`, `fail`, `restless`, ...
     pub(super) what: &'static str,
-    /// The text, redacted.
+    /// The text, with sensitive values hidden.
     pub(super) text: String,
 }
 
@@ -116,12 +117,12 @@ pub(super) struct Event {
     pub(super) note: String,
 }
 
-/// The writes to an object.
+/// The writes to one object.
 pub(super) struct Wrote {
-    /// The name of the key whose turn wrote it first, and the uid of its object.
+    /// The name of the key whose turn wrote the object first, and the uid of that key's object.
     pub(super) key: ObjectName,
     pub(super) uid: String,
-    /// What is hidden of it.
+    /// What the writers had read. Sensitive values in it have to be hidden.
     pub(super) saw: Saw,
 }
 
@@ -141,7 +142,7 @@ impl Turn {
 }
 
 impl Stage {
-    /// A version before its first turn. All its keys wait.
+    /// Creates a version before its first turn. All its keys are waiting.
     pub(super) fn new(plugin: Plugin, base: Arc<Base>, options: Arc<Options>) -> Self {
         let world = World::new(base);
         let description = plugin.description();
@@ -193,7 +194,7 @@ impl Stage {
         }
     }
 
-    /// Returns whether a key gets turns. One whose object is gone does.
+    /// Returns whether a key gets turns. A key whose object is gone always does.
     pub(super) fn is_selected(&self, desk: &Desk, name: &ObjectName) -> bool {
         let Some(selector) = &self.options.selector else {
             return true;
@@ -218,7 +219,7 @@ impl Stage {
         self.found.problems.insert(turn.whole_key(), problem);
     }
 
-    /// Notes an Event, which is not recorded.
+    /// Notes an Event. Nothing records it.
     pub(super) fn event(&mut self, turn: &Turn, event: &vmhost_core::Event) {
         let kind = match event.kind {
             EventType::Normal => "Normal",
@@ -243,7 +244,7 @@ impl Stage {
         self.late = if is_late { self.late + 1 } else { 0 };
     }
 
-    /// Returns whether further calls are pointless.
+    /// Returns whether further calls make no sense.
     pub(super) fn is_broken(&self) -> bool {
         self.broken >= BROKEN || self.late >= LATE
     }

@@ -1,5 +1,5 @@
-//! A plan as text for a person. Every text of a plugin or of the cluster passes here on one line,
-//! without control characters.
+//! Formats a plan for a person. Every text of a plugin or of the cluster is put on one line here,
+//! without control characters. This module must not know how a plan is made.
 
 use std::fmt::Write as _;
 
@@ -11,13 +11,13 @@ use super::change::Verb;
 use super::plan::{Counts, Events, Failing, Group, Plan, Side, Version};
 use crate::paint::{Paint, Tone};
 
-/// How many objects of a group are named.
+/// The most objects of a group that are named.
 const NAMED: usize = 3;
 
-/// How many fields of a group are shown.
+/// The most fields of a group that are shown.
 const FIELDS: usize = 20;
 
-/// The longest value of a field, in bytes.
+/// The most bytes of a field's value that are shown.
 const VALUE: usize = 120;
 
 /// Writes a plan.
@@ -135,7 +135,7 @@ fn of_events(events: &Events) -> String {
     one_line(&text).into_owned()
 }
 
-/// Names the version that does something alone.
+/// Names the version that does something which the other one does not do.
 fn side(by: Option<Side>) -> &'static str {
     match by {
         None => "",

@@ -1,7 +1,8 @@
 //! One turn of a key: the finalizer's step or the call, its effects, and what becomes of the key.
+//! This module must not know how an effect is carried out.
 //!
-//! It follows the rules of a running host, except that nothing waits: a key that would be retried
-//! after a while is retried when something has changed.
+//! A turn follows the rules of a running host, but nothing waits for time to pass: a key that would
+//! be retried after some time is retried as soon as something has changed.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use super::carry::Carried;
 use super::keys::State;
 use super::stage::{Desk, Stage, Turn};
 
-/// In how many milliseconds at most a requeue counts as immediate, as for a running host.
+/// A requeue of fewer milliseconds counts as immediate, as for a running host.
 const AT_ONCE: u32 = 100;
 
 /// How a turn ended.
@@ -29,16 +30,16 @@ struct Ended {
 enum Then {
     /// It waits for a change.
     Rest,
-    /// It comes back after a time.
+    /// It is requeued after a time.
     Later,
     /// It asks for another turn.
     Again,
-    /// It failed: in one word, and in a text.
+    /// It failed; `what` says how in one word, and `text` in a sentence.
     Failed {
         what: &'static str,
         text: String,
         refusal: Option<Refusal>,
-        /// Whether a running host retries it soon.
+        /// Whether a running host would retry it soon.
         retried: bool,
     },
 }
@@ -118,7 +119,7 @@ impl Stage {
         ended(carried, then(next))
     }
 
-    /// Returns what a turn has seen that holds sensitive values.
+    /// Returns what a turn has read that may hold sensitive values.
     fn saw(&self, turn: &Turn, previous: Option<Snapshot>, trace: &Trace) -> Saw {
         let hide = &self.options.hide;
         let mut saw = Saw {
@@ -153,7 +154,7 @@ impl Stage {
         kinds.any(|(_, watched)| self.options.hide.concerns(&watched.gvk()))
     }
 
-    /// Notes how a turn ended, and what its key waits for.
+    /// Notes how a turn ended, and when its key runs again.
     fn conclude(&mut self, turn: &Turn, ended: Ended, replaced: bool) {
         let key = turn.whole_key();
         let Ended { changed, then } = ended;
@@ -217,8 +218,7 @@ fn then(next: Next) -> Then {
     }
 }
 
-/// Returns how a turn ended whose effects were carried out, or not all of them. `next` holds if all
-/// were.
+/// Returns how a turn ended after its effects. `next` applies only if all of them were carried out.
 fn ended(carried: Carried, next: Then) -> Ended {
     let changed = carried.changed;
     let Some(stop) = carried.stop else {
@@ -239,7 +239,7 @@ fn ended(carried: Carried, next: Then) -> Ended {
     Ended { changed, then }
 }
 
-/// The write that removes the finalizer, if the plugin says that it has cleaned up.
+/// Returns the write that removes the finalizer, if the plugin says that it has cleaned up.
 fn removal(turn: &Turn, next: &Next, deleting: bool) -> Result<Option<Effect>, &'static str> {
     if *next != Next::Finalized {
         return Ok(None);

@@ -1,7 +1,8 @@
-//! The stores of one controller in a preview: what its calls read, and which keys a change wakes.
+//! The stores of one controller in a preview: its calls read from them, and they show which keys a
+//! change wakes.
 //!
-//! Objects are shared with the base until a write changes them. It must not know what writes, or
-//! what becomes of a woken key.
+//! Objects are shared with the base until a write changes them. This module must not know which
+//! turn writes, or what becomes of a woken key.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,16 +39,16 @@ impl AsRef<Shelf> for Watch {
     }
 }
 
-/// What a change wakes.
+/// The keys that a change wakes.
 #[derive(Default)]
 pub(super) struct Woken {
     pub(super) keys: BTreeSet<ObjectName>,
-    /// The changes that the plugin maps itself.
+    /// The changes that the plugin has to map itself.
     pub(super) changes: Vec<Change>,
 }
 
 impl View {
-    /// The stores as they are before any write.
+    /// Fills the stores with the objects from before any write.
     pub(super) fn new(controller: &ControllerDescription, live: Arc<Live>) -> Self {
         let watches = watched(controller).into_iter();
         let reads = controller.kinds().filter(|(_, watched)| watched.live);
@@ -76,14 +77,14 @@ impl View {
         self.primary()?.fixture.store().get(name.as_str())
     }
 
-    /// Returns whether a store may show an object that is created with this text.
+    /// Returns whether a store could contain an object that is created with this text.
     pub(super) fn may_show(&self, kind: &Gvk, object: &str) -> bool {
         let shelves = self.watches.iter().map(|watch| &watch.of.shelf);
         let mut of = shelves.filter(|shelf| shelf.kind == *kind);
         of.any(|shelf| shelf.selection.may_show(object))
     }
 
-    /// Follows a change of an object. Returns what it wakes.
+    /// Follows a change of an object. Returns what the change wakes.
     pub(super) fn changed(&self, id: &Id) -> Woken {
         let mut woken = Woken::default();
         for watch in &self.watches {
@@ -161,7 +162,7 @@ impl View {
         watched.is_empty() || namespace.is_none_or(is_among)
     }
 
-    /// Returns an error if no store shows objects of this kind and namespace.
+    /// Returns the store for this kind and namespace, or an error if no store has them.
     fn check(&self, kind: &Gvk, namespace: Option<&str>) -> Result<&Watch, ReadError> {
         let watch = shelf::find(&self.watches, kind, None);
         watch
@@ -169,7 +170,7 @@ impl View {
             .ok_or_else(|| shelf::not_watched(&self.watches, &self.live_only, kind, namespace))
     }
 
-    /// Returns an error if the plugin may not read this live.
+    /// Returns an error if the plugin may not read this kind and namespace live.
     fn check_live(&self, kind: &Gvk, namespace: Option<&str>) -> Result<(), ReadError> {
         let named =
             self.live_only.contains(kind) || shelf::find(&self.watches, kind, None).is_some();
@@ -194,15 +195,15 @@ impl Watch {
             if whole && of.spec.wanted == Wanted::All {
                 fixture.keep(object);
             } else if let Err(error) = fixture.put(&object.text) {
-                // The text was kept by a store before.
+                // A store has accepted this text before, so this does not happen.
                 tracing::debug!("skipping {}: {error}", object.name);
             }
         }
         Self { of, fixture }
     }
 
-    /// Puts an object into the store, or removes it if there is no text. Returns what the store
-    /// showed before and what it shows now.
+    /// Puts an object into the store; without a text, removes it. Returns the object that the store
+    /// had before and the one that it has now.
     fn put(&self, name: &ObjectName, text: Option<&str>) -> (Option<Snapshot>, Option<Snapshot>) {
         match text {
             Some(text) => {

@@ -1,7 +1,7 @@
-//! A kind of a description as a running host watches it: which objects and fields its store keeps,
-//! and which keys a change wakes.
+//! A kind in a description, as a running host would watch it: which objects and fields the store
+//! keeps, and which keys a change wakes.
 //!
-//! It must not know where the objects come from.
+//! This module must not know where the objects come from.
 
 use vmhost_cluster::{Index, WatchSpec};
 use vmhost_core::{ControllerDescription, Gvk, MapBy, Mapping, Predicate, Role, Watched};
@@ -42,7 +42,7 @@ pub(super) fn watched(controller: &ControllerDescription) -> Vec<Watching> {
 }
 
 fn of(role: Role, watched: &Watched, primary: Option<&Shelf>, kind: &Gvk) -> Watching {
-    // What does not parse was refused with the description.
+    // If this could not be parsed, the description would have been refused.
     let predicate = watched.predicates.as_ref();
     let predicate = predicate.and_then(|predicates| Predicate::compile(predicates).ok());
     let wakes = waking(role, watched, primary, kind);

@@ -1,7 +1,7 @@
-//! The overlay as the writes of one version use it: objects are brought in before they are written,
-//! and their state before the first write is kept.
+//! The overlay for the writes of one version. An object is copied into it before the first write to
+//! the object, and the state before that write is kept.
 //!
-//! It must not know controllers, keys, or why something is written.
+//! This module must not know controllers, keys, or why something is written.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use super::live::Live;
 pub(super) struct World {
     pub(super) live: Arc<Live>,
     carrier: Carrier,
-    /// The version of each kind that is written, by group and kind.
+    /// The version that is used of each kind that is written, by group and kind.
     versions: BTreeMap<(String, String), String>,
-    /// The objects before the first write, as a write without a change leaves them. `None` for an
-    /// object that did not exist.
+    /// The objects before the first write, in the form that a write without a change leaves. `None`
+    /// for an object that did not exist.
     before: BTreeMap<Id, Option<Arc<Value>>>,
-    /// The uids whose dependents were brought in.
+    /// The uids of owners whose dependents were copied into the overlay.
     cascaded: HashSet<String>,
-    /// What is not known of kinds that were written.
+    /// What the overlay does not know about kinds that were written.
     pub(super) gaps: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Touched<'a> {
 }
 
 impl World {
-    /// The cluster without any write.
+    /// Creates the cluster before any write.
     pub(super) fn new(base: Arc<Base>) -> Self {
         let live = Arc::new(Live::new(base));
         let overlay = live.overlay.clone();
@@ -61,7 +61,8 @@ impl World {
         }
     }
 
-    /// Prepares a write: brings in the object, its namespace, and what a deletion would take along.
+    /// Prepares a write: copies the object, its namespace, and everything that a deletion would
+    /// delete too into the overlay.
     pub(super) async fn prepare(&mut self, effect: &Effect, key: &ObjectKey) -> Result<()> {
         self.learn(&key.kind).await?;
         if let Some(namespace) = key.name.namespace() {
@@ -82,7 +83,7 @@ impl World {
         Ok(())
     }
 
-    /// Carries out an effect that was prepared.
+    /// Carries out an effect. It must have been prepared.
     pub(super) async fn carry_out(
         &self,
         effect: (usize, &Effect),
@@ -94,8 +95,8 @@ impl World {
         written.await
     }
 
-    /// Replaces an object of the overlay by the one that another server made of the same write, as a
-    /// later version of it, unless both are the same. Returns whether that is possible.
+    /// Replaces an object of the overlay by the object that another server made of the same write,
+    /// with a later version, unless both are the same. Returns `false` if that is not possible.
     pub(super) fn replace(&mut self, key: &ObjectKey, body: &[u8]) -> bool {
         let Ok(mut object) = serde_json::from_slice::<Value>(body) else {
             return false;
@@ -107,7 +108,7 @@ impl World {
         let version = present.pointer("/metadata/resourceVersion");
         let version = version.and_then(Value::as_str);
         let version: u64 = version.and_then(|of| of.parse().ok()).unwrap_or_default();
-        // A dry run gives no new version, and another uid to each new object.
+        // A dry run assigns no new version, and gives each new object another uid.
         for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
             let value = match field {
                 "resourceVersion" => Some(json!((version + 1).to_string())),
@@ -125,7 +126,7 @@ impl World {
         merely_newer(&object, &present) || self.live.overlay.bring(object)
     }
 
-    /// Collects what the last write has changed, with all that follows from it.
+    /// Returns the objects that the last write has changed, directly or as a consequence.
     pub(super) fn settle(&mut self) -> Vec<Id> {
         let overlay = &self.live.overlay;
         let (mut seen, mut found) = (HashSet::new(), Vec::new());
@@ -148,7 +149,7 @@ impl World {
         found
     }
 
-    /// The objects that were brought in or created, as they were and as they are.
+    /// The objects that were copied or created, as they were and as they are.
     pub(super) fn touched(&self) -> impl Iterator<Item = Touched<'_>> {
         self.before.iter().map(|(id, before)| {
             let kind = (id.group.clone(), id.kind.clone());
@@ -172,7 +173,7 @@ impl World {
         Ok(())
     }
 
-    /// Brings in an object as the cluster has it, unless the overlay knows it.
+    /// Copies an object from the cluster into the overlay, unless the overlay knows it.
     async fn bring(&mut self, key: &ObjectKey) -> Result<()> {
         let id = Id::of(key);
         if self.live.knows(&id) {
@@ -196,7 +197,8 @@ impl World {
         Ok(())
     }
 
-    /// Brings in a namespace. One that the user may not read counts as existing.
+    /// Copies a namespace into the overlay. A namespace that the user may not read counts as
+    /// existing.
     async fn bring_namespace(&mut self, name: &str) -> Result<()> {
         let key = ObjectKey {
             kind: Gvk::new("", "v1", "Namespace"),
@@ -217,7 +219,8 @@ impl World {
         Ok(())
     }
 
-    /// Brings in what names this owner, and what names that, as far as the plugin watches it.
+    /// Copies the objects that name this owner into the overlay, and those that name these, as far
+    /// as the plugin watches them.
     async fn bring_dependents(&mut self, owner: &Value) -> Result<()> {
         let base = self.live.base.clone();
         let uid = owner.pointer("/metadata/uid").and_then(Value::as_str);
@@ -236,7 +239,8 @@ impl World {
         Ok(())
     }
 
-    /// Brings in what goes with a namespace, or with a definition, as far as the plugin watches it.
+    /// Copies the objects that belong to a namespace or to a definition, as far as the plugin
+    /// watches them.
     async fn bring_contents(&mut self, key: &ObjectKey) -> Result<()> {
         let base = self.live.base.clone();
         let name = key.name.name();
@@ -252,7 +256,7 @@ impl World {
     }
 }
 
-/// Returns whether two states of an object differ in nothing but the bookkeeping of a server.
+/// Returns whether two states of an object differ only in fields that a server keeps for itself.
 fn merely_newer(one: &Value, other: &Value) -> bool {
     let content = |object: &Value| {
         let mut object = object.clone();

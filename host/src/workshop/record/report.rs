@@ -1,4 +1,5 @@
-//! Tells what was recorded: lines for people, JSON for scripts.
+//! Reports what was recorded: lines for people, JSON for scripts. This module must not know how a
+//! case is replayed.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,7 +17,7 @@ use crate::workshop::cases::recorded::{Exact, Recorded};
 pub(super) struct Report {
     /// The cases, the newest turn last.
     pub(super) cases: Vec<Saved>,
-    /// The turns that are no cases, and why: a sentence for each reason.
+    /// Why other turns are not cases: a sentence for each reason.
     pub(super) left_out: Vec<String>,
 }
 
@@ -25,14 +26,14 @@ pub(super) struct Report {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Saved {
     folder: String,
-    /// Whether it was there before.
+    /// Whether the case was there before.
     kept: bool,
     exact: Exact,
     because: Vec<String>,
 }
 
 impl Saved {
-    /// The case in a folder.
+    /// Describes the case in a folder.
     pub(super) fn of(place: &Place) -> Result<Self> {
         let (folder, kept) = match place {
             Place::New(folder) => (folder, false),
@@ -49,7 +50,7 @@ impl Saved {
 }
 
 impl Report {
-    /// Formats one line a case, with why it is not exact below, and a summary.
+    /// Formats one line for each case, with the reason why it is not exact below, and a summary.
     pub(super) fn text(&self, out: &Path) -> String {
         let mut text = String::new();
         for case in &self.cases {

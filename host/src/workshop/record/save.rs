@@ -1,5 +1,5 @@
-//! Writes a case as a folder. The case came over the network: a name in it never leads out of the
-//! folder. This module must not know what the files hold.
+//! Writes a case as a folder. The case came over the network, so a name in it must never lead out
+//! of the folder. This module must not know what the files contain.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use crate::workshop::cases::recorded::{Check, Recorded};
 /// The longest name of a folder, in bytes. File systems allow 255.
 const LONGEST: usize = 200;
 
-/// Where a case is.
+/// The folder of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// It was written.
     New(PathBuf),
-    /// It was there before, and is left as it is.
+    /// It was there before, and stays as it is.
     There(PathBuf),
 }
 
-/// Writes a case below `out`. It appears there at once, whole.
+/// Writes a case below `out`. The folder appears there in one step, complete.
 pub(super) fn save(out: &Path, case: &Case) -> Result<Place> {
     let name = name(case);
     let folder = out.join(&name);
@@ -41,7 +41,7 @@ pub(super) fn save(out: &Path, case: &Case) -> Result<Place> {
 
 fn write(part: &Path, case: &Case) -> Result<()> {
     if part.exists() {
-        // Of a command that was stopped.
+        // An interrupted command left it behind.
         fs::remove_dir_all(part)?;
     }
     fs::create_dir_all(part)?;
@@ -56,7 +56,8 @@ fn write(part: &Path, case: &Case) -> Result<()> {
     Recorded::new(case, &unchecked).write(part)
 }
 
-/// The name of a case's folder: the key and the time, `default-x-20260131T120000.000001Z`.
+/// Returns the name of a case's folder, made from the key and the time:
+/// `default-x-20260131T120000.000001Z`.
 fn name(case: &Case) -> String {
     let time: String = case
         .time
@@ -72,11 +73,11 @@ fn name(case: &Case) -> String {
         })
         .collect();
     key.truncate(LONGEST.saturating_sub(time.len()));
-    // A hidden folder is no case.
+    // The readers of cases skip hidden folders.
     format!("{}-{time}", key.trim_start_matches('.'))
 }
 
-/// Returns whether a case may have a file of this path.
+/// Returns whether a case may have a file at this path.
 fn is_of_a_case(path: &str) -> bool {
     let is_plain = |name: &str| {
         let is_sign = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '.' | '_');

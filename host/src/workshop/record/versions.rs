@@ -1,5 +1,5 @@
-//! The versions of a plugin that the user has at hand: the component, and what `vmhost dev` runs of
-//! a folder. It must not know cases.
+//! The versions of a plugin that the user has: a component, and what `vmhost dev` would run of a
+//! folder. This module must not know cases.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ impl Versions {
         })
     }
 
-    /// Tells that none of these versions ran a turn.
+    /// Formats that none of these versions ran a turn.
     pub(super) fn no_other(&self) -> String {
         let digests: Vec<&str> = self.all.iter().map(|(digest, _)| digest.as_str()).collect();
         format!(

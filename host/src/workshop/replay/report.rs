@@ -1,4 +1,5 @@
-//! Reports a replay: lines for people, JSON for scripts, JUnit XML for CI.
+//! Reports a replay: lines for people, JSON for scripts, JUnit XML for CI. This module must not
+//! know how a case is replayed.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -18,7 +19,7 @@ pub(super) struct Report {
     plugin: String,
     /// `sha256:` and the digest of the version.
     digest: String,
-    /// The number of cases in which it does what is recorded.
+    /// The number of cases in which the version does what is recorded.
     pub(super) same: usize,
     /// The number of cases in which it does something else.
     pub(super) differs: usize,
@@ -40,12 +41,12 @@ pub(super) struct Line {
     /// What differs, or why there is no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
-    /// Why the case is not an exact one, or may not be: a sentence for each reason.
+    /// Why the case is not exact, or may not be: a sentence for each reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
 
-/// The result of a case in a word.
+/// The result of a case in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Word {
@@ -90,7 +91,7 @@ impl Report {
         }
     }
 
-    /// Formats one line a case, with its problem below, and a summary.
+    /// Formats one line for each case, with its problem below, and a summary.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for line in &self.cases {

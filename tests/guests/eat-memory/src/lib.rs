@@ -1,5 +1,5 @@
-//! Allocates as much memory as possible. Its name is in its bytes, so that a test can give it
-//! another one.
+//! Allocates as much memory as possible. Its bytes contain its name, so that a test can give it
+//! another name.
 
 use kit::{Guest, Outcome, Request};
 

@@ -13,7 +13,7 @@
 //! | `invalid` | writes a text into `spec.count` |
 //! | `live` | completes an object that is creating, with what it reads live of a ConfigMap `live` |
 //! | `outside` | deletes a ConfigMap, which no grant allows |
-//! | `secret` | writes what the Secret of the same name holds, and the setting `password`, into a ConfigMap, and fails |
+//! | `secret` | copies the Secret of its name and the setting `password` to a ConfigMap; fails |
 //!
 //! The controllers `stuck` and `secrets` have the objects whose label `case` is set to their name.
 
@@ -107,7 +107,7 @@ fn parse(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// Returns the key of an object of the core group in the same namespace.
+/// Returns the key of an object of the core group, in the same namespace.
 fn beside(request: &Request, kind: &str, name: &str) -> ObjectKey {
     ObjectKey {
         kind: Gvk {
@@ -154,7 +154,7 @@ fn wait_for(key: &ObjectKey) -> Outcome {
     }
 }
 
-/// Tells a secret wherever a turn can.
+/// Writes a secret wherever a turn can write a text.
 fn tell(request: &Request) -> Outcome {
     let secret = match cluster::get(&beside(request, "Secret", &request.key.name)) {
         Ok(Some(secret)) => parse(&secret),
@@ -163,7 +163,8 @@ fn tell(request: &Request) -> Outcome {
     };
     let encoded = secret["data"]["token"].as_str().unwrap_or_default();
     let token = decoded(encoded);
-    // A name for each version of the Secret, so that no turn finds the ConfigMap of another.
+    // Each version of the Secret gets a ConfigMap of its own, so that no turn finds the ConfigMap
+    // of another version.
     let version = secret["metadata"]["resourceVersion"]
         .as_str()
         .unwrap_or_default();

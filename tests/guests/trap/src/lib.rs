@@ -1,5 +1,5 @@
-//! Panics in `reconcile`: its message reaches the host only through stderr. Its name is in its
-//! bytes, so that a test can give it another one.
+//! Panics in `reconcile`: its message reaches the host only through stderr. Its bytes contain its
+//! name, so that a test can give it another name.
 
 use kit::{Guest, Outcome, Request};
 

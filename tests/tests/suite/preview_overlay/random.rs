@@ -1,6 +1,6 @@
 //! Random objects and random writes to them.
 //!
-//! It must not know who answers a write.
+//! This module must not know which server answers a write.
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -53,7 +53,7 @@ impl Kind {
         format!("/{root}/{api_version}/namespaces/{namespace}/{plural}")
     }
 
-    /// Returns some fields; in a merge patch, with some that are removed.
+    /// Returns some fields. In a merge patch, some of them are removed.
     fn content(self, rng: &mut Rng, removes: bool) -> Value {
         match self {
             Kind::Widget => json!({ "spec": some(rng, &WIDGET, removes, widget) }),
@@ -71,8 +71,8 @@ impl Kind {
         }
     }
 
-    /// Returns an object as it is created. No map of it can become empty, which kube-apiserver
-    /// would leave out of some objects.
+    /// Returns an object to create. Its maps cannot become empty, because kube-apiserver would
+    /// leave empty maps out of some objects.
     pub fn object(self, rng: &mut Rng, name: &str) -> Value {
         let mut object = self.content(rng, false);
         match self {
@@ -92,7 +92,7 @@ impl Kind {
     }
 }
 
-/// Adds what names an object, and some labels.
+/// Adds the names of an object, and some labels.
 fn named(kind: Kind, rng: &mut Rng, name: &str, mut object: Value) -> Value {
     let (api_version, kind, _) = kind.names();
     object["apiVersion"] = api_version.into();
@@ -111,14 +111,14 @@ pub struct Subject {
 #[derive(Debug)]
 pub struct Write {
     pub method: Method,
-    /// With a query.
+    /// The path, with a query.
     pub path: String,
     pub media: &'static str,
     pub body: Value,
 }
 
 impl Write {
-    /// Returns a write to an object, or in the object's collection.
+    /// Returns a write to an object, or to the object's collection.
     pub fn random(rng: &mut Rng, subject: &Subject, namespace: &str) -> Write {
         let Subject { kind, name } = subject;
         let collection = kind.collection(namespace);
@@ -194,7 +194,7 @@ pub fn pick<'a, T>(rng: &mut Rng, from: &'a [T]) -> &'a T {
     &from[rng.usize(..from.len())]
 }
 
-/// Returns at least one of the fields; with `removes`, some are null.
+/// Returns at least one of the fields. With `removes`, some of them are null.
 fn some(
     rng: &mut Rng,
     fields: &[&str],
@@ -231,7 +231,7 @@ fn names(rng: &mut Rng) -> Vec<&'static str> {
 fn widget(rng: &mut Rng, field: &str) -> Value {
     match field {
         "size" => json!(rng.u8(..3)),
-        // The last one is not allowed.
+        // The last value is not allowed.
         "color" => json!(pick(rng, &["red", "green", "blue", "mauve"])),
         "mode" => json!(pick(rng, &["auto", "manual"])),
         "note" => text(rng, field),
@@ -253,7 +253,7 @@ fn widget(rng: &mut Rng, field: &str) -> Value {
     }
 }
 
-// No value is the zero value, which kube-apiserver leaves out of some fields.
+// No field has a zero value, because kube-apiserver leaves zero values out of some fields.
 fn deployment(rng: &mut Rng, field: &str) -> Value {
     match field {
         "paused" => json!(true),
@@ -287,7 +287,7 @@ fn shown(rng: &mut Rng) -> Value {
 fn changed(kind: Kind, rng: &mut Rng) -> Value {
     let labels = some(rng, &NAMES, true, text);
     match rng.u8(..8) {
-        // Not the object's version.
+        // A version that is not the object's.
         0 => json!({ "metadata": { "resourceVersion": "1", "labels": labels } }),
         1 => json!({ "metadata": { "finalizers": ["test.vmhost.dev/x"] } }),
         2 => json!({ "metadata": { "labels": labels } }),
@@ -295,7 +295,7 @@ fn changed(kind: Kind, rng: &mut Rng) -> Value {
     }
 }
 
-/// Returns a JSON patch, of which some steps fail.
+/// Returns a JSON patch, some of whose steps fail.
 fn steps(kind: Kind, rng: &mut Rng) -> Value {
     let (first, second) = match kind {
         Kind::Widget => ("/spec/size", "/spec/color"),

@@ -4,7 +4,7 @@
 //! circuit breaker per resource works alike.)
 //!
 //! Only turns that wrote something or asked to be requeued at once count. A key that other writers
-//! change often is not affected.
+//! change often is not affected. This module must not know what a turn wrote.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -41,8 +41,8 @@ impl HotKeys {
         Some(left)
     }
 
-    /// Counts a busy turn of the key. Returns whether the key is held from now on, and the counts of
-    /// a window that is over.
+    /// Counts a busy turn of the key. Returns whether the key is held from now on, and the counts
+    /// of a window that is over.
     pub(crate) fn count(&mut self, key: &ObjectName) -> (bool, HashMap<ObjectName, u32>) {
         let now = Instant::now();
         let mut over = HashMap::new();
@@ -60,7 +60,7 @@ impl HotKeys {
         (true, over)
     }
 
-    /// Forgets the key's busy turns, and lets it run. Returns whether it was held.
+    /// Forgets the key's busy turns, so that the key runs again. Returns whether it was held.
     pub(crate) fn forgive(&mut self, key: &ObjectName) -> bool {
         self.turns.remove(key);
         self.held.remove(key).is_some()

@@ -105,8 +105,8 @@ impl OwnWrites {
         }
     }
 
-    /// Ends the write phase of the key's turn. Returns which events arrived meanwhile, and their
-    /// numbers in the wake log.
+    /// Ends the write phase of the key's turn. Returns which events arrived in the meantime, and
+    /// their numbers in the wake log.
     pub(crate) fn end(&mut self, key: &ObjectName) -> (Came, Vec<u32>) {
         let turns = &mut self.0;
         let Some(turn) = turns.get_mut(key) else {

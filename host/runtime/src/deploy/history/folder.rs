@@ -1,8 +1,8 @@
-//! The files of one plugin's history: an index and a file for each version, named by its digest.
+//! The folder of one plugin's history: an index, and a file for each version, named by its digest.
 //!
-//! One process at a time uses a folder. A file is read only as a whole, and a version only if its
-//! digest is right, so that a torn file is never run. It must not know what an index holds, nor which
-//! versions are kept.
+//! Only one process at a time uses a folder. A file is read as a whole, and the bytes of a version
+//! are used only if their digest is right, so that a torn file is never run. This module must not
+//! know what an index holds, nor which versions are kept.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -19,20 +19,20 @@ const INDEX: &str = "index.json";
 const UNREADABLE: &str = "index.json.unreadable";
 const LOCK: &str = "lock";
 const VERSION: &str = "wasm";
-/// How the name of a file begins that is being written.
+/// The name of a file begins with this while the file is being written.
 const UNFINISHED: &str = ".unfinished-";
 
 /// The folder of one plugin's history, locked for this process.
 pub(super) struct Folder {
     path: PathBuf,
-    /// Locked until it is closed, also by the end of the process.
+    /// The lock on the folder. It ends when this file is closed, at the latest with the process.
     _lock: File,
 }
 
 /// Why the folder of a plugin's history is not used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FolderError {
-    /// It cannot be created, locked or written, or others may write to it.
+    /// The folder cannot be created, locked or written, or other users may write to it.
     #[error("cannot use {path}")]
     Io {
         /// The folder.
@@ -59,7 +59,7 @@ impl Folder {
         match lock.try_lock() {
             Ok(()) => {
                 let folder = Self { path, _lock: lock };
-                // What stays only takes room.
+                // A file that is not removed only takes space.
                 let _ = folder.sweep();
                 Ok(folder)
             }
@@ -73,7 +73,8 @@ impl Folder {
         &self.path
     }
 
-    /// Reads the index. One that cannot be read is reported, put aside and begun anew.
+    /// Reads the index. If it cannot be read, logs that, puts the file aside and starts an empty
+    /// index.
     pub(super) fn read_index<T: DeserializeOwned + Default>(&self) -> T {
         let path = self.path.join(INDEX);
         let why = match fs::read(&path) {
@@ -88,13 +89,13 @@ impl Folder {
             "the history {} cannot be read and begins anew: {why}; the old file is beside it as {UNREADABLE}",
             path.display()
         );
-        // If it cannot be put aside, the next index replaces it.
+        // If the file cannot be put aside, the next write of the index replaces it.
         let _ = fs::rename(&path, self.path.join(UNREADABLE));
         T::default()
     }
 
-    /// Replaces the index. A reader sees the old one or the new one. A `durable` one is on the disk
-    /// when this returns.
+    /// Replaces the index in one step: a reader sees either the old or the new one. If `durable`,
+    /// the new one is on the disk when this returns.
     pub(super) fn write_index(&self, index: &impl Serialize, durable: bool) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(index)?;
         self.write(INDEX, &text, durable)
@@ -104,7 +105,7 @@ impl Folder {
     pub(super) fn put(&self, digest: &str, bytes: &[u8]) -> io::Result<()> {
         let path = self.version(digest);
         let size = fs::metadata(&path).map(|metadata| metadata.len());
-        // A file of another size is torn.
+        // A file of another size is torn and has to be replaced.
         if size.is_ok_and(|size| size == bytes.len() as u64) {
             return Ok(());
         }
@@ -116,12 +117,12 @@ impl Folder {
         self.version(digest).is_file()
     }
 
-    /// Reads the bytes of a version. A file with other bytes is an error.
+    /// Reads the bytes of a version. Returns an error if the file has other bytes.
     pub(super) fn read(&self, digest: &str) -> io::Result<Vec<u8>> {
         let path = self.version(digest);
         let bytes = fs::read(&path)?;
         if hex::encode(Sha256::digest(&bytes)) != digest {
-            // Removed, so that the version is kept anew when it runs again.
+            // The file is removed, so that the version is kept again when it next runs.
             fs::remove_file(&path)?;
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -131,8 +132,8 @@ impl Folder {
         Ok(bytes)
     }
 
-    /// Removes the files of all versions but these. Other components, which somebody else put
-    /// there, stay.
+    /// Removes the files of all versions but these. Components with other names, which somebody
+    /// else put there, stay.
     pub(super) fn retain(&self, kept: &[&str]) -> io::Result<()> {
         for entry in fs::read_dir(&self.path)? {
             let path = entry?.path();
@@ -146,7 +147,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes what a process left behind that was killed while it wrote.
+    /// Removes the files that a process left behind because it was killed while it wrote.
     fn sweep(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.path)? {
             let path = entry?.path();
@@ -249,7 +250,7 @@ mod tests {
         assert!(!folder.has(&one) && folder.read(&one).is_err());
         folder.put(&one, ONE).unwrap();
         assert_eq!(folder.read(&one).unwrap(), ONE);
-        // Torn: it is gone afterwards, and may be kept again.
+        // A torn file is removed when it is read, so that the version can be kept again.
         fs::write(folder.version(&one), "on").unwrap();
         folder.put(&one, ONE).unwrap();
         assert_eq!(folder.read(&one).unwrap(), ONE);
@@ -269,7 +270,7 @@ mod tests {
         folder.put(&one, ONE).unwrap();
         folder.put(&two, b"two").unwrap();
         folder.write_index(&Index::default(), false).unwrap();
-        // The plugin's own file, if the history was put beside it.
+        // The history may lie in the folder of the plugin's own file.
         let other = folder.path().join("vm.wasm");
         fs::write(&other, ONE).unwrap();
         folder.retain(&[&two]).unwrap();

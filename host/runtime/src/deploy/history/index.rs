@@ -1,7 +1,7 @@
 //! The index of one plugin's history: which versions ran, and which are refused. It decides which
-//! versions are kept, and which one a rollback means.
+//! versions are kept, and which version a rollback runs.
 //!
-//! It must not know where the bytes are.
+//! It must not know where the bytes of a version are.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,8 @@ use super::error::HistoryError;
 use super::keep::{BYTES, VERSIONS};
 use super::report::Why;
 
-/// The runs that are kept at most. A host that starts again and again runs one version many times.
+/// The most runs that are kept. A host that starts again and again would otherwise add one each
+/// time.
 const RUNS: usize = 100;
 
 /// Runs and refused versions. Digests are SHA-256 in hex.
@@ -31,21 +32,21 @@ pub(super) struct Run {
     pub(super) digest: String,
     pub(super) version: String,
     pub(super) generation: u64,
-    /// In UTC: `2026-01-31T12:00:00Z`.
+    /// The time in UTC: `2026-01-31T12:00:00Z`.
     pub(super) began: String,
-    /// `None` while it runs, and if nobody was there to see its end.
+    /// `None` while the version runs, and if the process was killed.
     pub(super) ended: Option<String>,
-    /// `None` while it runs.
+    /// `None` while the version runs.
     pub(super) why: Option<Why>,
     /// The size of the component in bytes.
     pub(super) size: u64,
 }
 
 impl Index {
-    /// Adds a run that begins now, and ends the one before for this reason. Forgets what is too
-    /// old.
+    /// Adds a run that begins now, and ends the run before it for the reason `why`. Drops runs that
+    /// are too old.
     pub(super) fn begin(&mut self, run: Run, why: Why) {
-        // Nobody was there to see a crash.
+        // The time of a crash is not known.
         let at = (why != Why::Crash).then(|| run.began.clone());
         self.end(at, why);
         self.runs.push(run);
@@ -55,15 +56,15 @@ impl Index {
         self.runs.drain(..surplus);
     }
 
-    /// Ends the run that goes on, if one does.
+    /// Ends the present run, if there is one.
     pub(super) fn end(&mut self, at: Option<String>, why: Why) {
         if let Some(last) = self.runs.last_mut().filter(|last| last.why.is_none()) {
             (last.ended, last.why) = (at, Some(why));
         }
     }
 
-    /// The versions whose bytes are kept, the newest first: at most [`VERSIONS`] and [`BYTES`], but
-    /// always the last one that ran.
+    /// The versions whose bytes are kept, the newest first: at most [`VERSIONS`] versions and
+    /// [`BYTES`], but always the last version that ran.
     pub(super) fn kept(&self) -> Vec<&str> {
         let mut kept: Vec<&str> = Vec::new();
         let mut bytes = 0;
@@ -85,7 +86,7 @@ impl Index {
         self.refused.iter().any(|refused| refused == digest)
     }
 
-    /// Refuses the version `from`, and no longer the version `to`.
+    /// Refuses the version `from` from now on, and the version `to` no longer.
     pub(super) fn roll_back(&mut self, from: &str, to: &str) {
         self.refused
             .retain(|refused| refused != from && refused != to);
@@ -94,14 +95,14 @@ impl Index {
         self.refused.drain(..surplus);
     }
 
-    /// Refuses a version no longer, since it runs; and none any longer if the plugin's source has
-    /// it, since then other bytes have come.
+    /// Ends the refusal of a version that runs now. If the plugin's source has it, ends all
+    /// refusals: the source has other bytes than the refused version.
     pub(super) fn accept(&mut self, digest: &str, is_from_source: bool) {
         self.refused
             .retain(|refused| !is_from_source && refused != digest);
     }
 
-    /// The newest version that is neither `current` nor refused, and is there.
+    /// The newest version that is neither `current` nor refused, and whose bytes are there.
     pub(super) fn before(
         &self,
         current: &str,
@@ -116,7 +117,7 @@ impl Index {
         })
     }
 
-    /// The version whose digest begins with this text, with or without `sha256:`.
+    /// Returns the digest that begins with this text, which may have `sha256:` in front.
     pub(super) fn find(&self, text: &str) -> Result<&str, HistoryError> {
         let prefix = text.strip_prefix("sha256:").unwrap_or(text).to_lowercase();
         if prefix.is_empty() {
@@ -135,7 +136,7 @@ impl Index {
     }
 }
 
-/// A digest as documents and errors show it.
+/// Formats a digest as documents and errors show it.
 pub(super) fn named(digest: &str) -> String {
     format!("sha256:{digest}")
 }

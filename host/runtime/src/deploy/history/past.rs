@@ -1,4 +1,5 @@
-//! The history of one plugin: its index, its files, and the code that is kept in memory.
+//! The history of one plugin: its index, its files, and the code that is kept in memory. This
+//! module must not know other plugins, or how a version is swapped.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -11,13 +12,13 @@ use super::index::{Run, named};
 use super::report::RunReport;
 
 impl Past {
-    /// The newest version besides `current` that is not refused and can be run.
+    /// The newest version besides `current` that is not refused and whose code or bytes are kept.
     pub(super) fn before(&self, current: &str) -> Result<&str, HistoryError> {
         self.index.before(current, |digest| self.has(digest))
     }
 
     /// The newest version besides `current` that is not refused and whose bytes can be read, with
-    /// these.
+    /// these bytes.
     pub(super) fn read_before(&self, current: &str) -> Result<(String, Vec<u8>), HistoryError> {
         let mut first = None;
         loop {
@@ -27,7 +28,7 @@ impl Past {
             };
             match self.read(found) {
                 Ok(bytes) => return Ok((found.to_owned(), bytes)),
-                // It was torn and is gone now, so that the next look finds an older one.
+                // The file was torn and has been removed, so the next round finds an older version.
                 Err(error) if !self.has(found) => {
                     first.get_or_insert(error);
                 }
@@ -67,7 +68,8 @@ impl Past {
         }
     }
 
-    /// Drops code that is not kept any more, and that of the running version.
+    /// Drops code that is not kept any more, and the code of the running version, which its
+    /// generation holds.
     pub(super) fn drop_old(&mut self, current: &str) {
         let kept = self.index.kept();
         self.shelf.retain(|plugin| {
@@ -93,7 +95,7 @@ impl Past {
 
     pub(super) fn shown(&self, run: &Run) -> RunReport {
         let in_folder = self.folder.as_ref();
-        // The running version is not on the shelf, but in memory all the same.
+        // The running version is not on the shelf, but its code is in memory.
         let kept = if run.why.is_none() || self.on_shelf(&run.digest).is_some() {
             "memory"
         } else if in_folder.is_some_and(|folder| folder.has(&run.digest)) {

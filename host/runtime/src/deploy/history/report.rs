@@ -1,7 +1,8 @@
 //! The documents of the history: what `/plugins/PLUGIN/history` and `/plugins/PLUGIN/rollback`
 //! answer. Plain data.
 //!
-//! Fields are only ever added, and readers ignore unknown ones.
+//! Fields are only ever added, and readers ignore unknown ones. They must not know how the history
+//! is kept.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,7 @@ pub struct HistoryReport {
     pub folder: Option<String>,
     /// The runs, oldest first.
     pub runs: Vec<RunReport>,
-    /// The digests that are refused when the plugin's source has them, until it has others.
+    /// The digests that are refused while the plugin's source has them.
     pub refused: Vec<String>,
 }
 
@@ -29,11 +30,11 @@ pub struct RunReport {
     pub version: String,
     /// The generation number, which begins at 1 with each start of the host.
     pub generation: u64,
-    /// When it began, in UTC: `2026-01-31T12:00:00Z`.
+    /// When the run began, in UTC: `2026-01-31T12:00:00Z`.
     pub began: String,
-    /// When it ended. `None` while it runs, and if nobody was there to see it (`crash`).
+    /// When the run ended. `None` while the version runs, and if the process was killed (`crash`).
     pub ended: Option<String>,
-    /// Why it ended. `None` while it runs.
+    /// Why the run ended. `None` while the version runs.
     pub why: Option<Why>,
     /// The size of the component in bytes.
     pub size: u64,
@@ -45,13 +46,13 @@ pub struct RunReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Why {
-    /// Other bytes came.
+    /// The plugin was swapped to other bytes.
     Swapped,
-    /// A canary's candidate was promoted; the source may still have what it had.
+    /// A canary's candidate was promoted. The source may still have the bytes from before.
     Promoted,
     /// An operator ordered a rollback.
     RolledBack,
-    /// Its circuit breaker opened soon after its swap, and the host rolled it back.
+    /// The circuit breaker of the version opened soon after its swap, and the host rolled it back.
     Breaker,
     /// The host shut down.
     Shutdown,
@@ -79,26 +80,27 @@ impl Why {
 pub struct RolledBack {
     /// The plugin.
     pub plugin: String,
-    /// The digest of the version that was replaced, and is refused from now on: `sha256:` and hex.
+    /// The digest of the version that was replaced and is refused from now on: `sha256:` and hex.
     pub from: String,
     /// The digest of the version that runs now.
     pub to: String,
     /// The number of its generation.
     pub generation: u64,
-    /// Where its code came from: `memory` if this process had kept it; else the version's file was
-    /// loaded, with `optimised` code, as the cache of compiled components has it, or `baseline`
-    /// code, which was compiled.
+    /// Where the code came from. `memory`: this process still had it. `optimised`: the version's
+    /// file was loaded, and the cache of compiled components had its code. `baseline`: the
+    /// version's file was loaded and compiled.
     pub code: String,
-    /// A summary, as the log has it.
+    /// A summary, with the words of the log.
     pub about: String,
 }
 
-/// A rollback that an operator may want: the running version fails all calls since its swap.
+/// A rollback that the host suggests, because all calls of the running version have failed since
+/// its swap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RollbackSuggested {
     /// The digest of the version that a rollback would run.
     pub to: String,
-    /// Why.
+    /// Why the host suggests it.
     pub why: String,
 }

@@ -23,8 +23,8 @@ fn run(digest: &str) -> Run {
     }
 }
 
-/// What a host leaves behind in which these versions ran, and the last one was rolled back to the
-/// one before.
+/// Leaves a history behind in which these two versions ran, and the second was rolled back to the
+/// first.
 fn rolled_back(root: &Path, versions: [&[u8]; 2]) -> [String; 2] {
     let folder = Folder::open(root, PLUGIN).unwrap();
     let [old, new] = versions.map(digest);
@@ -50,9 +50,9 @@ fn a_start_after_a_rollback_runs_the_version_before() {
         panic!("it is not refused");
     };
     assert_eq!((found, bytes), (old.clone(), b"old".to_vec()));
-    // The start has said so; the file's watch does not say it again.
+    // `start` has logged it, so the watch of the file must not log it again.
     assert!(!history.is_news(PLUGIN, &new));
-    // The rollback of the rollback.
+    // A rollback of the rollback.
     assert_eq!(
         history.choose(PLUGIN, &old, Some(&new[..8])),
         Ok(new.clone())

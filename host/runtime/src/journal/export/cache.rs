@@ -1,5 +1,6 @@
-//! The objects that the reads of a call showed, and whether the same reads of these objects give
-//! the same answers. It must not know how objects are written, or which values are sensitive.
+//! The objects that the reads of a call returned, and whether the same reads of only these objects
+//! give the same answers. This module must not know how objects are written, or which values are
+//! sensitive.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -15,7 +16,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// The turn's own object, if it had one.
+    /// Begins with the turn's own object, if it had one.
     pub(super) fn new(kind: &Gvk, own: Option<&Snapshot>) -> Self {
         let mut cache = Self {
             stores: Vec::new(),
@@ -27,7 +28,7 @@ impl Cache {
         cache
     }
 
-    /// Adds the objects of a read. Returns the places of those in the answer that are new.
+    /// Adds the objects of a read. Returns the positions in the answer of the objects that are new.
     pub(super) fn add_of(&mut self, read: &Read) -> Vec<usize> {
         let kind = match &read.asked {
             Asked::Get(kind, ..) => kind,
@@ -42,8 +43,8 @@ impl Cache {
         new
     }
 
-    /// Adds an object. Returns whether it is new. Of two with the same name the first is kept: the
-    /// answer of a read tells whether both are equal.
+    /// Adds an object. Returns whether it is new. Of two objects with the same name the first one
+    /// is kept: [`Cache::answers`] then shows whether both are equal.
     fn add(&mut self, kind: &Gvk, object: &Snapshot) -> bool {
         let key = ObjectKey {
             kind: kind.clone(),
@@ -61,13 +62,13 @@ impl Cache {
             self.stores.push((kind.clone(), Fixture::new(&spec)));
             self.stores.len() - 1
         });
-        // What cannot be kept is not found, so that the answers differ.
+        // An object that cannot be kept is not found later, so that the answers differ.
         let _ = self.stores[place].1.put(&object.text);
         true
     }
 
-    /// Returns whether this read would be answered as it was. Live reads and errors would not; an
-    /// index is known only to the description.
+    /// Returns whether these objects give the same answer to this read. Live reads and errors never
+    /// get it, nor do reads by index, since only the description defines the index.
     pub(super) fn answers(&self, read: &Read) -> bool {
         if read.live {
             return false;
@@ -126,7 +127,7 @@ fn text(object: Option<&Snapshot>) -> Option<&str> {
     object.map(|object| &object.text)
 }
 
-/// The name that `after` of a query means, as for the stores of a controller.
+/// Returns the name that `after` of a query stands for, as in the stores of a controller.
 fn named(after: &str) -> ObjectName {
     match after.split_once('/') {
         Some((namespace, name)) => ObjectName::new(Some(namespace), name),

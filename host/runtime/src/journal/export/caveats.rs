@@ -1,11 +1,12 @@
-//! Why a replay of a turn may differ from it, in words. It must not know the files of a case.
+//! Explains in words why a replay of a turn may differ from the turn. This module must not know the
+//! files of a case.
 
 use vmhost_core::trace::Drawn;
 use vmhost_engine::Settings;
 
 use crate::journal::record::TurnRecord;
 
-/// Tells what the call got and its case does not have: a sentence for each.
+/// Returns what the call got but its case lacks: a sentence for each.
 pub(super) fn missing(
     record: &TurnRecord,
     is_redacted: bool,
@@ -38,7 +39,7 @@ pub(super) fn missing(
     missing
 }
 
-/// Tells why a replay may differ although the case has all that the call got.
+/// Returns why a replay may differ although the case has everything that the call got.
 pub(super) fn doubts(record: &TurnRecord) -> Vec<String> {
     let earlier = record.trace.earlier;
     let doubt = || {

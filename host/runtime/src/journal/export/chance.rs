@@ -1,5 +1,5 @@
-//! Clocks and random numbers of a call as the parts of `request.json`. It must not know why random
-//! numbers may not be told.
+//! Writes the clock readings and random numbers of a call as the parts of `request.json`. This
+//! module must not know why random numbers may have to be left out.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,8 +8,8 @@ use vmhost_core::Trace;
 
 use crate::journal::case::{Random, Readings};
 
-/// Returns `now` and `random`. `began` is when the turn began: where the wall clock stood if the
-/// call did not look.
+/// Returns `now` and `random`. `began` is the time at which the turn began; it stands for the wall
+/// clock's if the call did not read that. `has_chance` says whether random numbers may be written.
 pub(super) fn of(trace: &Trace, began: SystemTime, has_chance: bool) -> (String, Random) {
     let call = &trace.drawn;
     let start = trace.start.as_deref();
@@ -38,7 +38,8 @@ fn bytes(bytes: &[u8]) -> Option<String> {
     (!bytes.is_empty()).then(|| hex::encode(bytes))
 }
 
-/// The first reading of the wall clock, or else the time of the turn: RFC 3339 with nanoseconds.
+/// Formats the first reading of the wall clock, or else the time of the turn: RFC 3339 with
+/// nanoseconds.
 fn time(reading: Option<u64>, began: SystemTime) -> String {
     let of_turn = || began.duration_since(UNIX_EPOCH).unwrap_or_default();
     let nanos = reading.map_or_else(|| of_turn().as_nanos() as i128, i128::from);

@@ -1,5 +1,5 @@
-//! All parts of a turn that a case tells, with what is secret hidden. It must not know the files of
-//! a case.
+//! The parts of a turn that a case contains, with sensitive values hidden. This module must not
+//! know the files of a case.
 
 use std::collections::BTreeMap;
 
@@ -22,9 +22,9 @@ use crate::turn::finalizer::removal;
 pub(super) struct Draft<'r> {
     /// The kind of each read's objects.
     kinds: Vec<&'r Gvk>,
-    /// Objects, effects and `next`; nothing else is set.
+    /// Objects, effects and `next`. No other field is set.
     pub(super) turn: Turn,
-    /// What the document of a turn does not have.
+    /// The parts of the case that the document of a turn lacks.
     pub(super) rest: Rest,
     /// The turn's object.
     pub(super) object: Option<ObjectText>,
@@ -32,7 +32,8 @@ pub(super) struct Draft<'r> {
     pub(super) previous: Option<ObjectText>,
     /// The objects of each read's answer.
     answers: Vec<Vec<ObjectText>>,
-    /// The objects that are written to `cache`: the read, and the place in its answer.
+    /// The objects that are written to `cache`: the number of the read, and the position in its
+    /// answer.
     cached: Vec<(usize, usize)>,
     /// Whether the same reads of the objects in `cache` give other answers.
     is_strict: bool,
@@ -40,7 +41,7 @@ pub(super) struct Draft<'r> {
     pub(super) is_redacted: bool,
 }
 
-/// Texts in which a sensitive value has no place of its own.
+/// Texts in which a sensitive value may stand anywhere.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Rest {
     /// The refusal of the last turn, as the policy saw it.
@@ -59,7 +60,8 @@ struct Question {
 }
 
 impl<'r> Draft<'r> {
-    /// The parts of this turn. None if one of them cannot be told without something secret.
+    /// Collects the parts of this turn. Returns `None` if one of them cannot be written without a
+    /// sensitive value.
     pub(super) fn new(record: &'r TurnRecord, secrecy: &Secrecy<'_>) -> Option<Self> {
         let before = turn_of(record);
         let mut turn = before.clone();
@@ -121,7 +123,7 @@ impl<'r> Draft<'r> {
         reads.map(|question| question.ask.clone()).collect()
     }
 
-    /// The entries of `reads.json`. None if the objects in `cache` give the same answers.
+    /// The entries of `reads.json`. `None` if the objects in `cache` give the same answers.
     pub(super) fn reads(&self) -> Option<Vec<Read>> {
         if !self.is_strict {
             return None;
@@ -182,7 +184,7 @@ fn kind_of(read: &Asking) -> &Gvk {
     }
 }
 
-/// The turn's document, with only what a case tells.
+/// Returns the document of a turn, with only the fields that a case needs.
 fn turn_of(record: &TurnRecord) -> Turn {
     let next = match &record.act {
         Act::Returned(next) => serde_json::to_value(next).ok(),
@@ -214,7 +216,8 @@ fn effect(effect: &Effect) -> story::Effect {
     }
 }
 
-/// The effects that the policy returned: without the host's own, which removes the finalizer.
+/// Returns the effects that the policy returned, without the host's own effect that removes the
+/// finalizer.
 fn of_policy(record: &TurnRecord) -> &[Effect] {
     let has_own = record.deleting && record.act == Act::Returned(Next::Finalized);
     let own = || {

@@ -1,5 +1,5 @@
-//! `request.json` of a recorded case, and how the files are written. It must not know how their
-//! parts are found.
+//! `request.json` of a recorded case, and the layout of all its files. This module must not know
+//! where the parts of a file come from.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -8,12 +8,12 @@ use vmhost_core::Refusal;
 use crate::journal::case::Random;
 use crate::journal::record::TurnRecord;
 
-/// `request.json`. A value that is the default is not written.
+/// `request.json`. A value that equals the default is not written.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Request<'r> {
     controller: &'r str,
-    /// Of an object that is gone.
+    /// The key, if the object is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<Key<'r>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -45,8 +45,8 @@ struct Key<'r> {
 }
 
 impl<'r> Request<'r> {
-    /// The request of a turn of this controller, with what its call drew of clock and chance.
-    /// `last` and `previous` are without what is secret.
+    /// Creates the request of a turn of this controller, with the clock readings and random numbers
+    /// of its call. Sensitive values must be hidden in `last` and `previous`.
     pub(super) fn new(
         record: &'r TurnRecord,
         controller: &'r str,
@@ -86,7 +86,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// The text of a file.
+/// Formats a file.
 pub(super) fn pretty(document: &impl Serialize) -> String {
     // Serialising cannot fail, since there are only strings, numbers and JSON.
     let mut text = serde_json::to_string_pretty(document).unwrap_or_default();

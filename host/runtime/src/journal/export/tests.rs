@@ -1,4 +1,4 @@
-//! Tests that a case holds what the call got, to the byte, and nothing secret.
+//! Tests that a case contains what the call got, to the byte, and no sensitive value.
 
 use std::collections::HashMap;
 use std::sync::Arc;

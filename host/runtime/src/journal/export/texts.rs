@@ -1,4 +1,5 @@
-//! The text of an object as it may be told: as the call got it, unless something in it is hidden.
+//! The text of an object in a case: as the call got it, unless a value in it is hidden. This module
+//! must not know which values are sensitive.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,16 +8,16 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// An object as it may be told.
+/// The text of an object in a case.
 #[derive(Clone, Debug)]
 pub(super) struct ObjectText(String);
 
 impl ObjectText {
-    /// The object with this text. `before` is its value, and `after` is what is left of it when
-    /// sensitive values are hidden.
+    /// Chooses the text of an object. `before` is the object's value, and `after` the same value
+    /// with sensitive values hidden.
     pub(super) fn new(text: &str, before: &Value, after: &Value) -> Self {
-        // A value shows a member that comes twice only once, so that the text may hold more than
-        // was looked at.
+        // Parsing drops one of two members with the same name, so that the text may hold a value
+        // that was not checked.
         let is_clean = before == after && serde_json::from_str::<Once>(text).is_ok();
         Self(match is_clean {
             true => text.trim().to_owned(),

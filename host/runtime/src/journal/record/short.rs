@@ -1,18 +1,19 @@
-//! What stays of a record that is too large to keep. It must not know which are.
+//! Shortens a record that is too large to keep. This module must not know which records are too
+//! large.
 
 use vmhost_core::{Next, Trace, cut};
 
 use super::{Act, AnswerEnd, TurnRecord};
 
-/// The bytes that stay of each text that a plugin or an API server wrote.
+/// The most bytes that are kept of each text that a plugin or an API server wrote.
 const SHORT: usize = 1024;
 
-/// The number of answers that stay. The last one tells why the turn ended.
+/// The most answers that are kept. The last one shows why the turn ended.
 const ANSWERS: usize = 64;
 
 impl TurnRecord {
-    /// Drops the large texts, and shortens the others: each may be as long as all that a plugin
-    /// returns.
+    /// Drops the large texts, and shortens the others, each of which may be as long as everything
+    /// that a plugin returns.
     pub(crate) fn cut(&mut self) {
         self.cut = true;
         (self.object, self.previous) = (None, None);
@@ -41,7 +42,7 @@ impl TurnRecord {
     }
 }
 
-/// Cuts a text, and frees the rest.
+/// Shortens a text, and frees the memory of the rest.
 fn shorten(text: &mut String) {
     if text.len() > SHORT {
         *text = cut(text, SHORT).to_owned();

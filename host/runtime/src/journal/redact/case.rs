@@ -1,5 +1,6 @@
-//! Redacts a turn that is told as a case, together with what the document of a turn does not have:
-//! questions of reads, the last refusal.
+//! Hides sensitive values in a turn that becomes a case, and in the parts of the case that the
+//! document of a turn lacks: questions of reads, the last refusal. This module must not know the
+//! files of a case.
 
 use serde_json::Value;
 
@@ -9,9 +10,9 @@ use super::{PluginSecrets, Redact, hide_in_turn};
 use crate::journal::story::Turn;
 
 impl Redact {
-    /// Redacts a turn with all its texts, and `rest`, in which nothing has a place of its own.
-    /// `unknown` is a text of a turn before, of which this one does not tell the sensitive parts.
-    /// Returns whether there was anything to hide.
+    /// Hides sensitive values in all texts of a turn, and in `rest`, where they may stand anywhere.
+    /// `unknown` is a text of an earlier turn; this turn does not show which parts of it are
+    /// sensitive. Returns whether there was anything to hide.
     pub(crate) fn case(
         &self,
         turn: &mut Turn,

@@ -1,7 +1,7 @@
 //! The text that replaces a sensitive value: a keyed hash. Equal values look equal, and a reader
 //! without the key cannot find a value by trying.
 //!
-//! It must not know where values come from.
+//! This module must not know where values come from.
 
 use std::borrow::Cow;
 
@@ -23,8 +23,8 @@ impl Key {
         Self(key)
     }
 
-    /// Returns the text that stands for a value: `<redacted 1f2e3d4c>`. A value and its base64 have
-    /// the same text, since a Secret holds the one and a plugin passes on the other.
+    /// Returns the text that replaces a value: `<redacted 1f2e3d4c>`. A value and its base64 get
+    /// the same text, because a Secret holds the base64 and a plugin may pass on the value.
     pub(super) fn mask(&self, value: &str) -> String {
         let hasher = Sha256::new().chain_update(self.0);
         let hash: [u8; 32] = hasher

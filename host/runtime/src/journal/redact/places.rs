@@ -1,6 +1,6 @@
-//! Replaces the sensitive values of a document at their own places: in objects, in the bodies of
-//! effects, in the fields of changes. It collects them on the way, since the same values may appear
-//! anywhere else.
+//! Replaces the sensitive values that stand at their own places in a document: in objects, in the
+//! bodies of effects, in the fields of changes. It also collects these values, because they may
+//! appear anywhere else too. This module must not know how they are found elsewhere.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -24,9 +24,10 @@ const PART: usize = 8;
 pub(super) struct Found<'r> {
     key: &'r Key,
     rules: &'r Rules,
-    /// What stands for each value.
+    /// Each value with the text that replaces it.
     values: BTreeMap<String, String>,
-    /// All that stands for a value: two rules may find the same place.
+    /// The texts that replace values. Two rules may find the same place, and the second one must
+    /// not take this text for a value.
     masks: HashSet<String>,
 }
 
@@ -40,13 +41,13 @@ impl<'r> Found<'r> {
         }
     }
 
-    /// The values, each with what stands for it.
+    /// The values, each with the text that replaces it.
     pub(super) fn values(&self) -> impl Iterator<Item = (&str, &str)> {
         let values = self.values.iter();
         values.map(|(value, mask)| (value.as_str(), mask.as_str()))
     }
 
-    /// Adds a value. Returns what stands for it.
+    /// Adds a value. Returns the text that replaces it.
     pub(super) fn add(&mut self, value: &str) -> String {
         let mask = self.key.mask(value);
         self.values.insert(value.to_owned(), mask.clone());
@@ -60,8 +61,8 @@ impl<'r> Found<'r> {
         self.parts(value);
     }
 
-    /// Adds the refusals that turns were told of, unless another turn here shows what it was that
-    /// was refused: only that turn tells which parts of the text are sensitive.
+    /// Adds the whole text of each refusal that a turn was told about, unless the refused turn is
+    /// here too: only that turn shows which parts of the text are sensitive.
     pub(super) fn refusals(&mut self, turns: &[Turn]) {
         let whole = turns.iter().filter(|turn| !turn.cut);
         let effects = whole.flat_map(|turn| &turn.effects);
@@ -69,7 +70,7 @@ impl<'r> Found<'r> {
             .filter_map(|effect| effect.message.as_deref())
             .collect();
         for refusal in turns.iter().filter_map(|turn| turn.refusal.as_deref()) {
-            // Behind the code and the reason.
+            // The message follows the code and the reason.
             let (_, message) = refusal.split_once(": ").unwrap_or(("", refusal));
             if !shown.contains(message) {
                 self.add(message);
@@ -95,8 +96,8 @@ impl<'r> Found<'r> {
         turn.causes.iter_mut().for_each(|woken| self.woken(woken));
     }
 
-    /// Adds all free texts of a turn whose reads are not known: each may hold a value of one, and
-    /// a warning may repeat it.
+    /// Adds all free texts of a turn whose reads are not known. Each may hold a value that the turn
+    /// read, and a warning may repeat it.
     pub(super) fn free_texts(&mut self, turn: &Turn) {
         if let Some((_, reason)) = turn.act.split_once(": ") {
             self.add(reason);
@@ -152,8 +153,8 @@ impl<'r> Found<'r> {
         }
     }
 
-    /// Replaces the values in what a plugin wants to write. A text that is not JSON does not tell
-    /// where its values are, so it is replaced as a whole.
+    /// Replaces the values in a body that a plugin wants to write. If the text is not JSON, nothing
+    /// shows where its values are, so the whole text is replaced.
     fn body(&mut self, places: &[&Place], body: &mut Value) {
         if body.is_string() {
             self.scalar(body);
@@ -171,8 +172,8 @@ impl<'r> Found<'r> {
         }
     }
 
-    /// Replaces the values of an object, and of objects in it: a plugin may carry the manifest of a
-    /// Secret. `kind` is its kind if it does not say so itself.
+    /// Replaces the values of an object, and of objects inside it: a plugin may put the manifest of
+    /// a Secret into another object. `kind` is the object's kind if the object does not name it.
     fn object(&mut self, object: &mut Value, kind: Option<KindOf<'_>>) {
         let places = match KindOf::value(object).or(kind) {
             Some(kind) => self.rules.places(kind),
@@ -189,7 +190,7 @@ impl<'r> Found<'r> {
         }
     }
 
-    /// Replaces what is sensitive in a value that is at these steps of an object.
+    /// Replaces the sensitive parts of a value that stands at these steps of an object.
     fn hide(&mut self, places: &[&Place], at: &[String], value: &mut Value) {
         for place in places {
             place.each(at, value, &mut |scalar| self.scalar(scalar));
@@ -206,8 +207,8 @@ impl<'r> Found<'r> {
         self.parts(&text);
     }
 
-    /// Adds the parts of a value that is itself JSON, of a manifest the sensitive ones, else all;
-    /// and the lines of one that has several.
+    /// Adds the parts of a value that is JSON (of a manifest only the sensitive parts), and the
+    /// lines of a value that has several.
     fn parts(&mut self, value: &str) {
         let plain = plain(value);
         if !plain.starts_with(['{', '[']) {
@@ -224,8 +225,9 @@ impl<'r> Found<'r> {
         }
     }
 
-    /// Adds the lines of an `.env`, an INI or a YAML file, and what each sets: a plugin uses them
-    /// apart. A key in PEM is used as a whole.
+    /// Adds the lines of an `.env`, INI or YAML file, and the value that each line sets, because a
+    /// plugin may use one line alone. The lines of a PEM key are not added, because it is used as a
+    /// whole.
     fn lines(&mut self, text: &str) {
         if !text.contains('\n') || text.starts_with("-----BEGIN ") {
             return;

@@ -1,7 +1,7 @@
 //! Finds values in texts, in the forms in which they may appear there: as they are, in base64 (also
-//! inside of a longer text that was encoded), and as part of a JSON text.
+//! inside a longer text that was encoded), and as part of a JSON text.
 //!
-//! It must not know why a value must not be seen.
+//! This module must not know why a value must not be seen.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -19,26 +19,26 @@ const SHORTEST: usize = 4;
 /// The least number of characters by which a value is recognised in the base64 of a longer text.
 const INSIDE: usize = 8;
 
-/// Texts from this length on may have been cut, so that they end in the middle of a value, ...
+/// A text of this length or more may have been cut in the middle of a value, ...
 const CUT: usize = 500;
 
-/// ... which is recognised by at least this many bytes.
+/// ... which is then recognised by at least this many bytes.
 const BEGINNING: usize = 8;
 
 /// The values to find, in all their forms.
 pub(super) struct Search {
-    /// By the first four bytes, in the order of their texts.
+    /// The forms by their first four bytes. Each list is sorted by text.
     forms: HashMap<[u8; 4], Vec<Form>>,
 }
 
 struct Form {
     text: String,
-    /// What stands for the value.
+    /// The text that replaces the value.
     mask: String,
 }
 
 impl Search {
-    /// A search for values, each with the text that stands for it.
+    /// Prepares the search for these values, each with the text that replaces it.
     pub(super) fn new<'v>(values: impl IntoIterator<Item = (&'v str, &'v str)>) -> Self {
         let mut forms: HashMap<[u8; 4], Vec<Form>> = HashMap::new();
         for (value, mask) in values {
@@ -112,16 +112,17 @@ impl Search {
         found
     }
 
-    /// Returns the end of the longest value that begins here, and what stands for it.
+    /// Returns the end of the longest value that begins here, and the text that replaces it.
     ///
-    /// It goes on byte by byte through the forms that are left, so that thousands of values with
-    /// the same beginning cost no more than their length: whoever writes a Secret chooses them.
+    /// The search goes on byte by byte with the forms that still match, so that thousands of values
+    /// with the same beginning cost no more than their length. This matters because the users who
+    /// write Secrets choose the values.
     fn longest(&self, text: &str, at: usize) -> Option<(usize, &str)> {
         let rest = &text.as_bytes()[at..];
         let mut forms = self.forms.get(rest.first_chunk::<4>()?)?.as_slice();
         let may_be_cut = text.len() >= CUT && rest.len() >= BEGINNING;
         let mut longest = None;
-        // All forms that are left begin with this many bytes of the rest.
+        // All forms that still match begin with this many bytes of the rest.
         let mut length = 4;
         while let Some((first, others)) = forms.split_first() {
             if first.text.len() == length {
@@ -129,7 +130,7 @@ impl Search {
                 forms = others;
             }
             let Some(byte) = rest.get(length) else {
-                // What is left goes on behind the end of the text.
+                // The forms that still match are longer than the rest of the text.
                 let cut = forms.first().filter(|_| may_be_cut);
                 return cut.map(|form| (text.len(), form.mask.as_str())).or(longest);
             };
@@ -142,7 +143,7 @@ impl Search {
         longest
     }
 
-    /// Returns what stands for this whole text.
+    /// Returns the text that replaces this whole text, if it is a value.
     fn mask_of(&self, text: &str) -> Option<&str> {
         let forms = self.forms.get(text.as_bytes().first_chunk::<4>()?)?;
         let place = forms.binary_search_by(|form| form.text.as_str().cmp(text));
@@ -150,7 +151,7 @@ impl Search {
     }
 }
 
-/// Returns all forms of a value; none if it is too short.
+/// Returns all forms of a value. There are none if the value is too short.
 fn forms_of(value: &str) -> BTreeSet<String> {
     let plain = plain(value);
     let mut forms = BTreeSet::new();

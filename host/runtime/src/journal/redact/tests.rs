@@ -1,4 +1,4 @@
-//! Tests that no sensitive value is left in a document, in whatever form, and that the rest is.
+//! Tests that a document contains no sensitive value in any form, and that all other values stay.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -412,7 +412,7 @@ fn a_refusal_of_a_turn_that_is_not_shown_is_withheld() {
         }],
         ..Turn::default()
     };
-    // The Secret has another value by now, or was not read again.
+    // The Secret has another value by now, or this turn did not read it.
     let told = Turn {
         refusal: Some(format!("422 Invalid: {MARKER} is no count")),
         act: format!("broke: {MARKER} is no count"),

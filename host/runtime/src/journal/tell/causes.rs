@@ -1,7 +1,7 @@
 //! What woke a key: the entries of the wake log that belong to a turn, and the causes without an
 //! entry.
 //!
-//! It must not know what the turn did.
+//! This module must not know what the turn did.
 
 use std::time::{Instant, SystemTime};
 
@@ -13,10 +13,10 @@ use crate::journal::tell::words;
 use crate::journal::wakes::Wakened;
 use crate::journal::{diff, managers};
 
-/// How many causes are told. The others are only counted.
+/// The largest number of causes that are shown. Further causes are only counted.
 const SHOWN: usize = 8;
 
-/// The causes that the wake log keeps, the most telling one first.
+/// The causes that have entries in the wake log, the most informative one first.
 const LOGGED: [Cause; 4] = [
     Cause::Changed,
     Cause::Relisted,
@@ -24,8 +24,9 @@ const LOGGED: [Cause; 4] = [
     Cause::OwnWrite,
 ];
 
-/// Returns what woke a turn with this tag, at most [`SHOWN`] causes, and how many there were.
-/// `wakened` are the entries about its key, oldest first; of too many, the newest are told.
+/// Returns what woke a turn with this tag, at most [`SHOWN`] causes, and the number of all causes.
+/// `wakened` are the entries about its key, oldest first; if there are too many, the newest are
+/// returned.
 pub(super) fn of_turn(
     tag: WakeTag,
     wakened: &[Wakened],
@@ -53,7 +54,7 @@ pub(super) fn of_turn(
     (causes, count)
 }
 
-/// Tells a change whose turn is not known.
+/// Describes a change whose turn is not known.
 pub(super) fn of_change(entry: &Wakened, time: &dyn Fn(Instant) -> SystemTime) -> Woken {
     let cause = match entry.own {
         true => Cause::OwnWrite,
@@ -62,8 +63,8 @@ pub(super) fn of_change(entry: &Wakened, time: &dyn Fn(Instant) -> SystemTime) -
     of_entry(entry, cause, time)
 }
 
-/// Returns the cause of an entry, as far as the tag of its turn tells, which has the causes of all
-/// entries.
+/// Returns the cause of an entry. The tag only has the causes of all entries of the turn together,
+/// so the most informative of them stands for each.
 fn cause(entry: &Wakened, tag: WakeTag) -> Cause {
     if entry.own {
         return Cause::OwnWrite;
@@ -79,7 +80,7 @@ fn of_entry(entry: &Wakened, cause: Cause, time: &dyn Fn(Instant) -> SystemTime)
         (Cause::Changed, Some(_), None) => "deleted",
         (cause, ..) => word(cause),
     };
-    // All fields of an object that is gone say less than that it is gone.
+    // The fields of a deleted object are not listed: that the object is gone says enough.
     let (fields, field_count) = match new {
         Some(new) => {
             let old: Option<Value> = old.map(words::json);
@@ -99,7 +100,7 @@ fn of_entry(entry: &Wakened, cause: Cause, time: &dyn Fn(Instant) -> SystemTime)
     }
 }
 
-/// A cause about which no more is known.
+/// Returns a cause about which nothing else is known.
 fn plain(cause: &str) -> Woken {
     Woken {
         cause: cause.into(),

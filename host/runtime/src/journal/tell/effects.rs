@@ -1,6 +1,6 @@
 //! What a turn did: its effects, what they change, and what became of them.
 //!
-//! It must not know what woke the turn, or which values are sensitive.
+//! This module must not know what woke the turn, or which values are sensitive.
 
 use std::collections::HashMap;
 
@@ -16,12 +16,12 @@ use crate::journal::tell::words;
 /// The status code of a delete whose object does not exist: the goal is reached.
 const NOT_FOUND: u16 = 404;
 
-/// Returns the effects of a turn. If they were too large to keep, only what became of them.
+/// Returns the effects of a turn. If they were too large to keep, returns only what became of them.
 pub(super) fn of_turn(record: &TurnRecord) -> Vec<Effect> {
     if record.effects.is_empty() {
         return record.answers.iter().map(of_answer).collect();
     }
-    // As earlier effects of the turn left them.
+    // The objects as earlier effects of the turn left them.
     let mut written: HashMap<ObjectKey, Value> = HashMap::new();
     let mut told = Vec::new();
     for (index, effect) in record.effects.iter().enumerate() {
@@ -55,7 +55,7 @@ pub(super) fn of_turn(record: &TurnRecord) -> Vec<Effect> {
     told
 }
 
-/// Returns an effect with nothing but its form.
+/// Returns an effect with only its form.
 pub(super) fn form_of(effect: &Wanted) -> Effect {
     Effect {
         verb: effect.verb().into(),
@@ -64,7 +64,8 @@ pub(super) fn form_of(effect: &Wanted) -> Effect {
     }
 }
 
-/// `VirtualMachine default/x/status`; for an Event the turn's own object, which it is about.
+/// Formats `VirtualMachine default/x/status`. For an Event, that is the turn's own object, which
+/// the Event is about.
 fn named_object(record: &TurnRecord, effect: &Wanted, key: Option<&ObjectKey>) -> String {
     let name = match (effect, key) {
         (Wanted::Event(_), _) => words::object(&record.origin.kind, &record.key),
@@ -77,7 +78,8 @@ fn named_object(record: &TurnRecord, effect: &Wanted, key: Option<&ObjectKey>) -
     }
 }
 
-/// Returns the object as the turn saw it: its own, or the last one that it read.
+/// Returns an object as the turn saw it: the turn's own object, or the one of this name that it
+/// read last.
 fn seen(record: &TurnRecord, key: &ObjectKey) -> Option<Value> {
     let is_own = key.kind == record.origin.kind && key.name == record.key;
     let own = record.object.as_ref().filter(|_| is_own);
@@ -97,7 +99,8 @@ fn seen(record: &TurnRecord, key: &ObjectKey) -> Option<Value> {
     found.map(words::json)
 }
 
-/// Returns how an effect without an answer ended: an Event was sent if the turn came to it.
+/// Returns the end of an effect that has no answer: an Event was sent if the turn came as far as
+/// that.
 fn unanswered(record: &TurnRecord, index: usize) -> &'static str {
     let is_event = |effect: &Wanted| matches!(effect, Wanted::Event(_));
     let is_refused = record.answers.is_empty() && !record.effects.iter().all(is_event);
@@ -117,7 +120,7 @@ fn stops(record: &TurnRecord, answer: &Answer) -> bool {
     }
 }
 
-/// What is known of an effect that was too large to keep.
+/// Describes an effect that was too large to keep.
 fn of_answer(answer: &Answer) -> Effect {
     let mut effect = Effect {
         verb: "other".into(),
@@ -128,10 +131,10 @@ fn of_answer(answer: &Answer) -> Effect {
     effect
 }
 
-/// Tells how an effect ended.
+/// Writes down how an effect ended.
 fn end(answer: &Answer, effect: &mut Effect) {
     let end = match &answer.end {
-        // Without a version in the answer, nothing tells that the object stayed as it was.
+        // Without a version in the answer, nothing shows whether the object has changed.
         AnswerEnd::Written(0) => "written",
         AnswerEnd::Written(after) => {
             effect.version = Some(*after);

@@ -1,4 +1,4 @@
-//! Tests that records become the document that they should, with nothing secret in it.
+//! Tests that records become the right documents, without a sensitive value.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -171,7 +171,7 @@ fn answer(effect: u32, before: Option<u64>, end: AnswerEnd) -> Answer {
     }
 }
 
-/// Tells a turn to a reader without settings.
+/// Describes a turn of a plugin without settings.
 fn told(clock: &Clock, record: &TurnRecord, wakened: &[Wakened]) -> Turn {
     let settings = HashMap::new();
     let plugin = PluginSecrets {

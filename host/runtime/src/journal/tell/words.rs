@@ -1,6 +1,6 @@
 //! The words and numbers of the document: times, decisions, results, objects.
 //!
-//! It must not know how a turn is told.
+//! This module must not know how a turn becomes a document.
 
 use std::time::{Duration, SystemTime};
 
@@ -38,7 +38,7 @@ pub(super) fn result(result: TurnResult) -> &'static str {
     }
 }
 
-/// What a turn came to.
+/// Formats how a turn went.
 pub(super) fn act(act: &Act) -> String {
     match act {
         Act::Returned(_) => "returned".into(),
@@ -50,7 +50,7 @@ pub(super) fn act(act: &Act) -> String {
     }
 }
 
-/// What the policy wants next.
+/// Returns what the policy wants next.
 pub(super) fn next(act: &Act) -> Option<Value> {
     match act {
         Act::Returned(next) => serde_json::to_value(next).ok(),
@@ -58,7 +58,7 @@ pub(super) fn next(act: &Act) -> Option<Value> {
     }
 }
 
-/// What the queue does with a key.
+/// Formats what the queue does with a key.
 pub(super) fn decision(decision: Decision) -> String {
     match decision {
         Decision::Forget => "forget until something changes".into(),
@@ -89,12 +89,12 @@ pub(super) fn decision(decision: Decision) -> String {
     }
 }
 
-/// Names an object: `VirtualMachine default/x`.
+/// Formats the name of an object: `VirtualMachine default/x`.
 pub(super) fn object(kind: &Gvk, name: &ObjectName) -> String {
     format!("{} {name}", kind.kind)
 }
 
-/// Names the objects of a list: `ConfigMap in default, labels app=x`.
+/// Formats the objects of a list: `ConfigMap in default, labels app=x`.
 pub(super) fn list(query: &ListQuery) -> String {
     let mut text = query.kind.kind.clone();
     if let Some(namespace) = &query.namespace {
@@ -112,7 +112,7 @@ pub(super) fn list(query: &ListQuery) -> String {
     text
 }
 
-/// Why a read has no answer.
+/// Formats why a read has no answer.
 pub(super) fn unanswered(error: &ReadError) -> String {
     match error {
         ReadError::NotWatched(reason) => format!("not watched: {reason}"),

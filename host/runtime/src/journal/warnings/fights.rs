@@ -1,8 +1,8 @@
 //! `fights-with`: this controller and another writer change a field in turn, and one of them writes
 //! the same value each time.
 //!
-//! Fields that both write without coming back to a value are none: a phase that is handed on, a
-//! count that both add to.
+//! If neither writer comes back to a value, there is no fight: they hand a phase on, or both add to
+//! a count. This module must not know the other warnings.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,29 +14,29 @@ use crate::journal::wakes::Wakened;
 use crate::journal::warnings::records::{Records, named};
 use crate::journal::{managers, paths};
 
-/// Rounds that show a fight, if the other writer answers within [`QUICK`].
+/// Number of rounds in a fight, if the other writer answers within [`QUICK`].
 const QUICK_ROUNDS: usize = 2;
 
-/// Rounds that show a slower fight. A person who asks for something again, in a field that the
-/// controller answers in, makes a round too.
+/// Number of rounds in a slower fight. One round is not enough, because a person who asks for
+/// something again, in a field in which the controller answers, makes a round too.
 const ROUNDS: usize = 3;
 
-/// A change that follows within this time is no person's.
+/// A person does not answer within this time.
 const QUICK: Duration = Duration::from_secs(3);
 
-/// Only changes within this time before the newest turn count: a field that several people set in
-/// the course of a day is not fought for.
+/// Only changes within this time before the newest turn count: several people may set a field in
+/// the course of a day without a fight.
 const WINDOW: Duration = Duration::from_secs(300);
 
-/// Who writes a field.
+/// The last write to a field, and the rounds so far.
 #[derive(Default)]
 struct Contest {
-    /// When this controller wrote it, and what, if nobody wrote it since.
+    /// When this controller wrote the field, and which value, if no other writer wrote it since.
     ours: Option<(Instant, Option<Value>)>,
     rounds: Vec<Round>,
 }
 
-/// This controller's write and the other writer's. A missing value is a removed field.
+/// This controller's write of a field and the other writer's. `None` stands for a removed field.
 struct Round {
     ours: Option<Value>,
     theirs: Option<Value>,
@@ -46,7 +46,7 @@ struct Round {
     manager: String,
 }
 
-/// Who made a change.
+/// The writer of a change.
 enum Writer {
     This,
     Another(String),
@@ -65,7 +65,7 @@ pub(super) fn fights_with(records: &Records<'_>) -> Option<String> {
     }
     let mut worst: Option<(usize, String)> = None;
     for ((kind, name), entries) in objects {
-        // Parsing is left to the few objects that both may have written.
+        // Parses only the few objects that both writers may have written.
         let handed_over = entries
             .windows(2)
             .filter(|pair| pair[0].own && !pair[1].own);
@@ -93,7 +93,7 @@ pub(super) fn fights_with(records: &Records<'_>) -> Option<String> {
     worst.map(|(_, text)| text)
 }
 
-/// The rounds about each field of an object. `ours` is this controller's field manager.
+/// Returns the rounds about each field of an object. `ours` is this controller's field manager.
 fn contests(entries: &[&Wakened], ours: &str) -> BTreeMap<String, Vec<Round>> {
     let mut contests: BTreeMap<String, Contest> = BTreeMap::new();
     for entry in entries {
@@ -140,14 +140,14 @@ fn is_fight(rounds: &[Round]) -> bool {
         || last(ROUNDS).is_some_and(repeats)
 }
 
-/// Tells who made a change: the managers with the newest time. Times are whole seconds, so that
-/// there may be several. Returns `None` if no watch event brought the object.
+/// Returns the writer of a change: the managers with the newest time. Times are whole seconds, so
+/// there may be several. Returns `None` if the object did not come in a watch event.
 fn writer(entry: &Wakened, ours: &str) -> Option<Writer> {
     if entry.own {
         return Some(Writer::This);
     }
     let names = managers::foreign(entry.managed.as_deref()?, ours);
-    // The record of the own write may be gone.
+    // The record of this controller's own write may have been dropped.
     Some(match names.is_empty() {
         true => Writer::This,
         false => Writer::Another(names.join(" or ")),

@@ -1,4 +1,5 @@
-//! `never-quiet`: a key comes back by itself, at once and again and again, and does nothing.
+//! `never-quiet`: a key comes back by itself at once, again and again, and changes nothing. This
+//! module must not know the other warnings.
 
 use std::time::{Duration, Instant};
 
@@ -8,17 +9,17 @@ use vmhost_queue::Decision;
 use crate::journal::record::{Act, Quiet, TurnRecord, is_soon};
 use crate::journal::warnings::records::{Records, refusal};
 
-/// Turns within [`WINDOW`] that show that a key is never quiet.
+/// Number of turns within [`WINDOW`] of a key that is never quiet.
 const TURNS: usize = 10;
 
-/// The time before the newest turn in which turns are counted.
+/// Turns count within this time before the newest turn.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// `never-quiet`: the newest turns, quiet or not, came only because the one before asked for them,
-/// changed nothing, and asked for the next.
+/// `never-quiet`: each of the newest turns, quiet or not, ran only because the turn before asked
+/// for it, changed nothing, and asked for the next one.
 pub(super) fn never_quiet(records: &Records<'_>) -> Option<String> {
     let newest = records.newest()?;
-    // Only turns after the last one of another sort count.
+    // Only turns after the last different turn count.
     let other_turn = records.turns.iter().rev().find(|turn| !comes_back(turn));
     let other_quiet = records.quiet.iter().filter(|quiet| !quiet.is_prompt());
     let from = [
@@ -53,7 +54,7 @@ fn comes_back(turn: &TurnRecord) -> bool {
         && refusal(turn).is_none()
 }
 
-/// How many of these quiet turns began after `from`, if they were evenly spread.
+/// Returns how many of these quiet turns began after `from`, if they were evenly spread.
 fn after(from: Option<Instant>, quiet: &Quiet) -> usize {
     let Some(from) = from.filter(|from| *from > quiet.since) else {
         return quiet.count as usize;
@@ -66,7 +67,7 @@ fn after(from: Option<Instant>, quiet: &Quiet) -> usize {
     (f64::from(quiet.count) * part.as_secs_f64() / all.as_secs_f64()) as usize
 }
 
-/// What the newest turn asked for.
+/// Formats what the newest turn asked for.
 fn asked(records: &Records<'_>) -> Option<String> {
     let turns = records.turns.iter().map(|turn| (turn.began, turn.decision));
     let quiet = records.quiet.iter();

@@ -1,5 +1,5 @@
-//! The records of one key, as the warnings look at them: only those of the newest generation, since
-//! a swap may have mended what older ones show. It must not know any warning.
+//! The records of one key, as the warnings need them: only those of the newest generation, because
+//! a swap may have fixed what older records show. This module must not know any warning.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ pub(super) struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Returns `None` if the key had no turn.
+    /// Chooses the records of the newest generation. Returns `None` if the key had no turn.
     pub(super) fn new(
         turns: &'a [TurnRecord],
         quiet: &'a [Quiet],
@@ -52,7 +52,7 @@ impl<'a> Records<'a> {
         Some(records)
     }
 
-    /// The newest turns that all fit, oldest first. None if a quiet turn came after them.
+    /// The newest turns that `fits` accepts, oldest first. Empty if a quiet turn came after them.
     pub(super) fn series(&self, fits: impl Fn(&TurnRecord) -> bool) -> &[&'a TurnRecord] {
         let quiet = self.quiet.iter().map(|quiet| quiet.began).max();
         let is_before = |turn: &TurnRecord| quiet.is_some_and(|quiet| turn.began < quiet);
@@ -77,29 +77,30 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Returns whether both name one kind, in any version.
+/// Returns whether both name the same kind, in any version.
 pub(super) fn is_same_kind(one: &Gvk, other: &Gvk) -> bool {
     one.group == other.group && one.kind == other.kind
 }
 
-/// An object for a person: `ConfigMap default/x`.
+/// Formats an object for a person: `ConfigMap default/x`.
 pub(super) fn named(kind: &Gvk, name: &ObjectName) -> String {
     format!("{} {name}", kind.kind)
 }
 
-/// A duration for a person.
+/// Formats a duration for a person.
 pub(super) fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
 }
 
-/// The verb of the effect that was answered; `write` if the effects are too large to keep.
+/// Returns the verb of the effect that got this answer; `write` if the effects were too large to
+/// keep.
 pub(super) fn verb(turn: &TurnRecord, answer: &Answer) -> &'static str {
     let effect = turn.effects.get(answer.effect as usize);
     effect.map_or("write", Effect::verb)
 }
 
-/// The status code of the refusal that ended the turn, if one did. A delete of an object that is
-/// gone ends no turn.
+/// Returns the status code of the refusal that ended the turn, if one did. A delete of an object
+/// that is gone does not end a turn.
 pub(super) fn refusal(turn: &TurnRecord) -> Option<u16> {
     let last = turn.answers.last()?;
     match last.end {

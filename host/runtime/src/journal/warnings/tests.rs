@@ -1,4 +1,4 @@
-//! What warns and what does not, a case a line. Here is what no warning may come of.
+//! Tests of the warnings, a case a line. The cases in this file must not cause any warning.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ mod writes;
 
 use parts::*;
 
-/// The names of the warnings.
+/// Returns the names of the warnings.
 fn names(turns: &[TurnRecord], quiet: &[Quiet], woken: &[Wakened]) -> Vec<String> {
     let warnings = warnings(turns, quiet, woken);
     warnings.into_iter().map(|warning| warning.name).collect()
 }
 
-/// The text of the only warning.
+/// Returns the text of the only warning.
 #[track_caller]
 fn text(turns: &[TurnRecord], quiet: &[Quiet], woken: &[Wakened], name: &str) -> String {
     let warnings = warnings(turns, quiet, woken);
@@ -45,18 +45,18 @@ fn what_controllers_do_every_day_warns_of_nothing() {
         change(number, ms, &primary(), specs, managers)
     };
     let other = managed(&[("kubectl", "2026-01-01T00:00:00Z")]);
-    // Creating, complete.
+    // A VM is created and becomes complete.
     let turns = [turn(0).patches(primary(), 7, 8)];
     let woken = [step(1, 1, None)];
     assert!(names(&turns, &[quiet(2)], &woken).is_empty());
-    // The finalizer first.
+    // The host adds the finalizer first.
     let mut added = turn(0).patches(primary(), 7, 8);
     added.act = Act::AddedFinalizer;
     added.decision = Decision::Now;
     let turns = [added, turn(1).by_own_write(1).patches(primary(), 8, 9)];
     let woken = [step(1, 1, None), step(2, 2, None)];
     assert!(names(&turns, &[quiet(3)], &woken).is_empty());
-    // An outage: the children are not there yet, and cannot be made.
+    // An outage: the children do not exist yet, and cannot be created.
     let turns: Vec<TurnRecord> = (0..12)
         .map(|number| {
             let mut turn = turn(5_u64 << number)
@@ -68,7 +68,7 @@ fn what_controllers_do_every_day_warns_of_nothing() {
         })
         .collect();
     assert!(names(&turns, &[], &[]).is_empty());
-    // A rollout: others' changes wake turns that write what they have counted.
+    // A rollout: other writers' changes wake turns, which write what they have counted.
     let turns: Vec<TurnRecord> = (0..20)
         .map(|number| turn(number * 300).patches(primary(), number, number + 1))
         .collect();

@@ -1,7 +1,8 @@
-//! Warnings about what a key does not get done: `waiting-on` and `finalizer-stuck`.
+//! Warnings about work that a key cannot finish: `waiting-on` and `finalizer-stuck`.
 //!
-//! What an outage holds up is neither: turns that end in a refused write do not wait for an object,
-//! and those that the API server could not serve are not counted as clean-ups.
+//! An outage causes neither of them: a turn that ends in a refused write does not wait for an
+//! object, and a turn that the API server could not serve does not count as a clean-up. This module
+//! must not know the other warnings.
 
 use std::time::Duration;
 
@@ -12,20 +13,20 @@ use crate::journal::record::{Act, TurnRecord};
 use crate::journal::warnings::records::{Records, is_same_kind, named, refusal, seconds};
 use crate::observe::metrics::controller::TurnResult;
 
-/// Turns in a row that show that a key waits, or that a clean-up does not end.
+/// Number of turns in a row after which a key counts as waiting, or a clean-up as stuck.
 const TURNS: usize = 3;
 
-/// How long a key waits at least. Objects that are applied together are there sooner.
+/// The least time that a waiting key waits. Objects that are applied together exist sooner.
 const WAITS: Duration = Duration::from_secs(1);
 
-/// The longest requeue of a turn that waits. A longer one is a resync, for which nothing need be
-/// missing.
+/// The longest requeue of a turn that waits. A longer one is a resync, which does not mean that
+/// something is missing.
 const SOON: Duration = Duration::from_secs(10);
 
-/// How long a clean-up takes at least, if it is stuck.
+/// The least time that a stuck clean-up has taken.
 const STUCK: Duration = Duration::from_secs(5);
 
-/// As [`TURNS`] and [`STUCK`], for a clean-up that is retried often.
+/// The same as [`TURNS`] and [`STUCK`], for a clean-up that is retried often.
 const MANY: (usize, Duration) = (5, Duration::from_secs(2));
 
 /// `waiting-on`: the last turns asked to be retried, and the same object was missing in each.
@@ -34,7 +35,8 @@ pub(super) fn waiting_on(records: &Records<'_>) -> Option<String> {
     missing(newest).into_iter().find_map(|object| {
         let misses = |turn: &TurnRecord| waits(turn) && missing(turn).contains(&object);
         let series = records.series(misses);
-        // A success in between, whose record is gone, has set the number of failures back.
+        // If there was a success whose record was dropped, the number of failures starts again
+        // after it.
         let success = series
             .windows(2)
             .rposition(|pair| pair[0].attempt > pair[1].attempt);
@@ -54,7 +56,7 @@ pub(super) fn waiting_on(records: &Records<'_>) -> Option<String> {
     })
 }
 
-/// Returns whether the policy itself asked for a retry, and not for a late one.
+/// Returns whether the policy itself asked for a retry soon.
 fn waits(turn: &TurnRecord) -> bool {
     let asks = match &turn.act {
         Act::Returned(Next::Retry(_) | Next::Requeue) => true,
@@ -64,9 +66,10 @@ fn waits(turn: &TurnRecord) -> bool {
     asks && refusal(turn).is_none()
 }
 
-/// The objects that a turn may wait for, those that it names first: it read them and did not find
-/// them. A policy gives up at what is missing, so that this was its last read, or it says what is
-/// missing; other objects may be optional. What the turn writes itself it does not wait for.
+/// Returns the objects that a turn may wait for: it read them and did not find them. Objects that
+/// its message names come first. A policy stops at a missing object that it needs, so that this was
+/// its last read, or else it names the object; other missing objects may be optional. An object
+/// that the turn itself writes is left out.
 fn missing(turn: &TurnRecord) -> Vec<(&Gvk, &ObjectName)> {
     let said = match &turn.act {
         Act::Returned(Next::Retry(text)) => text.as_str(),
@@ -95,7 +98,8 @@ fn missing(turn: &TurnRecord) -> Vec<(&Gvk, &ObjectName)> {
     found
 }
 
-/// `finalizer-stuck`: the policy was asked to clean up several times, and did not say that it has.
+/// `finalizer-stuck`: the policy was asked to clean up several times, and never said that it was
+/// done.
 pub(super) fn finalizer_stuck(records: &Records<'_>) -> Option<String> {
     let series = records.series(|turn| turn.deleting && !has_finished(turn));
     let series = series.iter().copied();
@@ -114,18 +118,18 @@ pub(super) fn finalizer_stuck(records: &Records<'_>) -> Option<String> {
     })
 }
 
-/// Returns whether the policy has cleaned up, and its finalizer is off.
+/// Returns whether the policy has cleaned up, and the host has removed the finalizer.
 fn has_finished(turn: &TurnRecord) -> bool {
     turn.act == Act::Returned(Next::Finalized) && refusal(turn).is_none()
 }
 
-/// Returns whether the API server could not serve the turn, or the host had no room for its call.
+/// Returns whether the API server could not serve the turn, or the host had no room for the call.
 fn is_hindered(turn: &TurnRecord) -> bool {
     let no_room = matches!(turn.act, Act::Broke(_)) && turn.result == TurnResult::Requeue;
     no_room || matches!(refusal(turn), Some(0 | 401 | 408 | 429 | 500..))
 }
 
-/// What a turn said at its end: its log line, or what it wants next.
+/// Returns the turn's last words: its log line, or what it wants next.
 fn said(turn: &TurnRecord) -> String {
     if let Some(message) = &turn.message {
         return message.clone();

@@ -1,4 +1,5 @@
-//! Warnings about what a key writes: `self-waking` and `write-unchanged`.
+//! Warnings about the writes of a key: `self-waking` and `write-unchanged`. This module must not
+//! know the other warnings.
 
 use vmhost_core::{Effect, ObjectKey, PatchType};
 
@@ -7,13 +8,14 @@ use crate::journal::wakes::Wakened;
 use crate::journal::warnings::records::{Records, named, verb};
 use crate::journal::{path, paths};
 
-/// Turns in a row that show that a key wakes itself.
+/// Number of turns in a row after which a key counts as waking itself.
 const SELF_WAKING: usize = 3;
 
-/// Turns among the last [`LAST`] that show that a key's writes change nothing.
+/// The warning needs this many of the last [`LAST`] turns to have sent the same write without a
+/// change.
 const UNCHANGED: usize = 3;
 
-/// The turns in which writes without a change are counted.
+/// The number of newest turns in which these writes are counted.
 const LAST: usize = 5;
 
 /// Number of fields that a text names.
@@ -21,7 +23,8 @@ const FIELDS: usize = 4;
 
 /// `self-waking`: nothing but own writes woke the last turns, and each of them wrote.
 ///
-/// A turn that failed does not count: its retry comes with the event of what it wrote before.
+/// A turn that failed does not count: its retry comes together with the event of what it wrote
+/// before it failed.
 pub(super) fn self_waking(records: &Records<'_>) -> Option<String> {
     let series =
         records.series(|turn| turn.tag.is_only_own_write() && turn.changed() && !turn.is_failure());
@@ -40,7 +43,8 @@ pub(super) fn self_waking(records: &Records<'_>) -> Option<String> {
         more => format!(" and {more} more"),
     };
     fields.truncate(FIELDS);
-    // The log may have dropped the changes, and stores leave out fields that nobody asked for.
+    // The log may have dropped the changes, and a store leaves out the fields that nobody asked
+    // for.
     let what = match fields.is_empty() {
         true => String::new(),
         false => format!(": {}{more}", fields.join(", ")),
@@ -50,7 +54,7 @@ pub(super) fn self_waking(records: &Records<'_>) -> Option<String> {
     ))
 }
 
-/// What a change changed: paths, with the object if it is not the key's own.
+/// Returns what a change changed: paths, with the object's name if it is not the key's own object.
 fn changed(records: &Records<'_>, entry: &Wakened) -> Vec<String> {
     let kind = &entry.kind;
     match (&entry.old, &entry.new) {
@@ -74,8 +78,9 @@ struct Unchanged<'a> {
     subresource: Option<&'a str>,
     verb: &'static str,
     effect: Option<&'a Effect>,
-    /// The object's version. A patch has none: whoever patches has seen what is there already. An
-    /// apply is meant to be repeated after another writer's change, but not without any change.
+    /// The object's version, for all verbs but patch. Repeating an apply is fine after another
+    /// writer's change of the object, but not without any change. A patch comes from a policy that
+    /// has already seen what the object contains, so repeating it is never needed.
     version: Option<u64>,
 }
 
@@ -86,7 +91,7 @@ impl Unchanged<'_> {
     }
 }
 
-/// The fields that an effect writes: ` (spec.status)`.
+/// Formats the fields that an effect writes: ` (spec.status)`.
 fn of_fields(effect: Option<&Effect>) -> String {
     #[derive(serde::Deserialize)]
     struct Operation {
@@ -138,8 +143,8 @@ pub(super) fn write_unchanged(records: &Records<'_>) -> Option<String> {
     })
 }
 
-/// The writes of a turn that changed nothing. Deletes are left out: an object that is being deleted
-/// may be deleted again.
+/// Returns the writes of a turn that changed nothing. Deletes are left out, because an object that
+/// is being deleted may be deleted again.
 fn unchanged(turn: &TurnRecord) -> Vec<Unchanged<'_>> {
     let mut found = Vec::new();
     for answer in &turn.answers {

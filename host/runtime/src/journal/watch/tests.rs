@@ -1,16 +1,16 @@
-//! What is new, what holds, and what ends, over a journal.
+//! Tests which warnings are new, which hold, and which end, over a journal.
 
 use super::*;
 use crate::journal::warnings::tests::parts::{
     CONTROLLER, at, change, key, origin, polling, primary, quiet, turn,
 };
 
-/// A journal, and a watch since the start of the story.
+/// Returns a journal, and a watch that began at the start of the story.
 fn start() -> (Journal, Watch) {
     (Journal::new(4 << 20, 1), Watch::new(at(0)))
 }
 
-/// Writes three turns of a key from this time on, each woken by the write of the one before.
+/// Writes three turns of a key from this time on, each woken by the write of the turn before.
 fn wakes_itself(journal: &Journal, key: &ObjectName, from: u64) {
     for number in 1..4 {
         let turn = turn(from + number).by_own_write(number as u32);
@@ -21,7 +21,7 @@ fn wakes_itself(journal: &Journal, key: &ObjectName, from: u64) {
     }
 }
 
-/// The names and keys of the news.
+/// Returns the names and keys of the new warnings.
 fn news(watch: &mut Watch, journal: &Journal, ms: u64) -> Vec<(String, String)> {
     let news = watch.look(journal, at(ms), raw(journal)).into_iter();
     news.map(|news| (news.warning.name, news.key.to_string()))
@@ -52,7 +52,7 @@ fn a_warning_is_new_once_and_holds_until_a_turn_shows_better() {
     journal.quiet(quiet(7000));
     assert!(news(&mut watch, &journal, 8000).is_empty());
     assert!(watch.warnings().is_empty());
-    // It comes again, which is no news.
+    // The warning comes again, and is not new.
     wakes_itself(&journal, &key(), 9000);
     assert!(news(&mut watch, &journal, 10_000).is_empty());
     assert_eq!(watch.warnings().len(), 1);
@@ -143,14 +143,14 @@ fn a_policy_that_is_wrong_about_everything_takes_a_bounded_room() {
     for number in 0..MOST + 50 {
         let ms = number as u64 * 2000;
         wakes_itself(&journal, &name(number), ms + 1000);
-        // All within the time in which a warning ends by itself.
+        // All of this happens within the time in which a warning ends by itself.
         told += watch.look(&journal, at(ms + 1900), raw(&journal)).len();
         for known in watch.keys.values_mut() {
             known.seen = at(ms + 1900);
         }
     }
     assert_eq!((told, watch.len()), (MOST, MOST));
-    // One that has ended makes way.
+    // A warning that has ended makes room.
     let ms = (MOST as u64 + 50) * 2000;
     journal.quiet(Quiet {
         key: name(3),
@@ -184,7 +184,7 @@ fn what_the_last_look_found_is_told() {
     assert_eq!(warnings.all(), [found]);
 }
 
-/// The warnings about a key, not redacted.
+/// Returns the warnings about a key, without hiding anything.
 fn raw(journal: &Journal) -> impl Fn(&str, &ObjectName) -> Vec<Warning> + '_ {
     |controller, key| {
         let (turns, quiet) = journal.of(controller, key);

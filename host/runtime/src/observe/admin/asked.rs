@@ -1,5 +1,5 @@
-//! What a question about turns means: the parameters of a query, checked against the running
-//! controllers, and why a question is refused. It must not know the journal.
+//! Checks the parameters of questions about turns against the running controllers, and says why a
+//! question is refused. This module must not know the journal.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,13 +12,13 @@ use super::questions::{CasesQuery, TurnsQuery, WhyQuery};
 use super::running::{Keyed, Running};
 use super::wanted::Wanted;
 
-/// The namespace of an object that is named without one, as for kubectl.
+/// The namespace of an object if the question names none, as for kubectl.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// Why a question has no answer.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
-    /// The host ends.
+    /// The host shuts down.
     #[error("shutting down")]
     Stopping,
     /// The answer could not be made.
@@ -38,7 +38,7 @@ pub(crate) enum Refused {
     NoTurn { object: String, why: &'static str },
 }
 
-/// What a query for turns asks for.
+/// Returns the records that a query for turns asks for.
 pub(crate) fn wanted(query: &TurnsQuery, running: &Running) -> Result<Wanted, Refused> {
     let kinds = match given(&query.kind) {
         Some(kind) => Some(kinds_of(&of_kind(kind, running)?)),
@@ -62,7 +62,7 @@ pub(crate) fn wanted(query: &TurnsQuery, running: &Running) -> Result<Wanted, Re
     })
 }
 
-/// What a query for one key's story asks for.
+/// Returns the records that a query for one key's story asks for.
 pub(crate) fn wanted_of(query: &WhyQuery, running: &Running) -> Result<Wanted, Refused> {
     let (controllers, names) = meant(query, running)?;
     Ok(Wanted {
@@ -72,8 +72,8 @@ pub(crate) fn wanted_of(query: &WhyQuery, running: &Running) -> Result<Wanted, R
     })
 }
 
-/// The controllers and the names that a query means: without a namespace, a cluster-scoped object
-/// or one in the default namespace.
+/// Returns the controllers and the names that a query stands for: without a namespace, a
+/// cluster-scoped object or one in the default namespace.
 pub(crate) fn meant<'a>(
     query: &WhyQuery,
     running: &'a Running,
@@ -82,7 +82,7 @@ pub(crate) fn meant<'a>(
     Ok((controllers, names(&query.namespace, &query.name)))
 }
 
-/// What a query for cases asks for.
+/// Returns the records that a query for cases asks for.
 pub(crate) fn wanted_cases(query: &CasesQuery, running: &Running) -> Result<Wanted, Refused> {
     let kinds = match given(&query.kind) {
         Some(kind) => Some(kinds_of(&of_kind(kind, running)?)),
@@ -98,7 +98,7 @@ pub(crate) fn wanted_cases(query: &CasesQuery, running: &Running) -> Result<Want
     })
 }
 
-/// The object that a query for cases names, as a query for its story.
+/// Returns the object that a query for cases names, as a query for its story.
 pub(crate) fn why_of(query: &CasesQuery) -> Option<WhyQuery> {
     Some(WhyQuery {
         kind: given(&query.kind)?.to_owned(),
@@ -108,7 +108,8 @@ pub(crate) fn why_of(query: &CasesQuery) -> Option<WhyQuery> {
     })
 }
 
-/// The names that may be meant: without a namespace, also one in the default namespace.
+/// Returns the names that a query stands for. Without a namespace, the default namespace is tried
+/// too.
 fn names(namespace: &Option<String>, name: &str) -> Vec<ObjectName> {
     let namespaces = match given(namespace) {
         Some(namespace) => vec![Some(namespace)],
@@ -120,7 +121,7 @@ fn names(namespace: &Option<String>, name: &str) -> Vec<ObjectName> {
         .collect()
 }
 
-/// The object in words, as the first of these controllers names it.
+/// Names the object as the first of these controllers does.
 pub(crate) fn named(controllers: &[&Keyed], query: &WhyQuery) -> String {
     let namespaced = controllers.iter().any(|keyed| keyed.namespaced);
     let namespace = given(&query.namespace).or(namespaced.then_some(DEFAULT_NAMESPACE));
@@ -130,7 +131,7 @@ pub(crate) fn named(controllers: &[&Keyed], query: &WhyQuery) -> String {
     format!("{kind} {}", ObjectName::new(namespace, &query.name))
 }
 
-/// Checks the label of a controller: with a wrong one a list would be empty, and a stream silent.
+/// Checks the label of a controller. With a wrong label, a list would be empty and a stream silent.
 fn of_label(asked: Option<&str>, running: &Running) -> Result<Option<String>, Refused> {
     let mut labels = running.controllers.iter().map(|keyed| &*keyed.controller);
     match asked {
@@ -153,7 +154,7 @@ fn of_kind<'a>(asked: &str, running: &'a Running) -> Result<Vec<&'a Keyed>, Refu
     }
 }
 
-/// The value of a parameter. An empty one counts as none.
+/// Returns the value of a parameter. An empty value counts as missing.
 fn given(parameter: &Option<String>) -> Option<&str> {
     parameter.as_deref().filter(|text| !text.is_empty())
 }

@@ -1,5 +1,6 @@
-//! A stream of the turns that end from now on, as server-sent events. It looks again and again, so
-//! that a worker that records a turn wakes nobody. It must not know where records come from.
+//! A stream of the turns that end from now on, as server-sent events. It looks for new turns again
+//! and again, so that a worker that records a turn does not have to wake any task. This module must
+//! not know where records come from.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -17,17 +18,17 @@ use crate::journal::story::Turn;
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// A turn is recorded a moment after it ended, and its thread may have to wait for a core in
-/// between. Each look goes back this far behind the look before, which may be long ago: a client
-/// that reads slowly is not looked for meanwhile, so that nothing piles up.
+/// A turn is recorded a moment after it has ended, because its thread may have to wait for a core.
+/// So each look reaches back this far before the last one. The last look may be long ago: while a
+/// client reads slowly there are no looks, so that no events pile up.
 const LATE: Duration = Duration::from_secs(2);
 
-/// Turns to follow.
+/// The source of the turns to follow.
 pub(crate) trait Source: Send + 'static {
-    /// The records of turns that ended after a time. `None` if the host ends.
+    /// Returns the records of turns that ended after a time. `None` if the host shuts down.
     fn recent(&self, ended_after: Instant) -> Option<Vec<Record>>;
 
-    /// Records as documents. `None` if the host ends.
+    /// Returns records as documents. `None` if the host shuts down.
     fn tell(&self, records: &[&Record]) -> Option<Vec<Turn>>;
 }
 
@@ -37,15 +38,15 @@ type Identity = (Arc<str>, ObjectName, Instant);
 /// The turns that end from now on.
 struct Follow<S> {
     source: S,
-    /// Where the documents are made.
+    /// The threads on which the documents are made.
     room: Room,
-    /// How many turns of one look are sent.
+    /// The most turns of one look that are sent.
     most: usize,
     /// When the last look began.
     looked: Instant,
     /// The turns that the last look saw.
     seen: HashSet<Identity>,
-    /// What was not sent yet.
+    /// The events that are not sent yet.
     ready: VecDeque<Ready>,
 }
 
@@ -57,9 +58,8 @@ enum Ready {
     Skipped(usize),
 }
 
-/// Answers with an event for each turn, until the host ends. Turns that are recorded already are
-/// not among them. With `most`, a look sends only so many of the newest, and the number of the
-/// others.
+/// Answers with an event for each turn that ends from now on, until the host shuts down. With
+/// `most`, a look sends only that many of the newest turns, and the number of the others.
 pub(crate) fn follow(source: impl Source, most: Option<usize>, room: Room) -> Response {
     let looked = Instant::now();
     let records = source.recent(before(looked)).unwrap_or_default();
@@ -96,7 +96,7 @@ impl Ready {
 }
 
 impl<S: Source> Follow<S> {
-    /// Looks for new turns. Returns `None` if the host ends.
+    /// Looks for new turns. Returns `None` if the host shuts down.
     fn look(mut self) -> Option<Self> {
         let now = Instant::now();
         let records = self.source.recent(before(self.looked))?;
@@ -117,7 +117,7 @@ impl<S: Source> Follow<S> {
     }
 }
 
-/// The time from which the look after this one begins.
+/// Returns the time at which the next look begins to search.
 fn before(looked: Instant) -> Instant {
     looked.checked_sub(LATE).unwrap_or(looked)
 }
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// Notes how far each look goes back.
+    /// Notes how far back each look reaches.
     struct Empty(Arc<Mutex<Vec<Instant>>>);
 
     impl Source for Empty {

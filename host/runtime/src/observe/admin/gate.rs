@@ -1,7 +1,7 @@
 //! Lets an order through only if it carries the host's token, and if no foreign web page sent it.
-//! (That it names this machine is checked by [`super::guard`].)
+//! ([`super::guard`] checks that the request names this machine.)
 //!
-//! It must not know what is ordered.
+//! This module must not know what is ordered.
 
 use axum::extract::{Request, State};
 use axum::http::header::{HOST, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
@@ -53,8 +53,8 @@ fn refusal(token: Option<Token>, uri: &Uri, headers: &HeaderMap) -> Option<(Stat
     Some((StatusCode::UNAUTHORIZED, why.to_owned()))
 }
 
-/// Returns an origin of the request that is not the address that it was sent to. A command sends no
-/// origin.
+/// Returns the origin of a request, if that differs from the address to which the request was sent.
+/// Commands send no origin.
 fn foreign_origin(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let named = uri.authority().map(Authority::as_str).or(host);

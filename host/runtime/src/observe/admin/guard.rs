@@ -1,8 +1,8 @@
-//! Refuses requests that name another machine in their `Host` header. A web page can let a name of
-//! its own lead to this machine (DNS rebinding), and a browser would then show it the answers; but
-//! the browser still names the page's host.
+//! Refuses requests that name another machine in their `Host` header. A web page can make its own
+//! host name point to this machine (DNS rebinding), and a browser would then let the page read the
+//! answers; but the browser still sends the page's host name.
 //!
-//! It must not know what is served.
+//! This module must not know what is served.
 
 use std::net::IpAddr;
 
@@ -24,7 +24,7 @@ pub(super) async fn check(State(bound): State<IpAddr>, request: Request, next: N
 /// Returns the reason why a request is refused, if it is.
 fn refusal<B>(request: &axum::http::Request<B>, bound: IpAddr) -> Option<String> {
     let target = request.uri().authority().map(Authority::as_str);
-    // A header that is no text counts as an empty name, which is refused.
+    // A header that is not text counts as an empty name, which is refused.
     let headers = request.headers().get_all(HOST).iter();
     let headers = headers.map(|value| value.to_str().unwrap_or_default());
     let named: Vec<&str> = target.into_iter().chain(headers).collect();
@@ -37,12 +37,12 @@ fn refusal<B>(request: &axum::http::Request<B>, bound: IpAddr) -> Option<String>
     ))
 }
 
-/// Returns whether a `Host` header names this machine, with any port, since a port may be
-/// forwarded. A host that listens on all addresses accepts every address: only a name can be
-/// rebound.
+/// Returns whether a `Host` header names this machine. Any port is accepted, since a port may be
+/// forwarded. A host that listens on all addresses accepts every address, because only a name can
+/// be rebound.
 fn is_here(name: &str, bound: IpAddr) -> bool {
     let authority = name.parse::<Authority>().ok();
-    // No browser sends user information in this header.
+    // Browsers never send user information in this header.
     let Some(authority) = authority.filter(|_| !name.contains('@')) else {
         return false;
     };

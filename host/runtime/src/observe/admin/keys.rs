@@ -1,7 +1,8 @@
 //! The list of keys that the admin address serves at `/keys`: its parameters and its document.
-//! Plain data; fields are only ever added, and readers ignore unknown ones.
+//! Plain data; fields are only ever added, and readers ignore unknown ones. This module must not
+//! know the running controllers.
 //!
-//! A list has pages, since a host may have 20,000 keys: each page names the parameter that asks for
+//! A host may have 20,000 keys, so a list has pages: each page contains the parameter that asks for
 //! the next one.
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ pub(crate) mod pick;
 /// The path of the keys.
 pub const KEYS_PATH: &str = "/keys";
 
-/// The number of keys on a page if a query names none.
+/// The number of keys on a page if the query gives no limit.
 pub(crate) const LIMIT: usize = 50;
 
 /// The largest number of keys on a page.
@@ -35,7 +36,7 @@ pub struct KeysQuery {
     pub after: Option<String>,
 }
 
-/// The state of the keys that are asked for.
+/// The state of the keys that a query asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyState {
@@ -89,8 +90,8 @@ pub struct ListedKey {
 pub struct Failure {
     /// Failures since the last success.
     pub attempt: u32,
-    /// What the last failed turn came to, as the turn's record tells it. Absent if the record made
-    /// way for newer ones.
+    /// What the last failed turn came to, as its record shows. Absent if the record was dropped for
+    /// newer ones.
     pub why: Option<String>,
     /// The rights that the key waits for: `patch apps.example.com/status in namespace a`.
     pub waits_for: Vec<String>,

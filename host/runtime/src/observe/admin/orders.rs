@@ -1,8 +1,8 @@
-//! The routes about one plugin: reports, which anyone may read who reaches the admin address, and
+//! The routes about one plugin: reports, which every client of the admin address may read, and
 //! orders, which need the token.
 //!
-//! Each kind of order has a file of its own below; it parses a request, hands the order to the task
-//! that swaps the plugin, and shows the answer.
+//! Each kind of order has its own file: it parses a request, hands the order to the task that swaps
+//! the plugin, and formats the answer. These files must not know how an order is carried out.
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -25,7 +25,7 @@ pub(super) fn router(desk: Desk, token: Option<Token>) -> Router {
         .merge(rollback::orders())
         .merge(canary::orders())
         .merge(shadow::orders())
-        // A new version is sent as a request's body.
+        // The body of a request may be a new version.
         .layer(DefaultBodyLimit::max(limit))
         .route_layer(from_fn_with_state(token, gate::check));
     Router::new()

@@ -1,9 +1,9 @@
-//! Serves the page for people: one file without outside requests. It must not know what the page
-//! asks for.
+//! Serves the page for people: one file that loads nothing from other servers. This module must not
+//! know which questions the page asks.
 //!
-//! The page shows texts of the cluster. Should one of them ever become a part of the document, the
-//! Content-Security-Policy still runs no script but the page's own, which it names by its hash, and
-//! sends nothing to another host.
+//! The page shows texts of the cluster. If a mistake ever turned one of them into a part of the
+//! document, the Content-Security-Policy would still run no script but the page's own, which it
+//! names by its hash, and would send nothing to another host.
 
 use std::net::SocketAddr;
 use std::sync::LazyLock;
@@ -38,13 +38,13 @@ pub(super) async fn serve() -> Response {
         (opener, "same-origin"),
         (resource, "same-origin"),
         (permissions, "camera=(), geolocation=(), microphone=()"),
-        // Another version of the host may be at this address tomorrow.
+        // Tomorrow, another version of the host may run at this address.
         (CACHE_CONTROL, "no-store"),
     ];
     (headers, PAGE).into_response()
 }
 
-/// The URL of the page. A token stands in the fragment, which a browser sends to nobody.
+/// Returns the URL of the page. The token is in the fragment, which a browser does not send.
 pub fn url(address: SocketAddr, token: Option<&str>) -> String {
     match token {
         Some(token) => format!("http://{address}/#token={token}"),
@@ -52,7 +52,7 @@ pub fn url(address: SocketAddr, token: Option<&str>) -> String {
     }
 }
 
-/// The Content-Security-Policy of a page with one script and one style.
+/// Returns the Content-Security-Policy of a page with one script and one style.
 fn policy(page: &str) -> String {
     let hash = |tag: &str| STANDARD.encode(Sha256::digest(inside(page, tag)));
     let script = format!("script-src 'sha256-{}'", hash("script"));
@@ -72,7 +72,7 @@ fn policy(page: &str) -> String {
     parts.join("; ")
 }
 
-/// The text of the only element with this tag.
+/// Returns the text inside the only element with this tag.
 fn inside<'a>(page: &'a str, tag: &str) -> &'a str {
     let after = page.split_once(&format!("<{tag}>"));
     let text = after.and_then(|(_, rest)| rest.split_once(&format!("</{tag}>")));
@@ -100,7 +100,7 @@ mod tests {
             assert_eq!(PAGE.matches(&format!("<{tag}")).count(), 1, "{tag}");
             assert!(!inside(PAGE, tag).is_empty(), "{tag}");
         }
-        // The policy would stop these; a page without them needs no second line of defence.
+        // The policy would stop all of these. A page without them does not depend on the policy.
         let ways = [
             "innerHTML",
             "outerHTML",

@@ -1,25 +1,25 @@
-//! The paths of one plugin's reports and orders. Both ends use it: the host serves a path, a
-//! command asks for it.
+//! The paths of one plugin's reports and orders. The host serves them, and commands ask for them.
+//! This module must not know the answers.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// The path of `/plugins/{plugin}/{what}`, where `what` may have a query behind it.
+/// Returns the path `/plugins/{plugin}/{what}`. `what` may end in a query.
 pub fn of_plugin(plugin: &str, what: &str) -> String {
-    // The name in the path is any text that the user typed.
+    // The user may have typed any text as the name.
     format!("/plugins/{}/{what}", encoded(plugin))
 }
 
-/// A text as one part of a path or a query.
+/// Encodes a text as one part of a path or a query.
 pub fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-/// The path of a plugin's history.
+/// Returns the path of a plugin's history.
 pub fn history(plugin: &str) -> String {
     of_plugin(plugin, "history")
 }
 
-/// The path that orders a rollback, to the version whose digest begins with `to`.
+/// Returns the path that orders a rollback, to the version whose digest begins with `to`.
 pub fn rollback(plugin: &str, to: Option<&str>) -> String {
     match to {
         None => of_plugin(plugin, "rollback"),
@@ -27,18 +27,18 @@ pub fn rollback(plugin: &str, to: Option<&str>) -> String {
     }
 }
 
-/// The path of a plugin's canary.
+/// Returns the path of a plugin's canary.
 pub fn canary(plugin: &str) -> String {
     of_plugin(plugin, "canary")
 }
 
-/// The path of an order about a plugin's canary, which may have a query behind it.
+/// Returns the path of an order about a plugin's canary. `order` may end in a query.
 pub fn canary_order(plugin: &str, order: &str) -> String {
     of_plugin(plugin, &format!("canary/{order}"))
 }
 
-/// The path that orders a canary, with the flags of `vmhost canary start`: the first weight, the
-/// weights of the steps, and the milliseconds of a step.
+/// Returns the path that orders a canary, with the flags of `vmhost canary start`: the first share,
+/// the shares of the steps, and the milliseconds of a step.
 pub fn start_canary(
     plugin: &str,
     weight: Option<&str>,
@@ -58,12 +58,12 @@ pub fn start_canary(
     canary_order(plugin, &format!("start?{}", pairs.join("&")))
 }
 
-/// The path of the report on a plugin's shadow.
+/// Returns the path of the report on a plugin's shadow.
 pub fn shadow(plugin: &str) -> String {
     of_plugin(plugin, "shadow")
 }
 
-/// The path that starts the shadow of a plugin, for this many milliseconds.
+/// Returns the path that starts the shadow of a plugin, for this many milliseconds.
 pub fn shadow_start(plugin: &str, lasts: Option<u64>) -> String {
     match lasts {
         None => of_plugin(plugin, "shadow/start"),
@@ -71,7 +71,7 @@ pub fn shadow_start(plugin: &str, lasts: Option<u64>) -> String {
     }
 }
 
-/// The path that ends the shadow of a plugin.
+/// Returns the path that ends the shadow of a plugin.
 pub fn shadow_stop(plugin: &str) -> String {
     of_plugin(plugin, "shadow/stop")
 }

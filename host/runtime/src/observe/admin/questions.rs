@@ -1,6 +1,6 @@
 //! The questions that the admin address answers: their paths and parameters, and the answers that
-//! no other module describes. Both ends use it: the host parses a query, a command writes one.
-//! Plain data.
+//! no other module describes. The host parses a query, and a command writes one. Plain data. This
+//! module must not know how a question is answered.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
@@ -25,12 +25,12 @@ pub const WARNINGS_PATH: &str = "/warnings";
 /// The path of turns as cases.
 pub const CASES_PATH: &str = "/cases";
 
-/// `/debug/state`: how the state is told.
+/// `/debug/state`: the form of the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StateQuery {
-    /// Instead of one state, a stream of states as server-sent events, at most two a second. They
-    /// count failing keys and warnings, and name none.
+    /// Send a stream of states as server-sent events, at most two a second, instead of one state.
+    /// These states only contain the numbers of failing keys and of warnings, without names.
     pub follow: bool,
 }
 
@@ -44,7 +44,7 @@ pub struct TurnsQuery {
     pub key: Option<String>,
     /// Only turns of this kind, as in [`WhyQuery`].
     pub kind: Option<String>,
-    /// Only turns of keys that have this part: of `namespace/name`.
+    /// Only turns of keys that contain this text in their `namespace/name`.
     pub text: Option<String>,
     /// Only turns that failed.
     pub failed: bool,
@@ -52,14 +52,14 @@ pub struct TurnsQuery {
     pub slow: Option<u64>,
     /// Only turns that began at this time or later: `2026-01-31T12:00:00Z`.
     pub since: Option<String>,
-    /// Only this many of the newest. Without it, 1,000. With `follow`, at most this many every
-    /// 250 ms, and an event `skipped` with the number of those left out; without it, all.
+    /// Only this many of the newest. Default: 1,000. With `follow`, at most this many every 250 ms,
+    /// and an event `skipped` with the number of the others; there, the default is all.
     pub limit: Option<usize>,
-    /// Instead of the list, a stream of the turns that end from now on, as server-sent events.
+    /// Send a stream of the turns that end from now on, as server-sent events, instead of the list.
     pub follow: bool,
 }
 
-/// `/why`: the object whose turns are told.
+/// `/why`: the object whose turns are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WhyQuery {
@@ -74,11 +74,12 @@ pub struct WhyQuery {
     pub limit: Option<usize>,
     /// Whether objects are left out, as in `/turns`.
     pub brief: bool,
-    /// Instead of the story, a stream of the turns that end from now on, as server-sent events.
+    /// Send a stream of the turns that end from now on, as server-sent events, instead of the
+    /// story.
     pub follow: bool,
 }
 
-/// `/cases`: which turns are told as cases.
+/// `/cases`: which turns are written as cases.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CasesQuery {
@@ -105,7 +106,7 @@ pub struct Listed {
 }
 
 impl TurnsQuery {
-    /// The path with the query.
+    /// Returns the path with the query.
     pub fn path(&self) -> String {
         let flag = |on: bool| on.then(|| "true".to_owned());
         path(
@@ -126,12 +127,12 @@ impl TurnsQuery {
 }
 
 impl WhyQuery {
-    /// The path with the query.
+    /// Returns the path with the query.
     pub fn path(&self) -> String {
         self.at(WHY_PATH)
     }
 
-    /// The path of what the shadow would have done with the same key.
+    /// Returns the path of what the shadow would have done with the same key.
     pub fn shadow_path(&self) -> String {
         self.at(SHADOW_PATH)
     }
@@ -153,7 +154,7 @@ impl WhyQuery {
 }
 
 impl CasesQuery {
-    /// The path with the query.
+    /// Returns the path with the query.
     pub fn path(&self) -> String {
         path(
             CASES_PATH,
@@ -169,7 +170,7 @@ impl CasesQuery {
     }
 }
 
-/// Joins a path and the parameters that are given.
+/// Joins a path and those parameters that have a value.
 fn path<const N: usize>(path: &str, parameters: [(&str, Option<String>); N]) -> String {
     let given = parameters
         .into_iter()

@@ -1,6 +1,6 @@
-//! Where documents are made: on threads of their own, since the only thread for I/O renews the
-//! lease and must not wait for them, and a few at a time, since anybody on this machine may ask for
-//! thousands.
+//! Makes documents on threads of their own, because the only thread for I/O renews the lease and
+//! must not wait for them; and only a few at a time, because any client on this machine may ask for
+//! thousands. This module must not know what a document contains.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Waits for a place, and makes something there. `None` if it could not be made.
+    /// Waits for a free place, and then makes something on a thread. Returns `None` if that failed.
     pub(crate) async fn make<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         let place = self.0.clone().acquire_owned().await.ok()?;
         let made = spawn_blocking(move || {
-            // The place is taken until the work ends, also if its client has gone.
+            // The place is taken until the work ends, even if the client has gone.
             let _place = place;
             work()
         });
@@ -52,7 +52,7 @@ mod tests {
             let _ = wait.recv();
         });
         let mut work = Box::pin(work);
-        // The place is free, so that the first poll starts the thread.
+        // A place is free, so the first poll starts the thread.
         tokio::select! {
             biased;
             _ = &mut work => panic!("it waits"),

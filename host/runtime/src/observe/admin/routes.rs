@@ -1,5 +1,6 @@
-//! The page, and the routes about the whole host, and about turns. All of them read; nothing but
-//! GET is served. [`super::orders`] has the routes about one plugin.
+//! The page, and the routes about the whole host and about turns. They only read, and serve nothing
+//! but GET; [`super::orders`] has the routes about one plugin. This module must not know how an
+//! answer is made.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
@@ -32,14 +33,14 @@ use crate::journal::watch::Warnings;
 use crate::rights::names;
 use crate::shadow::door::Shadowing;
 
-/// What the questions about turns are asked of.
+/// What the answers are made from.
 #[derive(Clone)]
 struct Host {
     plugins: Weak<Plugins>,
     warnings: Arc<Warnings>,
     turns: Arc<Turns>,
     shadows: Arc<dyn Shadowing>,
-    /// Where all documents are made.
+    /// The threads on which all documents are made.
     room: Room,
 }
 
@@ -151,7 +152,7 @@ async fn warnings(State(host): State<Host>) -> Response {
     .await
 }
 
-/// Makes an answer in the room for documents.
+/// Makes an answer on one of the threads for documents.
 async fn apart(
     room: Room,
     answer: impl FnOnce() -> Result<Response, Refused> + Send + 'static,
@@ -161,7 +162,7 @@ async fn apart(
 }
 
 impl Host {
-    /// The present state.
+    /// The present state. Returns an error if the host shuts down.
     fn state(&self) -> Result<HostState, Refused> {
         let running = self.running()?;
         let plugins = self.plugins.upgrade().ok_or(Refused::Stopping)?;
@@ -171,8 +172,8 @@ impl Host {
         Ok(snapshot::state(&plugins, warnings, Some(&why)))
     }
 
-    /// The present state without the names of keys, which cost more than all the rest. `None` if
-    /// the host ends.
+    /// The present state without the names of keys, which cost more than everything else. `None` if
+    /// the host shuts down.
     fn counts(&self) -> Option<HostState> {
         let plugins = self.plugins.upgrade()?;
         let warnings = self.warnings.all();

@@ -1,5 +1,6 @@
-//! The running controllers as questions about turns need them, and how a user names their kinds: as
-//! for kubectl. Plain data.
+//! The running controllers, as far as questions about turns need them, and the names by which a
+//! user may call their kinds (as for kubectl). Plain data. This module must not know queues or
+//! stores.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use vmhost_core::Gvk;
 /// The controllers of a host.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Running {
-    /// Whether the host leads; a standby has no turns.
+    /// Whether the host is the leader. A standby has no turns.
     pub(crate) leading: bool,
     /// The controllers, by label.
     pub(crate) controllers: Vec<Keyed>,
@@ -32,21 +33,21 @@ pub(crate) struct Keyed {
 }
 
 impl Running {
-    /// The controllers of a kind.
+    /// Returns the controllers of a kind.
     pub(crate) fn of_kind(&self, asked: &str) -> Vec<&Keyed> {
         let controllers = self.controllers.iter();
         controllers.filter(|keyed| keyed.is(asked)).collect()
     }
 
     /// Returns whether the plugin of a controller may have read or written objects with sensitive
-    /// values. One that no longer runs may have.
+    /// values. If the controller does not run any more, the answer is yes.
     pub(crate) fn reads_sensitive(&self, label: &str) -> bool {
         let mut controllers = self.controllers.iter();
         let found = controllers.find(|keyed| &*keyed.controller == label);
         found.is_none_or(|keyed| keyed.reads_sensitive)
     }
 
-    /// The names of the controllers' kinds, for an error text: `virtualmachines
+    /// Lists the kinds of the controllers for an error text: `virtualmachines
     /// (VirtualMachine.v1.cloud.waibizi.com)`.
     pub(crate) fn kinds(&self) -> String {
         let mut names: Vec<String> = self
@@ -59,7 +60,7 @@ impl Running {
         listed(&names)
     }
 
-    /// The labels of the controllers, for an error text.
+    /// Lists the labels of the controllers for an error text.
     pub(crate) fn labels(&self) -> String {
         let controllers = self.controllers.iter();
         let labels: Vec<String> = controllers
@@ -77,8 +78,8 @@ fn listed(names: &[String]) -> String {
 }
 
 impl Keyed {
-    /// Returns whether a user means this kind: by its plural, its singular or its name, alone or
-    /// with `.group`, `.version` or `.version.group` behind it, in any case.
+    /// Returns whether a user means this kind: by its plural, singular or name, alone or with
+    /// `.group`, `.version` or `.version.group` behind it, in upper or lower case.
     pub(crate) fn is(&self, asked: &str) -> bool {
         let asked = asked.to_lowercase();
         let (name, rest) = match asked.split_once('.') {

@@ -1,5 +1,5 @@
-//! Answers what the shadow would have done with a key: it chooses the turns, which are redacted
-//! already. It must not know how a shadow is run.
+//! Answers what the shadow would have done with a key: it chooses among turns in which sensitive
+//! values are already hidden. This module must not know how a shadow is run.
 
 use super::asked::{Refused, meant, named};
 use super::questions::WhyQuery;
@@ -7,8 +7,8 @@ use super::running::Running;
 use crate::shadow::door::Shadowing;
 use crate::shadow::report::{ShadowStory, ShadowTurn};
 
-/// Tells the last turns of a key in which the candidate did something else. If several controllers
-/// reconcile the kind, it is about all.
+/// Returns the last turns of a key in which the candidate did something else. If several
+/// controllers reconcile the kind, returns those of all.
 pub(super) fn story(
     shadows: &dyn Shadowing,
     query: &WhyQuery,
@@ -24,7 +24,8 @@ pub(super) fn story(
             turns.extend(of_controller.into_iter().flatten());
         }
         if !turns.is_empty() {
-            // Times are RFC 3339 with one number of digits, so that their texts are in order.
+            // The times are RFC 3339 with the same number of digits, so sorting their texts sorts
+            // them.
             turns.sort_by(|a, b| a.time.cmp(&b.time));
             return Ok(ShadowStory { turns });
         }
@@ -50,7 +51,7 @@ mod tests {
     use crate::deploy::orders::OrderError;
     use crate::shadow::report::ShadowReport;
 
-    /// A shadow that knows these turns of `default/x`.
+    /// A shadow with these turns of `default/x`.
     struct Known(Option<Vec<ShadowTurn>>);
 
     impl Shadowing for Known {

@@ -1,8 +1,9 @@
 //! Builds the document of [`super::state`] from the running plugins. It uses accessors that hold
 //! each lock only for a moment, so that no worker waits.
 //!
-//! It shows no text that an API server or a plugin made about a turn: such a text may repeat a
-//! sensitive value, and only the turn's record tells which part of it is one.
+//! It shows no text that an API server or a plugin wrote about a turn. The text may repeat a
+//! sensitive value, and only the turn's record shows which part of the text that is. This module
+//! must not know how the document is served.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,12 +23,12 @@ use crate::deploy::slot::{Generation, Slot};
 use crate::journal::story::Warning;
 use crate::lead::Leadership;
 
-/// Tells what the last failed turns of keys came to, by the controller's label, as far as their
+/// Returns what the last failed turns of keys came to, by the controller's label, as far as their
 /// records are kept.
 pub(crate) type Why<'a> = dyn Fn(&str, &HashSet<ObjectName>) -> HashMap<ObjectName, String> + 'a;
 
-/// The current state of the host, with these warnings. Without `why`, failing keys are only
-/// counted.
+/// Describes the present state of the host, with these warnings. Without `why`, failing keys are
+/// only counted.
 pub(crate) fn state(
     plugins: &Plugins,
     mut warnings: Vec<Warning>,
@@ -99,7 +100,7 @@ fn plugin(slot: &Slot, generation: &Generation, why: Option<&Why<'_>>) -> Plugin
         },
         controllers,
         reload: slot.last_reload.load_full().map(|last| (*last).clone()),
-        // Calls that succeed again need no rollback.
+        // If calls succeed again, no rollback is needed.
         rollback_suggested: slot
             .probation
             .suggested(generation.number)
@@ -152,7 +153,7 @@ fn controller(controller: &Controller, why: Option<&Why<'_>>) -> ControllerState
     }
 }
 
-/// Tells a refusal whose record made way for newer ones, without the text of the API server.
+/// Describes a refusal whose record was dropped for newer ones, without the text of the API server.
 fn refusal(refusal: &Refusal) -> String {
     match refusal.code {
         0 => format!("effect {}: no answer", refusal.effect),

@@ -2,7 +2,7 @@
 //! Plain data.
 //!
 //! Its size is bounded: it holds counts, never a list of all keys. Fields are only ever added, and
-//! readers ignore unknown ones.
+//! readers ignore unknown ones. This module must not know how the state is found out or printed.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub use crate::deploy::history::report::RollbackSuggested;
 pub use crate::deploy::last::LastReload;
 use crate::journal::story::Warning;
 
-/// The number of warnings that are shown.
+/// The most warnings that are shown.
 pub const WARNINGS_SHOWN: usize = 100;
 
 /// The number of failing keys that are named per controller.
@@ -25,7 +25,7 @@ pub struct HostState {
     pub version: String,
     /// The process id, in the host's own PID namespace.
     pub pid: u32,
-    /// When this was: RFC 3339, by the host's clock.
+    /// The time of this state by the host's clock, in RFC 3339.
     #[serde(default)]
     pub time: String,
     /// Whether the host is shutting down.
@@ -36,7 +36,7 @@ pub struct HostState {
     pub plugins: Vec<PluginState>,
     /// One entry for each watch, by kind and namespace.
     pub stores: Vec<StoreState>,
-    /// Some of the warnings about keys.
+    /// The first warnings about keys.
     #[serde(default)]
     pub warnings: Vec<Warning>,
     /// The number of all warnings about keys.
@@ -65,13 +65,13 @@ pub struct PluginState {
     pub breaker: BreakerState,
     /// The controllers, by name.
     pub controllers: Vec<ControllerState>,
-    /// The result of the last change of the plugin's file or of a rollback since, and when a failure
-    /// is retried. Absent if there was none.
+    /// The result of the last change of the plugin's file, or of a later rollback, and the time of
+    /// the next try after a failure. Absent if there was none.
     pub reload: Option<LastReload>,
     /// The canary that runs, or the last one. Absent if there was none.
     #[serde(default)]
     pub canary: Option<CanaryState>,
-    /// A rollback that may help: all calls of this generation fail since its swap.
+    /// A rollback that may help, because all calls of this generation have failed since its swap.
     #[serde(default)]
     pub rollback_suggested: Option<RollbackSuggested>,
 }
@@ -174,9 +174,9 @@ pub struct FailingKey {
     pub key: String,
     /// Failures since the last success.
     pub attempt: u32,
-    /// What the last failed turn came to, as its record tells it. If the record made way for newer
+    /// What the last failed turn came to, as its record shows. If the record was dropped for newer
     /// ones, the number and the code of the effect that the API server refused; `None` if it
-    /// refused none.
+    /// refused no effect.
     pub last: Option<String>,
 }
 

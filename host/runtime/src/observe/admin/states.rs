@@ -1,5 +1,6 @@
-//! A stream of the state, as server-sent events: an event when something has changed, at most two a
-//! second. It looks only while a client listens. It must not know what the state is made of.
+//! A stream of the state as server-sent events: one event for each change, at most two a second. It
+//! looks at the state only while a client listens. This module must not know where the state comes
+//! from.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use super::state::HostState;
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How old the last event may become when nothing but times changes.
+/// The most time between two events when nothing but times changes.
 const REFRESH: Duration = Duration::from_secs(5);
 
 /// How long a browser waits before it connects again.
@@ -22,25 +23,25 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// The states that a client follows.
 struct Follow<F> {
-    /// Returns the present state. `None` if the host ends.
+    /// Returns the present state. `None` if the host shuts down.
     look: F,
-    /// Where the states are made.
+    /// The threads on which the states are made.
     room: Room,
     sent: Option<Sent>,
 }
 
 /// The last event.
 struct Sent {
-    /// The state without times.
+    /// The state of the last event, without times.
     lasting: HostState,
     at: Instant,
-    /// Whether it was the last event of this host.
+    /// Whether this is the last event of this host.
     last: bool,
 }
 
-/// Answers with the present state and with each state that differs, until the host ends. `look`
-/// returns the present state. The states name no keys and no warnings, so that an event is small
-/// however many keys fail.
+/// Answers with the present state and then with each changed one, until the host shuts down. `look`
+/// returns the present state. The states contain no names of keys and no warnings, so that an event
+/// stays small however many keys fail.
 pub(crate) fn follow(
     look: impl Fn() -> Option<HostState> + Send + 'static,
     room: Room,
@@ -72,7 +73,8 @@ pub(crate) fn follow(
 }
 
 impl<F: Fn() -> Option<HostState>> Follow<F> {
-    /// Looks once. Returns the state if it is to be sent. Returns `None` if the host ends.
+    /// Looks at the state once, and returns it if it has to be sent. Returns `None` if the host
+    /// shuts down.
     fn look(mut self) -> Option<(Option<HostState>, Self)> {
         let state = counts((self.look)()?);
         let now = Instant::now();
@@ -103,7 +105,7 @@ fn counts(mut state: HostState) -> HostState {
     state
 }
 
-/// Returns the state without what changes while nothing happens: times.
+/// Returns the state without times, which change even if nothing happens.
 fn lasting(mut state: HostState) -> HostState {
     state.time.clear();
     for plugin in &mut state.plugins {
@@ -143,8 +145,8 @@ mod tests {
         .unwrap()
     }
 
-    /// Returns the numbers of warnings that a client sees of these states, the looks, and how long
-    /// it took, as the paused clock counts.
+    /// Returns the numbers of warnings in the events that a client gets for these states, the
+    /// number of looks, and the time that passed on the paused clock.
     async fn seen(states: &'static [(usize, u64)]) -> (Vec<u64>, usize, Duration) {
         let looks = Arc::new(AtomicUsize::new(0));
         let counted = looks.clone();

@@ -1,8 +1,8 @@
-//! The token that an order to a running host carries: whoever may read the host's token file may
-//! change what the host runs.
+//! The token that an order to a running host must carry. Every user who may read the host's token
+//! file may change what the host runs.
 //!
-//! It owns the file's form and the comparison. It must not know what is ordered, nor where the
-//! file is.
+//! This module owns the form of the file and the comparison. It must not know what is ordered, nor
+//! where the file is.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -22,7 +22,7 @@ const SHORTEST: usize = 16;
 /// The longest token that is accepted.
 const LONGEST: usize = 4096;
 
-/// Why a token file is of no use.
+/// Why a token file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The file does not exist, or this process may not read it.
@@ -40,25 +40,26 @@ pub enum TokenError {
     NotAToken(PathBuf),
 }
 
-/// The digest of a token. The token itself is not kept.
+/// The digest of a token. The token itself is not stored.
 #[derive(Clone, Copy)]
 pub struct Token([u8; 32]);
 
-/// The file that a host wrote for the commands of its own user. It is removed with this value.
+/// The file that a host wrote for the commands of its own user. Dropping this value removes the
+/// file.
 #[derive(Debug)]
 pub struct TokenFile {
     path: PathBuf,
     token: Token,
 }
 
-/// What a request says about itself.
+/// The token of a request, compared with the host's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// It carries the token.
+    /// The request carries the host's token.
     Right,
-    /// It carries another token.
+    /// The request carries another token.
     Wrong,
-    /// It carries none.
+    /// The request carries no token.
     None,
 }
 
@@ -71,7 +72,7 @@ pub fn read(path: &Path) -> Result<String, TokenError> {
     let not_a_token = || TokenError::NotAToken(path.to_owned());
     let file = fs::File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
-    // One byte more than a token and its line break: a longer file is no token.
+    // One byte more than a token and its line break, so that a longer file is noticed.
     let most = LONGEST as u64 + 3;
     file.take(most)
         .read_to_end(&mut bytes)
@@ -92,12 +93,12 @@ pub fn random() -> String {
 }
 
 impl Token {
-    /// The token of this text.
+    /// Stores the digest of this token.
     pub fn new(text: &str) -> Self {
         Self(Sha256::digest(text.as_bytes()).into())
     }
 
-    /// What the headers of a request say.
+    /// Looks for the token in the headers of a request.
     pub(super) fn shown_in(&self, headers: &HeaderMap) -> Shown {
         let mut given = headers.get_all(AUTHORIZATION).iter().peekable();
         if given.peek().is_none() {
@@ -114,8 +115,8 @@ impl Token {
         }
     }
 
-    /// Returns whether this is the token. The time that it takes tells nothing about the token:
-    /// digests of one length are compared, and all of their bytes.
+    /// Returns whether this is the token. The time that this takes reveals nothing about the token:
+    /// it always compares all bytes of two digests.
     fn is(&self, text: &str) -> bool {
         let other = Self::new(text);
         let pairs = self.0.iter().zip(&other.0);
@@ -124,7 +125,7 @@ impl Token {
     }
 }
 
-/// Shows nothing of the token.
+/// Formats without any part of the token.
 impl std::fmt::Debug for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Token")
@@ -132,12 +133,12 @@ impl std::fmt::Debug for Token {
 }
 
 impl TokenFile {
-    /// Writes a file that only this user can read, in a folder that only this user can write to.
-    /// A reader sees the whole token or none.
+    /// Writes a file that only this user can read, into a folder that only this user can write to.
+    /// A reader sees either the whole token or no file.
     pub fn write(path: &Path, token: &str) -> io::Result<Self> {
         let folder = path.parent().unwrap_or(Path::new("."));
         private::folder(folder)?;
-        // Only this user can read a temporary file.
+        // Temporary files are created so that only this user can read them.
         let mut file = NamedTempFile::new_in(folder)?;
         writeln!(file, "{token}")?;
         file.persist(path)?;
@@ -155,9 +156,9 @@ impl TokenFile {
 
 impl Drop for TokenFile {
     fn drop(&mut self) {
-        // A host that started later on the same port has replaced the file.
+        // A host that started later on the same port may have replaced the file.
         if read(&self.path).is_ok_and(|text| self.token.is(&text)) {
-            // A file that stays holds a token that no host takes.
+            // If the file stays, it holds a token that no host accepts.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -208,7 +209,7 @@ mod tests {
         assert_eq!(read(&path).unwrap(), first);
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{mode:o}");
-        // Another host replaces it, and the first one leaves it alone.
+        // A second host replaces the file, and then the first one must not remove it.
         let other = TokenFile::write(&path, &second).unwrap();
         drop(file);
         assert_eq!(read(&path).unwrap(), second);

@@ -1,6 +1,6 @@
-//! Answers questions about turns from the journal, as documents. [`crate::journal::tell`] makes a
-//! document of a record, and redacts it: this module chooses the records, and shows no text of
-//! theirs itself.
+//! Answers questions about turns from the journal, as documents. This module chooses the records.
+//! It must not know what a record contains: [`crate::journal::tell`] makes a document of it, and
+//! hides sensitive values.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,23 +23,23 @@ use crate::journal::{Journal, tell};
 mod cases;
 mod failure;
 
-/// The number of turns that are listed if a query names none.
+/// The number of turns that are listed if the query gives no limit.
 const LIMIT: usize = 1000;
 
 /// Answers questions about turns.
 pub(crate) struct Turns {
     journal: Arc<Journal>,
     redact: Arc<Redact>,
-    /// The settings of each plugin, by its name: no document shows their values.
+    /// The settings of each plugin, by its name. No document shows their values.
     settings: HashMap<String, Settings>,
-    /// The settings of a plugin without any.
+    /// The settings of a plugin that has none.
     none: Settings,
     /// A time before the first turn.
     start: Instant,
 }
 
 impl Turns {
-    /// Answers from this journal. Created before the first turn.
+    /// Answers from this journal. To be created before the first turn.
     pub(crate) fn new(
         journal: Arc<Journal>,
         redact: Arc<Redact>,
@@ -65,7 +65,8 @@ impl Turns {
         })
     }
 
-    /// Tells the story of a key. If several controllers reconcile the kind, it is about all.
+    /// Returns the story of a key. If several controllers reconcile the kind, returns those of all
+    /// as one.
     pub(crate) fn why(&self, query: &WhyQuery, running: &Running) -> Result<Story, Refused> {
         let (controllers, names) = meant(query, running)?;
         let mut stories = names
@@ -86,8 +87,8 @@ impl Turns {
         Ok(story)
     }
 
-    /// Tells what the last recorded failure of each of these keys came to, on one line. The records
-    /// are walked once for all keys, since there may be hundreds.
+    /// Describes on one line what the last recorded failure of each of these keys came to. There
+    /// may be hundreds of keys, so it walks over the records once for all.
     pub(crate) fn failures(
         &self,
         controller: &str,
@@ -99,7 +100,7 @@ impl Turns {
             |turn| turn.is_failure() && is_about(&turn.origin.controller, &turn.key),
             |_| false,
         );
-        // They are in order, so that the last one of each key stays.
+        // The turns are in order, so the last one of each key stays.
         let turns = turns.into_iter().map(|turn| (turn.key.clone(), turn));
         let last: HashMap<ObjectName, TurnRecord> = turns.collect();
         let changes = self
@@ -126,7 +127,7 @@ impl Turns {
         wanted.of(&self.journal, ended_after)
     }
 
-    /// A record as a document.
+    /// Describes a record.
     pub(crate) fn whole(&self, record: &Record, running: &Running) -> Turn {
         let secrets = self.secrets(&record.origin().controller, running);
         let time = |at| self.journal.time(at);
@@ -147,7 +148,7 @@ impl Turns {
         self.journal.woken(controller, key, &turns)
     }
 
-    /// A record as a document without the objects.
+    /// Describes a record without the objects.
     pub(crate) fn brief(&self, record: &Record, running: &Running) -> Turn {
         let mut turn = self.whole(record, running);
         leave_objects_out(&mut turn);
@@ -168,14 +169,14 @@ impl Turns {
             all.warnings.extend(story.warnings);
             all.dropped = all.dropped.max(story.dropped);
         }
-        // Times are RFC 3339 with one number of digits, so that their texts are in order.
+        // The times are RFC 3339 with the same number of digits, so sorting their texts sorts them.
         all.turns.sort_by(|a, b| a.time.cmp(&b.time));
         all
     }
 
     /// What the plugin of a controller may know besides what its turns saw.
     fn secrets<'a>(&'a self, controller: &str, running: &Running) -> PluginSecrets<'a> {
-        // A label is `plugin/controller`, or one name for both.
+        // A label is `plugin/controller`, or just the plugin's name if both are the same.
         let plugin = controller.split('/').next().unwrap_or_default();
         PluginSecrets {
             settings: self.settings.get(plugin).unwrap_or(&self.none),
@@ -183,7 +184,7 @@ impl Turns {
         }
     }
 
-    /// Says why nothing is recorded.
+    /// Explains why nothing is recorded.
     fn why_none(&self, controllers: &[&Keyed], running: &Running) -> &'static str {
         if !self.journal.is_on() {
             "this vmhost keeps no records (--record-bytes 0)"

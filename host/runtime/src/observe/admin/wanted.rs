@@ -1,4 +1,5 @@
-//! Chooses records of the journal for a list or a stream of turns. It must not know documents.
+//! Chooses records of the journal for a list or a stream of turns. This module must not know
+//! documents.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -7,13 +8,13 @@ use vmhost_core::{Gvk, ObjectName};
 use crate::journal::Journal;
 use crate::journal::record::{Origin, Quiet, TurnRecord};
 
-/// A record, of one turn or of quiet ones.
+/// A record of one turn, or of several quiet ones.
 pub(crate) enum Record {
     Turn(Box<TurnRecord>),
     Quiet(Box<Quiet>),
 }
 
-/// Which records are asked for. `None` asks for all.
+/// The records that a question asks for. A field that is `None` excludes no record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     /// Those of this controller.
@@ -22,7 +23,7 @@ pub(crate) struct Wanted {
     pub(crate) keys: Option<Vec<String>>,
     /// Those of one of these kinds.
     pub(crate) kinds: Option<Vec<Gvk>>,
-    /// Those of keys that have this part.
+    /// Those of keys that contain this text.
     pub(crate) text: Option<String>,
     /// Only failed turns.
     pub(crate) failed: bool,
@@ -101,7 +102,7 @@ impl Wanted {
     }
 }
 
-/// Returns whether one of the values is meant. `None` stands for all values.
+/// Returns whether one of the values satisfies the condition. `None` stands for all values.
 fn is_among<T>(values: Option<&[T]>, is_meant: impl Fn(&T) -> bool) -> bool {
     values.is_none_or(|values| values.iter().any(is_meant))
 }

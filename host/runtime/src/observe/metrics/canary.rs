@@ -1,4 +1,5 @@
-//! Metrics of canaries: what each scrape sets from the canaries that run, and how canaries ended.
+//! Metrics of canaries: gauges about the running canaries, which each scrape sets, and a counter of
+//! how canaries ended. This module must not know what a canary does.
 
 use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Registry};
 
@@ -52,8 +53,8 @@ impl CanaryMetrics {
         self.keys.reset();
     }
 
-    /// Sets the gauges of a plugin whose candidate has this generation, this share in thousandths
-    /// and these keys, those of the live version behind them.
+    /// Sets the gauges of a plugin whose candidate has this generation and this share in
+    /// thousandths. `keys` has the keys of the candidate, then those of the live version.
     pub(crate) fn set(&self, plugin: &str, generation: u64, permille: u16, keys: [Counts; 2]) {
         let by_plugin = &[plugin];
         self.share

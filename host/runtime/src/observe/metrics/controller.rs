@@ -1,4 +1,5 @@
-//! One controller's metrics, looked up once, and the labels for the results of turns.
+//! One controller's metrics, looked up once, and the labels for the results of turns. This module
+//! must not know how a turn runs.
 
 use prometheus::{Histogram, IntCounter, IntCounterVec};
 use vmhost_engine::CallError;

@@ -1,5 +1,5 @@
-//! The fields in which two effects differ that write the same object. It knows the form of a test
-//! case, and must not know the effects themselves.
+//! Finds the fields in which two effects that write the same object differ. This module knows the
+//! form of a test case, and must not know the effects themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,14 @@ use serde_json::Value;
 use crate::journal::story::Field;
 use crate::journal::{diff, path};
 
-/// The number of fields that are compared of an effect.
+/// The most fields of an effect that are compared.
 const MOST: usize = 64;
 
-/// Where the form of an effect has what it writes.
+/// The members in which the form of an effect has the content that it writes.
 const BODIES: [&str; 2] = ["object", "body"];
 
 /// Returns the fields that differ between two effects of the same verb, in the form of a test case.
-/// If only the order of operations differs, that is one field without a path.
+/// If only the order of operations differs, returns one field without a path.
 pub(super) fn fields(live: &Value, other: &Value) -> Vec<Field> {
     let (of_live, of_other) = (Parts::new(live), Parts::new(other));
     let (mut fields, _) = diff::up_to(MOST, "", Some(&of_live.rest), Some(&of_other.rest));
@@ -37,7 +37,7 @@ pub(super) fn fields(live: &Value, other: &Value) -> Vec<Field> {
     fields
 }
 
-/// An effect's body, and all else.
+/// The content that an effect writes, and everything else.
 struct Parts {
     body: Option<Value>,
     rest: Value,
@@ -52,7 +52,7 @@ impl Parts {
         Self { body, rest }
     }
 
-    /// The operations of a JSON patch.
+    /// Returns the operations of a JSON patch.
     fn operations(&self) -> Option<&[Value]> {
         let is_json_patch = self.rest.get("type").is_some_and(|kind| kind == "json");
         let operations = self.body.as_ref()?.as_array()?;
@@ -98,7 +98,7 @@ fn by_path(operations: &[Value]) -> BTreeMap<&str, Vec<Value>> {
     paths
 }
 
-/// The value that is set, or else the operations.
+/// Returns the value that the operations set, or else the operations themselves.
 fn shown(operations: &[Value]) -> Option<Value> {
     match operations {
         [] => None,

@@ -1,4 +1,4 @@
-//! Tests that two outcomes differ where they should, and nowhere else.
+//! Tests that two outcomes differ only where they should.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ fn returned(effects: Vec<Effect>, next: Next) -> Called {
     Ok(Outcome { effects, next })
 }
 
-/// `what verb kind object: path old new, ...` for each difference.
+/// Formats each difference as `what verb kind object: path old new, ...`.
 fn lines(differences: &[Difference]) -> Vec<String> {
     let value = |value: &Option<Value>| {
         let value = value.as_ref();
@@ -79,7 +79,7 @@ fn lines(differences: &[Difference]) -> Vec<String> {
     differences.iter().map(line).collect()
 }
 
-/// The differences between two lists of effects, of which the first is the live version's.
+/// Compares two lists of effects; the first one is the live version's.
 fn differences(live: Vec<Effect>, other: Vec<Effect>) -> Vec<String> {
     let other = returned(other, Next::AwaitChange);
     lines(&compare(&job(Some(OBJECT), live), &other))

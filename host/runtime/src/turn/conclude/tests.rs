@@ -61,7 +61,7 @@ fn stop(verdict: Verdict) -> Stop {
     }
 }
 
-/// Another writer changes the key's object, which then has this version.
+/// Another writer changes the key's object, which gets this version.
 fn changed(controller: &Controller, version: u64) {
     let watch = WatchId {
         number: 0,
@@ -178,7 +178,7 @@ fn busy_turns_of_one_version_are_not_counted_against_the_other() {
     assert!(is_held());
 }
 
-/// The third key that breaks ends its canary itself, after its own end was decided.
+/// The third key that breaks aborts the canary itself, after the end of its own turn was decided.
 #[tokio::test(start_paused = true)]
 async fn a_back_off_that_begins_after_the_key_was_put_back_is_over() {
     let controller = controller();
@@ -192,7 +192,7 @@ async fn a_back_off_that_begins_after_the_key_was_put_back_is_over() {
     controller.take_over(vec![key()]);
     lease.finish(decided.decision);
     controller.forgive_these(&[key()]);
-    // The live version's first failure.
+    // This is the live version's first failure.
     turn(&controller, Ended::Done(Next::Retry("x".into()))).await;
     let first = Some(Duration::from_millis(5));
     assert_eq!(comes_back(&controller).await, first);

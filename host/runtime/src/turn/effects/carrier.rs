@@ -1,24 +1,26 @@
-//! Carries out single effects for a caller that runs turns by itself, such as a preview: the same
-//! requests and guards as in a running host, and the same meaning of a refusal.
+//! Carries out single effects for callers that run turns themselves, such as a preview. It sends
+//! the same requests with the same guards as a running host, and interprets refusals in the same
+//! way.
 //!
-//! It must not know which server takes the effects, or what becomes of a key.
+//! This module must not know which server gets the effects, or what becomes of a key.
 
 use std::sync::Arc;
 
 use vmhost_cluster::{Reader, Writer, Written};
 use vmhost_core::{Effect, ObjectKey, Refusal, Snapshot};
 
-use super::writes::{FencedWriter, Guard};
+use super::writes::FencedWriter;
+use super::writes::guard::Guard;
 use crate::lead::Leadership;
 use crate::turn::verdict::{Verdict, judge, refusal};
 use crate::wake::resources::Resources;
 
-/// Carries out effects on one server. No other host competes for it.
+/// Carries out effects on one server, without any other host that does the same.
 pub struct Carrier {
     writer: FencedWriter,
 }
 
-/// What a turn knows of the object that an effect writes.
+/// What a turn knows about the object that an effect writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known<'a> {
     /// Whether it is the turn's own object.

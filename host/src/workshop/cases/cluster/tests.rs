@@ -192,7 +192,7 @@ fn recorded_objects_are_as_they_were_to_the_byte() {
     // Another version of the plugin may read other kinds.
     let job = text.replace("example.com/v1", "batch/v1");
     cluster.add(&recorded(&job)).unwrap();
-    // What lacks something is completed.
+    // An object that lacks something is completed.
     let bare = recorded(r#"{"kind":"App","apiVersion":"example.com/v1","metadata":{"name":"y"}}"#);
     cluster.add(&bare).unwrap();
     assert_eq!(cluster.primary(&bare.key.name).unwrap().version, 1);

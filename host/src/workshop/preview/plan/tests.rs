@@ -1,4 +1,4 @@
-//! Tests of how changes are grouped and compared.
+//! Tests how changes are grouped and compared.
 
 use serde_json::json;
 use vmhost_core::ObjectName;

@@ -16,7 +16,7 @@ fn run(letter: char, size: u64) -> Run {
     }
 }
 
-/// An index after these versions ran, one byte each.
+/// Returns the index after these versions ran; each letter is one version of one byte.
 fn after(letters: &str) -> Index {
     let mut index = Index::default();
     for letter in letters.chars() {
@@ -51,7 +51,7 @@ fn ten_versions_are_kept_the_oldest_out_first() {
     let mut index = after("abcdefghijkl");
     assert_eq!(kept(&index), "lkjihgfedc");
     assert_eq!(index.runs.len(), VERSIONS);
-    // A version that runs again is the newest.
+    // A version that runs again becomes the newest.
     index.begin(run('c', 1), Why::RolledBack);
     assert_eq!(kept(&index), "clkjihgfed");
     index.begin(run('m', 1), Why::Swapped);
@@ -87,7 +87,7 @@ fn a_rollback_means_the_newest_other_version_that_is_not_refused() {
     index.roll_back(&digest('c'), &digest('b'));
     index.begin(run('b', 1), Why::RolledBack);
     assert!(index.refuses(&digest('c')) && !index.refuses(&digest('b')));
-    // Not back to the version that was refused a moment ago.
+    // Never back to the version that was refused last.
     assert_eq!(index.before(&digest('b'), there), Ok(&*digest('a')));
     index.roll_back(&digest('b'), &digest('a'));
     index.begin(run('a', 1), Why::RolledBack);
@@ -95,7 +95,7 @@ fn a_rollback_means_the_newest_other_version_that_is_not_refused() {
         index.before(&digest('a'), there),
         Err(HistoryError::NothingBefore)
     );
-    // An explicit rollback to a refused version lifts that.
+    // A rollback that names a refused version ends the refusal.
     index.roll_back(&digest('a'), &digest('c'));
     assert_eq!(index.refused, [digest('b'), digest('a')]);
     assert_eq!(
@@ -109,7 +109,7 @@ fn only_other_bytes_in_the_source_lift_all_refusals() {
     let mut index = after("abc");
     index.roll_back(&digest('c'), &digest('b'));
     index.roll_back(&digest('b'), &digest('a'));
-    // Promoted: the source still has a refused version.
+    // After a promotion the source still has the refused version.
     index.accept(&digest('d'), false);
     assert_eq!(index.refused, [digest('c'), digest('b')]);
     index.accept(&digest('b'), false);

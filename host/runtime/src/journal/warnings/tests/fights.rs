@@ -1,17 +1,17 @@
-//! `fights-with`.
+//! Tests of `fights-with`.
 
 use super::*;
 
 const MINE: &str = r#"{"replicas":1,"mode":"a"}"#;
 const THEIRS: &str = r#"{"replicas":5,"mode":"a"}"#;
 
-/// A key with turns from the start of the story up to this time.
+/// Returns turns of a key at the start of the story and at this time.
 fn turns(ms: u64) -> [TurnRecord; 2] {
     [turn(0).patches(primary(), 7, 8), turn(ms)]
 }
 
-/// Changes of an object, each this many milliseconds after the one before, from one spec to the
-/// next. The managers of each; none for an own write.
+/// Returns changes of an object, each this many milliseconds after the one before, from one spec to
+/// the next. `managers` has the manager of each change, or `None` for an own write.
 fn story(of: &ObjectKey, pause: u64, specs: &[&str], managers: &[Option<&str>]) -> Vec<Wakened> {
     let steps = specs.windows(2).zip(managers).zip(1..);
     let story = steps.map(|((pair, managers), number)| {
@@ -21,7 +21,7 @@ fn story(of: &ObjectKey, pause: u64, specs: &[&str], managers: &[Option<&str>]) 
     story.collect()
 }
 
-/// This controller and another writer change the object in turn, for this many rounds.
+/// Returns changes in which this controller and another writer take turns, for this many rounds.
 fn fight(of: &ObjectKey, pause: u64, rounds: usize, manager: &str) -> Vec<Wakened> {
     let specs = [THEIRS, MINE].repeat(rounds);
     let specs = [&specs[..], &[THEIRS][..]].concat();
@@ -42,7 +42,7 @@ fn the_other_writer_and_the_field_are_named() {
     );
     // A quiet turn follows each own write.
     assert_eq!(names(&turns(10), &[quiet(2000)], &woken), ["fights-with"]);
-    // A slow one, and two managers at the same time.
+    // A slow fight, and two managers with the same time.
     let both = managed(&[
         ("hpa", "2026-01-01T00:00:09Z"),
         ("rival", "2026-01-01T00:00:09Z"),
@@ -54,7 +54,7 @@ fn the_other_writer_and_the_field_are_named() {
         "hpa or rival at spec.replicas of ConfigMap default/child: \
          3 times it wrote this field after this controller had"
     );
-    // The other writer asks for more each time.
+    // The other writer sets a higher value each time.
     let specs = [
         r#"{"n":2}"#,
         r#"{"n":1}"#,

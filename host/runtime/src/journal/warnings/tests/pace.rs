@@ -1,9 +1,9 @@
-//! `never-quiet`.
+//! Tests of `never-quiet`.
 
 use super::*;
 use crate::journal::Journal;
 
-/// Turns that come back by themselves and end so, one every so many milliseconds.
+/// Returns turns that come back by themselves and end like this, one every so many milliseconds.
 fn loops(count: u64, every: u64, next: &Next) -> Vec<TurnRecord> {
     let turns = (0..count).map(|number| {
         let turn = turn(number * every).by_itself().ends(next.clone());
@@ -12,7 +12,7 @@ fn loops(count: u64, every: u64, next: &Next) -> Vec<TurnRecord> {
     turns.collect()
 }
 
-/// Quiet turns that ask for each other, up to this time.
+/// Returns quiet turns that ask for each other, up to this time.
 fn polls(count: u32, since: u64, until: u64) -> Quiet {
     Quiet {
         since: at(since),
@@ -43,7 +43,7 @@ fn turns_that_only_ask_for_each_other_are_told() {
         "30 turns within 10 s changed nothing, and each asked for the next one \
          (requeue after 100ms)"
     );
-    // Several threads ran them, and most are long ago.
+    // Several threads ran them, and most are too old to count.
     let said = text(
         &[],
         &[polls(500, 0, 50_000), polls(500, 10, 50_010)],
@@ -54,7 +54,7 @@ fn turns_that_only_ask_for_each_other_are_told() {
         said.starts_with("199 ") || said.starts_with("200 "),
         "{said}"
     );
-    // A turn that a change woke does not end it for long.
+    // A turn that a change woke interrupts the series only for a short time.
     let turns = [turn(1000).ends(Next::RequeueAfterMs(100))];
     let quiet = [polls(9, 0, 900), polls(20, 1100, 3000)];
     assert_eq!(names(&turns, &quiet, &[]), ["never-quiet"]);

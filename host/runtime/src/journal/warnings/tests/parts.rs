@@ -1,4 +1,5 @@
-//! What the cases of warnings are made of: turns of one key, quiet turns, and changes that woke it.
+//! Builds the records for tests of warnings: turns of one key, quiet turns, and changes that woke
+//! it.
 
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ use crate::observe::metrics::controller::TurnResult;
 pub(crate) const CONTROLLER: &str = "loops/objects";
 pub(crate) const MANAGER: &str = "vmhost/loops/objects";
 
-/// This many milliseconds after the start of the story.
+/// Returns the time this many milliseconds after the start of the story.
 pub(crate) fn at(ms: u64) -> Instant {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     *START + Duration::from_millis(ms)
@@ -48,7 +49,7 @@ pub(crate) fn config_map(name: &str) -> ObjectKey {
     }
 }
 
-/// The origin of turns on a generation. Each call makes another one, as each worker does.
+/// Returns the origin of turns on a generation. Each call makes a new one, as each worker does.
 pub(crate) fn origin(generation: u64) -> Arc<Origin> {
     Arc::new(Origin {
         controller: CONTROLLER.into(),
@@ -60,7 +61,7 @@ pub(crate) fn origin(generation: u64) -> Arc<Origin> {
     })
 }
 
-/// A turn that another writer's change woke, and that wants nothing.
+/// Returns a turn that another writer's change woke, and that changes nothing.
 pub(crate) fn turn(ms: u64) -> TurnRecord {
     TurnRecord {
         origin: origin(1),
@@ -88,7 +89,7 @@ pub(crate) fn turn(ms: u64) -> TurnRecord {
     }
 }
 
-/// A quiet turn that an own write woke.
+/// Returns a quiet turn that an own write woke.
 pub(crate) fn quiet(ms: u64) -> Quiet {
     Quiet {
         origin: origin(1),
@@ -106,7 +107,7 @@ pub(crate) fn quiet(ms: u64) -> Quiet {
     }
 }
 
-/// The quiet turn, as one that came by itself and comes back after this many milliseconds.
+/// Returns the quiet turn as one that came by itself and comes back after this many milliseconds.
 pub(crate) fn polling(quiet: Quiet, ms: u32) -> Quiet {
     Quiet {
         tag: WakeTag::default(),
@@ -117,19 +118,19 @@ pub(crate) fn polling(quiet: Quiet, ms: u32) -> Quiet {
 }
 
 impl TurnRecord {
-    /// The turn, woken by this number of the wake log, which was an own write.
+    /// Returns the turn, woken by the own write with this number in the wake log.
     pub(crate) fn by_own_write(self, number: u32) -> Self {
         let tag = WakeTag::logged(Cause::OwnWrite, number);
         Self { tag, ..self }
     }
 
-    /// The turn, woken by the decision about the last one.
+    /// Returns the turn, woken by the decision about the turn before it.
     pub(crate) fn by_itself(self) -> Self {
         let tag = WakeTag::default();
         Self { tag, ..self }
     }
 
-    /// The turn, with this end and the decision that comes of it.
+    /// Returns the turn with this end, and with the decision that follows from it.
     pub(crate) fn ends(self, next: Next) -> Self {
         let (result, decision) = match &next {
             Next::AwaitChange | Next::Finalized => (TurnResult::Success, Decision::Forget),
@@ -149,7 +150,7 @@ impl TurnRecord {
         }
     }
 
-    /// The turn, with one effect more and its end.
+    /// Returns the turn with one more effect, which ends like this.
     pub(crate) fn does(
         mut self,
         effect: Effect,
@@ -167,20 +168,20 @@ impl TurnRecord {
         self
     }
 
-    /// The turn, with a patch that took an object from a version to another.
+    /// Returns the turn with a patch that took an object from one version to another.
     pub(crate) fn patches(self, object: ObjectKey, before: u64, after: u64) -> Self {
         let effect = patch(&object);
         self.does(effect, object, Some(before), AnswerEnd::Written(after))
     }
 
-    /// The turn, as one whose patch of its own object was refused.
+    /// Returns the turn as one whose patch of its own object was refused.
     pub(crate) fn refused(self, code: u16) -> Self {
         let end = AnswerEnd::Refused(code, "no".into());
         let turn = self.ends(Next::Retry("refused".into()));
         turn.does(patch(&primary()), primary(), Some(7), end)
     }
 
-    /// The turn, with a read of an object that is there or not.
+    /// Returns the turn with a read of an object that exists or not.
     pub(crate) fn reads(mut self, object: ObjectKey, found: bool) -> Self {
         let text = "{}";
         let answer = found.then(|| Object::with_text(object.name.clone(), "u", 1, text));
@@ -221,13 +222,14 @@ pub(crate) fn delete(object: &ObjectKey) -> Effect {
     })
 }
 
-/// An object with this spec.
+/// Returns an object with this spec.
 pub(crate) fn object(key: &ObjectKey, version: u64, spec: &str) -> Snapshot {
     let text = format!(r#"{{"metadata":{{"resourceVersion":"{version}"}},"spec":{spec}}}"#);
     Object::with_text(key.name.clone(), "u", version, &text)
 }
 
-/// A change of an object's spec that woke the key, by this controller or by these managers.
+/// Returns a change of an object's spec that woke the key, made by this controller or by these
+/// managers.
 pub(crate) fn change(
     number: u32,
     ms: u64,
@@ -249,7 +251,7 @@ pub(crate) fn change(
     }
 }
 
-/// The text of `managedFields` with these managers and times.
+/// Returns the text of `managedFields` with these managers and times.
 pub(crate) fn managed(entries: &[(&str, &str)]) -> String {
     let entries = entries.iter().map(|(manager, time)| {
         serde_json::json!({ "manager": manager, "operation": "Update", "time": time })

@@ -1,8 +1,8 @@
-//! `waiting-on` and `finalizer-stuck`.
+//! Tests of `waiting-on` and `finalizer-stuck`.
 
 use super::*;
 
-/// Turns that end so, one every so many milliseconds, each one failure after the other.
+/// Returns turns that end like this, one every so many milliseconds, each with one failure more.
 fn turns(
     count: u32,
     every: u64,
@@ -45,7 +45,7 @@ fn the_missing_object_is_named() {
         let turns = turns(3, 5000, &next, lacks);
         assert_eq!(names(&turns, &[], &[]), ["waiting-on"], "{next:?}");
     }
-    // Read first, and named by the policy.
+    // One object was read first, and the policy names the other one.
     let two = |turn: TurnRecord| {
         let turn = turn.reads(config_map("missing"), false);
         let turn = turn.reads(config_map("optional"), false);

@@ -1,15 +1,15 @@
-//! `self-waking` and `write-unchanged`.
+//! Tests of `self-waking` and `write-unchanged`.
 
 use super::*;
 
-/// A turn that own write `number` woke, and that wrote again.
+/// Returns a turn that the own write with this number woke, and that wrote again.
 fn again(number: u32) -> TurnRecord {
     let version = 100 + u64::from(number);
     let turn = turn(u64::from(number) * 10).by_own_write(number);
     turn.patches(primary(), version, version + 1)
 }
 
-/// Own write `number` of the field.
+/// Returns the own write with this number, which changed this field.
 fn own(number: u32, field: &str) -> Wakened {
     let spec = |value: u32| format!(r#"{{"{field}":{value}}}"#);
     let ms = u64::from(number) * 10;
@@ -34,7 +34,7 @@ fn a_key_that_wakes_itself_is_named_with_its_fields() {
     assert!(said.ends_with("wrote again"), "the log is bounded: {said}");
     let earlier = [quiet(5), quiet(25)];
     assert_eq!(names(&turns, &earlier, &woken), ["self-waking"]);
-    // The key is held, which is no turn.
+    // Then the key is held, which does not count as a turn.
     let mut held = quiet(900);
     held.act = Act::Held(Duration::from_secs(30));
     assert_eq!(names(&turns, &[held], &woken), ["self-waking"]);
@@ -95,7 +95,7 @@ fn a_key_that_comes_to_rest_does_not_wake_itself() {
     }
 }
 
-/// A turn that sent this effect, which changed nothing.
+/// Returns a turn that sent this effect, which changed nothing.
 fn sends(ms: u64, effect: Effect, object: ObjectKey, version: u64) -> TurnRecord {
     let end = AnswerEnd::Written(version);
     turn(ms).does(effect, object, Some(version), end)
@@ -129,7 +129,7 @@ fn writes_without_a_change_are_named() {
 fn writes_with_a_reason_are_not() {
     let own = |ms: u64| sends(ms, patch(&primary()), primary(), ms);
     let other = |ms: u64| turn(ms).patches(primary(), ms, ms + 1);
-    // Another controller changes the child's status meanwhile.
+    // Another controller changes the child's status in between.
     let child = |ms: u64| sends(ms, apply(), config_map("child"), ms);
     let gone = config_map("going");
     let deletes = |ms: u64| sends(ms, delete(&gone), gone.clone(), 7);

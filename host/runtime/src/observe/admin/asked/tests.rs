@@ -1,4 +1,4 @@
-//! Tests of what questions mean, and of why they are refused.
+//! Tests which records a question asks for, and why a question is refused.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! Picks the keys of a page from the running controllers. It must not know turns: the caller tells
-//! why a key fails.
+//! Picks the keys of a page from the running controllers. This module must not know turns: the
+//! caller finds out why a key fails.
 //!
-//! It copies the names of all keys that may be meant, each name a reference count, and sorts them
-//! without a lock, so that no worker waits for a sorted list.
+//! It copies the names of all keys that the query may ask for (only the reference counts) and sorts
+//! them without a lock, so that no worker waits for the sorting.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::journal::story::Warning;
 /// The warnings by the controller's label and the key.
 type Warned = HashMap<(String, String), Vec<Warning>>;
 
-/// The names of a controller's keys that are asked for, sorted.
+/// The names of a controller's keys that the query asks for, sorted.
 struct Names {
     label: Arc<str>,
     names: Vec<ObjectName>,
 }
 
-/// A page: the place of each key, as the number of its controller and its name.
+/// The position of each key on a page: the number of its controller, and its name.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Page {
     total: usize,
@@ -34,7 +34,7 @@ struct Page {
 }
 
 /// Returns the page of keys that a query asks for. `warnings` are all warnings about keys. `why`
-/// tells what the last failed turn of some keys came to, by the controller's label.
+/// returns what the last failed turn of some keys came to, by the controller's label.
 pub(crate) fn keys(
     plugins: &Plugins,
     warnings: Vec<Warning>,
@@ -128,7 +128,7 @@ fn named(key: &str) -> ObjectName {
 fn page(controllers: &[Names], query: &KeysQuery) -> Page {
     let limit = query.limit.unwrap_or(LIMIT).clamp(1, LARGEST);
     let after = query.after.as_deref().filter(|after| !after.is_empty());
-    // No label and no name of an object has a space.
+    // Neither a label nor the name of an object contains a space.
     let after = after.map(|after| after.split_once(' ').unwrap_or((after, "")));
     let mut page = Page {
         total: controllers.iter().map(|one| one.names.len()).sum(),
@@ -156,7 +156,7 @@ fn page(controllers: &[Names], query: &KeysQuery) -> Page {
     page
 }
 
-/// Tells why the keys of a controller that are on a page fail. `number` is the controller's number.
+/// Describes why the keys of a controller on this page fail. `number` is the controller's number.
 fn failures(
     wired: &Wired,
     number: usize,

@@ -1,5 +1,6 @@
-//! `/plugins/{plugin}/canary`: the report about the canary that runs, or the last one, and the
-//! orders to start, promote and abort one. The bytes of a version to try are the body of `start`.
+//! `/plugins/{plugin}/canary`: the report about the present or last canary, and the orders to
+//! start, promote and abort one. The body of `start` is the version to try. This module must not
+//! know how a canary is carried out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +34,7 @@ const PUT_BACK: Duration = Duration::from_secs(5);
 /// The number of objects that a report lists.
 const LISTED: usize = 1000;
 
-/// The parameters of a start, as the flags of `vmhost canary start`.
+/// The parameters of a start, like the flags of `vmhost canary start`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct StartQuery {
@@ -84,7 +85,7 @@ fn answer<T: serde::Serialize>(done: Result<T, Refused>) -> Response {
     }
 }
 
-/// Loads a version and lets the task that swaps the plugin try it.
+/// Loads a version, and orders a canary of it from the task that swaps the plugin.
 async fn started(
     desk: &Desk,
     plugin: &str,
@@ -132,12 +133,12 @@ async fn aborted(desk: Desk, plugin: &str) -> Result<CanaryReport, Refused> {
     if !slot.abort(&canary, Abort::Operator) {
         return Err(ended(&canary).into());
     }
-    // Later is fine too: the report says whether it is over.
+    // If it takes longer, the report says that the canary is not over yet.
     let _ = tokio::time::timeout(PUT_BACK, canary.until(Stage::Over)).await;
     told(desk, &slot, canary).await
 }
 
-/// The canary that runs.
+/// Returns the canary that runs.
 fn running(slot: &Slot) -> Result<Arc<Canary>, OrderError> {
     let canary = slot.canary.load_full().ok_or_else(|| none(slot))?;
     match canary.ended() {
@@ -171,7 +172,8 @@ async fn reported(desk: Desk, plugin: &str) -> Result<CanaryReport, Refused> {
     told(desk, &slot, canary).await
 }
 
-/// Tells a canary, on a thread of its own: the only thread for I/O must not wait for documents.
+/// Describes a canary, on a thread of its own, because the only thread for I/O must not wait for
+/// documents.
 async fn told(desk: Desk, slot: &Slot, canary: Arc<Canary>) -> Result<CanaryReport, Refused> {
     let name = slot.name.clone();
     let told = tokio::task::spawn_blocking(move || tell_report(&desk, &name, &canary));
@@ -197,7 +199,7 @@ fn tell_report(desk: &Desk, plugin: &str, canary: &Canary) -> CanaryReport {
     }
 }
 
-/// Tells an object, redacted as turns are.
+/// Describes an object, with sensitive values hidden as in turns.
 fn tell_object(
     desk: &Desk,
     written: &Written<TurnRecord>,
@@ -221,7 +223,7 @@ fn tell_object(
     told
 }
 
-/// Adds the effects of a turn that concern the object, and names it as the turn does.
+/// Adds the effects of a turn that concern the object, and takes the object's name from the turn.
 fn add_effects(told: &mut CanaryObject, object: &ObjectKey, record: &TurnRecord, turn: Turn) {
     for (index, effect) in turn.effects.into_iter().enumerate() {
         let mut answers = record.answers.iter();

@@ -1,4 +1,5 @@
-//! What the routes about one plugin need: the plugin that a path names, and the form of a refusal.
+//! What the routes about one plugin share: it finds the plugin that a path names, and formats a
+//! refusal. This module must not know any single order.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::deploy::slot::Slot;
 use crate::journal::redact::Redact;
 use crate::shadow::door::Shadowing;
 
-/// Finds all plugins of the host. `None` if the host ends.
+/// Returns all plugins of the host. `None` if the host shuts down.
 pub(crate) type Slots = dyn Fn() -> Option<Vec<Arc<Slot>>> + Send + Sync;
 
 /// The state of the routes about one plugin.
@@ -23,33 +24,33 @@ pub(crate) type Slots = dyn Fn() -> Option<Vec<Arc<Slot>>> + Send + Sync;
 pub(crate) struct Desk {
     /// The plugins.
     pub(crate) slots: Arc<Slots>,
-    /// The versions that ran.
+    /// The versions that ran before.
     pub(crate) history: Arc<History>,
     /// The maximum size of a component in bytes.
     pub(crate) largest_component: u64,
-    /// Loads versions that a request brings.
+    /// Loads the versions that clients send.
     pub(crate) loader: Arc<Loader>,
-    /// Hides sensitive values in what is told about objects.
+    /// Hides sensitive values in documents about objects.
     pub(crate) redact: Arc<Redact>,
-    /// Tells the warnings about keys that hold now.
+    /// Returns the present warnings about keys.
     pub(crate) warned: Warned,
     /// The shadows of the plugins.
     pub(crate) shadows: Arc<dyn Shadowing>,
 }
 
-/// Why a request about one plugin has no answer.
+/// Why a request about one plugin is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
-    /// The host ends.
+    /// The host shuts down.
     #[error("shutting down")]
     Stopping,
     /// No plugin has the name.
     #[error("no plugin is named {asked:?}; the plugins are: {known}")]
     NoPlugin { asked: String, known: String },
-    /// No canary of the plugin has run since the start of the host.
+    /// The plugin has had no canary since the start of the host.
     #[error("no canary of {0} has run since vmhost started")]
     NoCanary(String),
-    /// There is no history.
+    /// The history cannot answer.
     #[error(transparent)]
     History(#[from] HistoryError),
     /// The order was not carried out.
@@ -58,7 +59,7 @@ pub(crate) enum Refused {
 }
 
 impl Desk {
-    /// The plugin of this name.
+    /// Returns the plugin of this name.
     pub(crate) fn slot(&self, name: &str) -> Result<Arc<Slot>, Refused> {
         let slots = (self.slots)().ok_or(Refused::Stopping)?;
         let found = slots.iter().find(|slot| slot.name == name).cloned();

@@ -1,4 +1,5 @@
-//! `GET /plugins/{plugin}/history` and `POST /plugins/{plugin}/rollback`.
+//! `GET /plugins/{plugin}/history` and `POST /plugins/{plugin}/rollback`. This module must not know
+//! how a rollback is carried out.
 
 use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
@@ -53,7 +54,7 @@ async fn order(
 
 async fn roll_back(desk: &Desk, plugin: &str, to: Option<String>) -> Result<RolledBack, Refused> {
     let slot = desk.slot(plugin)?;
-    // An empty text is no digest: it may be a variable of a script that was not set.
+    // An empty text is refused: it may be a script's variable that was not set.
     let order = slot.orders.ask(|answer| Order::Rollback { to, answer });
     Ok(order.await?)
 }

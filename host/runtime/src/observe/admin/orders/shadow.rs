@@ -1,7 +1,8 @@
-//! `/plugins/{plugin}/shadow`: the report (`null` without a shadow), `POST .../start` and `POST .../stop`.
+//! `/plugins/{plugin}/shadow`: the report (`null` without a shadow), `POST .../start` and
+//! `POST .../stop`. This module must not know how a shadow is run.
 //!
 //! Each answer is made on a thread of its own: the thread of a shadow has the lowest priority and
-//! may hold a lock for long, and the only thread for I/O must not wait for it.
+//! may hold a lock for a long time, and the only thread for I/O must not wait for it.
 
 use std::time::Duration;
 

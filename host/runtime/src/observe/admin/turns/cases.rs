@@ -1,5 +1,6 @@
-//! Answers a question for turns as cases of `vmhost test`. [`crate::journal::export`] makes a case
-//! of a record, and redacts it: this module chooses the records, and says why others are no cases.
+//! Answers a question for turns as cases of `vmhost test`. This module chooses the records, and
+//! says why other turns are not cases. It must not know the files of a case:
+//! [`crate::journal::export`] makes a case of a record, and hides sensitive values.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +13,11 @@ use crate::observe::admin::questions::CasesQuery;
 use crate::observe::admin::running::Running;
 use crate::observe::admin::wanted::Record;
 
-/// The number of cases if a query names none.
+/// The number of cases if the query gives none.
 const COUNT: usize = 10;
 
 impl Turns {
-    /// Tells turns as cases, the newest last.
+    /// Returns turns as cases, the newest last.
     pub(crate) fn cases(&self, query: &CasesQuery, running: &Running) -> Result<Cases, Refused> {
         let wanted = wanted_cases(query, running)?;
         let records = self.records(&wanted, self.start);

@@ -1,4 +1,5 @@
-//! Why a turn failed, in a few words of its document.
+//! Formats in a few words why a turn failed. This module must not know records: the document of a
+//! turn has all that it needs.
 
 use vmhost_core::{cut, one_line};
 

@@ -1,4 +1,4 @@
-//! Tests of what is told about keys that fail.
+//! Tests of the texts about keys that fail.
 
 use vmhost_core::trace::{Asked, Read};
 use vmhost_core::{Gvk, Object};
@@ -9,7 +9,7 @@ use crate::journal::warnings::tests::parts::{CONTROLLER, key, turn};
 
 const VALUE: &str = "hunter2-hunter2";
 
-/// A turn of a key that read a Secret, and whose write was refused with this text.
+/// Returns a turn of a key that read a Secret, and whose write was refused with this text.
 fn refused(ms: u64, key: &ObjectName, message: &str) -> TurnRecord {
     let mut record = turn(ms).refused(422);
     record.key = key.clone();

@@ -1,0 +1,63 @@
+//! What a kind does beyond storing objects: its subresources, its immutable fields, its code.
+
+use serde::Deserialize;
+
+/// A subresource, with the kind of its objects.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Subresource {
+    pub name: String,
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+    pub verbs: Vec<String>,
+}
+
+/// The rules of a kind that its data cannot express.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Fill {
+    #[default]
+    Nothing,
+    Autoscaler,
+    /// A binding of a role.
+    Binding,
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    LimitRange,
+    NetworkPolicy,
+    Node,
+    Pod,
+    PodTemplate,
+    ReplicationController,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    /// A role, of a namespace or of the cluster.
+    Role,
+    Service,
+    SigningRequest,
+    StatefulSet,
+    /// A kind with a pod template.
+    Template,
+    /// A persistent volume.
+    Volume,
+}
+
+/// A field that no update may change.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Fixed {
+    pub field: String,
+    /// The name of the field in the refusal, if it is another one.
+    #[serde(rename = "as")]
+    pub shown: Option<String>,
+    /// The text of the refusal; `{}` stands for the new value.
+    pub message: String,
+    /// The parts of the field that may change.
+    #[serde(default)]
+    pub except: Vec<String>,
+    /// The flag that makes the field immutable.
+    pub when: Option<String>,
+}

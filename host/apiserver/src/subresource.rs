@@ -1,0 +1,174 @@
+//! The subresources other than status and scale: parts of objects with an endpoint of their own,
+//! and acts on pods.
+//!
+//! Owns which part each may change. What needs the agent of a node is refused, as by a server whose
+//! nodes have none. Must not know HTTP, or how an object is stored.
+
+mod act;
+mod approval;
+mod eviction;
+mod kubelet;
+
+use serde_json::{Value, json};
+
+use crate::call::{Call, Done, Door};
+use crate::kinds::Target;
+use crate::object::Object;
+use crate::patch::Patch;
+use crate::state::Inner;
+use crate::status::ApiError;
+use crate::{change, meta, write};
+
+/// What a request brings.
+#[derive(Debug)]
+pub(crate) enum Input {
+    Nothing,
+    Object(Value),
+    Patch(Patch),
+}
+
+/// The parts of objects that have an endpoint, by its name.
+const PARTS: [(&str, &[&str]); 3] = [
+    ("approval", &["/status/conditions"]),
+    ("ephemeralcontainers", &["/spec/ephemeralContainers"]),
+    ("resize", &["/spec/containers", "/spec/initContainers"]),
+];
+
+/// Returns whether this module answers for a subresource of a kind.
+pub(crate) fn knows(target: &Target, name: &str) -> bool {
+    let mut others = target.version().others.iter();
+    others.any(|other| other.name == name) && name != "token"
+}
+
+/// Answers a request for a subresource. `verb` is what discovery calls its method.
+pub(crate) fn answer(
+    inner: &mut Inner,
+    call: &Call<'_>,
+    name: &str,
+    verb: &str,
+    input: &Input,
+) -> Result<Done, ApiError> {
+    let target = call.target;
+    let mut others = target.version().others.iter();
+    let known = others.find(|other| other.name == name);
+    if !known.is_some_and(|known| known.verbs.iter().any(|v| v == verb)) {
+        return Err(ApiError::method_not_allowed());
+    }
+    let live = call.live(inner)?.clone();
+    let part = PARTS.iter().find(|(part, _)| *part == name);
+    if name == "approval" && verb != "get" {
+        approval::permit(inner, call, &live)?;
+    }
+    match (name, part, input) {
+        ("binding", _, Input::Object(binding)) => act::bind(inner, call, &live, binding),
+        ("eviction", _, Input::Object(eviction)) => eviction::evict(inner, call, &live, eviction),
+        ("finalize", _, Input::Object(new)) => finalize(inner, call, &live, new),
+        ("attach" | "exec" | "log" | "portforward" | "proxy", _, _) => {
+            kubelet::answer(inner, call, &live, name)
+        }
+        (_, Some(_), Input::Nothing) => Ok(shown(target.view(&live))),
+        (_, Some((_, paths)), Input::Object(new)) => replace(inner, call, &live, new, paths),
+        (_, Some((_, paths)), Input::Patch(patch)) => {
+            let new = patch.onto(&target.view(&live))?;
+            replace(inner, call, &live, &new, paths)
+        }
+        _ => Err(ApiError::no_such_path()),
+    }
+}
+
+/// Returns whether objects of a kind are acts, which nobody can read later: bindings.
+pub(crate) fn is_act(target: &Target) -> bool {
+    target.kind.answer.is_none() && !target.allows("get")
+}
+
+/// Carries out an act that names its pod in its body only.
+pub(crate) fn act(inner: &mut Inner, call: &Call<'_>, binding: &Value) -> Result<Done, ApiError> {
+    let pods = inner.registry.find("", "v1", "pods");
+    let pods = pods.ok_or_else(ApiError::no_such_path)?;
+    let call = Call {
+        target: &pods,
+        name: meta::text(binding, "name"),
+        ..*call
+    };
+    let live = call.live(inner)?.clone();
+    act::bind(inner, &call, &live, binding)
+}
+
+fn shown(object: Object) -> Done {
+    Done {
+        code: 200,
+        object,
+        warnings: Vec::new(),
+    }
+}
+
+/// Replaces some parts of an object; everything else stays.
+fn replace(
+    inner: &mut Inner,
+    call: &Call<'_>,
+    live: &Object,
+    new: &Value,
+    paths: &[&str],
+) -> Result<Done, ApiError> {
+    let mut whole = Value::clone(&call.target.view(live));
+    for path in paths.iter().copied() {
+        let (parent, field) = path.rsplit_once('/').unwrap_or(("", path));
+        let value = new.pointer(path).cloned();
+        if value.is_some() && whole.pointer(parent).is_none() {
+            // Nobody has looked at the object yet: it has no status.
+            whole[parent.trim_start_matches('/')] = json!({});
+        }
+        match (whole.pointer_mut(parent), value) {
+            (Some(parent), Some(value)) => parent[field] = value,
+            (Some(Value::Object(parent)), None) => {
+                parent.remove(field);
+            }
+            _ => {}
+        }
+    }
+    for field in ["resourceVersion", "uid"] {
+        meta::set(&mut whole, field, meta::get(new, field).cloned());
+    }
+    let in_status = paths.iter().all(|path| path.starts_with("/status"));
+    if in_status {
+        approval::stamp(&mut whole, live, call.now);
+    }
+    let call = Call {
+        door: if in_status { Door::Status } else { Door::Main },
+        ..*call
+    };
+    write::replace(inner, &call, live, whole, false)
+}
+
+/// Sets the finalizers in the spec of a namespace. A deleted one without any is removed.
+fn finalize(
+    inner: &mut Inner,
+    call: &Call<'_>,
+    live: &Object,
+    new: &Value,
+) -> Result<Done, ApiError> {
+    if ![call.name, ""].contains(&meta::text(new, "name")) {
+        return Err(ApiError::bad_request(
+            "the name of the object does not match the name on the URL",
+        ));
+    }
+    write::check_preconditions(call, live, new)?;
+    let mut whole = Value::clone(live);
+    let finalizers = new.pointer("/spec/finalizers").cloned();
+    let finalizers = finalizers.filter(|finalizers| !finalizers.is_null());
+    let texts = |list: &Value| Some(list.as_array()?.iter().all(Value::is_string));
+    if finalizers.as_ref().is_some_and(|f| texts(f) != Some(true)) {
+        return Err(ApiError::bad_request(
+            "Namespace in version \"v1\" cannot be handled as a Namespace: json: cannot unmarshal into Go struct field NamespaceSpec.spec.finalizers of type []v1.FinalizerName",
+        ));
+    }
+    whole["spec"] = match finalizers {
+        Some(finalizers) => json!({ "finalizers": finalizers }),
+        None => json!({}),
+    };
+    if whole == **live || call.options.dry_run {
+        return Ok(shown(whole.into()));
+    }
+    let kind = &call.target.kind;
+    Ok(shown(change::settle(inner, kind, &call.key(), whole)))
+}

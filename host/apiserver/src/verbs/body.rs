@@ -1,0 +1,72 @@
+//! The bodies of verbs.
+//!
+//! Owns which media types a body may have. Must not know what is done with it.
+
+use http::HeaderMap;
+
+use crate::decode::{self, Body};
+use crate::delete::DeleteOptions;
+use crate::kinds::Target;
+use crate::request::{Options, Validation};
+use crate::status::ApiError;
+use crate::{negotiate, protobuf};
+
+/// Returns the fields that a patch gives twice.
+pub(super) fn twice(media: &str, options: &Options, body: &[u8]) -> Vec<String> {
+    let read = match media {
+        _ if options.validation == Validation::Ignore => None,
+        "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
+            decode::json(body).ok()
+        }
+        _ => None,
+    };
+    read.map(|body| body.duplicates).unwrap_or_default()
+}
+
+/// Reads the body of a POST or PUT.
+pub(super) fn read_body(
+    target: &Target,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Body, ApiError> {
+    let media = negotiate::body_type(headers);
+    let bad = |error: &dyn std::fmt::Display| {
+        ApiError::bad_request(format!("the object provided is unrecognized: {error}"))
+    };
+    match media.as_str() {
+        "application/json" => decode::json(body).map_err(|e| bad(&e)),
+        "application/yaml" => decode::yaml(body).map_err(|e| bad(&e)),
+        protobuf::MEDIA if protobuf::knows(&target.api_version(), &target.kind.kind) => {
+            let value = protobuf::object(body)?;
+            let duplicates = Vec::new();
+            Ok(Body { value, duplicates })
+        }
+        _ => Err(ApiError::unsupported_media_type(
+            "application/json, application/yaml",
+        )),
+    }
+}
+
+/// Reads the body of a DELETE; what it leaves out may be in the query.
+pub(super) fn delete_options(
+    headers: &HeaderMap,
+    options: &Options,
+    body: &[u8],
+) -> Result<DeleteOptions, ApiError> {
+    let query = DeleteOptions {
+        propagation_policy: options.propagation.clone(),
+        orphan_dependents: options.orphan,
+        ..DeleteOptions::default()
+    };
+    match negotiate::body_type(headers).as_str() {
+        "application/json" | "application/yaml" => DeleteOptions::parse(body, &query),
+        _ if body.is_empty() => DeleteOptions::parse(body, &query),
+        protobuf::MEDIA => {
+            let options = protobuf::delete_options(body)?;
+            DeleteOptions::parse(options.to_string().as_bytes(), &query)
+        }
+        _ => Err(ApiError::unsupported_media_type(
+            "application/json, application/yaml",
+        )),
+    }
+}

@@ -1,0 +1,11 @@
+#!/bin/sh
+# Makes the tables of built-in kinds anew, from the kube-apiserver of the version in
+# kube-apiserver/go.mod, and prints what has changed: the whole of a change to a new version of
+# Kubernetes, but for the behaviour that no document of a server tells
+# (host/apiserver/src/builtin/behaviour.json, host/apiserver/schema/src/builtin/defaults.json).
+#
+#   tests/tables.sh
+set -eu
+cd "$(dirname "$0")/.."
+export VMHOST_WRITE_TABLES=1 VMHOST_REQUIRE_KUBE_APISERVER=1
+exec cargo test -p vmhost-tests --test suite tables:: -- --nocapture
