@@ -4,20 +4,23 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use vmhost_cluster::CONFIGURATION_ORDER;
 
 use crate::workshop::args::Workshop;
 use crate::workshop::source::PLUGIN;
 
 pub(crate) mod canary;
+pub(crate) mod clusters;
 pub(crate) mod common;
 pub(crate) mod running;
 pub(crate) mod shadow;
+pub(crate) mod webhooks;
 
 use canary::CanaryCommand;
-use common::{CommonArgs, OutputFormat};
+use clusters::ClustersArgs;
+use common::{CommonArgs, OutputFormat, kubeconfig_help};
 use running::{HistoryArgs, RollbackArgs, StatusArgs, TurnsArgs, WhyArgs};
 use shadow::ShadowCommand;
+use webhooks::{AuditArgs, WebhookArgs, WebhooksArgs};
 
 /// Runs Kubernetes controllers whose logic is a WebAssembly component.
 #[derive(Debug, Parser)]
@@ -67,6 +70,12 @@ pub(crate) enum Command {
     Canary(CanaryCommand),
     /// Print exactly the RBAC that a plugin needs, as YAML for `kubectl apply -f -`.
     Rbac(RbacArgs),
+    /// Print what registers a plugin's webhooks and conversions, and the rights that vmhost needs
+    /// for them, as YAML for `kubectl apply --server-side`.
+    Webhooks(WebhooksArgs),
+    /// Ask a plugin's webhooks about all objects that exist, and report which they would refuse.
+    /// The exit code is 0 for none, 1 for some, and 2 after an error.
+    Audit(AuditArgs),
     /// List the objects that carry a plugin's finalizers; with --remove, remove these finalizers so
     /// that the objects can be deleted without the plugin.
     Finalizers(FinalizersArgs),
@@ -91,6 +100,9 @@ pub(crate) struct RunArgs {
     /// The context of the kubeconfig. Default: its current context.
     #[arg(long, env = "VMHOST_CONTEXT")]
     pub(crate) context: Option<String>,
+    /// Clusters besides this one.
+    #[command(flatten)]
+    pub(crate) clusters: ClustersArgs,
     /// Fill the stores from a streaming list (client-go's WatchListClient) instead of paged lists.
     /// This spares etcd if the API server is older than 1.34.
     #[arg(long, env = "VMHOST_STREAMING_LISTS", value_parser = clap::builder::FalseyValueParser::new())]
@@ -145,6 +157,9 @@ pub(crate) struct RunArgs {
     /// Leader election.
     #[command(flatten)]
     pub(crate) leader: LeaderArgs,
+    /// Webhooks.
+    #[command(flatten)]
+    pub(crate) webhooks: WebhookArgs,
 }
 
 /// Leader election, with the flags of controller-runtime's managers.
@@ -250,6 +265,13 @@ pub(crate) struct RbacArgs {
     /// Include the rights for --install-crds.
     #[arg(long)]
     pub(crate) install_crds: bool,
+    /// Include the rights for --register-webhooks.
+    #[arg(long)]
+    pub(crate) register_webhooks: bool,
+    /// Leave out the rights to the Secret with the certificate authority of webhooks, for a vmhost
+    /// with --webhook-cert-dir.
+    #[arg(long)]
+    pub(crate) webhook_cert_dir: bool,
     /// A kubeconfig of a cluster from which the plurals of kinds are read. Default: the plurals of
     /// the plugin's own definitions and of Kubernetes, else guessed as Kubernetes does.
     #[arg(long, value_name = "FILE")]
@@ -285,13 +307,10 @@ pub(crate) struct FinalizersArgs {
     pub(crate) context: Option<String>,
 }
 
-fn kubeconfig_help() -> String {
-    format!("A kubeconfig; without this flag and --context: {CONFIGURATION_ORDER}")
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+    use vmhost_cluster::CONFIGURATION_ORDER;
 
     use super::*;
 

@@ -6,20 +6,12 @@ use std::process::ExitCode;
 
 /// The end of a command with its own exit code.
 #[derive(Debug)]
-#[cfg_attr(
-    not(feature = "dev"),
-    allow(dead_code, reason = "only commands of the workshop choose a code")
-)]
 pub(crate) struct Exit {
     code: u8,
     /// The error to print; `None` if the command has printed everything.
     error: Option<anyhow::Error>,
 }
 
-#[cfg_attr(
-    not(feature = "dev"),
-    allow(dead_code, reason = "only commands of the workshop choose a code")
-)]
 impl Exit {
     /// Ends the command with this code. It has already printed its result.
     pub(crate) fn with(code: u8) -> Self {
@@ -54,7 +46,7 @@ pub(crate) fn of(error: anyhow::Error) -> (ExitCode, Option<anyhow::Error>) {
     }
 }
 
-#[cfg(all(test, feature = "dev"))]
+#[cfg(test)]
 mod tests {
     use anyhow::anyhow;
 

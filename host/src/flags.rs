@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use vmhost_cluster::EventLimit;
-use vmhost_core::Limits;
+use vmhost_core::{Limits, RESERVED_SETTINGS};
 use vmhost_engine::{Compiler, Settings};
+use vmhost_http::{Allow, Authorities};
 use vmhost_runtime::config::Config;
 use vmhost_runtime::deploy::history::keep::Keep;
 use vmhost_runtime::journal::sensitive::{Sensitive, SensitiveError};
@@ -41,6 +42,8 @@ pub(crate) fn config(args: &CommonArgs, reload: bool, allow_wider: bool) -> Resu
         record_bytes: size_or_none("--record-bytes", &args.record_bytes)?,
         map_buffer: size("--map-buffer", &args.map_buffer)?,
         settings: settings(&args.settings)?,
+        allow_http: allow_http(&args.allow_http)?,
+        http_authorities: authorities(&args.http_ca)?,
         sensitive: sensitive(&args.sensitive)?,
         cache: cache_folder(args.cache.as_deref()),
         history: history(args.history.as_deref(), history_folder()),
@@ -53,6 +56,8 @@ pub(crate) fn config(args: &CommonArgs, reload: bool, allow_wider: bool) -> Resu
         reload,
         allow_wider,
         install_crds: false,
+        serve_webhooks: false,
+        register_webhooks: false,
     })
 }
 
@@ -128,6 +133,23 @@ pub(crate) fn sensitive(given: &[String]) -> Result<Vec<Sensitive>> {
     Ok(parsed.collect::<Result<_, SensitiveError>>()?)
 }
 
+/// Parses the values of `--allow-http`.
+fn allow_http(given: &[String]) -> Result<Vec<Allow>> {
+    let parse = |text: &String| text.parse().context("--allow-http");
+    given.iter().map(parse).collect()
+}
+
+/// Reads the files of `--http-ca`.
+fn authorities(files: &[PathBuf]) -> Result<Authorities> {
+    let mut authorities = Authorities::default();
+    for file in files {
+        let flag = || format!("--http-ca {}", file.display());
+        let pem = std::fs::read(file).with_context(flag)?;
+        authorities.extend(Authorities::read(&pem).with_context(flag)?);
+    }
+    Ok(authorities)
+}
+
 /// Parses an address to listen on as controller-runtime does: `:8080` is all interfaces, `0` is
 /// off.
 pub(crate) fn listen_address(flag: &str, text: &str) -> Result<Option<Vec<SocketAddr>>> {
@@ -164,6 +186,11 @@ pub(crate) fn settings(given: &[String]) -> Result<HashMap<String, Settings>> {
         else {
             bail!("--setting {setting:?} is not of the form PLUGIN.NAME=VALUE");
         };
+        if name.starts_with(RESERVED_SETTINGS) {
+            bail!(
+                "--setting {setting:?}: settings whose names begin with {RESERVED_SETTINGS} come from vmhost itself"
+            );
+        }
         settings
             .entry(plugin.to_owned())
             .or_default()
@@ -308,9 +335,28 @@ mod tests {
     }
 
     #[test]
+    fn the_flags_of_http_are_named_in_errors() {
+        assert_eq!(allow_http(&["a.com:443".into()]).unwrap().len(), 1);
+        let error = allow_http(&["https://a.com".into()]).unwrap_err();
+        assert!(
+            format!("{error:#}").starts_with("--allow-http: "),
+            "{error:#}"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ca.pem");
+        let missing = authorities(std::slice::from_ref(&file)).unwrap_err();
+        assert!(format!("{missing:#}").contains("--http-ca"), "{missing:#}");
+        std::fs::write(&file, "no certificate").unwrap();
+        let error = format!("{:#}", authorities(&[file]).unwrap_err());
+        assert!(error.contains("it has no certificate"), "{error}");
+    }
+
+    #[test]
     fn settings_belong_to_a_plugin() {
         let settings = settings(&["vm.image=a=b".into()]).unwrap();
         assert_eq!(settings["vm"]["image"], "a=b");
         assert!(super::settings(&["image=a".into()]).is_err());
+        let reserved = super::settings(&["vm.vmhost/cluster=a".into()]).unwrap_err();
+        assert!(reserved.to_string().contains("vmhost itself"), "{reserved}");
     }
 }

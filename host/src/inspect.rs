@@ -15,6 +15,8 @@ use vmhost_engine::{Facts, Inspection};
 use crate::cli::common::OutputFormat;
 use vmhost_runtime::deploy::loader::Loader;
 
+mod reviews;
+
 /// Loads a component and prints its facts.
 pub(crate) async fn command(loader: &Loader, file: &Path, output: OutputFormat) -> Result<()> {
     let loaded = loader.load_file(file).await?;
@@ -67,6 +69,21 @@ fn text(file: &Path, inspection: &Inspection, facts: &Facts) -> String {
         let mut name = "controller";
         for about in controller_lines(controller) {
             line(std::mem::take(&mut name), &about);
+        }
+    }
+    for webhook in &description.webhooks {
+        let mut name = "webhook";
+        for about in reviews::webhook_lines(webhook) {
+            line(std::mem::take(&mut name), &about);
+        }
+        for read in &webhook.reads {
+            line("", &format!("reads {}", watched_text(read)));
+        }
+    }
+    for conversion in &description.conversions {
+        line("conversion", &reviews::conversion_text(conversion));
+        for read in &conversion.reads {
+            line("", &format!("reads {}", watched_text(read)));
         }
     }
     for permission in &description.permissions {

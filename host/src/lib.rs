@@ -3,12 +3,13 @@
 //!
 //! | Module | Owns |
 //! |---|---|
-//! | `cli`, `flags`, `election` | the flags as typed, and their interpretation |
+//! | `cli`, `flags`, `election`, `clusters` | the flags as typed, and their interpretation |
 //! | `start` | the process: chooses the command and the exit code |
 //! | `run` | `vmhost --plugin` |
 //! | `inspect`, `rbac`, `finalizers`, `status`, `why`, `turns`, `shadow` | commands of that name |
 //! | `history` | `vmhost history`, `vmhost rollback` |
 //! | `canary` | `vmhost canary` |
+//! | `webhooks`, `audit` | serving and registering webhooks, and the commands of these names |
 //! | `workshop` | the commands of a plugin's author, with the feature `dev` |
 //! | `ask`, `later` | questions and orders to a running host |
 //! | `token` | the token that orders to this host need |
@@ -16,8 +17,10 @@
 
 mod address;
 mod ask;
+mod audit;
 mod canary;
 mod cli;
+mod clusters;
 mod election;
 mod exit;
 mod finalizers;
@@ -36,6 +39,7 @@ mod start;
 mod status;
 mod token;
 mod turns;
+mod webhooks;
 mod why;
 #[cfg_attr(not(feature = "dev"), path = "no_workshop.rs")]
 mod workshop;

@@ -10,9 +10,10 @@ use vmhost_core::{Description, Gvk};
 use crate::cli::RbacArgs;
 use crate::flags::check_namespaces;
 use crate::output::print;
+use crate::webhooks::settings::SECRET;
 use vmhost_runtime::deploy::loader::Loader;
 use vmhost_runtime::rights::names::{Name, offline};
-use vmhost_runtime::rights::needs::{Lease, Need, Options, needs, owner_needs};
+use vmhost_runtime::rights::needs::{Lease, Need, Options, Webhooks, needs, owner_needs};
 
 use vmhost_runtime::rights::roles::{Subject, by_scope, documents};
 
@@ -32,6 +33,11 @@ pub(crate) async fn command(loader: &Loader, args: &RbacArgs) -> Result<()> {
             name: args.leader_election_id.clone(),
         }),
         install_crds: args.install_crds,
+        webhooks: description.answers_reviews().then(|| Webhooks {
+            secret: (!args.webhook_cert_dir)
+                .then(|| (account.namespace.clone(), SECRET.to_owned())),
+            register: args.register_webhooks,
+        }),
     };
     let mut needs = needs(description, &options);
     needs.extend(owner_needs(description, &options));
@@ -50,7 +56,8 @@ pub(crate) async fn command(loader: &Loader, args: &RbacArgs) -> Result<()> {
     Ok(())
 }
 
-fn account(text: &str) -> Result<Subject> {
+/// Reads the service account of --service-account.
+pub(crate) fn account(text: &str) -> Result<Subject> {
     match text.split_once('/') {
         Some((namespace, name))
             if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>

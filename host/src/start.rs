@@ -15,7 +15,8 @@ use vmhost_runtime::runtimes;
 use crate::cli::common::{LogFormat, QUIET};
 use crate::cli::{Cli, Command};
 use crate::{
-    canary, exit, finalizers, history, inspect, rbac, run, shadow, status, turns, why, workshop,
+    audit, canary, exit, finalizers, history, inspect, rbac, run, shadow, status, turns, webhooks,
+    why, workshop,
 };
 
 /// Runs the `vmhost` command.
@@ -66,6 +67,10 @@ fn start(cli: Cli) -> Result<()> {
                 inspect::command(&looking(&guests)?, &args.file, args.output).await
             }
             Some(Command::Rbac(args)) => rbac::command(&looking(&guests)?, &args).await,
+            Some(Command::Webhooks(args)) => {
+                webhooks::show::command(&looking(&guests)?, &args).await
+            }
+            Some(Command::Audit(args)) => audit::command(&args, guests.handle()).await,
             Some(Command::Finalizers(args)) => finalizers::command(&looking(&guests)?, &args).await,
             Some(Command::Status(args)) => status::command(&args).await,
             Some(Command::Why(args)) => why::command(&args).await,

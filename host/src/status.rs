@@ -5,7 +5,7 @@ use anyhow::Result;
 use vmhost_core::one_line;
 use vmhost_runtime::journal::story::Warning;
 use vmhost_runtime::observe::admin::state::{
-    ControllerState, HostState, LastReload, PluginState, StoreState,
+    ClusterState, ControllerState, HostState, LastReload, PluginState, StoreState,
 };
 use vmhost_runtime::table::{bytes, table};
 
@@ -43,6 +43,7 @@ fn shown(state: &HostState, address: &str) -> String {
     parts.push(not_loaded(&state.plugins));
     parts.push(suggested(&state.plugins));
     parts.push(canaries(&state.plugins));
+    parts.push(clusters(&state.clusters));
     parts.push(controllers(&state.plugins));
     parts.push(stores(&state.stores));
     parts.push(failing(&state.plugins));
@@ -200,6 +201,21 @@ fn controllers(plugins: &[PluginState]) -> String {
     table(heads, &rows)
 }
 
+/// Lists the clusters besides the host's own.
+fn clusters(clusters: &[ClusterState]) -> String {
+    let row = |cluster: &ClusterState| {
+        [
+            cluster.name.clone(),
+            cluster.phase.clone(),
+            cluster.since.clone(),
+            cluster.found.clone(),
+            one_line(&cluster.about).into_owned(),
+        ]
+    };
+    let heads = ["CLUSTER", "PHASE", "SINCE", "FOUND IN", "REASON"];
+    table(heads, &clusters.iter().map(row).collect::<Vec<_>>())
+}
+
 fn stores(stores: &[StoreState]) -> String {
     let row = |store: &StoreState| {
         let selector: Vec<&str> = [&store.label_selector, &store.field_selector]
@@ -207,8 +223,12 @@ fn stores(stores: &[StoreState]) -> String {
             .flatten()
             .map(String::as_str)
             .collect();
+        let kind = match &store.cluster {
+            None => store.kind.clone(),
+            Some(cluster) => format!("{}@{cluster}", store.kind),
+        };
         [
-            store.kind.clone(),
+            kind,
             store.namespace.clone().unwrap_or_else(|| "*".to_owned()),
             selector.join("; "),
             store.phase.clone(),

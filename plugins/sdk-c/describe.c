@@ -143,6 +143,7 @@ static void controller(text *to, const vmhost_controller *value) {
     string(to, "eventSource", value->event_source);
     number(to, "concurrency", value->concurrency);
     retry(to, &value->retry);
+    string(to, "clusters", value->clusters);
     text_puts(to, "}");
 }
 
@@ -156,6 +157,107 @@ static void permission(text *to, const vmhost_permission *value) {
     text_puts(to, "}");
 }
 
+static void raw(text *to, const char *name, const char *json) {
+    if (!json) return;
+    begin(to, name);
+    text_puts(to, json);
+}
+
+static void rule(text *to, const vmhost_rule *value) {
+    static const char *const operations[] = {"CREATE", "UPDATE", "DELETE", "CONNECT", "*", NULL};
+    open(to, NULL, "{");
+    strings(to, "apiGroups", value->api_groups);
+    strings(to, "apiVersions", value->api_versions);
+    strings(to, "resources", value->resources);
+    bits(to, "operations", value->operations ? value->operations : VMHOST_ON_CREATE | VMHOST_ON_UPDATE, operations);
+    string(to, "scope", value->scope);
+    text_puts(to, "}");
+}
+
+static void webhook(text *to, const vmhost_webhook *value) {
+    open(to, NULL, "{");
+    string(to, "name", value->name);
+    string(to, "type", value->mutating ? "mutating" : "validating");
+    open(to, "rules", "[");
+    for (const vmhost_rule *each = value->rules; each && each->resources; each++) rule(to, each);
+    text_puts(to, "]");
+    raw(to, "namespaceSelector", value->namespace_selector);
+    raw(to, "objectSelector", value->object_selector);
+    if (value->match_conditions) {
+        open(to, "matchConditions", "[");
+        for (const vmhost_match_condition *each = value->match_conditions; each->name; each++) {
+            open(to, NULL, "{");
+            string(to, "name", each->name);
+            string(to, "expression", each->expression);
+            text_puts(to, "}");
+        }
+        text_puts(to, "]");
+    }
+    string(to, "failurePolicy", value->failure_policy);
+    string(to, "sideEffects", value->side_effects);
+    number(to, "timeoutSeconds", value->timeout_seconds);
+    string(to, "reinvocationPolicy", value->reinvocation_policy);
+    string(to, "matchPolicy", value->match_policy);
+    watches(to, "reads", value->reads);
+    text_puts(to, "}");
+}
+
+static void conversion(text *to, const vmhost_conversion *value) {
+    open(to, NULL, "{");
+    string(to, "name", value->name);
+    string(to, "group", value->group);
+    string(to, "kind", value->kind);
+    string(to, "resource", value->resource);
+    strings(to, "versions", value->versions);
+    watches(to, "reads", value->reads);
+    text_puts(to, "}");
+}
+
+static void webhooks(text *to, const vmhost_description *value) {
+    if (value->webhooks) {
+        open(to, "webhooks", "[");
+        for (const vmhost_webhook *each = value->webhooks; each->name; each++) webhook(to, each);
+        text_puts(to, "]");
+    }
+    if (value->conversions) {
+        open(to, "conversions", "[");
+        for (const vmhost_conversion *each = value->conversions; each->name; each++) conversion(to, each);
+        text_puts(to, "]");
+    }
+}
+
+static void header(text *to, const vmhost_header_from *value) {
+    open(to, NULL, "{");
+    string(to, "name", value->name);
+    string(to, "prefix", value->prefix);
+    if (value->secret_name) {
+        open(to, "secret", "{");
+        string(to, "namespace", value->secret_ns);
+        string(to, "name", value->secret_name);
+        string(to, "key", value->secret_key);
+        text_puts(to, "}");
+    }
+    string(to, "setting", value->setting);
+    text_puts(to, "}");
+}
+
+static void http(text *to, const vmhost_http_grant *value) {
+    open(to, NULL, "{");
+    string(to, "host", value->host);
+    number(to, "port", value->port);
+    string(to, "scheme", value->scheme);
+    strings(to, "methods", value->methods);
+    string(to, "pathPrefix", value->path_prefix);
+    if (value->headers) {
+        open(to, "headers", "[");
+        for (const vmhost_header_from *each = value->headers; each->name; each++) header(to, each);
+        text_puts(to, "]");
+    }
+    string(to, "urlSetting", value->url_setting);
+    flag(to, "allowPrivate", value->allow_private);
+    text_puts(to, "}");
+}
+
 const char *describe(const vmhost_description *value) {
     text result = {0}, *to = &result;
     text_puts(to, "{");
@@ -165,9 +267,15 @@ const char *describe(const vmhost_description *value) {
     open(to, "controllers", "[");
     for (const vmhost_controller *each = value->controllers; each && each->name; each++) controller(to, each);
     text_puts(to, "]");
+    webhooks(to, value);
     open(to, "permissions", "[");
     for (const vmhost_permission *each = value->permissions; each && each->kind; each++) permission(to, each);
     text_puts(to, "]");
+    if (value->http) {
+        open(to, "http", "[");
+        for (const vmhost_http_grant *each = value->http; each->host; each++) http(to, each);
+        text_puts(to, "]");
+    }
     if (value->custom_resource_definitions) {
         open(to, "setup", "{");
         open(to, "customResourceDefinitions", "[");

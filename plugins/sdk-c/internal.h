@@ -24,6 +24,10 @@
 #define quote vmhost_internal_quote
 #define skip_value vmhost_internal_skip_value
 #define describe vmhost_internal_describe
+#define http_send vmhost_internal_http_send
+#define diff vmhost_internal_diff
+#define turn vmhost_internal_turn
+#define take_error vmhost_internal_take_error
 
 /* A text that grows in the arena. */
 typedef struct {
@@ -50,6 +54,39 @@ vmhost_plugin_types_gvk_t out_kind(vmhost_kind kind);
 const char *in(plugin_string_t from);
 const char *in_option(plugin_option_string_t from);
 
+/* wit/http-v1 in memory. */
+typedef struct {
+    plugin_string_t name, value;
+} http_header;
+
+typedef struct {
+    bool is_err;
+    union {
+        struct {
+            uint16_t status;
+            struct {
+                http_header *ptr;
+                size_t len;
+            } headers;
+            plugin_string_t body;
+        } ok;
+        struct {
+            uint8_t tag;
+            union {
+                plugin_string_t text;
+                uint32_t limit;
+            } val;
+        } err;
+    } val;
+} http_result;
+
+/* The host's function; in native tests vmhost_test.c defines it. */
+#ifdef __wasm__
+__attribute__((__import_module__("vmhost:http/http@1.0.0"), __import_name__("send")))
+#endif
+extern void http_send(const uint8_t *method, size_t method_length, const uint8_t *url, size_t url_length, const http_header *headers, size_t header_count,
+                      const uint8_t *body, size_t body_length, int32_t has_timeout, uint32_t timeout, http_result *result);
+
 /* Like vmhost_format, with a va_list. */
 const char *vformat(const char *format, va_list arguments);
 void quote(text *to, const char *from);
@@ -68,5 +105,19 @@ struct vmhost_names {
 };
 
 const char *describe(const vmhost_description *description);
+
+/* Texts in the arena. */
+typedef struct {
+    const char **items;
+    size_t count;
+} text_list;
+
+/* Adds the operations of a JSON patch that make one value into another, in the order of the
+ * members' names. */
+void diff(vmhost_value before, vmhost_value after, text_list *operations);
+/* Calls the policy's function for this request. */
+void turn(const vmhost_request *request, vmhost_outcome *outcome);
+/* Returns the call's error and forgets it; NULL if there is none. */
+const char *take_error(void);
 
 #endif

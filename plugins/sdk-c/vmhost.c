@@ -147,6 +147,12 @@ void vmhost_set_error(const char *format, ...) {
 
 bool vmhost_has_error(void) { return error != NULL; }
 
+const char *take_error(void) {
+    const char *taken = error;
+    error = NULL;
+    return taken;
+}
+
 void vmhost_log(vmhost_level level, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -163,9 +169,10 @@ const char *vmhost_setting(const char *name) {
 /* ---- the calls of the host ---- */
 
 bool exports_vmhost_plugin_controller_describe(exports_vmhost_plugin_controller_json_t *result, plugin_string_t *failure) {
-    if (vmhost_plugin.reconcile) *result = out(describe(&vmhost_plugin));
-    else *failure = out("the plugin has no reconcile");
-    return vmhost_plugin.reconcile != NULL;
+    bool works = vmhost_plugin.reconcile || vmhost_plugin.admit || vmhost_plugin.convert;
+    if (works) *result = out(describe(&vmhost_plugin));
+    else *failure = out("the plugin has no reconcile, admit or convert");
+    return works;
 }
 
 void exports_vmhost_plugin_controller_reconcile(exports_vmhost_plugin_controller_request_t *from, exports_vmhost_plugin_controller_outcome_t *result) {
@@ -185,7 +192,7 @@ void exports_vmhost_plugin_controller_reconcile(exports_vmhost_plugin_controller
     }
     vmhost_outcome outcome = {0};
     error = NULL;
-    vmhost_plugin.reconcile(&request, &outcome);
+    turn(&request, &outcome);
     if (error) {
         outcome = (vmhost_outcome){0};
         vmhost_retry(&outcome, "%s", error);

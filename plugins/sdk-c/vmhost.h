@@ -52,7 +52,14 @@ extern "C" {
 #define VMHOST_CONTROLLERS(...) ((const vmhost_controller[]){__VA_ARGS__, {0}})
 #define VMHOST_WATCHES(...) ((const vmhost_watch[]){__VA_ARGS__, {0}})
 #define VMHOST_PERMISSIONS(...) ((const vmhost_permission[]){__VA_ARGS__, {0}})
+#define VMHOST_WEBHOOKS(...) ((const vmhost_webhook[]){__VA_ARGS__, {0}})
+#define VMHOST_RULES(...) ((const vmhost_rule[]){__VA_ARGS__, {0}})
+#define VMHOST_CONDITIONS(...) ((const vmhost_match_condition[]){__VA_ARGS__, {0}})
+#define VMHOST_CONVERSIONS(...) ((const vmhost_conversion[]){__VA_ARGS__, {0}})
 #define VMHOST_INDEXES(...) ((const vmhost_index[]){__VA_ARGS__, {0}})
+#define VMHOST_HTTP(...) ((const vmhost_http_grant[]){__VA_ARGS__, {0}})
+#define VMHOST_HTTP_HEADERS(...) ((const vmhost_header_from[]){__VA_ARGS__, {0}})
+#define VMHOST_HEADERS(...) ((const vmhost_http_header[]){__VA_ARGS__, {0}})
 #endif
 
 /* ---- names ---- */
@@ -187,6 +194,8 @@ typedef struct vmhost_controller {
     const char *event_source;
     uint32_t concurrency;
     vmhost_back_off retry;
+    /* In which clusters the keys are: "home" (the default), "members", or a label selector of them. */
+    const char *clusters;
 } vmhost_controller;
 
 /* Combine them with |. VMHOST_PATCH covers apply and patch. */
@@ -200,16 +209,94 @@ typedef struct vmhost_permission {
     VMHOST_LIST(char const *) namespaces;   /* only these */
 } vmhost_permission;
 
+/* The requests of a webhook; combine them with |. 0: creations and updates. */
+enum { VMHOST_ON_CREATE = 1, VMHOST_ON_UPDATE = 2, VMHOST_ON_DELETE = 4, VMHOST_ON_CONNECT = 8, VMHOST_ON_ALL = 16 };
+
+/* Requests that a webhook is asked about. The core group is ""; `resources` are plurals (`pods`,
+ * `pods/exec`); each list may contain "*". */
+typedef struct vmhost_rule {
+    VMHOST_LIST(char const *) api_groups;
+    VMHOST_LIST(char const *) api_versions;
+    VMHOST_LIST(char const *) resources;
+    unsigned operations;
+    const char *scope; /* `*`, `Namespaced`, `Cluster` */
+} vmhost_rule;
+
+/* A CEL expression over `object`, `oldObject` and `request`. */
+typedef struct vmhost_match_condition {
+    const char *name, *expression;
+} vmhost_match_condition;
+
+/* An admission webhook, which `admit` answers. Its name is unique in the plugin. */
+typedef struct vmhost_webhook {
+    const char *name;
+    bool mutating; /* may change objects */
+    VMHOST_LIST(vmhost_rule) rules;
+    const char *namespace_selector, *object_selector; /* JSON: label selectors */
+    VMHOST_LIST(vmhost_match_condition) match_conditions;
+    const char *failure_policy;      /* without an answer: `Fail`, `Ignore` */
+    const char *side_effects;        /* `None`, `NoneOnDryRun` */
+    uint32_t timeout_seconds;        /* 1 to 30; 0: 10 */
+    const char *reinvocation_policy; /* `Never`, `IfNeeded` */
+    const char *match_policy;        /* `Equivalent`, `Exact` */
+    VMHOST_LIST(vmhost_watch) reads;
+} vmhost_webhook;
+
+/* A custom resource whose versions `convert` converts into each other. `resource` is the plural;
+ * `reads` must not contain the kind itself. */
+typedef struct vmhost_conversion {
+    const char *name, *group, *kind, *resource;
+    VMHOST_LIST(char const *) versions;
+    VMHOST_LIST(vmhost_watch) reads;
+} vmhost_conversion;
+
+/* A change that somebody asked for, and the answer; see below. */
+typedef struct vmhost_review vmhost_review;
+typedef struct vmhost_verdict vmhost_verdict;
+/* Objects that are to be of another version, and the result. */
+typedef struct vmhost_batch vmhost_batch;
+typedef struct vmhost_converted vmhost_converted;
+
+/* A header that the host adds, with the value of a Secret's key or of an operator's setting behind
+ * `prefix`. The policy never sees it. */
+typedef struct vmhost_header_from {
+    const char *name, *prefix;
+    const char *secret_ns, *secret_name, *secret_key;
+    const char *setting;
+} vmhost_header_from;
+
+/* Requests that the plugin may send to a service outside of the cluster. */
+typedef struct vmhost_http_grant {
+    const char *host; /* a name, *.domain, or an address */
+    uint32_t port;    /* 0: 443, or 80 with the scheme http */
+    const char *scheme;
+    VMHOST_LIST(char const *) methods; /* if empty, GET only */
+    const char *path_prefix;
+    VMHOST_LIST(vmhost_header_from) headers;
+    const char *url_setting; /* the operator's setting with the URL of the service */
+    bool allow_private;      /* it may have a private address; the operator has to name it, too */
+} vmhost_http_grant;
+
 /* The plugin. `name` owns fields: do not change it. */
 typedef struct vmhost_description {
     const char *name, *version;
     VMHOST_LIST(vmhost_controller) controllers;
+    VMHOST_LIST(vmhost_webhook) webhooks;
+    VMHOST_LIST(vmhost_conversion) conversions;
     VMHOST_LIST(vmhost_permission) permissions;
+    VMHOST_LIST(vmhost_http_grant) http;
     VMHOST_LIST(char const *) custom_resource_definitions; /* JSON texts, installed before the start if the operator allows it */
-    /* Runs one turn. It must not rely on memory of earlier calls. */
+    /* Runs one turn. It must not rely on memory of earlier calls. Absent in a plugin without
+     * controllers. */
     void (*reconcile)(const vmhost_request *request, vmhost_outcome *outcome);
     /* Maps changes, for watches with VMHOST_MAP_GUEST. */
     void (*map_changes)(const vmhost_map_request *request, vmhost_names *names);
+    /* Answers a review of a webhook. It must give a verdict; an error is none, and the webhook's
+     * failure policy decides about the request. */
+    void (*admit)(const vmhost_review *review, vmhost_verdict *verdict);
+    /* Converts objects: all of them, in their order. An error fails the client's request with its
+     * text. */
+    void (*convert)(const vmhost_batch *batch, vmhost_converted *converted);
 } vmhost_description;
 
 /* The only symbol that a plugin defines. */
@@ -288,6 +375,50 @@ void vmhost_add_other(vmhost_outcome *outcome, struct vmhost_other other);
  * kind. */
 void vmhost_wake(vmhost_names *names, const char *ns, const char *name);
 
+/* ---- admission and conversion ---- */
+
+/* A change that somebody asked for: the `request` of an AdmissionReview. Absent strings are "". */
+struct vmhost_review {
+    const char *webhook; /* its name in the description */
+    const char *uid;
+    const char *operation; /* `CREATE`, `UPDATE`, `DELETE`, `CONNECT` */
+    vmhost_kind kind;
+    const char *resource, *sub_resource;
+    const char *name; /* "" for a new object with a generateName */
+    const char *ns;   /* NULL for a cluster-scoped object */
+    const char *user;
+    bool dry_run;            /* nothing will be stored; the verdict must be the same */
+    vmhost_value object;     /* as it would be stored; absent for a deletion */
+    vmhost_value old_object; /* as it is stored; absent for a new object */
+    vmhost_value request;    /* everything as it came */
+};
+
+void vmhost_allow(vmhost_verdict *verdict);
+/* Refuse the request with a text that the user sees: 403 Forbidden, or another HTTP status (400 to
+ * 599) and its reason (or NULL). */
+void vmhost_deny(vmhost_verdict *verdict, const char *format, ...) VMHOST_PRINTF(2, 3);
+void vmhost_deny_as(vmhost_verdict *verdict, uint16_t code, const char *reason, const char *format, ...) VMHOST_PRINTF(4, 5);
+/* A warning for the user, whatever the verdict is; at most 120 characters are shown by all clients.
+ * An annotation of the request's audit event. */
+void vmhost_warning(vmhost_verdict *verdict, const char *format, ...) VMHOST_PRINTF(2, 3);
+void vmhost_audit(vmhost_verdict *verdict, const char *key, const char *value);
+/* Allow the request with a changed object: by an operation such as vmhost_add("/spec/a", "1"), or
+ * to this whole JSON text, from which the smallest patch that the SDK finds is made. vmhost_set_at
+ * makes such texts. */
+void vmhost_operation(vmhost_verdict *verdict, const char *operation);
+void vmhost_change_to(vmhost_verdict *verdict, const char *object);
+
+struct vmhost_batch {
+    const char *conversion; /* its name in the description */
+    const char *desired;    /* the apiVersion that all objects are to have: g.io/v2 */
+    const char *version;    /* v2 */
+    const vmhost_value *objects;
+    size_t count;
+};
+
+/* Adds the next object, as JSON text. */
+void vmhost_convert_to(vmhost_converted *converted, const char *object);
+
 /* ---- reading JSON ---- */
 
 typedef enum { VMHOST_MISSING, VMHOST_NULL, VMHOST_BOOLEAN, VMHOST_NUMBER, VMHOST_STRING, VMHOST_ARRAY, VMHOST_OBJECT } vmhost_type;
@@ -329,6 +460,9 @@ const char *vmhost_format(const char *format, ...) VMHOST_PRINTF(1, 2);
  * `null`. */
 const char *vmhost_object_of(const char *const *names_and_values, size_t count);
 const char *vmhost_array_of(const char *const *values, size_t count);
+/* Returns the text of `from` with the value at a JSON pointer set to a JSON text, or removed if that
+ * is NULL. Objects on the way are created; an element of a list is replaced, or added with `-`. */
+const char *vmhost_set_at(vmhost_value from, const char *pointer, const char *json);
 /* The operations of a JSON patch, for VMHOST_OPERATIONS. If a test fails, nothing changes, and the
  * host retries the key. */
 const char *vmhost_test(const char *path, const char *value);
@@ -383,6 +517,49 @@ vmhost_page vmhost_list_live(vmhost_query query, vmhost_read_error *error);
 vmhost_page vmhost_list_all(vmhost_query query, vmhost_read_error *error);
 /* Returns a setting of the operator; NULL if it is not set. */
 const char *vmhost_setting(const char *name);
+
+/* ---- HTTP requests: all services are named in the description ---- */
+
+typedef struct vmhost_http_header {
+    const char *name, *value;
+} vmhost_http_header;
+
+typedef struct vmhost_http_request {
+    const char *method; /* NULL: GET */
+    const char *url;
+    const vmhost_http_header *headers; /* the last one is zero: VMHOST_HEADERS */
+    const char *body;
+    size_t body_size;    /* 0: up to the NUL */
+    uint32_t timeout_ms; /* 0: what is left of the call's time */
+} vmhost_http_request;
+
+/* What came back, whatever its status. */
+typedef struct vmhost_http_response {
+    int status;                        /* 0: there is none */
+    const vmhost_http_header *headers; /* with names in lower case; the last one is zero */
+    const char *body;                  /* with a NUL at its end */
+    size_t body_size;
+} vmhost_http_response;
+
+typedef enum {
+    VMHOST_HTTP_OK,
+    VMHOST_HTTP_DENIED,
+    VMHOST_HTTP_INVALID,
+    VMHOST_HTTP_NOT_SENT,
+    VMHOST_HTTP_NO_ANSWER, /* it may have been carried out */
+    VMHOST_HTTP_TOO_LARGE
+} vmhost_http_code;
+
+typedef struct vmhost_http_error {
+    vmhost_http_code code;
+    const char *text;
+} vmhost_http_error;
+
+/* Sends a request and waits for the whole response. With NULL for `error`, no response is the
+ * turn's error. */
+vmhost_http_response vmhost_http(vmhost_http_request request, vmhost_http_error *error);
+/* Returns the first value of a header, whose name is in lower case; NULL if there is none. */
+const char *vmhost_http_header_of(vmhost_http_response response, const char *name);
 
 /* ---- log, errors, memory ---- */
 

@@ -45,6 +45,8 @@ class Value : public vmhost_value {
     bool boolean(const char *pointer = "") const { return vmhost_boolean(*this, pointer); }
     // Returns the value's text, exactly as written.
     const char *raw() const { return vmhost_raw(*this); }
+    // Returns the text with the value at `pointer` set to a JSON text, or removed for nullptr.
+    const char *with(const char *pointer, const char *json) const { return vmhost_set_at(*this, pointer, json); }
 
     class Iterator;
     Iterator begin() const;
@@ -173,6 +175,61 @@ template <void (*policy)(const Request &, Outcome &)> void turn(const vmhost_req
     policy({from->controller, from->key, from->object, from->previous, from->deleting, from->attempt, from->last}, outcome);
 }
 
+// A change that somebody asked for: see vmhost_review.
+struct Review {
+    const char *webhook, *uid, *operation;
+    Kind kind;
+    const char *resource, *sub_resource, *name;
+    const char *ns; // nullptr for a cluster-scoped object
+    const char *user;
+    bool dry_run;
+    Value object, old_object, request;
+};
+
+// The answer to a review: verdict.deny("no"). A policy must give one.
+class Verdict {
+  public:
+    explicit Verdict(vmhost_verdict *to) : to(to) {}
+    void allow() { vmhost_allow(to); }
+    void deny(const char *message) { vmhost_deny(to, "%s", message); }
+    void deny_as(uint16_t code, const char *reason, const char *message) { vmhost_deny_as(to, code, reason, "%s", message); }
+    void warning(const char *message) { vmhost_warning(to, "%s", message); }
+    void audit(const char *key, const char *value) { vmhost_audit(to, key, value); }
+    // Allow the request with a changed object: by one operation, or to this whole JSON text.
+    void add(const char *path, Json value) { vmhost_operation(to, vmhost_add(path, value)); }
+    void replace(const char *path, Json value) { vmhost_operation(to, vmhost_replace(path, value)); }
+    void remove(const char *path) { vmhost_operation(to, vmhost_remove(path)); }
+    void change_to(const char *object) { vmhost_change_to(to, object); }
+
+  private:
+    vmhost_verdict *to;
+};
+
+// For the description: `.admit = vmhost::admit<admit>` of a `void admit(const Review &, Verdict &)`.
+template <void (*policy)(const Review &, Verdict &)> void admit(const vmhost_review *from, vmhost_verdict *to) {
+    Verdict verdict(to);
+    policy({from->webhook, from->uid, from->operation, from->kind, from->resource, from->sub_resource, from->name, from->ns, from->user, from->dry_run,
+            from->object, from->old_object, from->request},
+           verdict);
+}
+
+using Batch = vmhost_batch;
+
+// For the description: `.convert = vmhost::convert<convert>` of a
+// `const char *convert(Value object, const Batch &)`, which returns the JSON text of one object.
+// Objects that have the desired version stay as they are, and `apiVersion` is set afterwards.
+template <const char *(*policy)(Value, const Batch &)> void convert(const vmhost_batch *batch, vmhost_converted *to) {
+    for (size_t i = 0; i < batch->count; i++) {
+        Value object = batch->objects[i];
+        if (object.string("/apiVersion") == batch->desired) {
+            vmhost_convert_to(to, object.raw());
+            continue;
+        }
+        const char *converted = policy(object, *batch);
+        vmhost_convert_to(to, vmhost_set_at({converted}, "/apiVersion", vmhost_quote(batch->desired)));
+    }
+}
+
 struct Page {
     const vmhost_value *objects;
     size_t count;
@@ -188,6 +245,8 @@ inline Page page(vmhost_page from) { return {from.objects, from.count, from.next
 inline Page list(Query query, ReadError *error = nullptr) { return page(vmhost_list(query, error)); }
 inline Page list_live(Query query, ReadError *error = nullptr) { return page(vmhost_list_live(query, error)); }
 inline Page list_all(Query query, ReadError *error = nullptr) { return page(vmhost_list_all(query, error)); }
+// Sends an HTTP request. No response is the turn's error, unless the caller passes `error`.
+inline vmhost_http_response http(vmhost_http_request request, vmhost_http_error *error = nullptr) { return vmhost_http(request, error); }
 inline std::optional<std::string_view> setting(const char *name) {
     const char *found = vmhost_setting(name);
     return found ? std::optional<std::string_view>(found) : std::nullopt;

@@ -25,9 +25,11 @@ func Export(policy Policy) {
 
 var errNoPolicy = errors.New("the plugin exports no policy: call vmhost.Export in an init function, with Describe and Reconcile")
 
+var errNoReconcile = errors.New("the policy has no Reconcile")
+
 func (p Policy) describe() wit.Result[string, string] {
 	text, err := guard(func() ([]byte, error) {
-		if p.Describe == nil || p.Reconcile == nil {
+		if p.Describe == nil || p.doesNothing() {
 			return nil, errNoPolicy
 		}
 		return json.Marshal(p.Describe())
@@ -40,16 +42,20 @@ func (p Policy) describe() wit.Result[string, string] {
 
 func (p Policy) reconcile(request wire.Request) wire.Outcome {
 	outcome, err := guard(func() (wire.Outcome, error) {
-		if p.Reconcile == nil {
+		if p.doesNothing() {
 			return wire.Outcome{}, errNoPolicy
 		}
-		outcome, err := p.Reconcile(fromWire(request))
+		outcome, err := p.Turn(fromWire(request))
 		return toWire(outcome.or(err))
 	})
 	if err != nil {
 		return wire.Outcome{Next: wire.MakeNextRetry(valid(err.Error()))}
 	}
 	return outcome
+}
+
+func (p Policy) doesNothing() bool {
+	return p.Reconcile == nil && p.Admit == nil && p.Convert == nil
 }
 
 func (p Policy) mapChanges(request wire.MapRequest) wit.Result[[]wire.ObjectName, string] {

@@ -14,11 +14,16 @@ type Description struct {
 	Name string `json:"name"`
 	// Version is the plugin's own version, for display.
 	Version     string       `json:"version,omitempty"`
-	Controllers []Controller `json:"controllers"`
+	Controllers []Controller `json:"controllers,omitempty"`
+	// Webhooks are answered by [Policy].Admit, and Conversions by [Policy].Convert.
+	Webhooks    []Webhook    `json:"webhooks,omitempty"`
+	Conversions []Conversion `json:"conversions,omitempty"`
 	// Permissions are what the effects may write. The host refuses other effects before anything is
 	// written.
 	Permissions []Permission `json:"permissions,omitempty"`
-	Setup       Setup        `json:"setup,omitzero"`
+	// HTTP are the requests that the plugin may send to services outside of the cluster.
+	HTTP  []HTTPGrant `json:"http,omitempty"`
+	Setup Setup       `json:"setup,omitzero"`
 }
 
 // MarshalJSON adds the version of the format.
@@ -35,6 +40,41 @@ type Setup struct {
 	// CustomResourceDefinitions are installed if the operator allows it (--install-crds). Each is
 	// any value that encoding/json writes as a definition.
 	CustomResourceDefinitions []any `json:"customResourceDefinitions,omitempty"`
+}
+
+// HTTPGrant are requests to a service outside of the cluster.
+type HTTPGrant struct {
+	// Host is a name, *.domain, or an address.
+	Host string `json:"host"`
+	// Port is 443 if it is 0, or 80 with the scheme http.
+	Port uint16 `json:"port,omitempty"`
+	// Scheme is https if it is empty.
+	Scheme string `json:"scheme,omitempty"`
+	// Methods are GET only if they are empty.
+	Methods    []string     `json:"methods,omitempty"`
+	PathPrefix string       `json:"pathPrefix,omitempty"`
+	Headers    []HeaderFrom `json:"headers,omitempty"`
+	// URLSetting is the operator's setting with the URL of the service, which replaces scheme, host
+	// and port.
+	URLSetting string `json:"urlSetting,omitempty"`
+	// AllowPrivate: the host may have a private address; the operator has to name it, too.
+	AllowPrivate bool `json:"allowPrivate,omitempty"`
+}
+
+// HeaderFrom is a header that the host adds, with the value of a Secret's key or of an operator's
+// setting behind Prefix. The policy never sees it.
+type HeaderFrom struct {
+	Name    string     `json:"name"`
+	Prefix  string     `json:"prefix,omitempty"`
+	Secret  *SecretKey `json:"secret,omitempty"`
+	Setting string     `json:"setting,omitempty"`
+}
+
+// SecretKey is one value of a Secret.
+type SecretKey struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Key       string `json:"key"`
 }
 
 // Controller defines its keys, what wakes them, and how they are processed.
@@ -64,6 +104,9 @@ type Controller struct {
 	// Concurrency is how many keys are processed at once. 0 selects the host's default.
 	Concurrency uint32  `json:"concurrency,omitempty"`
 	Retry       Backoff `json:"retry,omitzero"`
+	// Clusters is where the keys are: "home" (the default), "members" (all other clusters of the
+	// host, with a queue for each), or a label selector of members.
+	Clusters string `json:"clusters,omitempty"`
 }
 
 // Timer defines when a controller without a primary kind gets its turns.

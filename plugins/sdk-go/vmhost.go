@@ -48,12 +48,18 @@ type Policy struct {
 	// Reconcile runs one turn: it reads the snapshot and returns what the host must do. An error is
 	// a transient failure: the host carries out the returned effects and retries the key, rate
 	// limited. See [TerminalError] for permanent failures. It must not rely on memory of earlier
-	// calls.
+	// calls. May be nil in a plugin without controllers.
 	Reconcile func(*Request) (Outcome, error)
 	// MapChanges is for watches with [MapGuest]: it returns the objects of the controller's primary
 	// kind to reconcile because of these changes. After an error the same changes come again, rate
 	// limited. May be nil.
 	MapChanges func(*MapRequest) ([]ObjectName, error)
+	// Admit answers a review of one of the description's webhooks. An error is no answer: the
+	// webhook's failure policy decides about the request. May be nil.
+	Admit func(*Review) (Verdict, error)
+	// Convert returns the objects of the batch in the desired version, in their order: any values
+	// that encoding/json writes. An error fails the client's request with its text. May be nil.
+	Convert func(*Batch) ([]any, error)
 }
 
 // Kind is a group, version and kind.

@@ -22,3 +22,4 @@ export {
 } from "./src/meta.js";
 export { awaitChange, fail, finalized, requeue, requeueAfter, retry } from "./src/outcome.js";
 export { plugin } from "./src/plugin.js";
+export { allow, deny } from "./src/review.js";

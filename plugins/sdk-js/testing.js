@@ -1,6 +1,7 @@
 // A stand-in for the host in a policy's native tests: objects to read, settings, and the logged
 // lines. It carries out no effects: a test checks the effects of the outcome.
 
+import { Batch, checkedObjects } from "./src/batch.js";
 import { current } from "./src/host.node.js";
 import { parse, stringify } from "./src/json.js";
 import { checkedKey } from "./src/kind.js";
@@ -8,19 +9,34 @@ import { keyOf } from "./src/meta.js";
 import { checkedOutcome } from "./src/outcome.js";
 import { POLICY } from "./src/plugin.js";
 import { MapRequest, Request } from "./src/request.js";
+import { checkedVerdict, Review } from "./src/review.js";
+import { decode, encode } from "./src/utf8.js";
 
 /** Calls a policy with an empty cluster. */
 export function reconcile(controller, request) {
   return new TestHost().reconcile(controller, request);
 }
 
+/** Asks a policy about a request of an AdmissionReview, with an empty cluster. */
+export function admit(controller, request, webhook) {
+  return new TestHost().admit(controller, request, webhook);
+}
+
+/** Converts objects with a policy, with an empty cluster. */
+export function convert(controller, desired, objects, conversion) {
+  return new TestHost().convert(controller, desired, objects, conversion);
+}
+
 /** The host of a policy in a test. */
 export class TestHost {
   #objects;
   #settings;
+  #responses;
   lines = [];
+  requests = [];
 
-  constructor({ objects = [], settings = {} } = {}) {
+  constructor({ objects = [], settings = {}, responses = [] } = {}) {
+    this.#responses = [...responses];
     this.#objects = objects.map((object) => ({ text: textOf(object), object: typeof object === "string" ? parse(object) : object }));
     this.#settings = settings;
   }
@@ -50,6 +66,18 @@ export class TestHost {
     return this.run(() => policy.mapChanges(new MapRequest(record)));
   }
 
+  async admit(controller, request, webhook) {
+    const policy = policyOf(controller);
+    const review = new Review(webhook ?? policy.description.webhooks[0].name, textOf(request));
+    return this.run(async () => checkedVerdict(await policy.admit(review)).response);
+  }
+
+  async convert(controller, desired, objects, conversion) {
+    const policy = policyOf(controller);
+    const batch = new Batch(conversion ?? policy.description.conversions[0].name, stringify({ desiredAPIVersion: desired, objects }));
+    return this.run(async () => checkedObjects(await policy.convert(batch)));
+  }
+
   /** Calls a function that reads or logs. */
   run(call) {
     return current.run(this, call);
@@ -68,6 +96,17 @@ export class TestHost {
   get(key) {
     const wanted = JSON.stringify(key);
     return this.#objects.find(({ object }) => JSON.stringify(keyOf(object)) === wanted)?.text ?? null;
+  }
+
+  send({ method, url, headers, body }) {
+    this.requests.push({ method, url, headers: Object.fromEntries(headers.map(({ name, value }) => [name, value])), body: decode(body) });
+    const isIt = (response) => (response.method ?? "GET") === method && response.url === url;
+    const found = this.#responses.filter(isIt);
+    if (found.length === 0) throw { payload: { tag: "not-sent", val: `the test gives no answer to ${method} ${url}` } };
+    if (found.length > 1) this.#responses.splice(this.#responses.indexOf(found[0]), 1);
+    const { status = 200, headers: given = {}, body: answer = "" } = found[0];
+    const named = Object.entries(given).map(([name, value]) => ({ name: name.toLowerCase(), value }));
+    return { status, headers: named, body: encode(typeof answer === "string" ? answer : stringify(answer)) };
   }
 
   getMany(keys) {

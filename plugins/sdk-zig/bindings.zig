@@ -83,6 +83,13 @@ pub const GetResult = Result(Option(String), ReadError);
 pub const GetManyResult = Result(List(Option(String)), ReadError);
 pub const ListResult = Result(Page, ReadError);
 
+/// wit/http-v1. What is sent crosses in parts.
+pub const HttpHeader = extern struct { name: String, value: String };
+pub const HttpRequest = struct { method: String, url: String, headers: List(HttpHeader), body: String, timeout_ms: ?u32 };
+pub const HttpResponse = extern struct { status: u16, headers: List(HttpHeader), body: String };
+pub const HttpError = extern struct { tag: u8, val: extern union { too_large: u32, text: String } };
+pub const HttpResult = Result(HttpResponse, HttpError);
+
 /// The host's functions; in native tests testing.zig provides them.
 pub const host = if (builtin.target.cpu.arch.isWasm()) imports else @import("testing.zig").imports;
 
@@ -97,6 +104,25 @@ const imports = struct {
 
     fn cluster(comptime Function: type, comptime name: []const u8) Function {
         return @extern(Function, .{ .name = name, .library_name = "vmhost:plugin/cluster@1.0.0" });
+    }
+
+    const RawSend = *const fn (Text, usize, Text, usize, [*]const HttpHeader, usize, Text, usize, i32, u32, *HttpResult) callconv(.c) void;
+
+    pub fn send(request: *const HttpRequest, result: *HttpResult) void {
+        const function = @extern(RawSend, .{ .name = "send", .library_name = "vmhost:http/http@1.0.0" });
+        function(
+            request.method.ptr,
+            request.method.len,
+            request.url.ptr,
+            request.url.len,
+            request.headers.ptr,
+            request.headers.len,
+            request.body.ptr,
+            request.body.len,
+            @intFromBool(request.timeout_ms != null),
+            request.timeout_ms orelse 0,
+            result,
+        );
     }
 
     pub fn log(level: u8, line: String) void {

@@ -14,6 +14,8 @@ pub const Outcome = bindings.Outcome;
 pub const Request = bindings.Request;
 pub const String = bindings.String;
 pub const toJson = @import("description.zig").toJson;
+const admission = @import("review.zig").admission;
+const conversion = @import("batch.zig").conversion;
 
 pub fn turnOf(request: *const Request) vmhost.Turn {
     const key = &request.key;
@@ -43,11 +45,23 @@ pub fn describe(comptime policy: type) DescribeResult {
 
 pub fn reconcile(comptime policy: type, request: *const Request) Outcome {
     var turn = turnOf(request);
-    const next: vmhost.Next = policy.reconcile(&turn) catch |err| failure: {
+    const next: vmhost.Next = call(policy, &turn) catch |err| failure: {
         turn.effects.clearRetainingCapacity();
         break :failure .{ .retry = vmhost.call.textOf(err) };
     };
     return effects.outcome(turn.effects.items, next) catch @panic("out of memory");
+}
+
+/// Calls the policy as the host does: a review goes to `admit`, a batch of objects to `convert`, all
+/// else to `reconcile`.
+pub fn call(comptime policy: type, turn: *vmhost.Turn) anyerror!vmhost.Next {
+    const kind = turn.key.kind;
+    if (std.mem.eql(u8, kind.group, "vmhost")) {
+        if (std.mem.eql(u8, kind.kind, "Admission")) return admission(policy, turn);
+        if (std.mem.eql(u8, kind.kind, "Conversion")) return conversion(policy, turn);
+    }
+    if (!@hasDecl(policy, "reconcile")) return vmhost.failed("the plugin has no reconcile", .{});
+    return policy.reconcile(turn);
 }
 
 pub fn mapChanges(comptime policy: type, controller: String, changes: bindings.List(Change)) MapResult {

@@ -3,6 +3,7 @@
 
 const std = @import("std");
 const Text = @import("text.zig").Text;
+const webhook = @import("webhook.zig");
 
 /// A group, version and kind. The core group is empty.
 pub const Kind = struct { group: []const u8 = "", version: []const u8, kind: []const u8 };
@@ -11,8 +12,12 @@ pub const Kind = struct { group: []const u8 = "", version: []const u8, kind: []c
 pub const Description = struct {
     name: []const u8,
     version: []const u8 = "",
-    controllers: []const Controller,
+    controllers: []const Controller = &.{},
+    webhooks: []const webhook.Webhook = &.{},
+    conversions: []const webhook.Conversion = &.{},
     permissions: []const Permission = &.{},
+    /// The HTTP requests that the plugin may send.
+    http: []const HttpGrant = &.{},
     /// JSON texts, installed before the controllers start if the operator allows it.
     custom_resource_definitions: []const []const u8 = &.{},
 };
@@ -33,6 +38,8 @@ pub const Controller = struct {
     event_source: ?[]const u8 = null,
     concurrency: ?u32 = null,
     retry: ?Retry = null,
+    /// In which clusters the keys are: `home` (the default), `members`, or a label selector of them.
+    clusters: ?[]const u8 = null,
 };
 
 pub const Timer = union(enum) { every_ms: u32, once: bool };
@@ -77,6 +84,32 @@ pub const Map = union(enum) { name, owner, controller, guest, label: []const u8,
 /// What effects may write. `.patch` covers apply and patch.
 pub const Permission = struct { kind: Kind, verbs: []const Verb, subresources: []const []const u8 = &.{}, namespaces: []const []const u8 = &.{} };
 
+/// Requests to a service outside of the cluster.
+pub const HttpGrant = struct {
+    /// A name, `*.domain`, or an address.
+    host: []const u8,
+    port: ?u16 = null,
+    scheme: ?enum { https, http } = null,
+    /// If empty, GET only.
+    methods: []const []const u8 = &.{},
+    path_prefix: ?[]const u8 = null,
+    headers: []const HttpHeader = &.{},
+    /// The operator's setting with the URL of the service, which replaces scheme, host and port.
+    url_setting: ?[]const u8 = null,
+    /// It may have a private address; the operator has to name it, too.
+    allow_private: bool = false,
+};
+
+/// A header that the host adds, with the value of a Secret's key or of an operator's setting. The
+/// policy never sees it.
+pub const HttpHeader = struct {
+    name: []const u8,
+    /// What stands before the value: `Bearer `.
+    prefix: []const u8 = "",
+    secret: ?struct { namespace: []const u8, name: []const u8, key: []const u8 } = null,
+    setting: ?[]const u8 = null,
+};
+
 pub const Verb = enum { create, patch, delete };
 
 /// Returns the document that `describe` returns.
@@ -85,7 +118,7 @@ pub fn toJson(arena: std.mem.Allocator, description: Description) ![]const u8 {
     var json: std.json.Stringify = .{ .writer = &out.writer };
     try json.beginObject();
     try member(&json, "apiVersion", @as([]const u8, "vmhost/v1"));
-    inline for (.{ "name", "version", "controllers", "permissions" }) |name| try member(&json, name, @field(description, name));
+    inline for (.{ "name", "version", "controllers", "webhooks", "conversions", "permissions", "http" }) |name| try member(&json, name, @field(description, name));
     if (description.custom_resource_definitions.len > 0) {
         try json.objectField("setup");
         try json.beginObject();
@@ -110,7 +143,9 @@ fn member(json: *std.json.Stringify, comptime name: []const u8, field: anytype) 
     // A kind is among the fields of its watch.
     if (@TypeOf(field) == Kind) return members(json, field);
     try json.objectField(comptime &camel(name));
-    try value(json, field);
+    // Label selectors are JSON text; those of watches are in kubectl's form.
+    const is_json = comptime std.mem.eql(u8, name, "namespace_selector") or std.mem.eql(u8, name, "object_selector");
+    if (is_json) try json.print("{s}", .{field}) else try value(json, field);
 }
 
 fn members(json: *std.json.Stringify, from: anytype) !void {

@@ -14,10 +14,15 @@ const vmhost = @import("vmhost.zig");
 
 pub const Outcome = struct { effects: []const vmhost.Effect, next: vmhost.Next };
 
+/// An answer to requests with this method and URL.
+pub const Response = struct { method: []const u8 = "GET", url: []const u8, status: u16 = 200, body: []const u8 = "" };
+
 pub const Host = struct {
     /// Objects that cached and live reads find, as JSON.
     objects: []const []const u8 = &.{},
     settings: []const struct { []const u8, []const u8 } = &.{},
+    /// Answers to HTTP requests, which are lines too: `http: METHOD URL BODY`. Others are not sent.
+    responses: []const Response = &.{},
     /// If set, all reads are refused with this error.
     refuse: ?vmhost.ReadError = null,
     /// The logged lines: `info: text`.
@@ -39,8 +44,28 @@ pub const Host = struct {
     /// until `deinit`.
     pub fn reconcile(_: *Host, comptime policy: type, turn: vmhost.Turn) Outcome {
         var copy = turn;
-        const next: vmhost.Next = policy.reconcile(&copy) catch |err| return .{ .effects = &.{}, .next = .{ .retry = vmhost.call.textOf(err) } };
+        const next: vmhost.Next = bridge.call(policy, &copy) catch |err| return .{ .effects = &.{}, .next = .{ .retry = vmhost.call.textOf(err) } };
         return .{ .effects = copy.effects.items, .next = next };
+    }
+
+    /// Answers a review of a webhook: the `request` of an AdmissionReview. Returns the response.
+    pub fn admit(host: *Host, comptime policy: type, webhook: []const u8, request: []const u8) ![]const u8 {
+        return answer(host.reconcile(policy, .{ .controller = webhook, .key = keyOf("Admission"), .object_text = request }));
+    }
+
+    /// Converts a batch: `{"desiredAPIVersion","objects"}`. Returns the answer.
+    pub fn convert(host: *Host, comptime policy: type, conversion: []const u8, batch: []const u8) ![]const u8 {
+        return answer(host.reconcile(policy, .{ .controller = conversion, .key = keyOf("Conversion"), .object_text = batch }));
+    }
+
+    fn keyOf(kind: []const u8) vmhost.ObjectKey {
+        return .{ .kind = .{ .group = "vmhost", .version = "v1", .kind = kind }, .name = "u-1" };
+    }
+
+    /// Returns the body of the one effect, or the error of a turn without one.
+    fn answer(outcome: Outcome) ![]const u8 {
+        if (outcome.effects.len == 1) return outcome.effects[0].other.body;
+        return vmhost.failed("{s}", .{if (outcome.next == .retry) outcome.next.retry else "there is no answer"});
     }
 
     /// Returns the document that `describe` returns.
@@ -61,6 +86,19 @@ pub const imports = struct {
         const levels = [_][]const u8{ "trace", "debug", "info", "warn", "error" };
         const text = vmhost.print("{s}: {s}", .{ levels[level], line.to() }) catch @panic("out of memory");
         host.lines.append(vmhost.arena(), text) catch @panic("out of memory");
+    }
+
+    pub fn send(request: *const bindings.HttpRequest, result: *bindings.HttpResult) void {
+        const host = if (current) |*host| host else return unsent(result, "there is no host in a native test: call testing.Host.init first");
+        const method, const url, const body = .{ request.method.to(), request.url.to(), request.body.to() };
+        const line = vmhost.print("http: {s} {s} {s}", .{ method, url, body }) catch @panic("out of memory");
+        host.lines.append(vmhost.arena(), std.mem.trimEnd(u8, line, " ")) catch @panic("out of memory");
+        for (host.responses) |response| {
+            if (!std.mem.eql(u8, response.method, method) or !std.mem.eql(u8, response.url, url)) continue;
+            result.* = .{ .is_err = false, .val = .{ .ok = .{ .status = response.status, .headers = .from(&.{}), .body = .from(response.body) } } };
+            return;
+        }
+        unsent(result, "the test gives no answer to it");
     }
 
     pub fn setting(name: bindings.String, result: *bindings.Option(bindings.String)) void {
@@ -110,6 +148,10 @@ pub const imports = struct {
         result.* = .{ .is_err = false, .val = .{ .ok = .{ .objects = .from(found.items), .@"continue" = effects.option(next) } } };
     }
 };
+
+fn unsent(result: *bindings.HttpResult, why: []const u8) void {
+    result.* = .{ .is_err = true, .val = .{ .err = .{ .tag = 2, .val = .{ .text = .from(why) } } } };
+}
 
 fn refuse(result: anytype, err: vmhost.ReadError) void {
     result.* = .{ .is_err = true, .val = .{ .err = .{ .tag = @intFromEnum(err), .val = switch (err) {

@@ -11,6 +11,7 @@ const expectEqualStrings = std.testing.expectEqualStrings;
 
 test {
     _ = @import("bindings_test.zig");
+    _ = @import("review_test.zig");
 }
 
 const config_map: vmhost.Kind = .{ .version = "v1", .kind = "ConfigMap" };
@@ -257,4 +258,24 @@ test "metadata is treated as apimachinery does" {
     try expectEqualStrings("2000-02-29T00:00:00Z", try meta.rfc3339(951782400));
     try expectEqualStrings("2001-09-09T01:46:40Z", try meta.rfc3339(1000000000));
     try expectEqualStrings("1970-01-01T00:00:00Z", try meta.rfc3339(-1));
+}
+
+fn callsAService(turn: *vmhost.Turn) anyerror!vmhost.Next {
+    const made = try vmhost.http.send(.{ .method = "POST", .url = "https://a.com/x", .headers = &.{.{ .name = "x", .value = "y" }}, .body = "{}" });
+    try expect(made.isSuccess() and made.header("x") == null);
+    try expectEqual(7, (try made.json(struct { id: u32 })).id);
+    if (vmhost.http.send(.{ .url = "https://a.com/y" })) |_| unreachable else |err| try expectEqual(error.HttpNotSent, err);
+    _ = turn;
+    _ = try vmhost.http.send(.{ .url = "https://a.com/z?token" });
+    return .await_change;
+}
+
+test "a service answers, or the turn is tried again" {
+    const host: *vmhost.testing.Host = .init();
+    defer host.deinit();
+    host.responses = &.{.{ .method = "POST", .url = "https://a.com/x", .status = 201, .body = "{\"id\":7}" }};
+    const outcome = host.reconcile(Policy(callsAService), turnOf("{}"));
+    try expectEqualStrings("GET https://a.com/z has no response: the test gives no answer to it", outcome.next.retry);
+    try expectEqualStrings("http: POST https://a.com/x {}", host.lines.items[0]);
+    try expectEqual(3, host.lines.items.len);
 }

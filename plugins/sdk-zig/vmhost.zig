@@ -1,9 +1,12 @@
-//! Write a vmhost policy in Zig. A plugin is a file with two or three public declarations:
+//! Write a vmhost policy in Zig. A plugin is a file with some of these public declarations:
 //!
 //!     pub const plugin: vmhost.Description = ...;
 //!     pub fn reconcile(turn: *vmhost.Turn) !vmhost.Next
 //!     // for watches with `.map = .guest`
 //!     pub fn mapChanges(request: vmhost.MapRequest) ![]const vmhost.ObjectName
+//!     // for webhooks and conversions
+//!     pub fn admit(review: *vmhost.Review) !vmhost.Verdict
+//!     pub fn convert(batch: vmhost.Batch) ![]const std.json.Value
 //!
 //! Memory: everything of a call (the host's input, what `arena()` allocates, and the result) is in
 //! one arena, which is freed when the host has read the outcome. Free nothing, and keep nothing of
@@ -17,12 +20,16 @@ const bindings = @import("bindings.zig");
 const description = @import("description.zig");
 const effects = @import("effects.zig");
 const read = @import("read.zig");
+const review = @import("review.zig");
 const Text = @import("text.zig").Text;
+const webhook = @import("webhook.zig");
 
 pub const Bucket = description.Bucket;
 pub const Changed = description.Changed;
 pub const Controller = description.Controller;
 pub const Description = description.Description;
+pub const HttpGrant = description.HttpGrant;
+pub const HttpHeader = description.HttpHeader;
 pub const Index = description.Index;
 pub const Kind = description.Kind;
 pub const Map = description.Map;
@@ -32,6 +39,17 @@ pub const Retry = description.Retry;
 pub const Timer = description.Timer;
 pub const Verb = description.Verb;
 pub const Watch = description.Watch;
+
+pub const Conversion = webhook.Conversion;
+pub const MatchCondition = webhook.MatchCondition;
+pub const Rule = webhook.Rule;
+pub const Webhook = webhook.Webhook;
+
+pub const Deny = review.Deny;
+pub const Review = review.Review;
+pub const Verdict = review.Verdict;
+pub const deny = review.deny;
+pub const Batch = @import("batch.zig").Batch;
 
 pub const Apply = effects.Apply;
 pub const Create = effects.Create;
@@ -60,6 +78,8 @@ pub const setting = read.setting;
 
 /// For root.zig.
 pub const bridge = @import("bridge.zig");
+/// HTTP requests: `vmhost.http.send(.{ .url = url })`.
+pub const http = @import("http.zig");
 pub const meta = @import("meta.zig");
 pub const testing = @import("testing.zig");
 
@@ -205,7 +225,7 @@ const Call = struct {
     pub fn textOf(self: *Call, err: anyerror) []const u8 {
         defer self.problem = null;
         // A policy that continued after a failure may return another error.
-        if (err == error.Failed or read.isReadFailure(err)) return self.problem orelse @errorName(err);
+        if (err == error.Failed or read.isReadFailure(err) or http.isFailure(err)) return self.problem orelse @errorName(err);
         return @errorName(err);
     }
 

@@ -175,3 +175,18 @@ fn message(line: &str) -> Option<String> {
     let line: Value = serde_json::from_str(line).ok()?;
     (line["target"] == "plugin").then(|| line["message"].as_str().map(Into::into))?
 }
+
+/// Runs the cases of an example with its component, as `vmhost test` does. All must pass.
+pub async fn passes_its_cases(component: &Path, example: &str) -> Result<()> {
+    let cases = Path::new(ROOT).join("examples").join(example).join("cases");
+    let count = std::fs::read_dir(&cases)
+        .with_context(|| cases.display().to_string())?
+        .count();
+    let command = host::bare()?.arg("test").arg(component);
+    let exit = command.arg("--cases").arg(&cases).run().await?;
+    let wanted = format!("{count} passed, 0 failed");
+    if count == 0 || exit.stdout.last() != Some(&wanted) {
+        bail!("{example}: {exit:?}");
+    }
+    Ok(())
+}

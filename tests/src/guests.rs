@@ -12,7 +12,7 @@ include!(concat!(env!("OUT_DIR"), "/guests.rs"));
 /// The mark in `vm-stamp`, which precedes ten digits and the mode.
 const STAMP_MARK: &[u8] = b"VMHOST-STAMP-";
 const STAMP_DIGITS: usize = 10;
-/// The mark in `describe`, at the start of its text.
+/// The mark in `describe` and `reviewer`, at the start of their text.
 const DESCRIPTION_MARK: &[u8] = b"VMHOST-DESCRIPTION";
 const DESCRIPTION_SIZE: usize = 4096;
 /// The mark in `spin`, `trap`, `eat-memory` and `watcher`, which precedes the plugin's name.
@@ -55,12 +55,17 @@ pub fn vm_stamp(number: u32, mode: Mode) -> Result<Vec<u8>> {
 
 /// Returns a policy whose `describe` returns this text, or the error `why` for `refuse: why`.
 pub fn describing(text: &str) -> Result<Vec<u8>> {
+    described(DESCRIBE, text)
+}
+
+/// Returns `describe` or `reviewer` with this description.
+pub fn described(component: &str, text: &str) -> Result<Vec<u8>> {
     ensure!(
         text.len() <= DESCRIPTION_SIZE,
         "a description of {} bytes is too long",
         text.len()
     );
-    let mut bytes = read(DESCRIBE)?;
+    let mut bytes = read(component)?;
     let at = only(&bytes, DESCRIPTION_MARK)?;
     let place = &mut bytes[at..at + DESCRIPTION_SIZE];
     place.fill(b' ');

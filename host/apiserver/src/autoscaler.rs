@@ -100,7 +100,10 @@ fn take(object: &mut Value, part: &str, field: &str) -> Option<Value> {
 }
 
 fn set(object: &mut Value, part: &str, field: &str, value: Option<Value>) {
-    if let Some(value) = value {
+    // A part of another type is refused by the check of the schema.
+    if let Some(value) = value
+        && matches!(object[part], Value::Null | Value::Object(_))
+    {
         object[part][field] = value;
     }
 }
@@ -111,7 +114,12 @@ fn annotate(object: &mut Value, name: &str, value: Option<Value>) {
         let annotations = meta::of(object)
             .entry("annotations")
             .or_insert_with(|| json!({}));
-        annotations[name] = json!(value.to_string());
+        if annotations.is_null() {
+            *annotations = json!({});
+        }
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.insert(name.to_owned(), json!(value.to_string()));
+        }
     }
 }
 
@@ -239,6 +247,18 @@ mod tests {
         assert_eq!(object["status"], json!({}));
         from_v1(&mut object);
         assert_eq!(object, v2);
+    }
+
+    #[test]
+    fn parts_of_another_type_are_left_alone() {
+        let metrics = json!([{ "type": "Pods", "pods": { "metric": { "name": "m" } } }]);
+        let mut v2 = json!({ "metadata": { "annotations": [] }, "spec": { "metrics": metrics } });
+        to_v1(&mut v2);
+        assert_eq!(v2["metadata"]["annotations"], json!([]));
+        let annotations = json!({ METRICS: metrics.to_string() });
+        let mut v1 = json!({ "metadata": { "annotations": annotations }, "spec": "x" });
+        from_v1(&mut v1);
+        assert_eq!(v1["spec"], "x");
     }
 
     #[test]

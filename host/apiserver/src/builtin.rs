@@ -225,6 +225,7 @@ fn kind_of(row: Row, behaviour: Behaviour, version: Version) -> Kind {
         protected: behaviour.protected,
         fixed: behaviour.fixed,
         label_names: behaviour.label_names,
+        conversion: None,
         versions: vec![version],
     }
 }

@@ -3,11 +3,14 @@
 //! Owns the parameters that these requests share, and how their author is recorded. Must not know
 //! HTTP, or the order of the steps.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use vmhost_merge::{Manager, RESET_MAIN, RESET_STATUS, track_update};
 
 use crate::kinds::Target;
 use crate::object::{Key, Object};
+use crate::questions::Questions;
 use crate::refuse;
 use crate::request::Options;
 use crate::state::Inner;
@@ -30,6 +33,8 @@ pub(crate) struct Call<'a> {
     /// Empty if the body names the object.
     pub name: &'a str,
     pub door: Door,
+    /// The subresource in the path; empty for the object itself.
+    pub part: &'a str,
     pub options: &'a Options,
     /// The field manager of the request, or the client's name.
     pub manager: &'a str,
@@ -38,9 +43,12 @@ pub(crate) struct Call<'a> {
     pub is_patch: bool,
     /// The fields that the body gives twice.
     pub duplicates: &'a [String],
+    /// What the request asks of webhooks.
+    pub questions: &'a Questions,
 }
 
-/// The answer to a write: the object in the version of the request.
+/// The answer to a write: the object in the version of the request, or in the stored one if a
+/// webhook has to convert it.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub code: u16,
@@ -56,6 +64,36 @@ impl Call<'_> {
     pub fn live<'s>(&self, inner: &'s Inner) -> Result<&'s Object, ApiError> {
         let found = inner.store.get(&self.target.kind.storage, &self.key());
         found.ok_or_else(|| refuse::not_found(self.target, self.name))
+    }
+
+    /// Returns a stored object in the version of the request.
+    pub fn view(&self, stored: &Object) -> Result<Object, ApiError> {
+        match self.target.is_foreign(stored) {
+            true => self.questions.convert(self.target, stored, true),
+            false => Ok(self.target.view(stored)),
+        }
+    }
+
+    /// Returns an object of the request's version in the version in which it is stored.
+    pub fn store(&self, new: Value) -> Result<Value, ApiError> {
+        let to = match self.target.kind.conversion {
+            Some(_) => self.target.stored(),
+            None => return Ok(self.target.store(new)),
+        };
+        if !to.is_foreign(&new) {
+            return Ok(new);
+        }
+        let stored = self.questions.convert(&to, &Arc::new(new), false)?;
+        Ok(Value::clone(&stored))
+    }
+
+    /// Returns an object that was just stored in the version of the request, unless a webhook has
+    /// to convert it: then it is converted when it is shown.
+    pub fn outcome(&self, stored: Object) -> Object {
+        match self.target.is_foreign(&stored) {
+            true => stored,
+            false => self.target.view(&stored),
+        }
     }
 
     /// Returns the fields that this endpoint leaves unchanged.

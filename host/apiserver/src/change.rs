@@ -1,14 +1,15 @@
 //! Changes one stored object, with the immediate consequences.
 //!
 //! A namespace or a definition that only waits for its last object is removed with it, a
-//! definition's kind is served as soon as it is written, and cluster roles that are made of others
-//! follow them; this module owns all three. Must not know
+//! definition's kind is served as soon as it is written, a webhook is asked from then on, and
+//! cluster roles that are made of others follow them; this module owns all four. Must not know
 //! requests, or which other objects a deletion removes.
 
 use serde_json::Value;
 use vmhost_merge::{Manager, RESET_MAIN, track_update};
 
 use crate::access::aggregate;
+use crate::admission;
 use crate::builtin::NAMESPACES;
 use crate::kinds::{Kind, Target};
 use crate::object::{Key, Object};
@@ -19,6 +20,7 @@ use crate::{crd, meta, namespace};
 pub(crate) fn put(inner: &mut Inner, kind: &Kind, key: &Key, stored: Value) -> Object {
     let object = inner.store.put(&kind.storage, key.clone(), stored);
     crd::after_put(inner, kind, key);
+    admission::after_write(inner, kind);
     aggregate::after_write(inner, kind);
     object
 }
@@ -40,6 +42,7 @@ pub(crate) fn remove(inner: &mut Inner, kind: &Kind, key: &Key, last: Value) -> 
     let removed = inner.store.remove(&kind.storage, key, last);
     namespace::after_remove(inner, &key.namespace);
     crd::after_remove(inner, kind);
+    admission::after_write(inner, kind);
     aggregate::after_write(inner, kind);
     removed
 }

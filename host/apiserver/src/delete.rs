@@ -6,10 +6,13 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::admission;
+use crate::admission::review::Operation;
 use crate::call::Call;
 use crate::end::{Policy, end};
 use crate::kinds::Target;
 use crate::object::{Key, Object};
+use crate::request::Options;
 use crate::selector::Selector;
 use crate::state::Inner;
 use crate::status::{ApiError, INVALID, NOT_SUPPORTED, cause};
@@ -74,6 +77,31 @@ impl DeleteOptions {
         }
     }
 
+    /// Returns the options as webhooks see them.
+    fn shown(&self, call: &Call<'_>) -> Value {
+        let mut shown = json!({ "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1" });
+        if let Some(policy) = &self.propagation_policy {
+            shown["propagationPolicy"] = json!(policy);
+        }
+        if let Some(orphan) = self.orphan_dependents {
+            shown["orphanDependents"] = json!(orphan);
+        }
+        if self.dry(call) {
+            shown["dryRun"] = json!(["All"]);
+        }
+        if let Some(preconditions) = &self.preconditions {
+            let mut shown_of = json!({});
+            if let Some(uid) = &preconditions.uid {
+                shown_of["uid"] = json!(uid);
+            }
+            if let Some(version) = &preconditions.resource_version {
+                shown_of["resourceVersion"] = json!(version);
+            }
+            shown["preconditions"] = shown_of;
+        }
+        shown
+    }
+
     pub fn dry(&self, call: &Call<'_>) -> bool {
         call.options.dry_run
             || self
@@ -88,12 +116,50 @@ impl DeleteOptions {
 pub(crate) enum Deleted {
     /// The object is gone. The `Status` is the answer.
     Gone(Value),
-    /// The object remains until its finalizers are removed.
+    /// The object remains until its finalizers are removed. It is in the version of the request, or
+    /// in the stored one if a webhook has to convert it.
     Waiting(Object),
 }
 
-/// Deletes one object.
+/// Deletes one object, if webhooks and policies allow that.
 pub(crate) fn delete(
+    inner: &mut Inner,
+    call: &Call<'_>,
+    options: &DeleteOptions,
+) -> Result<Deleted, ApiError> {
+    let live = call.live(inner)?.clone();
+    check(call, options, &live)?;
+    admit(inner, call, options, &live)?;
+    carry_out(inner, call, options)
+}
+
+/// Asks webhooks and policies about a deletion. One of many objects is named by itself only, as in
+/// a real server: the request has no name.
+fn admit(
+    inner: &Inner,
+    call: &Call<'_>,
+    options: &DeleteOptions,
+    live: &Object,
+) -> Result<(), ApiError> {
+    if inner.registered.is_empty() {
+        return Ok(());
+    }
+    let dry = Options {
+        dry_run: options.dry(call),
+        ..call.options.clone()
+    };
+    let call = Call {
+        options: &dry,
+        ..*call
+    };
+    let objects = (None, Some(call.view(live)?));
+    let shown = Some(options.shown(&call));
+    admission::ask(inner, &call, Operation::Delete, objects, shown)?;
+    Ok(())
+}
+
+/// Deletes one object.
+pub(crate) fn carry_out(
     inner: &mut Inner,
     call: &Call<'_>,
     options: &DeleteOptions,
@@ -113,12 +179,12 @@ pub(crate) fn delete(
         return Ok(if policy.finalizers(&live).is_empty() {
             Deleted::Gone(success(call.target, call.name, &live))
         } else {
-            Deleted::Waiting(call.target.view(&live))
+            Deleted::Waiting(call.outcome(live))
         });
     }
     Ok(
         match end(inner, kind, &call.key(), &live, call.now, policy) {
-            Some(waiting) => Deleted::Waiting(call.target.view(&waiting)),
+            Some(waiting) => Deleted::Waiting(call.outcome(waiting)),
             None => Deleted::Gone(success(call.target, call.name, &live)),
         },
     )
@@ -138,24 +204,51 @@ pub(crate) fn delete_collection(
         .list(&kind.storage, namespace)
         .map(|(k, o)| (k.clone(), o.clone()))
         .collect();
-    let mut deleted = Vec::new();
+    let mut matching = Vec::new();
+    let mut unanswered = None;
     for (key, object) in objects {
-        let shown = call.target.view(&object);
-        if !selector.matches(&shown) {
-            continue;
+        match call.view(&object) {
+            Ok(shown) if selector.matches(&shown) => matching.push((key, object, shown)),
+            Ok(_) => {}
+            // All of them are converted by one call.
+            Err(error) => unanswered = Some(error),
         }
+    }
+    if let Some(error) = unanswered {
+        return Err(error);
+    }
+    // Everything is asked before the first object is deleted: a question without an answer must
+    // leave nothing half done.
+    let mut allowed = Vec::new();
+    for (key, object, _) in &matching {
         let one = Call {
-            namespace: &key.namespace,
-            name: &key.name,
-            ..*call
+            name: "",
+            ..of(call, key)
         };
-        match delete(inner, &one, options) {
+        allowed.push(admit(inner, &one, options, object));
+    }
+    if call.questions.has_open() {
+        return Err(ApiError::internal("a webhook was not asked yet"));
+    }
+    let mut deleted = Vec::new();
+    for ((key, _, shown), allowed) in matching.into_iter().zip(allowed) {
+        allowed?;
+        match carry_out(inner, &of(call, &key), options) {
             Ok(_) => deleted.push(shown),
             Err(error) if error.code == 404 => {}
             Err(error) => return Err(error),
         }
     }
     Ok(deleted)
+}
+
+/// Returns the request for one of many objects.
+fn of<'a>(call: &Call<'a>, key: &'a Key) -> Call<'a> {
+    Call {
+        namespace: &key.namespace,
+        name: &key.name,
+        ..*call
+    }
 }
 
 fn check(call: &Call<'_>, options: &DeleteOptions, live: &Value) -> Result<(), ApiError> {

@@ -12,6 +12,7 @@ mod node_ports;
 mod pod;
 mod service;
 mod small;
+mod webhooks;
 mod workload;
 
 use serde_json::Value;
@@ -21,7 +22,14 @@ use crate::state::Inner;
 use crate::status::Cause;
 
 /// Completes an object after its schema's defaults were filled in; returns what is wrong with it.
-pub(crate) fn fill(kind: Fill, inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<Cause> {
+/// `now` is the time of the request.
+pub(crate) fn fill(
+    kind: Fill,
+    inner: &Inner,
+    live: Option<&Value>,
+    new: &mut Value,
+    now: &str,
+) -> Vec<Cause> {
     match kind {
         Fill::Nothing => {}
         Fill::Pod => pod::fill(inner, live, new),
@@ -45,7 +53,10 @@ pub(crate) fn fill(kind: Fill, inner: &Inner, live: Option<&Value>, new: &mut Va
         }
         Fill::Role => return small::role(new),
         Fill::SigningRequest => small::signing_request(live, new),
-        Fill::Volume => small::volume(live, new),
+        Fill::Volume => small::volume(live, new, now),
+        Fill::WebhookConfiguration => return webhooks::configuration(new),
+        Fill::Policy => return webhooks::policy(new),
+        Fill::PolicyBinding => return webhooks::binding(new),
     }
     Vec::new()
 }

@@ -22,6 +22,7 @@ use crate::answer::{JSON, answer, cached, cached_bytes, json_answer, refusal};
 use crate::route::{Route, route};
 use crate::state::State;
 use crate::status::ApiError;
+use crate::verbs::Asked;
 use crate::{discovery, negotiate, openapi, verbs, yaml};
 
 /// The maximum size of a request, as in a real server.
@@ -170,8 +171,13 @@ impl Front {
                 let body = axum::body::to_bytes(body, MAX_BODY)
                     .await
                     .map_err(|_| ApiError::too_large())?;
-                let made =
-                    verbs::resource(&self.state, &self.stop, &parts, &path, &target, &body).await;
+                let asked = Asked {
+                    parts: &parts,
+                    path: &path,
+                    target: &target,
+                    body: &body,
+                };
+                let made = verbs::resource(&self.state, &self.stop, asked).await;
                 yaml::answer(headers, made).await
             }
             Route::Unknown => Err(ApiError::no_such_path()),

@@ -22,6 +22,7 @@ pub(crate) use column::{Column, Show};
 use crate::autoscaler;
 use crate::jsonpath::JsonPath;
 use crate::object::Object;
+use crate::reach::Reach;
 
 /// A served kind.
 #[derive(Debug)]
@@ -67,7 +68,17 @@ pub(crate) struct Kind {
     pub unnamed_rows: bool,
     /// Names must be DNS labels instead of subdomains.
     pub label_names: bool,
+    /// The webhook that converts its objects; `None`: versions differ in their names only.
+    pub conversion: Option<Conversion>,
     pub versions: Vec<Version>,
+}
+
+/// A conversion webhook.
+#[derive(Debug)]
+pub(crate) struct Conversion {
+    pub reach: Reach,
+    /// The version of ConversionReview that it is sent; `None`: it knows none of this server's.
+    pub version: Option<&'static str>,
 }
 
 /// One version of a kind.
@@ -178,7 +189,26 @@ impl Target {
             .map(|(_, paths)| paths.clone())
     }
 
-    /// Returns a stored object in this version.
+    /// Returns whether only a webhook can convert an object to this version.
+    pub fn is_foreign(&self, object: &Value) -> bool {
+        let version = object.get("apiVersion").and_then(Value::as_str);
+        self.kind.conversion.is_some()
+            && version.is_none_or(|version| version != self.api_version())
+    }
+
+    /// Returns the kind in the version in which its objects are stored.
+    pub fn stored(&self) -> Target {
+        let mut versions = self.kind.versions.iter();
+        let is_stored = |version: &Version| {
+            join_version(&self.kind.group, &version.name) == self.kind.stored_as
+        };
+        Target {
+            kind: self.kind.clone(),
+            version: versions.position(is_stored).unwrap_or(self.version),
+        }
+    }
+
+    /// Returns a stored object in this version, if no webhook is needed for that.
     pub fn view(&self, stored: &Object) -> Object {
         let api_version = self.api_version();
         if self.kind.renames.is_empty()
@@ -227,11 +257,17 @@ impl Target {
             let Some(Value::Object(texts)) = map.remove(from) else {
                 continue;
             };
-            let bytes = map
-                .entry(to.clone())
-                .or_insert_with(|| Value::Object(Map::new()));
+            let bytes = map.entry(to.clone()).or_insert(Value::Null);
+            if bytes.is_null() {
+                *bytes = Value::Object(Map::new());
+            }
+            // What is no map is refused by the check of the schema.
+            let Some(bytes) = bytes.as_object_mut() else {
+                continue;
+            };
             for (key, text) in texts {
-                bytes[key] = Value::String(STANDARD.encode(text.as_str().unwrap_or_default()));
+                let text = STANDARD.encode(text.as_str().unwrap_or_default());
+                bytes.insert(key, Value::String(text));
             }
         }
         default_within(object, &self.kind.defaults);

@@ -37,9 +37,11 @@
 //! verbs <- read | watch <- store
 //! ```
 //! Everything from the read of the live object to the store is one function under one lock: a write
-//! is never retried, and never visible half done. With a `journal` it is in a file before anybody
-//! hears of it. A watch has no queue; it is a position in the
-//! store's bounded history.
+//! is never visible half done. It is repeated only if it has to ask webhooks: it ends with a
+//! question before it has stored anything, the question is asked without the lock, and the write
+//! begins anew (`questions`, `answers`, `admission`, `conversion`). With a `journal` it is in a file
+//! before anybody hears of it. A watch has no queue; it is a position in the store's bounded
+//! history.
 //!
 //! Owner references work as in kube-controller-manager: every write updates an index of them
 //! (`owners`), and the running front deletes objects that a write leaves without an owner, some
@@ -55,16 +57,18 @@
 //! socket          server, kubeconfig | options | overlay
 //! HTTP            front, verbs, yaml, answer
 //! a verb          watch, read, table, encode | subresource | scale, patch, strategic, write |
-//!                 delete | collect
-//! one object      end, change, crd, namespace | access/{review, escalation, ...} | call | fill
+//!                 delete | answers | collect
+//! one object      end, change, crd, namespace | access/{review, escalation, ...} |
+//!                 admission/{dispatch, enforce, ...}, conversion | call, questions | fill
 //! who             access/{impersonate, rbac, credentials, ...}
-//! the cluster     state, registry, openapi | journal, secrets | tls, access/token | error
-//! kinds           refuse, selector, builtin, kinds, autoscaler, jsonpath
+//! the cluster     state, admission/{registered, webhook, policy, rules}, registry, openapi |
+//!                 journal, secrets | outside | tls, access/token | error
+//! kinds           refuse, selector, builtin, kinds, reach, autoscaler, jsonpath
 //! stored objects  store, owners, object, meta, status
 //! ```
 //! Beside them are the forms of requests and answers, which know refusals and at most the served
-//! kinds: `route`, `request`, `negotiate`, `decode`, `protobuf`, `discovery`. Below all are the
-//! crates `vmhost-schema`, `vmhost-rules` and `vmhost-merge`.
+//! kinds: `route`, `request`, `negotiate`, `decode`, `operations`, `protobuf`, `discovery`. Below
+//! all are the crates `vmhost-schema`, `vmhost-rules` and `vmhost-merge`.
 //!
 //! # Differences from a real server
 //! - Access control only with [`Options::with_rbac`]: roles, no other authorizers. Credentials are
@@ -84,16 +88,23 @@
 //! - Namespaces and definitions are deleted within the DELETE request, unless finalizers hold them.
 //! - Answers are JSON or YAML (except OpenAPI v2). Bodies may be protobuf for the built-in kinds
 //!   except definitions.
-//! - No admission plugins but the defaults of tolerations, priorities and new nodes. No conversion
-//!   by webhooks, no watches of single objects by `/watch/` paths.
+//! - No admission plugins but the defaults of tolerations, priorities and new nodes, webhooks and
+//!   ValidatingAdmissionPolicies (MutatingAdmissionPolicies change nothing). A webhook is reached
+//!   by a URL; a Service leads somewhere only if it has an external name. Garbage collection, and
+//!   the deletion of what is in a namespace, ask nobody. Audit annotations are dropped.
+//! - Expressions of admission know no types of their variables and no `authorizer`.
+//! - No watches of single objects by `/watch/` paths.
 
 mod access;
+mod admission;
 mod answer;
+mod answers;
 mod autoscaler;
 mod builtin;
 mod call;
 mod change;
 mod collect;
+mod conversion;
 mod crd;
 mod decode;
 mod delete;
@@ -113,11 +124,15 @@ mod namespace;
 mod negotiate;
 mod object;
 mod openapi;
+mod operations;
 mod options;
+mod outside;
 mod overlay;
 mod owners;
 mod patch;
 mod protobuf;
+mod questions;
+mod reach;
 mod read;
 mod refuse;
 mod registry;

@@ -21,6 +21,7 @@ use crate::front::Front;
 use crate::kinds::{Kind, Target};
 use crate::object::Key;
 use crate::patch::Patch;
+use crate::questions::Questions;
 use crate::registry::Registry;
 use crate::request::Options;
 use crate::state::State;
@@ -132,6 +133,8 @@ impl Overlay {
             namespace,
             name,
             door: Door::Main,
+            part: "",
+            questions: &Questions::default(),
             options: &options,
             manager: "nobody",
             now: &meta::now(),

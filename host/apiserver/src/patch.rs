@@ -13,7 +13,7 @@ use crate::kinds::Target;
 use crate::request::Options;
 use crate::state::Inner;
 use crate::status::{ApiError, FORBIDDEN, REQUIRED, cause};
-use crate::{meta, refuse, strategic, write};
+use crate::{meta, operations, refuse, strategic, write};
 
 /// A parsed patch.
 #[derive(Debug)]
@@ -24,9 +24,8 @@ pub(crate) enum Patch {
     Apply(Value),
 }
 
-/// The most operations of a JSON patch, as in a real server, and the most bytes that they copy.
+/// The most operations of a JSON patch, as in a real server.
 const OPERATIONS: usize = 10_000;
-const COPIED: usize = 3 << 20;
 
 const ACCEPTED: &str =
     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
@@ -90,50 +89,20 @@ impl Patch {
     }
 }
 
-/// Carries out the operations of a JSON patch. A copy can double an object or its depth, so what
-/// is copied and how deep it goes is limited.
-fn operate(object: &mut Value, operations: &[PatchOperation]) -> Result<(), ApiError> {
-    if operations.len() > OPERATIONS {
-        let count = operations.len();
+/// Carries out the operations of a client's JSON patch.
+fn operate(object: &mut Value, patch: &[PatchOperation]) -> Result<(), ApiError> {
+    if patch.len() > OPERATIONS {
+        let count = patch.len();
         let why = format!(
             "Request entity too large: The allowed maximum operations in a JSON patch is {OPERATIONS}, got {count}"
         );
         return Err(ApiError::new(413, "RequestEntityTooLarge", why));
     }
-    let level = |path: &str| path.matches('/').count();
-    let mut copied = 0_usize;
-    for operation in operations {
-        let fits = match operation {
-            PatchOperation::Add(add) => write::nests(&add.value, level(add.path.as_str())),
-            PatchOperation::Replace(to) => write::nests(&to.value, level(to.path.as_str())),
-            PatchOperation::Copy(copy) => {
-                let (from, to) = (copy.from.as_str(), level(copy.path.as_str()));
-                let value = object.pointer(from).unwrap_or(&Value::Null);
-                copied = copied.saturating_add(value.to_string().len());
-                copied <= COPIED && write::nests(value, to)
-            }
-            PatchOperation::Move(moved) => {
-                let (from, to) = (moved.from.as_str(), level(moved.path.as_str()));
-                let value = object.pointer(from).unwrap_or(&Value::Null);
-                to <= level(from) || {
-                    copied = copied.saturating_add(value.to_string().len());
-                    copied <= COPIED && write::nests(value, to)
-                }
-            }
-            PatchOperation::Remove(_) | PatchOperation::Test(_) => true,
-        };
-        if !fits {
-            return Err(not_applied(&"it copies too much or nests too deep"));
-        }
-        // What an error leaves of the object is dropped.
-        json_patch::patch_unsafe(object, std::slice::from_ref(operation))
-            .map_err(|error| not_applied(&error))?;
-    }
-    Ok(())
+    operations::operate(object, patch).map_err(|why| not_applied(&why))
 }
 
 /// Returns the refusal of a JSON patch that does not apply.
-fn not_applied(why: &dyn std::fmt::Display) -> ApiError {
+fn not_applied(why: &str) -> ApiError {
     tracing::debug!(%why, "json patch does not apply");
     let mut refusal = ApiError::new(
         422,
@@ -150,7 +119,8 @@ pub(crate) fn patch(inner: &mut Inner, call: &Call<'_>, patch: &Patch) -> Result
         return apply(inner, call, applied);
     }
     let live = call.live(inner)?.clone();
-    let mut new = patch.onto(&call.target.view(&live))?;
+    let shown = call.view(&live)?;
+    let mut new = patch.onto(&shown)?;
     if !new.is_object() {
         return Err(ApiError::bad_request("the patch leaves no object"));
     }
@@ -195,7 +165,7 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
     let force = call.options.force;
     match call.live(inner).cloned() {
         Ok(live) => {
-            let shown = target.view(&live);
+            let shown = call.view(&live)?;
             let merged = vmhost_merge::apply(
                 target.schema(),
                 Some(&shown),

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::conversion;
 use crate::encode;
 use crate::kinds::Target;
 use crate::negotiate::Form;
@@ -142,16 +143,30 @@ pub(crate) async fn list(
         namespace: t.namespace,
         name: t.name,
     });
-    let mut matching = objects
-        .into_iter()
-        .filter(|(key, _)| start.as_ref().is_none_or(|start| key >= start))
-        .map(|(key, object)| (key, target.view(&object)))
-        .filter(|(_, object)| selector.matches(object));
     let limit = if options.limit == 0 {
         usize::MAX
     } else {
         options.limit
     };
+    let from_start = |(key, _): &(Key, Object)| start.as_ref().is_none_or(|start| key >= start);
+    let objects = match target.kind.conversion {
+        None => objects,
+        Some(_) => {
+            let rest: Vec<(Key, Object)> = objects.into_iter().filter(&from_start).collect();
+            // Without a selector, it is known which objects are on the page.
+            let needed = if selector.is_empty() {
+                limit
+            } else {
+                usize::MAX
+            };
+            converted(state, target, rest, needed).await?
+        }
+    };
+    let mut matching = objects
+        .into_iter()
+        .filter(&from_start)
+        .map(|(key, object)| (key, target.view(&object)))
+        .filter(|(_, object)| selector.matches(object));
     let items: Vec<Object> = matching
         .by_ref()
         .take(limit)
@@ -173,6 +188,24 @@ pub(crate) async fn list(
         metadata["continue"] = json!("");
     }
     Ok(list_of(target, metadata, &items, view))
+}
+
+/// Converts the first `needed` objects by their kind's webhook.
+async fn converted(
+    state: &State,
+    target: &Target,
+    mut objects: Vec<(Key, Object)>,
+    needed: usize,
+) -> Result<Vec<(Key, Object)>, ApiError> {
+    let first = objects
+        .iter()
+        .take(needed)
+        .map(|(_, object)| object.clone());
+    let made = conversion::shown(state, target, first.collect()).await?;
+    for ((_, object), made) in objects.iter_mut().zip(made) {
+        *object = made;
+    }
+    Ok(objects)
 }
 
 /// Serialises a list in the requested form.

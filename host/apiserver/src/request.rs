@@ -35,6 +35,8 @@ pub(crate) struct Options {
     pub dry_run: bool,
     pub manager: Option<String>,
     pub validation: Validation,
+    /// How the request said so, if it did.
+    pub validation_as_sent: Option<&'static str>,
     pub force: bool,
     pub include_object: Option<String>,
     /// The propagation policy of a DELETE that is in the query instead of the body.
@@ -79,6 +81,8 @@ impl Options {
                 },
                 "fieldManager" => options.manager = Some(value),
                 "fieldValidation" => {
+                    let mut words = ["Ignore", "Warn", "Strict"].into_iter();
+                    options.validation_as_sent = words.find(|word| *word == value);
                     options.validation = match value.as_str() {
                         "Ignore" => Validation::Ignore,
                         "" | "Warn" => Validation::Warn,
@@ -208,7 +212,7 @@ fn number(name: &str, value: &str) -> Result<Option<u64>, ApiError> {
             &[cause(INVALID, name, message)],
         );
         error.code = 400;
-        error.reason = "BadRequest";
+        error.reason = "BadRequest".into();
         error
     })
 }

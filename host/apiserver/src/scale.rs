@@ -4,6 +4,8 @@
 
 use serde_json::{Value, json};
 
+use crate::admission;
+use crate::admission::review::Operation;
 use crate::call::{Call, Done};
 use crate::kinds::{Scale, Target};
 use crate::patch::{self, Patch};
@@ -55,7 +57,7 @@ pub(crate) fn show(target: &Target, object: &Value) -> Result<Value, ApiError> {
     }))
 }
 
-/// Executes a PUT of a scale, or a PATCH except for an apply.
+/// Executes a PUT of a scale, or a PATCH except for an apply. The outcome is the object.
 pub(crate) fn write(
     inner: &mut Inner,
     call: &Call<'_>,
@@ -63,9 +65,11 @@ pub(crate) fn write(
 ) -> Result<Done, ApiError> {
     let paths = paths(call.target)?;
     let live = call.live(inner)?.clone();
-    let shown = call.target.view(&live);
-    let scale = make(&show(call.target, &shown)?)?;
+    let shown = call.view(&live)?;
+    let old = show(call.target, &shown)?;
+    let scale = make(&old)?;
     check_type(&scale)?;
+    let scale = admit(inner, call, old, scale)?;
     let (replicas, count) = replicas(call, &scale)?;
     let mut new = Value::clone(&shown);
     for field in ["resourceVersion", "uid"] {
@@ -76,13 +80,26 @@ pub(crate) fn write(
     {
         return Err(ApiError::internal("the scale path leads nowhere"));
     }
-    let done = write::replace(inner, call, &live, new, false)?;
-    let object = show(call.target, &done.object)?.into();
-    Ok(Done { object, ..done })
+    write::replace(inner, call, &live, new, false)
+}
+
+/// Asks webhooks and policies about a new scale, and returns what they make of it.
+fn admit(inner: &Inner, call: &Call<'_>, old: Value, mut scale: Value) -> Result<Value, ApiError> {
+    if inner.registered.is_empty() {
+        return Ok(scale);
+    }
+    if let Some(scale) = scale.as_object_mut() {
+        for field in ["apiVersion", "kind"] {
+            scale.insert(field.to_owned(), old[field].clone());
+        }
+    }
+    let objects = (Some(scale.into()), Some(old.into()));
+    let made = admission::ask(inner, call, Operation::Update, objects, None)?;
+    Ok(made.map(|made| Value::clone(&made)).unwrap_or_default())
 }
 
 /// Executes an apply of a scale: an apply of the object that states only the replicas, recorded
-/// under the subresource.
+/// under the subresource. The outcome is the object.
 pub(crate) fn apply(inner: &mut Inner, call: &Call<'_>, scale: &Value) -> Result<Done, ApiError> {
     let target = call.target;
     let paths = paths(target)?;
@@ -97,9 +114,21 @@ pub(crate) fn apply(inner: &mut Inner, call: &Call<'_>, scale: &Value) -> Result
     if stated && !paths.spec.set(&mut applied, replicas) {
         return Err(ApiError::internal("the scale path leads nowhere"));
     }
-    let done = patch::patch(inner, call, &Patch::Apply(applied))?;
-    let object = show(target, &done.object)?.into();
-    Ok(Done { object, ..done })
+    if !inner.registered.is_empty() {
+        let live = call.live(inner)?.clone();
+        let shown = call.view(&live)?;
+        let old = show(target, &shown)?;
+        let mut new = old.clone();
+        if let Some(replicas) = scale.pointer("/spec/replicas") {
+            new["spec"]["replicas"] = replicas.clone();
+        }
+        let made = admit(inner, call, old, new)?;
+        let (replicas, _) = self::replicas(call, &made)?;
+        if stated {
+            paths.spec.set(&mut applied, replicas);
+        }
+    }
+    patch::patch(inner, call, &Patch::Apply(applied))
 }
 
 fn check_type(scale: &Value) -> Result<(), ApiError> {

@@ -12,11 +12,14 @@ use serde_json::json;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::admission::registered::Registered;
 use crate::builtin::NAMESPACES;
+use crate::conversion::cache::Cache;
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::meta;
 use crate::object::Key;
+use crate::outside::Outside;
 use crate::registry::Registry;
 use crate::secrets::Secrets;
 use crate::store::Store;
@@ -32,6 +35,10 @@ pub struct State {
     garbage: Notify,
     secrets: Secrets,
     journal: Option<Mutex<Journal>>,
+    /// The connections to webhooks.
+    outside: Outside,
+    /// What conversion webhooks made of stored objects.
+    converted: Cache,
     /// Set when the journal cannot be written. From then on no write is acknowledged.
     failed: CancellationToken,
 }
@@ -46,6 +53,8 @@ pub struct Backup(Inner);
 pub(crate) struct Inner {
     pub store: Store,
     pub registry: Arc<Registry>,
+    /// The webhooks and policies that decide over requests.
+    pub registered: Arc<Registered>,
     /// Whether the state holds only a part of a cluster's objects. That cluster's server has
     /// already checked them.
     pub partial: bool,
@@ -96,6 +105,8 @@ impl State {
             garbage: Notify::new(),
             secrets,
             journal: journal.map(Mutex::new),
+            outside: Outside::default(),
+            converted: Cache::default(),
             failed: CancellationToken::new(),
         })
     }
@@ -126,12 +137,22 @@ impl State {
             let replaced = journal.lock().replace(&inner.store);
             self.check(replaced);
         }
+        // Versions are given out again, to other states of the same objects.
+        self.converted.clear();
         drop(inner);
         self.changed.send_modify(|_| ());
     }
 
     pub(crate) fn secrets(&self) -> &Secrets {
         &self.secrets
+    }
+
+    pub(crate) fn outside(&self) -> &Outside {
+        &self.outside
+    }
+
+    pub(crate) fn converted(&self) -> &Cache {
+        &self.converted
     }
 
     pub(crate) fn read<R>(&self, read: impl FnOnce(&Inner) -> R) -> R {
@@ -203,6 +224,7 @@ impl State {
 impl Inner {
     fn of(store: Store) -> Inner {
         Inner {
+            registered: Registered::of(&store),
             store,
             registry: Arc::new(Registry::new()),
             partial: false,

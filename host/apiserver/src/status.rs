@@ -3,6 +3,8 @@
 //! Owns code, reason, message and details of refusals, and their causes, including those from
 //! schemas. Must not know HTTP bodies, storage or kinds.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 use vmhost_schema::Fault;
 
@@ -10,7 +12,7 @@ use vmhost_schema::Fault;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ApiError {
     pub code: u16,
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     pub message: String,
     pub details: Option<Value>,
 }
@@ -19,7 +21,7 @@ impl ApiError {
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> ApiError {
         ApiError {
             code,
-            reason,
+            reason: Cow::Borrowed(reason),
             message: message.into(),
             details: None,
         }
@@ -84,6 +86,21 @@ impl ApiError {
 
     pub fn internal(message: impl Into<String>) -> ApiError {
         ApiError::new(500, "InternalError", message)
+    }
+
+    /// Returns the refusal of a request that a part of the server could not decide.
+    pub fn undecided(why: impl Into<String>) -> ApiError {
+        let why = why.into();
+        let message = format!("Internal error occurred: {why}");
+        ApiError::internal(message).with_causes(vec![json!({ "message": why })])
+    }
+
+    /// Returns the refusal of a request that took too long.
+    pub fn timed_out() -> ApiError {
+        let message = "Timeout: request did not complete within requested timeout";
+        let mut error = ApiError::new(504, "Timeout", message);
+        error.details = Some(json!({}));
+        error
     }
 
     /// Returns the refusal of a list or page whose version is no longer in the history.

@@ -9,8 +9,14 @@ mod approval;
 mod eviction;
 mod kubelet;
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
+pub(crate) use kubelet::options;
+
+use crate::admission;
+use crate::admission::review::Operation;
 use crate::call::{Call, Done, Door};
 use crate::kinds::Target;
 use crate::object::Object;
@@ -25,6 +31,8 @@ pub(crate) enum Input {
     Nothing,
     Object(Value),
     Patch(Patch),
+    /// The options of a connection to a pod, a service or a node.
+    Connect(Value),
 }
 
 /// The parts of objects that have an endpoint, by its name.
@@ -60,10 +68,20 @@ pub(crate) fn answer(
         approval::permit(inner, call, &live)?;
     }
     match (name, part, input) {
-        ("binding", _, Input::Object(binding)) => act::bind(inner, call, &live, binding),
-        ("eviction", _, Input::Object(eviction)) => eviction::evict(inner, call, &live, eviction),
+        ("binding", _, Input::Object(binding)) => {
+            let binding = proposed(inner, call, binding)?;
+            act::bind(inner, call, &live, &binding)
+        }
+        ("eviction", _, Input::Object(eviction)) => {
+            let eviction = proposed(inner, call, eviction)?;
+            eviction::evict(inner, call, &live, &eviction)
+        }
         ("finalize", _, Input::Object(new)) => finalize(inner, call, &live, new),
-        ("attach" | "exec" | "log" | "portforward" | "proxy", _, _) => {
+        ("attach" | "exec" | "log" | "portforward" | "proxy", _, input) => {
+            if let Input::Connect(options) = input {
+                let objects = (Some(options.clone().into()), None);
+                admission::ask(inner, call, Operation::Connect, objects, None)?;
+            }
             kubelet::answer(inner, call, &live, name)
         }
         (_, Some(_), Input::Nothing) => Ok(shown(target.view(&live))),
@@ -85,13 +103,45 @@ pub(crate) fn is_act(target: &Target) -> bool {
 pub(crate) fn act(inner: &mut Inner, call: &Call<'_>, binding: &Value) -> Result<Done, ApiError> {
     let pods = inner.registry.find("", "v1", "pods");
     let pods = pods.ok_or_else(ApiError::no_such_path)?;
-    let call = Call {
-        target: &pods,
+    let named = Call {
         name: meta::text(binding, "name"),
         ..*call
     };
+    let binding = proposed(inner, &named, binding)?;
+    let call = Call {
+        target: &pods,
+        ..named
+    };
     let live = call.live(inner)?.clone();
-    act::bind(inner, &call, &live, binding)
+    act::bind(inner, &call, &live, &binding)
+}
+
+/// Returns the kind of a subresource's objects.
+pub(crate) fn kind_of(target: &Target, name: &str) -> String {
+    let mut others = target.version().others.iter();
+    let known = others.find(|other| other.name == name);
+    known.map(|known| known.kind.clone()).unwrap_or_default()
+}
+
+/// Returns whether a subresource connects the client with a pod, a service or a node.
+pub(crate) fn connects(name: &str) -> bool {
+    matches!(name, "attach" | "exec" | "portforward" | "proxy")
+}
+
+/// Asks webhooks and policies about an act or a part that is created, and returns what they make of
+/// it.
+pub(crate) fn proposed<'v>(
+    inner: &Inner,
+    call: &Call<'_>,
+    object: &'v Value,
+) -> Result<Cow<'v, Value>, ApiError> {
+    if inner.registered.is_empty() {
+        return Ok(Cow::Borrowed(object));
+    }
+    let objects = (Some(object.clone().into()), None);
+    let made = admission::ask(inner, call, Operation::Create, objects, None)?;
+    let made = made.map(|made| Value::clone(&made));
+    Ok(Cow::Owned(made.unwrap_or_default()))
 }
 
 fn shown(object: Object) -> Done {
@@ -166,6 +216,17 @@ fn finalize(
         Some(finalizers) => json!({ "finalizers": finalizers }),
         None => json!({}),
     };
+    if !inner.registered.is_empty() {
+        let objects = (Some(whole.clone().into()), Some(live.clone()));
+        let made = admission::ask(inner, call, Operation::Update, objects, None)?;
+        // A webhook can change what this request can change.
+        let made = made.and_then(|made| made.pointer("/spec/finalizers").cloned());
+        whole["spec"] = match made.filter(|made| !made.is_null()) {
+            Some(made) if texts(&made) == Some(true) => json!({ "finalizers": made }),
+            Some(_) => return Err(ApiError::undecided("finalizers must be texts")),
+            None => json!({}),
+        };
+    }
     if whole == **live || call.options.dry_run {
         return Ok(shown(whole.into()));
     }

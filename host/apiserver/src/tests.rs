@@ -1,6 +1,7 @@
 //! The server's semantics, tested as a client but without a socket.
 
 mod access;
+mod admission;
 mod builtin;
 mod certificates;
 mod custom;

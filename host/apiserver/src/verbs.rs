@@ -3,43 +3,74 @@
 //! Owns which verb a method means, and the headers of the answers. Must not know what a verb does.
 
 mod body;
+mod part;
 
 use std::sync::Arc;
 
 use http::header::USER_AGENT;
 use http::{Method, Response};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use body::{delete_options, read_body, twice};
 
 use crate::access::credentials::SERVICE_ACCOUNTS;
 use crate::access::request_token;
-use crate::answer::{JSON, answer, done_answer, json_answer, stream, warned};
-use crate::call::{Call, Done, Door};
+use crate::answer::{JSON, answer, done_answer, json_answer, refusal, stream, warned};
+use crate::answers::{may_ask, settle, shown};
+use crate::call::{Call, Door};
 use crate::decode::Body;
 use crate::delete::{self, Deleted};
 use crate::kinds::Target;
 use crate::patch::Patch;
+use crate::questions::Questions;
 use crate::read::{self, View};
 use crate::request::Options;
 use crate::route::ResourcePath;
 use crate::selector::Selector;
-use crate::state::State;
+use crate::state::{Inner, State};
 use crate::status::ApiError;
-use crate::subresource::{self, Input};
+use crate::subresource;
 use crate::table::Include;
-use crate::{encode, meta, negotiate, patch, refuse, scale, watch, write};
+use crate::{conversion, meta, negotiate, patch, refuse, watch, write};
+
+/// A request for objects of a kind.
+pub(crate) struct Asked<'a> {
+    pub parts: &'a http::request::Parts,
+    pub path: &'a ResourcePath,
+    pub target: &'a Target,
+    pub body: &'a [u8],
+}
 
 /// Answers a request for objects of a kind. `stop` ends the watches.
 pub(crate) async fn resource(
     state: &Arc<State>,
     stop: &CancellationToken,
-    parts: &http::request::Parts,
-    path: &ResourcePath,
-    target: &Target,
-    body: &[u8],
+    asked: Asked<'_>,
 ) -> Result<Response<axum::body::Body>, ApiError> {
+    let questions = Questions::default();
+    let answer = verb(state, stop, asked, &questions).await;
+    let warnings = questions.warnings();
+    match answer {
+        Ok(response) => Ok(warned(response, &warnings)),
+        Err(error) if warnings.is_empty() => Err(error),
+        Err(error) => Ok(warned(refusal(&error), &warnings)),
+    }
+}
+
+/// Answers a request. Its warnings are in `questions`, besides those of its own outcome.
+async fn verb(
+    state: &Arc<State>,
+    stop: &CancellationToken,
+    asked: Asked<'_>,
+    questions: &Questions,
+) -> Result<Response<axum::body::Body>, ApiError> {
+    let Asked {
+        parts,
+        path,
+        target,
+        body,
+    } = asked;
     let kind = &target.kind;
     if (path.namespace.is_some() && !kind.namespaced)
         || (path.namespace.is_none() && path.name.is_some() && kind.namespaced)
@@ -77,11 +108,13 @@ pub(crate) async fn resource(
             Some("scale") => Door::Scale,
             _ => Door::Main,
         },
+        part: path.subresource.as_deref().unwrap_or_default(),
         options: &options,
         manager,
         now: &now,
         is_patch: parts.method == Method::PATCH,
         duplicates: &[],
+        questions,
     };
     let include = || {
         Include::parse(options.include_object.as_deref())
@@ -119,13 +152,22 @@ pub(crate) async fn resource(
         (None, None, &Method::POST) if !everywhere || kind.answer.is_some() => {
             allowed("create")?;
             let view = view(false)?;
-            let Body { value, duplicates } = read_body(target, headers, body)?;
+            let Body {
+                mut value,
+                duplicates,
+            } = read_body(target, headers, body)?;
             let duplicates = duplicates.as_slice();
             let call = Call { duplicates, ..call };
-            let done = state.write(|inner| match subresource::is_act(target) {
-                true => subresource::act(inner, &call, &value),
-                false => write::create(inner, &call, value, false),
-            })?;
+            let done = settle(state, questions, |inner| {
+                match subresource::is_act(target) {
+                    true => subresource::act(inner, &call, &value),
+                    false => {
+                        let new = again(inner, target, &mut value);
+                        write::create(inner, &call, new, false)
+                    }
+                }
+            });
+            let done = shown(state, target, done.await?).await?;
             Ok(done_answer(target, &done, view))
         }
         (None, None, &Method::DELETE) if !everywhere => {
@@ -135,11 +177,12 @@ pub(crate) async fn resource(
             options.check_list()?;
             let selector =
                 Selector::parse(target, &options.label_selector, &options.field_selector)?;
-            let (items, version) = state.write(|inner| {
+            let deleted = settle(state, questions, |inner| {
                 let items =
                     delete::delete_collection(inner, &call, namespace, &deleting, &selector)?;
-                Ok::<_, ApiError>((items, inner.store.version()))
-            })?;
+                Ok((items, inner.store.version()))
+            });
+            let (items, version) = deleted.await?;
             let metadata = json!({ "resourceVersion": version.to_string() });
             Ok(answer(
                 200,
@@ -151,9 +194,13 @@ pub(crate) async fn resource(
             allowed("delete")?;
             let view = view(false)?;
             let deleting = delete_options(headers, &options, body)?;
-            match state.write(|inner| delete::delete(inner, &call, &deleting))? {
+            let deleted = settle(state, questions, |inner| {
+                delete::delete(inner, &call, &deleting)
+            });
+            match deleted.await? {
                 Deleted::Gone(status) => Ok(json_answer(200, &status)),
                 Deleted::Waiting(object) => {
+                    let object = conversion::shown_one(state, target, object).await?;
                     Ok(answer(200, JSON, read::object(target, &object, view)))
                 }
             }
@@ -166,7 +213,8 @@ pub(crate) async fn resource(
             }
             let object = state.read(|inner| call.live(inner).cloned());
             let object = object.map_err(|_| refuse::not_found(target, name))?;
-            let text = read::object(target, &target.view(&object), view);
+            let object = conversion::shown_one(state, target, object).await?;
+            let text = read::object(target, &object, view);
             Ok(warned(
                 answer(200, JSON, text),
                 target.version().warning.as_slice(),
@@ -175,10 +223,17 @@ pub(crate) async fn resource(
         (None | Some("status"), Some(_), &Method::PUT) if has_door(target, path) => {
             allowed("update")?;
             let view = view(false)?;
-            let Body { value, duplicates } = read_body(target, headers, body)?;
+            let Body {
+                mut value,
+                duplicates,
+            } = read_body(target, headers, body)?;
             let duplicates = duplicates.as_slice();
             let call = Call { duplicates, ..call };
-            let done = state.write(|inner| write::update(inner, &call, value))?;
+            let done = settle(state, questions, |inner| {
+                let new = again(inner, target, &mut value);
+                write::update(inner, &call, new)
+            });
+            let done = shown(state, target, done.await?).await?;
             Ok(done_answer(target, &done, view))
         }
         (None | Some("status"), Some(_), &Method::PATCH) if has_door(target, path) => {
@@ -190,78 +245,30 @@ pub(crate) async fn resource(
             let duplicates = twice(&media, &options, body);
             let duplicates = duplicates.as_slice();
             let call = Call { duplicates, ..call };
-            let done = state.write(|inner| patch::patch(inner, &call, &read))?;
+            let done = settle(state, questions, |inner| patch::patch(inner, &call, &read));
+            let done = shown(state, target, done.await?).await?;
             Ok(done_answer(target, &done, view))
         }
         (Some("token"), Some(_), &Method::POST) if &*kind.storage == SERVICE_ACCOUNTS => {
             let view = view(false)?;
             let Body { value, .. } = read_body(target, headers, body)?;
-            let done = state.read(|inner| request_token::answer(inner, &call, &value))?;
+            let done = settle(state, questions, |inner| {
+                let request = subresource::proposed(inner, &call, &value)?;
+                request_token::answer(inner, &call, &request)
+            });
+            let done = done.await?;
             Ok(answer(
                 done.code,
                 JSON,
                 read::object(target, &done.object, view),
             ))
         }
-        (Some("scale"), Some(_), method) if target.version().scale.is_some() => {
-            let done = match *method {
-                Method::GET => {
-                    let object = state.read(|inner| call.live(inner).cloned())?;
-                    let object = scale::show(target, &target.view(&object))?.into();
-                    Done {
-                        code: 200,
-                        object,
-                        warnings: Vec::new(),
-                    }
-                }
-                Method::PUT => {
-                    let new = read_body(target, headers, body)?;
-                    state.write(|inner| scale::write(inner, &call, |_| Ok(new.value)))?
-                }
-                Method::PATCH => {
-                    let read = Patch::parse(target, &negotiate::body_type(headers), body)?;
-                    state.write(|inner| match &read {
-                        Patch::Apply(scale) => scale::apply(inner, &call, scale),
-                        other => scale::write(inner, &call, scale::patched(other)),
-                    })?
-                }
-                _ => return Err(ApiError::method_not_allowed()),
-            };
-            negotiate::form(headers, false)?;
-            Ok(warned(
-                answer(done.code, JSON, encode::object(&done.object, false)),
-                &done.warnings,
-            ))
+        (Some("scale"), Some(_), _) if target.version().scale.is_some() => {
+            part::scale(state, &call, &parts.method, headers, body).await
         }
-        (Some(name), Some(_), method) if subresource::knows(target, name) => {
+        (Some(name), Some(_), _) if subresource::knows(target, name) => {
             let view = view(false)?;
-            let none = Vec::new();
-            let (verb, input, duplicates) = match *method {
-                Method::GET => ("get", Input::Nothing, none),
-                Method::POST if body.is_empty() => ("create", Input::Nothing, none),
-                Method::POST => {
-                    let Body { value, duplicates } = read_body(target, headers, body)?;
-                    ("create", Input::Object(value), duplicates)
-                }
-                Method::PUT => {
-                    let Body { value, duplicates } = read_body(target, headers, body)?;
-                    ("update", Input::Object(value), duplicates)
-                }
-                Method::PATCH => {
-                    let media = negotiate::body_type(headers);
-                    let read = Patch::parse(target, &media, body)?;
-                    ("patch", Input::Patch(read), twice(&media, &options, body))
-                }
-                _ => return Err(ApiError::method_not_allowed()),
-            };
-            let duplicates = duplicates.as_slice();
-            let call = Call { duplicates, ..call };
-            let done =
-                state.write(|inner| subresource::answer(inner, &call, name, verb, &input))?;
-            Ok(match done.code {
-                204 => answer(204, JSON, Vec::new()),
-                _ => done_answer(target, &done, view),
-            })
+            part::other(state, &call, (name, view), parts, body).await
         }
         (Some("token"), _, _) if &*kind.storage == SERVICE_ACCOUNTS => {
             Err(ApiError::method_not_allowed())
@@ -269,6 +276,15 @@ pub(crate) async fn resource(
         (None, _, _) => Err(ApiError::method_not_allowed()),
         (Some("status"), _, _) if target.version().status => Err(ApiError::method_not_allowed()),
         _ => Err(ApiError::no_such_path()),
+    }
+}
+
+/// Returns the object of a request for one attempt of the write. It is kept for another attempt if
+/// there can be one.
+fn again(inner: &Inner, target: &Target, value: &mut Value) -> Value {
+    match may_ask(inner, target) {
+        true => value.clone(),
+        false => value.take(),
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::conversion;
 use crate::encode;
 use crate::kinds::Target;
 use crate::negotiate::Form;
@@ -53,6 +54,8 @@ struct Watch {
     next_bookmark: Instant,
     deadline: Instant,
     ended: bool,
+    /// What a webhook made of the objects of the last changes.
+    converted: Vec<(Object, Object)>,
 }
 
 /// Starts a watch. Errors of the request are returned here; later errors are sent in the stream.
@@ -109,6 +112,7 @@ pub(crate) async fn watch(
         next_bookmark: now + BOOKMARK,
         deadline: now + Duration::from_secs(seconds.min(86_400)),
         ended: false,
+        converted: Vec::new(),
     };
     Ok(futures_util::stream::unfold(watch, |mut watch| async {
         let lines = watch.next().await?;
@@ -125,20 +129,16 @@ impl Watch {
             }
             let mut lines = Vec::new();
             if !self.initial.is_empty() {
-                for object in self
-                    .initial
-                    .drain(..self.initial.len().min(BATCH))
-                    .collect::<Vec<_>>()
-                {
-                    let shown = self.target.view(&object);
-                    if self.selector.matches(&shown) {
-                        self.line(&mut lines, "ADDED", &shown);
-                    }
+                let count = self.initial.len().min(BATCH);
+                let some = self.initial.drain(..count).collect();
+                match conversion::shown(&self.state, &self.target, some).await {
+                    Ok(shown) => self.added(&mut lines, &shown),
+                    Err(error) => self.fail(&mut lines, &error),
                 }
             } else if std::mem::take(&mut self.announce) {
                 self.bookmark(&mut lines, true);
             } else {
-                self.take_changes(&mut lines);
+                self.take_changes(&mut lines).await;
                 if lines.is_empty() && !self.ended {
                     self.wait(&mut lines).await;
                 }
@@ -149,9 +149,47 @@ impl Watch {
         }
     }
 
-    fn take_changes(&mut self, lines: &mut Vec<u8>) {
+    /// Writes initial objects, which are in the version of the request.
+    fn added(&mut self, lines: &mut Vec<u8>, shown: &[Object]) {
+        for object in shown {
+            if self.selector.matches(object) {
+                self.line(lines, "ADDED", object);
+            }
+        }
+    }
+
+    /// Ends the watch with an error.
+    fn fail(&mut self, lines: &mut Vec<u8>, error: &ApiError) {
+        lines.extend(encode::event("ERROR", &error.to_value(), false));
+        self.ended = true;
+    }
+
+    /// Converts the objects of changes, if a webhook does that for the kind.
+    async fn convert(&mut self, changes: &[Arc<Change>]) -> Result<(), ApiError> {
+        self.converted.clear();
+        if self.target.kind.conversion.is_none() {
+            return Ok(());
+        }
+        let mut stored: Vec<Object> = Vec::new();
+        for change in changes {
+            let objects = [&change.old, &change.new, &change.last];
+            stored.extend(objects.into_iter().flatten().cloned());
+        }
+        let shown = conversion::shown(&self.state, &self.target, stored.clone()).await?;
+        self.converted = stored.into_iter().zip(shown).collect();
+        Ok(())
+    }
+
+    /// Returns an object of a change in the version of the request.
+    fn shown(&self, stored: &Object) -> Object {
+        let mut converted = self.converted.iter();
+        let known = converted.find(|(of, _)| Arc::ptr_eq(of, stored));
+        known.map_or_else(|| self.target.view(stored), |(_, shown)| shown.clone())
+    }
+
+    async fn take_changes(&mut self, lines: &mut Vec<u8>) {
         self.changes.mark_unchanged();
-        let (taken, served) = self.state.read(|inner| {
+        let (taken, now) = self.state.read(|inner| {
             let storage = &self.target.kind.storage;
             let taken = inner
                 .store
@@ -163,21 +201,28 @@ impl Watch {
             let uid = |mark: &str| mark.split('/').next().unwrap_or_default().to_owned();
             (
                 taken,
-                now.is_some_and(|now| uid(&now.kind.definition) == uid(&kind.definition)),
+                now.filter(|now| uid(&now.kind.definition) == uid(&kind.definition)),
             )
         });
+        let served = now.is_some();
+        // A webhook may have moved, or has another certificate.
+        if let Some(now) = now.filter(|now| now.kind.conversion.is_some()) {
+            self.target = now;
+        }
         match taken {
             Ok((changes, position)) => {
                 self.position = position;
                 self.ended = changes.is_empty() && !served;
+                if let Err(error) = self.convert(&changes).await {
+                    return self.fail(lines, &error);
+                }
                 for change in changes {
                     self.change(lines, &change);
                 }
             }
             Err(compacted) => {
-                let status = ApiError::too_old(self.position, compacted.oldest).to_value();
-                lines.extend(encode::event("ERROR", &status, false));
-                self.ended = true;
+                let error = ApiError::too_old(self.position, compacted.oldest);
+                self.fail(lines, &error);
             }
         }
     }
@@ -185,7 +230,7 @@ impl Watch {
     /// Writes a change as this watch sees it: an object that no longer matches is deleted, one that
     /// begins to match is added.
     fn change(&mut self, lines: &mut Vec<u8>, change: &Change) {
-        let shown = |object: &Option<Object>| object.as_ref().map(|o| self.target.view(o));
+        let shown = |object: &Option<Object>| object.as_ref().map(|o| self.shown(o));
         let matching = |object: Option<Object>| object.filter(|o| self.selector.matches(o));
         let (old, new) = (matching(shown(&change.old)), matching(shown(&change.new)));
         match (old, new) {

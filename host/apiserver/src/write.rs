@@ -3,6 +3,7 @@
 //! Owns the order of the steps (decode, carry over what the server owns, prune, default, validate,
 //! track ownership, compare, store). Must not know HTTP, or how a patch produced the new object.
 
+mod admit;
 mod fixed;
 mod status;
 mod steps;
@@ -10,12 +11,13 @@ mod steps;
 use serde_json::{Value, json};
 use vmhost_merge::keep_times;
 
+use admit::Proposal;
 use steps::{check, check_depth, prepare, schema_faults, shape};
-pub(crate) use steps::{check_place, check_preconditions, check_type, nests};
+pub(crate) use steps::{check_place, check_preconditions, check_type};
 
 use crate::access::review;
 use crate::call::{Call, Done, Door};
-use crate::kinds::Fill;
+use crate::kinds::Target;
 use crate::object::{Key, Object};
 use crate::state::Inner;
 use crate::status::{ApiError, INVALID, cause};
@@ -35,7 +37,14 @@ pub(crate) fn create(
     let unknown = meta::check::decode(&mut new)?;
     if let Some(answer) = &kind.answer {
         let warnings = shape(call, &mut new, unknown, false)?;
+        let proposal = Proposal {
+            live: None,
+            named: false,
+            tracked: true,
+        };
+        admit::mutate(inner, call, &proposal, &mut new)?;
         prepare(inner, call, None, &mut new)?;
+        admit::validate(inner, call, None, &new)?;
         let asked = new.clone();
         json_patch::merge(&mut new, answer);
         review::answer(inner, call, &asked, &mut new)?;
@@ -45,18 +54,20 @@ pub(crate) fn create(
             warnings,
         });
     }
-    if kind.terminating {
+    if is_terminating(inner, target)? {
         let mut error = ApiError::method_not_allowed();
         error.message =
             "create not allowed while custom resource definition is terminating".to_owned();
         return Err(error);
     }
+    let mut named = false;
     if meta::text(&new, "name").is_empty() {
         if !call.name.is_empty() {
             meta::set(&mut new, "name", Some(json!(call.name)));
         } else if !meta::text(&new, "generateName").is_empty() {
             let name = meta::generate(meta::text(&new, "generateName"));
             meta::set(&mut new, "name", Some(json!(name)));
+            named = true;
         }
     }
     check_place(call, &mut new)?;
@@ -73,22 +84,28 @@ pub(crate) fn create(
     ] {
         meta::set(&mut new, field, None);
     }
-    meta::set(&mut new, "uid", Some(json!(meta::new_uid())));
+    meta::set(&mut new, "uid", Some(json!(call.questions.uid())));
     meta::set(&mut new, "creationTimestamp", Some(json!(call.now)));
     if kind.custom || kind.has_generation {
         meta::set(&mut new, "generation", Some(json!(1)));
     }
-    // A node's agent creates it with its status; any other status is set after the creation.
-    let drops_status = target.version().status && kind.fill != Fill::Node;
-    if let Some(map) = new.as_object_mut().filter(|_| drops_status) {
-        map.remove("status");
-    }
+    status::keep(call, None, &mut new);
     let mut warnings = shape(call, &mut new, unknown, tracked)?;
+    let proposal = Proposal {
+        live: None,
+        named,
+        tracked,
+    };
+    let tracked = admit::mutate(inner, call, &proposal, &mut new)?;
+    check_place(call, &mut new)?;
+    // A webhook may give another name.
+    let name = meta::text(&new, "name").to_owned();
     prepare(inner, call, None, &mut new)?;
     warnings.extend(check(call, &name, None, &new, Vec::new(), &[])?);
     if !tracked {
         call.track(None, &mut new);
     }
+    admit::validate(inner, call, None, &new)?;
     // An invalid object is refused as that, whatever is stored.
     if versioned && !call.options.dry_run {
         return Err(ApiError::new(
@@ -104,14 +121,30 @@ pub(crate) fn create(
     let object = if call.options.dry_run {
         new.into()
     } else {
-        let stored = change::put(inner, kind, &key, target.store(new));
-        target.view(&stored)
+        let stored = call.store(new)?;
+        call.outcome(change::put(inner, kind, &key, stored))
     };
     Ok(Done {
         code: 201,
         object,
         warnings,
     })
+}
+
+/// Returns whether the kind of a request is being deleted. It may be gone since the request came
+/// and webhooks were asked: then nobody would ever see the object.
+fn is_terminating(inner: &Inner, target: &Target) -> Result<bool, ApiError> {
+    let kind = &target.kind;
+    if !kind.custom || inner.partial {
+        return Ok(kind.terminating);
+    }
+    let version = &target.version().name;
+    let now = inner.registry.find(&kind.group, version, &kind.plural);
+    let definition = kind.definition.split('/').next();
+    match now.filter(|now| now.kind.definition.split('/').next() == definition) {
+        Some(now) => Ok(now.kind.terminating),
+        None => Err(ApiError::no_such_path()),
+    }
 }
 
 /// PUT: replaces the object with the body.
@@ -153,7 +186,7 @@ pub(crate) fn replace(
 ) -> Result<Done, ApiError> {
     let target = call.target;
     let kind = &target.kind;
-    let shown = target.view(live);
+    let shown = call.view(live)?;
     check_type(target, &mut new)?;
     check_depth(&new)?;
     let unknown = meta::check::decode(&mut new)?;
@@ -167,12 +200,15 @@ pub(crate) fn replace(
             meta::set(&mut new, field, meta::get(&shown, field).cloned());
         }
     }
-    if call.door == Door::Status {
-        new = status::written(kind, &shown, &new);
-    } else if target.version().status {
-        status::set_or_remove(&mut new, "status", shown.get("status").cloned());
-    }
+    status::keep(call, Some(&shown), &mut new);
     let mut warnings = shape(call, &mut new, unknown, tracked)?;
+    let proposal = Proposal {
+        live: Some(&shown),
+        named: false,
+        tracked,
+    };
+    let tracked = admit::mutate(inner, call, &proposal, &mut new)?;
+    check_place(call, &mut new)?;
     prepare(inner, call, Some(&shown), &mut new)?;
     if (kind.custom || kind.has_generation)
         && call.door != Door::Status
@@ -200,6 +236,7 @@ pub(crate) fn replace(
         call.track(Some(&shown), &mut new);
     }
     keep_times(&shown, &mut new);
+    admit::validate(inner, call, Some(&shown), &new)?;
     if *shown == new {
         return Ok(Done {
             code: 200,
@@ -215,11 +252,11 @@ pub(crate) fn replace(
         });
     }
     let key = call.key();
-    let stored = target.store(new);
+    let stored = call.store(new)?;
     let object = change::settle(inner, kind, &key, stored);
     Ok(Done {
         code: 200,
-        object: target.view(&object),
+        object: call.outcome(object),
         warnings,
     })
 }

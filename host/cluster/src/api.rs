@@ -21,6 +21,9 @@ use crate::transport::Body;
 /// rejected; no page seen in practice reaches a third of this limit.
 pub(crate) const ANSWER_MAX: usize = 256 << 20;
 
+/// Maximum size of the version or of one namespace, in bytes; they have less than 64 KiB.
+const SMALL_MAX: usize = 1 << 20;
+
 /// Maximum size of a refusal's body, in bytes; a `Status` has a few hundred bytes, a proxy's page
 /// some KiB.
 const REFUSAL_MAX: usize = 64 << 10;
@@ -111,18 +114,25 @@ impl Connection {
         request: Request<Bytes>,
         limit: Duration,
     ) -> Result<(HeaderMap, Bytes), Error> {
+        self.call_for(ANSWER_MAX, request, limit).await
+    }
+
+    /// As [`Connection::call`], for an answer of at most `most` bytes.
+    async fn call_for(
+        &self,
+        most: usize,
+        request: Request<Bytes>,
+        limit: Duration,
+    ) -> Result<(HeaderMap, Bytes), Error> {
         let whole = async {
             let (head, body) = self.open(request).await?.into_parts();
-            let body = Limited::new(body, ANSWER_MAX)
-                .collect()
-                .await
-                .map_err(|error| {
-                    if error.is::<LengthLimitError>() {
-                        Error::TooLarge(ANSWER_MAX)
-                    } else {
-                        Error::Network(error)
-                    }
-                })?;
+            let body = Limited::new(body, most).collect().await.map_err(|error| {
+                if error.is::<LengthLimitError>() {
+                    Error::TooLarge(most)
+                } else {
+                    Error::Network(error)
+                }
+            })?;
             Ok((head.headers, body.to_bytes()))
         };
         tokio::time::timeout(limit, whole)
@@ -136,6 +146,13 @@ impl Connection {
             .call(request(Method::GET, path, None, Bytes::new())?, limit)
             .await?
             .1)
+    }
+
+    /// As [`Connection::fetch`], for an answer of a few KiB: a server that is not known yet cannot
+    /// fill the memory with it.
+    pub(crate) async fn fetch_small(&self, path: &str, limit: Duration) -> Result<Bytes, Error> {
+        let request = request(Method::GET, path, None, Bytes::new())?;
+        Ok(self.call_for(SMALL_MAX, request, limit).await?.1)
     }
 }
 

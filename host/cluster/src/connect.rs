@@ -14,8 +14,8 @@ use http::{Request, Response};
 use serde::Deserialize;
 
 use crate::error::{BoxError, Error};
-use crate::kubeconfig::{self, Places};
-use crate::proxy::Environment;
+use crate::kubeconfig::{self, Configuration, Places};
+use crate::proxy::{Environment, Proxy};
 use crate::status::Status;
 use crate::transport::Transport;
 use vmhost_core::chain_line;
@@ -77,25 +77,19 @@ struct About {
 /// The connection reloads its credentials: files (certificates, authorities, tokens) every 30 s and
 /// after failures; an exec plugin runs again before its credentials expire and after a 401.
 pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectError> {
-    let configuration = kubeconfig::load(options, &Places::of_process())?;
-    let place = configuration.place.clone();
-    let proxy_url = configuration.cluster.proxy_url.as_deref();
-    let proxy = Environment::of_process()
-        .proxy_for(&configuration.server, proxy_url)
-        .map_err(|error| ConnectError::Configure {
-            place: place.clone(),
-            detail: error.to_string(),
-        })?;
-    let server = configuration.server.to_string();
-    let server = server.trim_end_matches('/');
-    if let Some(proxy) = &proxy {
-        tracing::info!("{server}: connecting through proxy {proxy}");
-    }
-    let transport = Transport::new(&configuration, proxy.map(Arc::new));
-    let transport = transport.await.map_err(|error| ConnectError::Configure {
-        place: place.clone(),
-        detail: chain_line(error.as_ref()),
-    })?;
+    connect_to(kubeconfig::load(options, &Places::of_process())?, false).await
+}
+
+/// As [`connect`], with this configuration. `changes` says whether [`Connection::replace`] may be
+/// called later.
+pub(crate) async fn connect_to(
+    configuration: Configuration,
+    changes: bool,
+) -> Result<Connection, ConnectError> {
+    let (server, place) = (address(&configuration), configuration.place.clone());
+    let proxy = proxy(&configuration)?;
+    let transport = Transport::new(&configuration, proxy, changes);
+    let transport = transport.await.map_err(|error| unusable(&place, &*error))?;
     let host = configuration.server.authority();
     let host = host.map(ToString::to_string).unwrap_or_default();
     let description = format!("{server} ({place})");
@@ -107,7 +101,40 @@ pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectErro
     ))
 }
 
+/// The server's URL without a slash at its end.
+fn address(configuration: &Configuration) -> String {
+    let server = configuration.server.to_string();
+    server.trim_end_matches('/').to_owned()
+}
+
+/// Returns the proxy that the server is reached through, if any.
+fn proxy(configuration: &Configuration) -> Result<Option<Arc<Proxy>>, ConnectError> {
+    let url = configuration.cluster.proxy_url.as_deref();
+    let proxy = Environment::of_process()
+        .proxy_for(&configuration.server, url)
+        .map_err(|error| unusable(&configuration.place, &error))?;
+    if let Some(proxy) = &proxy {
+        let server = address(configuration);
+        tracing::info!("{server}: connecting through proxy {proxy}");
+    }
+    Ok(proxy.map(Arc::new))
+}
+
+fn unusable(place: &str, error: &(dyn std::error::Error + 'static)) -> ConnectError {
+    ConnectError::Configure {
+        place: place.to_owned(),
+        detail: chain_line(error),
+    }
+}
+
 impl Connection {
+    /// Sends requests with this configuration from now on. Requests in flight go on.
+    pub(crate) async fn replace(&self, configuration: Configuration) -> Result<(), ConnectError> {
+        let proxy = proxy(&configuration)?;
+        let changed = self.transport.change(&configuration, proxy).await;
+        changed.map_err(|error| unusable(&configuration.place, &*error))
+    }
+
     fn new(transport: Transport, description: String, host: String, namespace: String) -> Self {
         let about = Arc::new(About {
             description,
@@ -179,6 +206,11 @@ impl Connection {
         &self.about.description
     }
 
+    /// The server's host and port; for a server in this process its description.
+    pub fn host(&self) -> &str {
+        &self.about.host
+    }
+
     /// The namespace of the context or the service account, else `default`.
     pub fn default_namespace(&self) -> &str {
         &self.about.namespace
@@ -188,7 +220,7 @@ impl Connection {
     /// credentials.
     pub async fn check(&self) -> Result<ServerVersion, ConnectError> {
         let server = self.describe().to_owned();
-        match self.fetch("/version", CHECK_TIMEOUT).await {
+        match self.fetch_small("/version", CHECK_TIMEOUT).await {
             Ok(body) => serde_json::from_slice(&body).map_err(|error| ConnectError::Answer {
                 server,
                 detail: format!("invalid answer to GET /version: {error}"),

@@ -12,6 +12,8 @@ use crate::api::encode;
 use crate::error::Error;
 use crate::reader::Reader;
 
+mod served;
+
 /// Timeout of a discovery document.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::connect::Connection;
 
@@ -66,6 +67,7 @@ impl Recorder {
             bell: Notify::new(),
             flushed: Notify::new(),
             ended: Notify::new(),
+            abandoned: CancellationToken::new(),
             observer,
         });
         let worker = Worker::new(shared.clone(), events.0, plugin, limit);
@@ -79,6 +81,10 @@ impl Recorder {
     /// Queues an event. If there is no room, the event is dropped and counted.
     pub fn record(&self, event: RecordedEvent) {
         let shared = &self.0.shared;
+        if shared.abandoned.is_cancelled() {
+            shared.observer.dropped();
+            return;
+        }
         let namespace = body::namespace(&event).to_owned();
         if !shared
             .waiting
@@ -93,6 +99,12 @@ impl Recorder {
         if let Some(worker) = self.0.worker.lock().take() {
             self.0.runtime.spawn(worker.run());
         }
+    }
+
+    /// Writes nothing any more, and ends the task at once: the cluster was left. Events that wait
+    /// are dropped and counted.
+    pub fn abandon(&self) {
+        self.0.shared.abandoned.cancel();
     }
 
     /// Waits until the events recorded so far are written, at most for `deadline`. Returns whether

@@ -100,6 +100,12 @@ impl Informers {
         }
     }
 
+    /// Ends all informers: their stores are closed, and never change again. For a cluster that is
+    /// not used any more; what is subscribed afterwards ends at once, and sends no request.
+    pub fn stop(&self) {
+        self.inner.stop();
+    }
+
     /// The state of each running informer, in the order of their start.
     pub fn states(&self) -> Vec<InformerState> {
         self.inner.states()

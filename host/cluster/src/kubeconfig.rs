@@ -15,6 +15,9 @@ use secrecy::ExposeSecret;
 use crate::connect::error::{ConnectError, ConnectOptions};
 use vmhost_core::chain_line;
 
+pub(crate) mod contexts;
+pub(crate) mod foreign;
+
 /// The folder in which the kubelet puts the files of a service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -39,6 +42,8 @@ pub(crate) struct Configuration {
     pub namespace: String,
     pub cluster: Cluster,
     pub user: AuthInfo,
+    /// Whether it came out of a cluster, so that it must not lead to a cloud's metadata.
+    pub foreign: bool,
 }
 
 impl Places {
@@ -164,6 +169,7 @@ fn configuration(
             .unwrap_or_else(|| "default".to_owned()),
         cluster,
         user,
+        foreign: false,
     })
 }
 

@@ -15,6 +15,7 @@
 //! - [`Reader`] has no method that writes, nor have [`Informers`], which are built from one.
 //! - [`Writer`] has no method that reads. As a dry run, it changes nothing.
 //! - [`Events`], [`Leases`] and [`Definitions`] write one kind each, and no other.
+//! - [`OneSecret`] and [`WebhookObjects`] write what webhooks are registered with.
 //! - [`AccessReviews`] has no method that changes anything: it only asks.
 //! - [`Manifests`] writes objects of any kind, only for `vmhost dev`.
 //!
@@ -42,13 +43,16 @@ mod kubeconfig;
 mod lease;
 mod live;
 mod manifest;
+mod metadata;
 mod object_path;
 mod proxy;
 mod reader;
 mod status;
 mod store;
+mod target;
 mod text;
 mod transport;
+mod webhooks;
 mod write;
 
 #[cfg(test)]
@@ -71,6 +75,8 @@ pub use informer::{
     Fixture, InformerObserver, InformerState, Informers, NoInformerObserver, Notice, NoticeCause,
     Phase, Subscriber, Subscription, WATCH_SILENCE, WatchSpec, Whole,
 };
+pub use kubeconfig::contexts::{Contexts, contexts};
+pub use kubeconfig::foreign::GUARDED_FIELDS;
 pub use lease::{Lease, LeaseRecord, Leases};
 pub use live::{LivePage, LiveQuery};
 pub use manifest::{ManifestError, Manifested, Manifests};
@@ -78,5 +84,7 @@ pub use object_path::ObjectPath;
 pub use reader::Reader;
 pub use status::{Status, StatusCause};
 pub use store::{Index, NotIndexed, Query, Store};
+pub use target::{ForeignText, Target};
 pub use text::{BadJson, IngestError, Wanted};
+pub use webhooks::{OneSecret, SecretContent, WebhookObject, WebhookObjects};
 pub use write::{DeleteOptions, Writer, Written};

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, header};
+use http::{HeaderValue, Method, Request, Response, Uri, header};
+use tokio::sync::watch;
 
 use crate::api::request;
 use crate::connect::Connection;
@@ -49,6 +50,11 @@ impl Reader {
     /// Timeout of reading one object: the same as of a write.
     pub(crate) fn object_timeout(&self) -> Duration {
         self.0.write_timeout()
+    }
+
+    /// Tells when the server has another address. `None` if it never has.
+    pub(crate) fn moves(&self) -> Option<watch::Receiver<Uri>> {
+        self.0.transport().moves()
     }
 
     pub(crate) fn streams_lists(&self) -> bool {

@@ -2,18 +2,19 @@
 //! function in this process, or, in tests, through a kube client with a test server behind it.
 //!
 //! This module owns which [`Backend`] sends the next request. The backend is replaced as a whole
-//! when credentials change ([`renew`]), and could be replaced when the configuration changes;
-//! requests in flight finish on the old one. It must not know what a request is for.
+//! when credentials change ([`renew`]), and when the configuration does; requests in flight finish on
+//! the old one. It must not know what a request is for.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, Uri};
 use http_body::Frame;
 use http_body_util::Full;
+use tokio::sync::watch;
 
 use crate::direct::{self, Peer};
 use crate::error::{BoxError, Error};
@@ -32,8 +33,10 @@ use renew::{Renewal, Source};
 #[derive(Clone)]
 pub(crate) struct Transport {
     backend: Arc<ArcSwap<Backend>>,
-    /// `None` if the credentials cannot change.
-    renewal: Option<Arc<Renewal>>,
+    /// `None` if the credentials cannot change by themselves.
+    renewal: Arc<ArcSwapOption<Renewal>>,
+    /// The server, if the configuration may change.
+    server: Option<Arc<watch::Sender<Uri>>>,
 }
 
 /// The body of an answer. Dropping it before its end breaks its connection.
@@ -46,29 +49,60 @@ enum Inner {
 }
 
 impl Transport {
-    /// Reads the credentials, and sends nothing. The error says what is wrong with them.
+    /// Reads the credentials, and sends nothing. The error says what is wrong with them. `changes`
+    /// says whether the configuration may change later.
     pub(crate) async fn new(
         configuration: &Configuration,
         proxy: Option<Arc<Proxy>>,
+        changes: bool,
     ) -> Result<Self, BoxError> {
-        let cluster = &configuration.cluster;
-        let peer = Peer {
-            server: configuration.server.clone(),
-            tls_name: cluster.tls_server_name.clone(),
-            insecure: cluster.insecure_skip_tls_verify == Some(true),
-            proxy,
-        };
-        let source = Source::new(configuration, peer).await?;
+        let source = source(configuration, proxy).await?;
         let backend = Arc::new(ArcSwap::from_pointee(source.backend()?));
         let renewal = Renewal::start(source, backend.clone()).map(Arc::new);
-        Ok(Self { backend, renewal })
+        let server = changes.then(|| Arc::new(watch::Sender::new(configuration.server.clone())));
+        Ok(Self {
+            backend,
+            renewal: Arc::new(ArcSwapOption::new(renewal)),
+            server,
+        })
+    }
+
+    /// Uses another configuration for the requests that begin from now on. After an error nothing
+    /// has changed.
+    pub(crate) async fn change(
+        &self,
+        configuration: &Configuration,
+        proxy: Option<Arc<Proxy>>,
+    ) -> Result<(), BoxError> {
+        let source = source(configuration, proxy).await?;
+        let backend = source.backend()?;
+        // Ends the task that keeps the old credentials up to date, so that it does not bring them
+        // back.
+        self.renewal.store(None);
+        self.backend.store(Arc::new(backend));
+        let renewal = Renewal::start(source, self.backend.clone());
+        self.renewal.store(renewal.map(Arc::new));
+        if let Some(server) = &self.server {
+            server.send_if_modified(|server| {
+                let moves = *server != configuration.server;
+                server.clone_from(&configuration.server);
+                moves
+            });
+        }
+        Ok(())
+    }
+
+    /// Tells when the server has another address. `None` if it never has.
+    pub(crate) fn moves(&self) -> Option<watch::Receiver<Uri>> {
+        Some(self.server.as_ref()?.subscribe())
     }
 
     /// Sends through the caller's client.
     pub(crate) fn through(client: kube::Client) -> Self {
         Self {
             backend: Arc::new(ArcSwap::from_pointee(Backend::Kube(client))),
-            renewal: None,
+            renewal: Arc::default(),
+            server: None,
         }
     }
 
@@ -76,7 +110,8 @@ impl Transport {
     pub(crate) fn local(server: Local) -> Self {
         Self {
             backend: Arc::new(ArcSwap::from_pointee(Backend::Local(server))),
-            renewal: None,
+            renewal: Arc::default(),
+            server: None,
         }
     }
 
@@ -111,12 +146,28 @@ impl Transport {
             Err(_) => false,
         };
         // A failure of the old credentials says nothing about the new ones.
-        if let Some(renewal) = &self.renewal
+        if let Some(renewal) = &*self.renewal.load()
             && Arc::ptr_eq(backend, &self.backend.load())
         {
             renewal.report(refused);
         }
     }
+}
+
+/// Reads the credentials of a configuration.
+async fn source(
+    configuration: &Configuration,
+    proxy: Option<Arc<Proxy>>,
+) -> Result<Source, BoxError> {
+    let cluster = &configuration.cluster;
+    let peer = Peer {
+        server: configuration.server.clone(),
+        tls_name: cluster.tls_server_name.clone(),
+        insecure: cluster.insecure_skip_tls_verify == Some(true),
+        guarded: configuration.foreign,
+        proxy,
+    };
+    Source::new(configuration, peer).await
 }
 
 impl http_body::Body for Body {

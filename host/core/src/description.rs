@@ -10,10 +10,22 @@ use serde::{Deserialize, Serialize};
 use crate::key::Gvk;
 
 mod check;
+mod check_http;
 mod check_watched;
+mod check_webhook;
+pub(crate) mod clusters;
+mod http;
+mod reviews;
 mod watched;
+pub mod webhook;
 
+pub use check_http::HTTP_CONNECTION_HEADERS;
+pub use clusters::Clusters;
+pub use http::{HttpGrant, HttpHeader, HttpScheme, SecretKey};
+pub use reviews::{admission_kind, conversion_kind};
 pub use watched::{Role, Watched};
+
+use webhook::{ConversionDescription, WebhookDescription};
 
 /// The `apiVersion` of descriptions of this contract.
 pub const API_VERSION: &str = "vmhost/v1";
@@ -31,12 +43,22 @@ pub struct Description {
     /// plugin carries from going back to an older version.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// The controllers; at least one.
+    /// The controllers. A plugin that answers webhooks or conversions may have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub controllers: Vec<ControllerDescription>,
+    /// The admission webhooks that the plugin answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub webhooks: Vec<WebhookDescription>,
+    /// The kinds whose versions the plugin converts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conversions: Vec<ConversionDescription>,
     /// What the plugin's effects may write. Reading and watching the kinds that its controllers
     /// name is implied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<Permission>,
+    /// The HTTP requests that the plugin may send to services outside of the cluster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub http: Vec<HttpGrant>,
     /// What must exist before the controllers start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<Setup>,
@@ -82,6 +104,9 @@ pub struct ControllerDescription {
     /// Backoff of failing keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
+    /// In which clusters its keys are. Its reads and effects are in the cluster of the key.
+    #[serde(default, skip_serializing_if = "Clusters::is_home")]
+    pub clusters: Clusters,
 }
 
 /// When the single key of a controller without a primary kind wakes.
@@ -262,6 +287,12 @@ impl Description {
     /// The field manager of a controller. It derives from the description, never from a file name.
     pub fn field_manager(&self, controller: &str) -> String {
         format!("vmhost/{}/{controller}", self.name)
+    }
+
+    /// The operator's settings that only the host sees: values of headers.
+    pub fn hidden_settings(&self) -> impl Iterator<Item = &str> {
+        let headers = self.http.iter().flat_map(|grant| &grant.headers);
+        headers.filter_map(|header| header.setting.as_deref())
     }
 
     /// The CustomResourceDefinitions that the plugin carries.

@@ -125,6 +125,16 @@ pub struct Event {
     pub related: Option<ObjectKey>,
 }
 
+/// Something that the contract has no case for. The host answers reviews with it; as an effect of a
+/// controller's turn it is refused by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// What is wanted.
+    pub name: String,
+    /// Its arguments, as JSON.
+    pub body: String,
+}
+
 /// Something that the host does for a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
@@ -138,8 +148,8 @@ pub enum Effect {
     Delete(Delete),
     /// Record an Event.
     Event(Event),
-    /// An effect that this host does not know, by name.
-    Other(String),
+    /// Something else, by name.
+    Other(Other),
 }
 
 impl Effect {
@@ -190,7 +200,7 @@ impl Effect {
                 let related = event.related.as_ref().map_or(0, key);
                 event.note.len() + event.reason.len() + event.action.len() + related
             }
-            Self::Other(name) => name.len(),
+            Self::Other(other) => other.name.len() + other.body.len(),
         };
         own + self.subresource().map_or(0, str::len)
     }

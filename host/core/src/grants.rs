@@ -2,11 +2,17 @@
 //!
 //! Until an operator writes grants, the grants are what the first generation declared.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::description::{Description, Permission, Verb, Watched};
+use crate::description::clusters::covers;
+use crate::description::{Description, HttpGrant, Permission, Verb, Watched};
 use crate::effect::Effect;
 use crate::key::{Gvk, ObjectKey};
+
+mod reviews;
+
+use reviews::{Answered, answered};
 
 /// The permissions and kinds that a plugin was granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +20,9 @@ pub struct Grants {
     permissions: Vec<Permission>,
     watched: Vec<Watched>,
     claims: Vec<String>,
+    answered: Vec<Answered>,
+    /// The settings that only the host sees.
+    hidden: BTreeSet<String>,
 }
 
 /// An effect outside the grants.
@@ -46,6 +55,8 @@ impl Grants {
             permissions: description.permissions.clone(),
             watched: watched_kinds(description),
             claims: claims(description),
+            answered: answered(description),
+            hidden: description.hidden_settings().map(str::to_owned).collect(),
         }
     }
 
@@ -60,11 +71,18 @@ impl Grants {
         wider.extend(
             claims(description)
                 .into_iter()
-                .filter(|claim| !self.claims.contains(claim)),
+                .filter(|claim| !self.claims.iter().any(|granted| covers(granted, claim))),
         );
+        let is_new = |wanted: &Answered| !self.answered.iter().any(|of| of.covers(wanted));
+        let answered = answered(description).into_iter();
+        wider.extend(answered.filter(is_new).map(|new| new.to_string()));
         for permission in &description.permissions {
             wider.extend(self.missing_of(permission));
         }
+        // A header that is not there any more would show its setting to the policy.
+        let is_hidden = |name: &str| description.hidden_settings().any(|hidden| hidden == name);
+        let told = self.hidden.iter().filter(|name| !is_hidden(name));
+        wider.extend(told.map(|name| format!("see the setting {name}, so far of a header only")));
         if wider.is_empty() {
             Ok(())
         } else {
@@ -91,7 +109,9 @@ impl Grants {
             Effect::Create(_) => &[Verb::Create],
             Effect::Delete(_) => &[Verb::Delete],
             Effect::Event(_) => &[],
-            Effect::Other(name) => return Err(format!("effect {name:?} is unknown to this host")),
+            Effect::Other(other) => {
+                return Err(format!("effect {:?} is unknown to this host", other.name));
+            }
         };
         let Some(key) = effect.key()? else {
             return Ok(None);
@@ -159,10 +179,11 @@ impl Permission {
 }
 
 fn watched_kinds(description: &Description) -> Vec<Watched> {
-    description
-        .controllers
-        .iter()
-        .flat_map(|controller| controller.kinds().map(|(_, watched)| watched.clone()))
+    let controllers = description.controllers.iter();
+    controllers
+        .flat_map(|controller| controller.kinds().map(|(_, watched)| watched))
+        .chain(description.reviews().flat_map(|(_, _, reads)| reads))
+        .cloned()
         .collect()
 }
 
@@ -199,7 +220,14 @@ fn claims(description: &Description) -> Vec<String> {
         let name = definition.pointer("/metadata/name")?.as_str()?;
         Some(format!("install CustomResourceDefinition {name}"))
     });
-    finalizers.chain(definitions).collect()
+    let http = description.http.iter().flat_map(HttpGrant::claims);
+    let controllers = description.controllers.iter();
+    let mut clusters: Vec<String> = controllers
+        .filter_map(|controller| controller.clusters.claim())
+        .collect();
+    clusters.dedup();
+    let rest = http.chain(clusters);
+    finalizers.chain(definitions).chain(rest).collect()
 }
 
 /// Each item of the list; a single `None` for an empty list.
@@ -227,7 +255,7 @@ impl fmt::Display for Access<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::effect::{Apply, Patch, PatchType};
+    use crate::effect::{Apply, Other, Patch, PatchType};
     use crate::key::ObjectName;
 
     fn description(permissions: &str) -> Description {
@@ -256,6 +284,10 @@ mod tests {
             r#"[{"version":"v1","kind":"Pod","verbs":["patch"],"subresources":["status"]},
                 {"version":"v1","kind":"ConfigMap","verbs":["patch"],"namespaces":["a"]}]"#,
         ));
+        let other = Other {
+            name: "teleport".into(),
+            body: "{}".into(),
+        };
         for (effect, allowed) in [
             (patch("Pod", "a", Some("status")), true),
             (patch("Pod", "a", None), false),
@@ -264,7 +296,7 @@ mod tests {
             (patch("ConfigMap", "b", None), false),
             (patch("ConfigMap", "", None), false),
             (patch("Secret", "a", None), false),
-            (Effect::Other("teleport".into()), false),
+            (Effect::Other(other), false),
         ] {
             assert_eq!(
                 grants.check_effects(std::slice::from_ref(&effect)).is_ok(),
@@ -297,6 +329,23 @@ mod tests {
             denied.reason.contains("create ConfigMap.v1 in namespace a"),
             "{}",
             denied.reason
+        );
+    }
+
+    #[test]
+    fn a_setting_of_a_header_stays_hidden() {
+        let of = |headers: &str| {
+            Description::parse(&format!(
+                r#"{{"apiVersion":"vmhost/v1","name":"p","controllers":[{{"name":"c","timer":{{"once":true}}}}],"http":[{{"host":"a.com","headers":[{headers}]}}]}}"#
+            ))
+            .unwrap()
+        };
+        let (with, without) = (of(r#"{"name":"A","setting":"token"}"#), of(""));
+        assert!(Grants::of(&with).check_description(&with).is_ok());
+        let told = Grants::of(&with).check_description(&without);
+        assert_eq!(
+            told.unwrap_err().0,
+            ["see the setting token, so far of a header only"]
         );
     }
 

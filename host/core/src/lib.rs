@@ -10,6 +10,7 @@ pub mod description;
 pub mod effect;
 pub mod field_path;
 pub mod grants;
+pub mod http;
 pub mod key;
 pub mod limits;
 pub mod mapping;
@@ -25,21 +26,25 @@ pub mod text;
 pub mod trace;
 
 pub use description::{
-    ControllerDescription, Description, DescriptionError, Permission, Retry, Role, Timer, Verb,
-    Watched,
+    Clusters, ControllerDescription, Description, DescriptionError, HTTP_CONNECTION_HEADERS,
+    HttpGrant, HttpHeader, HttpScheme, Permission, Retry, Role, SecretKey, Timer, Verb, Watched,
 };
 pub use effect::{
-    Apply, Create, Delete, Effect, Event, EventType, Next, Outcome, Patch, PatchType, Propagation,
+    Apply, Create, Delete, Effect, Event, EventType, Next, Other, Outcome, Patch, PatchType,
+    Propagation,
 };
 pub use field_path::{FieldPath, FieldPathError, Fields};
 pub use grants::{Denied, Grants, Wider};
+pub use http::{HttpCall, HttpError, HttpRequest, HttpResponse, HttpSent, HttpTurn};
 pub use key::{Gvk, ObjectKey, ObjectName, is_path_segment};
 pub use limits::Limits;
 pub use mapping::{MapBy, Mapping, MappingError, NamedPrimary, Scope};
 pub use metadata::{Metadata, OwnerReference, Pairs};
 pub use object::{Known, Object, ObjectHead, Snapshot};
 pub use predicate::{Changed, Predicate, PredicateDescription, PredicateError, Wakes};
-pub use read::{IndexMatch, ListQuery, LiveRead, ObjectReader, Page, ReadError};
+pub use read::{
+    HttpAnswer, IndexMatch, ListQuery, LiveRead, ObjectReader, Page, RESERVED_SETTINGS, ReadError,
+};
 pub use request::{Change, MapRequest, Refusal, Request};
 pub use selector::LabelSelector;
 pub use striped::Striped;

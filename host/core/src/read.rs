@@ -4,8 +4,12 @@
 use std::future::ready;
 use std::pin::Pin;
 
+use crate::http::{HttpCall, HttpError, HttpResponse, HttpTurn};
 use crate::key::{Gvk, ObjectName};
 use crate::object::Snapshot;
+
+/// How the names of settings begin that the host itself gives to a call.
+pub const RESERVED_SETTINGS: &str = "vmhost/";
 
 /// Why a read could not be answered. Mirrors `read-error` of `wit/v1/cluster.wit`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,13 +61,13 @@ pub struct Page {
     pub next: Option<String>,
 }
 
-/// A read that is sent to the API server. The host's own limits admit it first, then the server
-/// answers. Awaiting the value waits for both.
-pub struct LiveRead<T>(Boxed<Boxed<Result<T, ReadError>>>);
+/// A question that the host sends: a read to the API server, an HTTP request. The host's own limits
+/// admit it first, then the other side answers. Awaiting the value waits for both.
+pub struct LiveRead<T, E = ReadError>(Boxed<Boxed<Result<T, E>>>);
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-impl<T: Send + 'static> LiveRead<T> {
+impl<T: Send + 'static, E: Send + 'static> LiveRead<T, E> {
     /// Builds a read from two steps: `admitted` waits only for the limits, `answer` sends the
     /// request with what `admitted` returned.
     #[expect(
@@ -75,38 +79,41 @@ impl<T: Send + 'static> LiveRead<T> {
         answer: impl FnOnce(P) -> R + Send + 'static,
     ) -> Self
     where
-        R: Future<Output = Result<T, ReadError>> + Send + 'static,
+        R: Future<Output = Result<T, E>> + Send + 'static,
     {
         Self(Box::pin(async move {
-            let answer: Boxed<Result<T, ReadError>> = Box::pin(answer(admitted.await));
+            let answer: Boxed<Result<T, E>> = Box::pin(answer(admitted.await));
             answer
         }))
     }
 
     /// Builds a read that is already answered.
-    pub fn answered(answer: Result<T, ReadError>) -> Self {
+    pub fn answered(answer: Result<T, E>) -> Self {
         Self::new(ready(answer), ready)
     }
 }
 
-impl<T> LiveRead<T> {
+impl<T, E> LiveRead<T, E> {
     /// Waits for the limits. The caller awaits the returned future within the call's deadline; the
     /// future need not end by itself.
-    pub async fn admitted(self) -> impl Future<Output = Result<T, ReadError>> + Send {
+    pub async fn admitted(self) -> impl Future<Output = Result<T, E>> + Send {
         self.0.await
     }
 }
 
-impl<T: Send + 'static> IntoFuture for LiveRead<T> {
-    type Output = Result<T, ReadError>;
-    type IntoFuture = Boxed<Result<T, ReadError>>;
+impl<T: Send + 'static, E: Send + 'static> IntoFuture for LiveRead<T, E> {
+    type Output = Result<T, E>;
+    type IntoFuture = Boxed<Result<T, E>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move { self.0.await.await })
     }
 }
 
-/// Reads of a running call. Reads from stores never wait.
+/// An HTTP request of a call, with its answer.
+pub type HttpAnswer = LiveRead<HttpResponse, HttpError>;
+
+/// What a running call may ask the host. Reads from stores never wait.
 pub trait ObjectReader: Send + Sync {
     /// Reads one object; `Ok(None)` if it does not exist.
     fn get(&self, kind: &Gvk, name: &ObjectName) -> Result<Option<Snapshot>, ReadError>;
@@ -116,4 +123,18 @@ pub trait ObjectReader: Send + Sync {
     fn get_live(&self, kind: Gvk, name: ObjectName) -> LiveRead<Option<Snapshot>>;
     /// Lists objects of one kind from the API server.
     fn list_live(&self, query: ListQuery) -> LiveRead<Page>;
+
+    /// A setting that the host itself gives to the call: one whose name begins with
+    /// [`RESERVED_SETTINGS`]. Most calls have none.
+    fn reserved(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    /// A call of a plugin that imports `wit/http-v1` begins.
+    fn begins(&self, _turn: &HttpTurn) {}
+
+    /// Sends an HTTP request. Most readers send none.
+    fn http(&self, _call: HttpCall) -> HttpAnswer {
+        HttpAnswer::answered(Err(HttpError::not_here("this call sends no HTTP requests")))
+    }
 }

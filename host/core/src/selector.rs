@@ -133,7 +133,8 @@ pub(crate) fn is_label_key(key: &str) -> bool {
         && prefix.is_none_or(|prefix| !prefix.is_empty() && is_label_value(prefix))
 }
 
-fn is_label_value(value: &str) -> bool {
+/// Returns whether this is a valid label value.
+pub(crate) fn is_label_value(value: &str) -> bool {
     let ends = |c: char| c.is_ascii_alphanumeric();
     value.len() <= 253
         && value

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::http::HttpSent;
 use crate::key::{Gvk, ObjectName};
 use crate::object::Snapshot;
 use crate::read::{ListQuery, Page, ReadError};
@@ -59,7 +60,12 @@ pub struct Trace {
     pub earlier: u32,
     /// The reads of the cluster.
     pub reads: Vec<Read>,
-    /// Whether the answers were larger than [`LARGEST`]; then no reads are kept.
+    /// The HTTP requests.
+    pub http: Vec<HttpSent>,
+    /// Number of HTTP requests, also of those that are not kept.
+    pub requests: u32,
+    /// Whether the answers were larger than [`LARGEST`]; then no reads and no HTTP requests are
+    /// kept.
     pub cut: bool,
     bytes: usize,
 }
@@ -90,8 +96,23 @@ impl Trace {
         }
         self.bytes += read.bytes();
         self.reads.push(read);
+        self.check();
+    }
+
+    /// Adds an HTTP request.
+    pub fn sent(&mut self, sent: HttpSent) {
+        self.requests = self.requests.saturating_add(1);
+        if self.cut {
+            return;
+        }
+        self.bytes += sent.bytes();
+        self.http.push(sent);
+        self.check();
+    }
+
+    fn check(&mut self) {
         if self.bytes > LARGEST {
-            self.reads = Vec::new();
+            (self.reads, self.http) = (Vec::new(), Vec::new());
             (self.cut, self.bytes) = (true, 0);
         }
     }
@@ -150,6 +171,7 @@ fn of_error<T>(answer: &Result<T, ReadError>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::{HttpRequest, HttpResponse};
 
     fn noted(asked: Asked) -> Trace {
         let mut trace = Trace::default();
@@ -189,6 +211,24 @@ mod tests {
             assert!(!trace.cut && trace.reads.len() == 1);
             assert_eq!(trace.bytes(), 256);
         }
+    }
+
+    #[test]
+    fn http_requests_count() {
+        let sent = |size: usize| HttpSent {
+            request: HttpRequest::default(),
+            answer: Ok(HttpResponse {
+                body: vec![0; size],
+                ..HttpResponse::default()
+            }),
+        };
+        let mut trace = Trace::default();
+        trace.sent(sent(1000));
+        assert_eq!((trace.bytes(), trace.http.len()), (1256, 1));
+        trace.sent(sent(LARGEST));
+        assert!(trace.cut && trace.http.is_empty());
+        trace.sent(sent(1));
+        assert_eq!(trace.requests, 3);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::compiler::{Compiler, Failure, warn_of_no_child};
 use crate::epoch::Ticker;
 use crate::error::{EngineError, LoadError};
 use crate::facts::advised;
+use crate::outgoing::is_imported;
 use crate::state::HostState;
 use crate::tier::{Tier, chain};
 
@@ -49,6 +50,8 @@ struct Inner {
 /// A compiled and linked component: every import is resolved.
 pub struct Image {
     pub(crate) pre: v1::PluginPre<HostState>,
+    /// Whether it may send HTTP requests.
+    pub(crate) http: bool,
     /// SHA-256 of the component, in hex.
     pub digest: String,
     /// Size of the component in bytes.
@@ -327,6 +330,7 @@ impl Image {
     ) -> Result<Self, LoadError> {
         Ok(Self {
             pre: tier.link(&component)?,
+            http: is_imported(&component),
             digest,
             size,
             code: tier.code,

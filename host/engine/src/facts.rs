@@ -21,6 +21,13 @@ const WASI_VERSION: &str = "0.2.";
 /// The contract's package, without its version.
 const PACKAGE: &str = "vmhost:plugin";
 
+/// The package of HTTP requests, and what a component may import of it.
+const HTTP_PACKAGE: &str = "vmhost:http";
+const HTTP_INTERFACES: [&str; 1] = ["http"];
+
+/// The packages of vmhost, with what may come later.
+const OURS: &str = "vmhost:";
+
 /// What a component may import of the contract.
 pub const INTERFACES: [&str; 4] = ["log", "config", "cluster", "types"];
 
@@ -79,19 +86,19 @@ impl Facts {
         match of_wasi {
             Some(interface) if interface.starts_with("http/") => match () {
                 () if self.made_by("ComponentizeJS") => {
-                    "a plugin has no network; build with `vmhost build`, or with jco componentize --disable http --disable fetch-event"
+                    "the host has no wasi:http; build with `vmhost build`, or with jco componentize --disable http --disable fetch-event"
                 }
                 () if self.made_by("componentize-py") => {
-                    "a plugin has no network; give componentize-py the world of wit/v1 (-w plugin) and no other, or --stub-wasi"
+                    "the host has no wasi:http; give componentize-py the world of wit/v1 (-w plugin) and no other, or --stub-wasi"
                 }
                 () => {
-                    "a plugin has no network; leave out what makes HTTP requests, and read the cluster by the contract's cluster interface"
+                    "the host has no wasi:http; leave out what makes HTTP requests, or send them through vmhost:http (wit/http-v1)"
                 }
             },
             Some(_) => {
                 "the host links wasi:cli, clocks, filesystem, io, random and sockets of WASI 0.2 only; leave out what needs it, or build for wasm32-wasip2"
             }
-            None if import.starts_with(PACKAGE) => {
+            None if import.starts_with(OURS) => {
                 "this vmhost does not know it; use the SDK of this version, or a newer vmhost"
             }
             None => {
@@ -145,7 +152,9 @@ impl Facts {
                 self.wasi.push(wasi.to_owned());
                 return;
             }
-        } else if known(PACKAGE, &INTERFACES) && version.starts_with("1.") {
+        } else if (known(PACKAGE, &INTERFACES) || known(HTTP_PACKAGE, &HTTP_INTERFACES))
+            && version.starts_with("1.")
+        {
             return;
         }
         self.unknown.push(name.to_owned());
@@ -218,6 +227,7 @@ mod tests {
         let imports = [
             "vmhost:plugin/log@1.0.0",
             "vmhost:plugin/types@1.1.0",
+            "vmhost:http/http@1.0.0",
             "wasi:sockets/tcp@0.2.6",
             "wasi:clocks/wall-clock@0.2.12",
         ];
@@ -235,7 +245,7 @@ mod tests {
         let http = ["wasi:http/types@0.2.3"];
         assert_eq!(
             advised("wasi:http".to_owned(), &component(&http, STARLINGMONKEY)),
-            "wasi:http: a plugin has no network; build with `vmhost build`, or with jco componentize --disable http --disable fetch-event"
+            "wasi:http: the host has no wasi:http; build with `vmhost build`, or with jco componentize --disable http --disable fetch-event"
         );
         let python = r#"(@producers (processed-by "componentize-py" "0.25.1"))"#;
         for (made_by, words) in [
@@ -254,6 +264,7 @@ mod tests {
             ("wasi:keyvalue/store@0.2.0", "of WASI 0.2 only"),
             ("vmhost:plugin/disk@1.0.0", "this vmhost does not know it"),
             ("vmhost:plugin/log@2.0.0", "this vmhost does not know it"),
+            ("vmhost:http/http@2.0.0", "this vmhost does not know it"),
             (
                 "acme:shop/cart@1.0.0",
                 "build for the world \"plugin\" of wit/v1",

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use vmhost_core::trace::{Asked, Read};
 use vmhost_core::{
-    IndexMatch, ListQuery, LiveRead, ObjectKey, ObjectReader, Page, ReadError, Snapshot, cut,
-    one_line,
+    IndexMatch, ListQuery, LiveRead, ObjectKey, ObjectReader, Page, RESERVED_SETTINGS, ReadError,
+    Snapshot, cut, one_line,
 };
 
 use crate::bindings::v1::{cluster, config, lift_gvk, lift_key, log, types};
@@ -39,6 +39,12 @@ impl log::Host for HostState {
 
 impl config::Host for HostState {
     fn get(&mut self, name: String) -> wasmtime::Result<Option<String>> {
+        // These belong to the call and not to the instance, which serves calls of several clusters.
+        if name.starts_with(RESERVED_SETTINGS)
+            && let Some(reserved) = self.reader.as_ref().and_then(|of| of.reserved(&name))
+        {
+            return Ok(Some(reserved));
+        }
         Ok(self.settings.get(&name).cloned())
     }
 }

@@ -8,14 +8,17 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use vmhost_core::trace::Start;
-use vmhost_core::{Limits, MapRequest, ObjectName, ObjectReader, Outcome, Request, Trace};
+use vmhost_core::{
+    HttpTurn, Limits, MapRequest, ObjectName, ObjectReader, Outcome, Request, Trace,
+};
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::bindings::v1;
-use crate::engine::Engine;
+use crate::engine::{Engine, Image};
 use crate::epoch::LONGEST;
 use crate::error::{CallError, DeadlinePassed, call_error};
 use crate::script::{Loaded, Script};
+use crate::sending::Sending;
 use crate::state::{HostState, LOG_LINES, Settings};
 use crate::waits::Waits;
 use crate::world::World;
@@ -25,6 +28,8 @@ pub(crate) struct Instance {
     store: Store<HostState>,
     waits: Waits,
     plugin: v1::Plugin,
+    /// Whether its calls may send HTTP requests.
+    http: bool,
     /// The number of calls that it may still serve.
     pub(crate) calls_left: u32,
     /// The number of calls so far.
@@ -38,27 +43,29 @@ impl Instance {
     /// Creates a store with every limit set, and a guest in it.
     pub(crate) async fn new(
         engine: &Engine,
-        pre: &v1::PluginPre<HostState>,
+        image: &Image,
         limits: &Limits,
         settings: Arc<Settings>,
         world: World,
     ) -> Result<Self, CallError> {
+        let pre = &image.pre;
         let mut store = limited(pre.engine(), limits, settings, world);
         let _active = engine.ticker().enter();
         let instantiated = within(limits.call_timeout, pre.instantiate_async(&mut store)).await;
         let plugin = ended(&store, limits.call_timeout, instantiated)?;
-        Ok(Self::of(store, plugin, limits))
+        Ok(Self::of(store, plugin, limits, image))
     }
 
     /// Creates an instance of an interpreter and lets it load a script.
     pub(crate) async fn with_script(
         engine: &Engine,
-        pre: &v1::PluginPre<HostState>,
+        image: &Image,
         limits: &Limits,
         settings: Arc<Settings>,
         world: World,
         script: &Script,
     ) -> Result<(Self, Loaded), CallError> {
+        let pre = &image.pre;
         let mut store = limited(pre.engine(), limits, settings, world);
         let _active = engine.ticker().enter();
         let loaded = within(limits.call_timeout, async {
@@ -70,10 +77,11 @@ impl Instance {
         let (plugin, loaded) = ended(&store, limits.call_timeout, loaded)?;
         // The host shows this output only with an error, as it does with the output of a build.
         let printed = store.data().output.take().unwrap_or_default();
-        Ok((Self::of(store, plugin, limits), loaded.behind(&printed)))
+        let instance = Self::of(store, plugin, limits, image);
+        Ok((instance, loaded.behind(&printed)))
     }
 
-    fn of(store: Store<HostState>, plugin: v1::Plugin, limits: &Limits) -> Self {
+    fn of(store: Store<HostState>, plugin: v1::Plugin, limits: &Limits, image: &Image) -> Self {
         let state = store.data();
         Self {
             waits: state.waits.clone(),
@@ -82,6 +90,7 @@ impl Instance {
                 drawn: state.taps.take(),
             }),
             calls: 0,
+            http: image.http,
             store,
             plugin,
             calls_left: limits.reuse.max(1),
@@ -128,6 +137,9 @@ impl Instance {
         trace: &mut Trace,
     ) -> Result<Outcome, CallError> {
         self.begin(limits, Some(reader));
+        if self.http {
+            self.begin_http(request);
+        }
         let _active = engine.ticker().enter();
         let called = within_own_time(
             limits.call_timeout,
@@ -179,6 +191,21 @@ impl Instance {
         state.log_lines = LOG_LINES;
     }
 
+    /// Lets the call send HTTP requests.
+    fn begin_http(&mut self, request: &Request<'_>) {
+        let state = self.store.data_mut();
+        let turn = HttpTurn {
+            controller: request.controller.to_owned(),
+            kind: request.kind.clone(),
+            name: request.name.clone(),
+            object: request.object.clone(),
+        };
+        if let Some(reader) = &state.reader {
+            reader.begins(&turn);
+        }
+        state.sending = Some(Sending::new(turn));
+    }
+
     fn end<T>(
         &mut self,
         limits: &Limits,
@@ -186,6 +213,7 @@ impl Instance {
     ) -> Result<T, CallError> {
         let state = self.store.data_mut();
         state.reader = None;
+        state.sending = None;
         let printed = state.output.take();
         match called {
             Some(Ok(value)) => {

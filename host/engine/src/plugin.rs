@@ -73,7 +73,7 @@ impl Plugin {
         limits: Limits,
         settings: &HashMap<String, Settings>,
     ) -> Result<Self, LoadError> {
-        let instance = Instance::new(engine, &image.pre, &limits, Arc::default(), World::Real)
+        let instance = Instance::new(engine, &image, &limits, Arc::default(), World::Real)
             .await
             .map_err(LoadError::Instantiate)?;
         Self::described(engine, image, limits, settings, instance, None).await
@@ -89,7 +89,7 @@ impl Plugin {
     ) -> Result<Self, LoadError> {
         let world = World::Real;
         let started =
-            Instance::with_script(engine, &image.pre, &limits, Arc::default(), world, &script);
+            Instance::with_script(engine, &image, &limits, Arc::default(), world, &script);
         let (instance, loaded) = started.await.map_err(LoadError::Instantiate)?;
         loaded.problem()?;
         let script = Some(script.of_used(&loaded));
@@ -110,7 +110,11 @@ impl Plugin {
             .map_err(LoadError::Describe)?
             .map_err(LoadError::Refused)?;
         let description = Description::parse(&text)?;
-        let settings = Arc::new(settings.get(&description.name).cloned().unwrap_or_default());
+        let mut settings = settings.get(&description.name).cloned().unwrap_or_default();
+        for hidden in description.hidden_settings() {
+            settings.remove(hidden);
+        }
+        let settings = Arc::new(settings);
         instance.configure(settings.clone());
         let (component, size, imports) = (image.digest.clone(), image.size, image.imports());
         let digest = match &script {
@@ -197,9 +201,9 @@ impl Plugin {
     ) -> Result<Instance, CallError> {
         let (engine, limits) = (&self.engine, &self.limits);
         let Some(script) = &self.script else {
-            return Instance::new(engine, &image.pre, limits, settings, world).await;
+            return Instance::new(engine, image, limits, settings, world).await;
         };
-        let started = Instance::with_script(engine, &image.pre, limits, settings, world, script);
+        let started = Instance::with_script(engine, image, limits, settings, world, script);
         let (instance, loaded) = started.await?;
         // The script loaded without a problem before, so it depends on time or random numbers.
         loaded.problem().map_err(|error| CallError::Trap {

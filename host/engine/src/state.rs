@@ -10,6 +10,7 @@ use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiVie
 
 use crate::error::MemoryDenied;
 use crate::output::Output;
+use crate::sending::Sending;
 use crate::still::still;
 use crate::tap::{Taps, tapped};
 use crate::told::{Tape, tell};
@@ -32,6 +33,8 @@ pub(crate) struct HostState {
     pub(crate) waits: Waits,
     /// Where the running call reads the cluster; `None` during `describe`.
     pub(crate) reader: Option<Arc<dyn ObjectReader>>,
+    /// The HTTP requests of the running call; `None` if it may send none.
+    pub(crate) sending: Option<Sending>,
     /// Notes the clock readings and random numbers that the guest draws.
     pub(crate) taps: Taps,
     /// The seed that the guest may ask for.
@@ -91,6 +94,7 @@ impl HostState {
             deadline: Instant::now() + limits.call_timeout,
             waits: Waits::default(),
             reader: None,
+            sending: None,
             taps,
             seed,
             tape,

@@ -6,7 +6,7 @@ use wasmtime::{
     Config, Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Strategy,
 };
 
-use crate::bindings::v1;
+use crate::bindings::{http_v1, v1};
 use crate::cache::Stored;
 use crate::code::Code;
 use crate::error::{EngineError, LoadError};
@@ -37,6 +37,8 @@ impl Tier {
         v1::types::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut HostState| state)
             .map_err(setup)?;
         v1::cluster::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut HostState| state)
+            .map_err(setup)?;
+        http_v1::http::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut HostState| state)
             .map_err(setup)?;
         Ok(Self {
             code,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use vmhost_cluster::{EventLimit, WATCH_SILENCE};
 use vmhost_core::Limits;
 use vmhost_engine::{Compiler, Settings};
+use vmhost_http::{Allow, Authorities};
 
 use crate::deploy::history::keep::Keep;
 use crate::journal::sensitive::Sensitive;
@@ -31,6 +32,11 @@ pub struct Config {
     pub map_buffer: usize,
     /// The settings of each plugin, by its name.
     pub settings: HashMap<String, Settings>,
+    /// The services that plugins may send HTTP requests to, of those that their descriptions name.
+    /// Empty for all.
+    pub allow_http: Vec<Allow>,
+    /// Certificate authorities of these services, besides the machine's.
+    pub http_authorities: Authorities,
     /// The values that records show only as hashes, besides those of Secrets and settings: a kind
     /// as for kubectl, or `kind=path` for one field of it.
     pub sensitive: Vec<Sensitive>,
@@ -55,6 +61,10 @@ pub struct Config {
     pub allow_wider: bool,
     /// Whether plugins may install the CustomResourceDefinitions that they carry.
     pub install_crds: bool,
+    /// Whether the API server can reach the webhooks and conversions of plugins on this host.
+    pub serve_webhooks: bool,
+    /// Whether the host registers webhooks itself.
+    pub register_webhooks: bool,
 }
 
 impl Config {
@@ -69,6 +79,8 @@ impl Config {
             record_bytes: 0,
             map_buffer: 64 << 20,
             settings: HashMap::new(),
+            allow_http: Vec::new(),
+            http_authorities: Authorities::default(),
             sensitive: Vec::new(),
             cache: None,
             history: Keep::Off,
@@ -80,6 +92,8 @@ impl Config {
             reload: false,
             allow_wider: false,
             install_crds: false,
+            serve_webhooks: false,
+            register_webhooks: false,
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::journal::tag::{Cause, WakeTag};
 use crate::journal::wakes::{WakeLog, Wakened};
 use crate::observe::metrics::controller::{ControllerMetrics, controller_label};
 use crate::rights::access::Required;
+use crate::site::member::Member;
 use crate::wake::triggers::{Wake, WatchId};
 
 /// The number of workers if neither the description nor a flag sets one.
@@ -33,7 +34,7 @@ const WORKERS: u32 = 4;
 pub struct Controller {
     /// The name in the plugin's description.
     pub(crate) name: String,
-    /// The name in logs and metrics.
+    /// The name in logs and records; in a member cluster with `@` and the cluster's name behind it.
     pub(crate) label: Arc<str>,
     /// The kind of the objects that are the controller's keys.
     pub kind: Gvk,
@@ -56,6 +57,8 @@ pub struct Controller {
     clock: Option<Clock>,
     settings: Settings,
     started: AtomicBool,
+    /// The cluster of its keys; `None` at home.
+    pub(crate) member: Option<Arc<Member>>,
 }
 
 /// The retry limits of a controller's keys.
@@ -138,7 +141,18 @@ impl Controller {
             },
             started: AtomicBool::new(false),
             settings,
+            member: None,
         })
+    }
+
+    /// Puts a controller that was just made, and that nothing else has yet, into a member cluster:
+    /// logs and records name it with the cluster, metrics without.
+    pub(crate) fn within(mut self: Arc<Self>, member: &Arc<Member>) -> Arc<Self> {
+        if let Some(own) = Arc::get_mut(&mut self) {
+            own.label = format!("{}@{}", own.label, member.name).into();
+            own.member = Some(member.clone());
+        }
+        self
     }
 
     /// Returns whether a generation with this description can use this controller's queue.

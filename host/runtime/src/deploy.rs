@@ -21,8 +21,10 @@
 //! run a version beside the live one: both are members of the [`lineup`]. This module must not know
 //! what a turn does.
 
+pub(crate) mod branch;
 pub(crate) mod breaker;
 pub(crate) mod canary;
+pub(crate) mod engage;
 pub mod error;
 pub mod files;
 pub mod first;
@@ -37,6 +39,7 @@ pub(crate) mod orders;
 pub(crate) mod plugins;
 pub(crate) mod prepare;
 pub(crate) mod probation;
+pub(crate) mod registered;
 pub(crate) mod replace;
 pub(crate) mod rollback;
 pub(crate) mod setup;

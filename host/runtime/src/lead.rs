@@ -28,6 +28,8 @@
 //! - A machine whose monotonic clock stops while it sleeps (a suspended laptop, a paused virtual
 //!   machine): the fence sleeps too, as client-go's does.
 //! - A Lease that is deleted or edited by hand: its holder notices at its next renewal.
+//! - An HTTP request of a policy in flight when the fence closes: its service may carry it out as
+//!   late as it likes. It has an `Idempotency-Key`, and the next leader's has the same one.
 //! - Events, `SelfSubjectAccessReview`s, and CustomResourceDefinitions installed at the start:
 //!   these are not writes of a turn.
 

@@ -26,10 +26,14 @@
 //! | [`rights`] | the rights that a plugin needs, and the keys that wait for one |
 //! | [`controller`] | one workqueue, and the memory of its keys |
 //! | [`wake`] | from a change to the keys that it concerns; reads of the stores |
+//! | [`outgoing`] | HTTP requests of plugins to services outside of the cluster |
 //! | [`journal`] | a record of each turn, and what woke its key |
 //! | [`canary`] | a version that runs a share of the objects before it is live |
+//! | [`site`] | the host's clusters besides its own, each with its stores |
+//! | [`fleet`] | which clusters there are, from kubeconfigs to sites |
 //! | [`deploy`] | from a component's bytes to the generation that keys run on |
 //! | [`turn`] | from a key to the decision about it |
+//! | [`review`] | admission reviews and conversions: questions of the API server, answered at once |
 //! | [`shadow`] | another version that gets each turn after the live one, and writes nothing |
 //! | [`manager`] | the wiring, and the order of the shutdown |
 //! | [`private`] | folders that only this user may write to |
@@ -47,14 +51,18 @@ pub mod canary;
 pub mod config;
 pub mod controller;
 pub mod deploy;
+pub mod fleet;
 pub mod journal;
 pub mod lead;
 pub mod manager;
 pub mod observe;
+pub mod outgoing;
 mod private;
+pub mod review;
 pub mod rights;
 pub mod runtimes;
 pub mod shadow;
+pub(crate) mod site;
 pub mod table;
 pub mod turn;
 pub mod wake;

@@ -6,11 +6,13 @@
 //! There are two runtimes: watches, probes and writes run on one, guests on the other. A guest that
 //! spins on every core cannot delay a watch. This module must not know the command line.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 use vmhost_cluster::{Connection, Informers};
@@ -30,6 +32,7 @@ use crate::observe::metrics::Metrics;
 use crate::observe::{sample, warn};
 use crate::rights::wait::Rights;
 use crate::shadow::order::Shadows;
+use crate::site::sites::Sites;
 use crate::turn::effects::Effects;
 use crate::turn::effects::writes::FencedWriter;
 use crate::turn::map;
@@ -77,7 +80,10 @@ impl Manager {
         let rights = Rights::new(connection.access_reviews(), leadership.clone());
         let writer = FencedWriter::new(resources.clone(), connection.writer(), leadership.clone());
         let effects = Effects::new(writer);
+        let sites = Arc::<Sites>::default();
         let workers = Arc::new(Workers {
+            sites: sites.clone(),
+            there: Mutex::default(),
             effects: effects.clone(),
             rights: rights.clone(),
             leadership: leadership.clone(),
@@ -85,9 +91,9 @@ impl Manager {
             guests: loader.guests.clone(),
             tasks: TaskTracker::new(),
         });
-        let observer = Arc::new(Observer(metrics.clone()));
+        let observer = Arc::new(Observer::at_home(metrics.clone()));
         let silence = loader.config.watch_silence;
-        let plugins = Arc::new(Plugins::new(
+        let plugins = Plugins::new(
             loader,
             metrics.clone(),
             Informers::with_silence(connection.reader(), observer, silence),
@@ -95,7 +101,8 @@ impl Manager {
             Live::new(resources, metrics.live_reads.clone()),
             leadership,
             Arc::new(workers.clone()),
-        ));
+        );
+        let plugins = Arc::new(plugins.with_sites(sites));
         let warnings = Warnings::new(plugins.loader.config.sensitive.clone());
         sample::at_scrapes(&plugins, &warnings);
         let shadows = Shadows::new(&plugins, warnings.redact.clone());
@@ -141,11 +148,15 @@ impl Manager {
         let ended = tokio::time::timeout(most, self.workers.tasks.wait()).await;
         let drained = ended.is_ok();
         leadership.end(drained).await;
-        let recorders = self.plugins.slots().into_iter().map(|slot| {
-            let recorder = slot.current().share.recorder.clone();
-            async move { recorder.flush(FLUSH).await }
+        let recorders = self.plugins.slots().into_iter().flat_map(|slot| {
+            let generation = slot.current();
+            let home = generation.share.recorder.clone();
+            let seats = generation.seats.load_full();
+            let there = seats.values().map(|seat| seat.branch.recorder.clone());
+            std::iter::once(home).chain(there).collect::<Vec<_>>()
         });
-        join_all(recorders).await;
+        let flushed = recorders.map(|recorder| async move { recorder.flush(FLUSH).await });
+        join_all(flushed).await;
         self.end_histories().await;
         // The last references to the stores.
         self.plugins.clear();
@@ -179,6 +190,17 @@ struct Workers {
     guests: Handle,
     /// Closed when no more workers may start.
     tasks: TaskTracker,
+    /// The clusters besides home.
+    sites: Arc<Sites>,
+    /// What workers share in each of them, by the member's number.
+    there: Mutex<HashMap<u64, Tools>>,
+}
+
+/// What the workers in one cluster share.
+#[derive(Clone)]
+struct Tools {
+    effects: Arc<Effects>,
+    rights: Arc<Rights>,
 }
 
 impl StartWorkers for Arc<Workers> {
@@ -194,18 +216,54 @@ impl StartWorkers for Arc<Workers> {
                 }
             }
             // Single flight: the turns of a replaced controller must end first.
-            slot.retired_have_ended(&wired.controller.name).await;
-            if workers.tasks.is_closed() || !slot.current().has(&wired) || !wired.controller.start()
-            {
-                return;
+            slot.retired_have_ended(&wired.controller.label).await;
+            let starts = {
+                // A swap holds this from its look at what has started to the new generation: it
+                // gives no store that is not filled to workers that start in between.
+                let _seating = slot.seating.lock();
+                !workers.tasks.is_closed() && slot.current().has(&wired) && wired.controller.start()
+            };
+            if starts {
+                workers.spawn(&slot, &wired.controller);
             }
-            workers.spawn(&slot, &wired.controller);
         });
+    }
+
+    fn forget(&self, member: u64) {
+        self.there.lock().remove(&member);
     }
 }
 
 impl Workers {
+    /// What the workers of a controller share. `None` if its cluster was left.
+    fn tools(&self, controller: &Controller) -> Option<Tools> {
+        let Some(member) = &controller.member else {
+            return Some(Tools {
+                effects: self.effects.clone(),
+                rights: self.rights.clone(),
+            });
+        };
+        // Locked over both steps: either `forget` comes later, or the site is gone.
+        let mut there = self.there.lock();
+        let site = self.sites.of(member.number)?;
+        let tools = there.entry(member.number).or_insert_with(|| {
+            let (connection, leadership) = (&site.connection, &self.leadership);
+            let (resources, writer) = (site.resources.clone(), connection.writer());
+            let writer = FencedWriter::new(resources, writer, leadership.clone());
+            let place = format!("cluster {}: ", member.name);
+            let reviews = connection.access_reviews();
+            Tools {
+                effects: Effects::new(writer.within(member.clone())),
+                rights: Rights::there(reviews, leadership.clone(), place),
+            }
+        });
+        Some(tools.clone())
+    }
+
     fn spawn(&self, slot: &Arc<Slot>, controller: &Arc<Controller>) {
+        let Some(Tools { effects, rights }) = self.tools(controller) else {
+            return;
+        };
         tracing::info!(
             controller = &*controller.label,
             workers = controller.workers,
@@ -214,21 +272,37 @@ impl Workers {
         let worker = Worker {
             slot: slot.clone(),
             controller: controller.clone(),
-            effects: self.effects.clone(),
-            rights: self.rights.clone(),
+            effects,
+            rights,
             leadership: self.leadership.clone(),
             journal: self.journal.clone(),
         };
         for _ in 0..controller.workers {
-            let (worker, label) = (worker.clone(), controller.label.clone());
-            let work = move || worker.clone().run();
-            self.tasks.spawn_on(supervise(label, work), &self.guests);
+            let worker = worker.clone();
+            self.keep_up(controller, move || worker.clone().run());
         }
-        let (slot, controller) = (slot.clone(), controller.clone());
-        let leadership = self.leadership.clone();
+        let of = (slot.clone(), controller.clone(), self.leadership.clone());
+        self.keep_up(controller, move || {
+            let (slot, controller, leadership) = of.clone();
+            map::run(slot, controller, leadership)
+        });
+    }
+
+    /// Runs a task of a controller until it ends, or until the controller's cluster is left.
+    fn keep_up<F>(&self, controller: &Controller, work: impl Fn() -> F + Send + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let label = controller.label.clone();
-        let map = move || map::run(slot.clone(), controller.clone(), leadership.clone());
-        self.tasks.spawn_on(supervise(label, map), &self.guests);
+        let Some(member) = controller.member.clone() else {
+            self.tasks.spawn_on(supervise(label, work), &self.guests);
+            return;
+        };
+        let work = move || {
+            let (member, task) = (member.clone(), work());
+            async move { member.run(task).await }
+        };
+        self.tasks.spawn_on(supervise(label, work), &self.guests);
     }
 }
 

@@ -24,16 +24,20 @@ use std::time::Duration;
 
 use vmhost_cluster::{ObjectRef, RecordedEvent};
 use vmhost_core::{
-    Event, EventType, Gvk, ListQuery, LiveRead, ObjectName, ObjectReader, Page, ReadError, Snapshot,
+    Event, EventType, Gvk, HttpAnswer, HttpCall, HttpError, HttpTurn, ListQuery, LiveRead,
+    ObjectName, ObjectReader, Page, ReadError, Snapshot,
 };
 use vmhost_engine::Plugin;
 
 use crate::canary::Canary;
 use crate::canary::part::Part;
 use crate::controller::Controller;
+use crate::deploy::branch::Branch;
+use crate::deploy::breaker::Breaker;
 use crate::deploy::slot::Generation;
 use crate::journal::record::Origin;
 use crate::observe::log::reconcile::Reconcile;
+use crate::outgoing::Fence;
 use crate::shadow::job::Live;
 use crate::wake::sources::Sources;
 
@@ -86,6 +90,8 @@ pub struct Desk {
     pub(crate) origin: Arc<Origin>,
     /// The desk's side of a canary, while one runs.
     pub(crate) part: Option<Part>,
+    /// What they share in a member cluster. `None` at home.
+    pub(crate) branch: Option<Arc<Branch>>,
 }
 
 /// The longest sleep of a worker whose plugin's circuit breaker is open.
@@ -148,7 +154,10 @@ impl Turn {
             .related
             .as_ref()
             .filter(|key| key.kind.kind.len() < 256 && key.name.as_str().len() < 512);
-        let recorder = &self.desk.generation.share.recorder;
+        let recorder = match &self.desk.branch {
+            None => &self.desk.generation.share.recorder,
+            Some(branch) => &branch.recorder,
+        };
         recorder.record(RecordedEvent {
             regarding: ObjectRef {
                 kind: controller.kind.clone(),
@@ -193,7 +202,12 @@ impl Desk {
         controller: &Arc<Controller>,
         part: Option<Part>,
     ) -> Option<Arc<Self>> {
-        let sources = generation.sources(controller)?.clone();
+        let sources = generation.sources(controller)?;
+        let branch = generation.branch(controller);
+        if branch.is_none() && controller.member.is_some() {
+            // The cluster was left just now. A desk without a branch is one at home.
+            return None;
+        }
         let label: Arc<str> = Arc::from(&*controller.label);
         Some(Arc::new(Self {
             origin: Arc::new(Origin {
@@ -209,13 +223,58 @@ impl Desk {
             sources,
             label,
             part,
+            branch,
         }))
+    }
+
+    /// The circuit breaker that pauses the turns of this desk.
+    pub(crate) fn breaker(&self) -> &Breaker {
+        match &self.branch {
+            None => &self.generation.breaker,
+            Some(branch) => &branch.breaker,
+        }
+    }
+
+    /// Records a call that returned an outcome.
+    pub(crate) fn call_succeeded(&self) {
+        self.breaker().success();
+        if self.counts_for_all() {
+            self.generation.breaker.success();
+        }
+    }
+
+    /// Records a call that did not return. Returns the pause if this opened the circuit breaker.
+    pub(crate) fn call_failed(&self) -> Option<Duration> {
+        if self.counts_for_all() {
+            // It tells whether the version works at all, and pauses nothing.
+            self.generation.breaker.failure();
+        }
+        self.breaker().failure()
+    }
+
+    /// Returns whether the calls of this desk also count for the generation: without controllers at
+    /// home, its breaker counts the calls for all members together.
+    fn counts_for_all(&self) -> bool {
+        self.branch.is_some() && self.generation.controllers.is_empty()
     }
 
     /// Returns whether this is the candidate's desk and its canary was aborted: then the outcome of
     /// its turns is ignored, and the live version has to run their keys.
     pub(crate) fn is_taken_back(&self) -> bool {
         self.part.as_ref().is_some_and(Part::is_taken_back)
+    }
+
+    /// Tells why turns of this desk may not change anything outside of the cluster any more.
+    fn outside_fence(&self) -> Fence {
+        let (part, branch) = (self.part.clone(), self.branch.clone());
+        Box::new(move || {
+            if part.as_ref().is_some_and(Part::is_taken_back) {
+                return Some("the canary is aborted: the live version runs the key");
+            }
+            let member = &branch.as_ref()?.member;
+            let is_left = member.fence().is_err();
+            is_left.then_some("the cluster of the key was removed from this host")
+        })
     }
 
     /// Returns the canary if this is the candidate's desk.
@@ -257,6 +316,36 @@ impl ObjectReader for Desk {
 
     fn list_live(&self, query: ListQuery) -> LiveRead<Page> {
         self.sources.list_live(query)
+    }
+
+    fn reserved(&self, name: &str) -> Option<String> {
+        self.sources.reserved(name)
+    }
+
+    fn begins(&self, turn: &HttpTurn) {
+        let requests = &self.generation.share.http;
+        match &self.branch {
+            None => requests.begins(turn),
+            Some(branch) => requests.elsewhere(&branch.cut_off).begins(turn),
+        }
+    }
+
+    fn http(&self, call: HttpCall) -> HttpAnswer {
+        let fence = self.outside_fence();
+        if !call.request.is_safe()
+            && let Some(why) = fence()
+        {
+            return HttpAnswer::answered(Err(HttpError::not_here(why)));
+        }
+        let generation = &self.generation;
+        let (requests, grants) = (&generation.share.http, &generation.description().http);
+        match &self.branch {
+            None => requests.send_while(grants, call, fence),
+            Some(branch) => {
+                let requests = requests.elsewhere(&branch.cut_off);
+                requests.send_while(grants, call, fence)
+            }
+        }
     }
 }
 

@@ -3,11 +3,17 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use vmhost_cluster::CONFIGURATION_ORDER;
 
 use crate::workshop::source::SourceArgs;
 
 /// The log settings of commands that run no controller.
 pub(crate) const QUIET: (LogFormat, &str) = (LogFormat::Text, "warn");
+
+/// The help of --kubeconfig.
+pub(crate) fn kubeconfig_help() -> String {
+    format!("A kubeconfig; without this flag and --context: {CONFIGURATION_ORDER}")
+}
 
 /// Flags of `vmhost` and `vmhost dev`.
 #[derive(Clone, Debug, Args)]
@@ -71,6 +77,25 @@ pub(crate) struct CommonArgs {
         default_value = "4Mi"
     )]
     pub(crate) record_bytes: String,
+    /// Allow plugins to send HTTP requests to this host, *.DOMAIN or address, of those that their
+    /// descriptions name; `none` allows no requests. May be repeated. Default: all that they name. A
+    /// host with a private address needs this flag, too.
+    #[arg(
+        long,
+        value_name = "HOST[:PORT]",
+        env = "VMHOST_ALLOW_HTTP",
+        value_delimiter = ','
+    )]
+    pub(crate) allow_http: Vec<String>,
+    /// A PEM file with certificate authorities of services that plugins call, besides those of the
+    /// machine. May be repeated.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "VMHOST_HTTP_CA",
+        value_delimiter = ','
+    )]
+    pub(crate) http_ca: Vec<PathBuf>,
     /// What records show as hashes, besides the values of Secrets and settings: all fields of a
     /// kind, or one: `Database=spec.password`. May be repeated.
     #[arg(

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 use vmhost_core::cut;
-use vmhost_runtime::journal::story::{Effect, Field, Read, Turn, Woken};
+use vmhost_runtime::journal::story::{Effect, Field, Http, Read, Turn, Woken};
 
 /// The most bytes of a field's value that are shown.
 const VALUE: usize = 60;
@@ -146,6 +146,16 @@ pub(super) fn read(read: &Read) -> String {
         ""
     };
     format!("{}: {answer}{live}", read.object)
+}
+
+/// An HTTP request, with what came back.
+pub(super) fn sent(sent: &Http) -> String {
+    let answer = match (sent.status, &sent.error) {
+        (Some(status), _) => status.to_string(),
+        (None, Some(error)) => error.clone(),
+        (None, None) => "no answer".to_owned(),
+    };
+    format!("{} {}: {answer}", sent.method, sent.url)
 }
 
 /// Returns which side reports the end of an effect (the server or the host), and the end in words.

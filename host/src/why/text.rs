@@ -6,7 +6,7 @@ use vmhost_runtime::journal::story::{Effect, Story, Turn, Warning, Woken};
 
 use super::page::{Line, Page};
 use super::phrases::{
-    cause, change, day, duration, end, field, own_object, read, reason, time_of_day, wish,
+    cause, change, day, duration, end, field, own_object, read, reason, sent, time_of_day, wish,
 };
 use crate::paint::{Paint, Tone};
 
@@ -95,8 +95,9 @@ impl Text {
 
     fn title(&mut self, turn: &Turn) {
         let (controller, generation) = (&turn.controller, turn.generation);
-        // A label is `plugin/controller`, or just the plugin's name if both are the same.
-        let plugin = controller.split('/').next().unwrap_or_default();
+        // A label is `plugin/controller`, or just the plugin's name if both are the same, each with
+        // `@cluster` in a member.
+        let plugin = controller.split(['/', '@']).next().unwrap_or_default();
         let mut candidates = self.candidates.iter();
         let is_candidate = candidates.any(|(name, number)| name == plugin && *number == generation);
         let candidate = if is_candidate { " (candidate)" } else { "" };
@@ -181,6 +182,10 @@ impl Text {
             self.page.named("read", &read(one));
         }
         self.more(turn.reads.len(), "reads");
+        for one in turn.http.iter().take(SHOWN) {
+            self.page.named("sent", &sent(one));
+        }
+        self.more(turn.http.len(), "requests");
         match turn.act.as_str() {
             "returned" if turn.effects.is_empty() && !turn.cut => self.page.named("did", "nothing"),
             "returned" | "" => {}

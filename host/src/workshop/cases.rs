@@ -6,14 +6,17 @@
 //!        --compare--> difference --report--> text, JSON, JUnit
 //! ```
 //! A case is a folder: `object.json` (absent if the object is deleted), `cache/*.json` (other
-//! objects in the cluster), `request.json` (values that differ from the defaults) and
-//! `expect.json`. Time stands still, random numbers are fixed, and each case has its own instance,
+//! objects in the cluster), `request.json` (values that differ from the defaults), `http.json` (the
+//! answers to its HTTP requests) and `expect.json`. Time stands still, random numbers are fixed, and each case has its own instance,
 //! so that its result is always the same.
 //!
 //! A case may also be a recorded turn: with its clock readings and random numbers (in
 //! `request.json`), with the answers to its reads (in `reads.json`, if the other files do not give
 //! the same answers), and with the turn's origin (in `recorded.json`). [`again`] replays recorded
 //! cases.
+//!
+//! In the place of `object.json`, `admission.json` asks one of the plugin's webhooks, and
+//! `conversion.json` one of its conversions: see [`review`].
 //!
 //! This module opens no connection, writes nothing except requested expectations, and reimplements
 //! none of the host's rules.
@@ -41,6 +44,7 @@ mod cluster;
 mod compare;
 mod controller;
 mod form;
+mod http;
 mod json;
 pub(super) mod junit;
 mod lines;
@@ -50,6 +54,7 @@ mod reads;
 pub(super) mod recorded;
 pub(super) mod report;
 mod request;
+mod review;
 mod run;
 mod told;
 
@@ -157,6 +162,9 @@ impl Suite {
     }
 
     async fn ran(&self, plugin: &Plugin, case: &Case) -> Result<Ran> {
+        if let Some(asked) = &case.review {
+            return review::run(plugin, case, asked, &self.lines).await;
+        }
         let prepared = prepare::prepare(case, plugin.description())?;
         Ok(run::run(plugin, &self.grants, prepared, &self.lines).await)
     }
@@ -188,7 +196,14 @@ impl Suite {
         };
         let draws = ran.draws.filter(|_| difference.is_some());
         let draws = draws.map(str::to_owned);
-        let problems = [ran.refused, ran.unread, difference, draws, in_dev];
+        let problems = [
+            ran.refused,
+            ran.unread,
+            ran.unsent,
+            difference,
+            draws,
+            in_dev,
+        ];
         let problems: Vec<String> = problems.into_iter().flatten().collect();
         let problem = (!problems.is_empty()).then(|| problems.join("\n"));
         Ok((problem, wrote))

@@ -38,6 +38,7 @@ use crate::flags::listen_address;
 use crate::output::print;
 use crate::run::shut_down;
 use crate::signals::StopSignals;
+use crate::webhooks::{Bound, Serving};
 use crate::{flags, token};
 
 /// Builds the folder at each save.
@@ -52,6 +53,8 @@ struct Workbench {
 /// A plugin in development.
 struct Session {
     manager: Arc<Manager>,
+    /// Until the last write of the shutdown, since a webhook may be asked about it.
+    _serving: Option<Serving>,
     _address: Option<AddressFile>,
     _server: Server,
     _narrations: Vec<Narration>,
@@ -148,7 +151,11 @@ impl Session {
         .await?;
         let metrics = Metrics::new()?;
         let cluster = connection.manifests();
-        let manager = Manager::new(loader, connection, metrics.clone());
+        let manager = Manager::new(loader, connection.clone(), metrics.clone());
+        let serving = match plugin.answers_reviews() {
+            true => Some(Bound::loopback()?.serve(&connection, &manager, &metrics)?),
+            false => None,
+        };
         admin.serve(
             metrics,
             &manager.plugins,
@@ -188,6 +195,7 @@ impl Session {
         }
         Ok(Self {
             manager,
+            _serving: serving,
             _address: address,
             _server: server,
             _narrations: narrations,
@@ -249,6 +257,8 @@ impl Build for Workbench {
 pub(crate) async fn command(args: Box<DevArgs>, guests: &Runtime) -> Result<()> {
     let config = Config {
         install_crds: true,
+        serve_webhooks: true,
+        register_webhooks: true,
         compiler: Compiler::child(),
         // In memory only: the next save of the folder makes the next version.
         history: flags::history(args.common.history.as_deref(), None),
@@ -263,7 +273,8 @@ pub(crate) async fn command(args: Box<DevArgs>, guests: &Runtime) -> Result<()> 
         () = stop.first() => return Ok(()),
     };
     stop.first().await;
-    shut_down(&session.manager, &mut stop).await
+    // The API server ends with this process, so that nobody must be given time to ask another host.
+    shut_down(&session.manager, None, &mut stop).await
 }
 
 /// Returns the URL of the page. The URL contains the token if this process made it, because that

@@ -38,16 +38,27 @@ pub fn component(file: &Path, bytes: Vec<u8>) -> Result<Vec<u8>> {
     })?;
     module.check(file)?;
     let adapt = module.imports.iter().any(|(from, _)| from == PREVIEW1);
-    let embed = !module.has_type;
+    let embed = (!module.has_type).then(|| Embed {
+        http: module
+            .imports
+            .iter()
+            .any(|(from, _)| from.starts_with(wit::HTTP)),
+    });
     encode(bytes, embed, adapt).map_err(|source| Error::Componentize {
         file: file.to_owned(),
         source,
     })
 }
 
-fn encode(mut module: Vec<u8>, embed: bool, adapt: bool) -> Result<Vec<u8>, Cause> {
-    if embed {
-        wit::embed(&mut module)?;
+/// What a module without types of its own is given.
+struct Embed {
+    /// Whether it sends HTTP requests.
+    http: bool,
+}
+
+fn encode(mut module: Vec<u8>, embed: Option<Embed>, adapt: bool) -> Result<Vec<u8>, Cause> {
+    if let Some(Embed { http }) = embed {
+        wit::embed(&mut module, http)?;
     }
     let mut encoder = ComponentEncoder::default();
     encoder.module(&module)?;

@@ -73,7 +73,7 @@ mod tests {
         let error = refused(&["wasi:http/types@0.2.3"], &[wit::CONTROLLER]);
         assert_eq!(
             error,
-            "x.wasm imports wasi:http/types@0.2.3: a plugin has no network; leave out what makes HTTP requests, and read the cluster by the contract's cluster interface"
+            "x.wasm imports wasi:http/types@0.2.3: the host has no wasi:http; leave out what makes HTTP requests, or send them through vmhost:http (wit/http-v1)"
         );
     }
 

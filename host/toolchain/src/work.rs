@@ -64,6 +64,17 @@ impl Work {
         Ok(folder)
     }
 
+    /// Writes the contract for tools that take a world as a whole; with `http`, one that sends HTTP
+    /// requests. Returns its folder and the world.
+    pub fn world(&self, http: bool) -> Result<(PathBuf, &'static str)> {
+        if !http {
+            return Ok((self.wit()?, wit::WORLD));
+        }
+        let folder = self.path("wit-http");
+        let world = wit::write_with_http(&folder)?;
+        Ok((folder, world))
+    }
+
     /// Returns the SDK's folder: the project's own, or else the SDK that this host contains.
     pub fn sdk(&self, language: Language) -> Result<PathBuf> {
         let own = own_sdk(&self.project);

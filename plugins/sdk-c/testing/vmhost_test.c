@@ -19,6 +19,9 @@ typedef struct {
 } texts;
 
 static texts kept, objects, names, values, lines;
+/* Of the answers to HTTP requests, those of one answer at the same place. */
+static texts requests, bodies;
+static int statuses[64];
 static vmhost_read_error refusal;
 static int checks, failures;
 
@@ -40,6 +43,13 @@ void vmhost_test_object(const char *json) { keep(&objects, json); }
 void vmhost_test_setting(const char *name, const char *value) {
     keep(&names, name);
     keep(&values, value);
+}
+
+void vmhost_test_response(const char *method, const char *url, int status, const char *body) {
+    if (requests.count == sizeof statuses / sizeof *statuses) abort();
+    statuses[requests.count] = status;
+    keep(&requests, vmhost_format("%s %s", method, url));
+    keep(&bodies, body);
 }
 
 void vmhost_test_refuse_reads(vmhost_read_error error) { refusal = error; }
@@ -75,6 +85,8 @@ void vmhost_test_reset(void) {
     forget(&names);
     forget(&values);
     forget(&lines);
+    forget(&requests);
+    forget(&bodies);
     refusal = (vmhost_read_error){0};
 }
 
@@ -102,6 +114,24 @@ static plugin_option_string_t given_option(const char *from) {
 }
 
 static const char *held(plugin_string_t from) { return copy((const char *)from.ptr, from.len); }
+
+void http_send(const uint8_t *method, size_t method_length, const uint8_t *url, size_t url_length, const http_header *headers, size_t header_count,
+               const uint8_t *body, size_t body_length, int32_t has_timeout, uint32_t timeout, http_result *result) {
+    (void)headers, (void)header_count, (void)has_timeout, (void)timeout;
+    const char *request = vmhost_format("%s %s", copy((const char *)method, method_length), copy((const char *)url, url_length));
+    const char *sent = copy((const char *)body, body_length);
+    keep(&lines, *sent ? vmhost_format("http: %s %s", request, sent) : vmhost_format("http: %s", request));
+    *result = (http_result){.is_err = true};
+    result->val.err.tag = 2;
+    result->val.err.val.text = given(vmhost_format("the test gives no answer to %s", request));
+    for (size_t i = requests.count; i-- > 0;) {
+        if (strcmp(requests.items[i], request)) continue;
+        *result = (http_result){.is_err = false};
+        result->val.ok.status = (uint16_t)statuses[i];
+        result->val.ok.body = given(bodies.items[i]);
+        return;
+    }
+}
 
 void vmhost_plugin_log_log(vmhost_plugin_log_level_t level, plugin_string_t *message) {
     static const char *const levels[] = {"trace", "debug", "info", "warn", "error"};
@@ -337,6 +367,17 @@ const char *vmhost_test_reconcile(vmhost_request request) {
     const char *parts[] = {"effects", text_end(&effects), "next", next_text(&outcome.next)};
     return end_call(vmhost_object_of(parts, 4));
 }
+
+/* Returns the body of the effect `kind` in lower case; without it, the outcome. */
+static const char *answered(const char *controller, const char *kind, const char *name, const char *object) {
+    const char *outcome = vmhost_test_reconcile((vmhost_request){controller, {{"vmhost", "v1", kind}, NULL, "u-1"}, .object = {object}});
+    const char *body = vmhost_test_text(outcome, "/effects/0/other/body");
+    return strcmp(vmhost_test_text(outcome, "/effects/0/other/name"), name) ? outcome : body;
+}
+
+const char *vmhost_test_admit(const char *webhook, const char *request) { return answered(webhook, "Admission", "admission", request); }
+
+const char *vmhost_test_convert(const char *conversion, const char *batch) { return answered(conversion, "Conversion", "conversion", batch); }
 
 const char *vmhost_test_map_changes(vmhost_map_request request) {
     exports_vmhost_plugin_controller_map_request_t from = {.controller = given(request.controller)};

@@ -20,6 +20,10 @@ extern "C" {
 /* Returns the description, or {"error":"text"}. */
 const char *vmhost_test_describe(void);
 const char *vmhost_test_reconcile(vmhost_request request);
+/* Answer a review of a webhook (the `request` of an AdmissionReview), and convert a batch
+ * ({"desiredAPIVersion","objects"}): return the answer, or the outcome if there is none. */
+const char *vmhost_test_admit(const char *webhook, const char *request);
+const char *vmhost_test_convert(const char *conversion, const char *batch);
 /* Returns the keys, as [{"namespace","name"}], or {"error":"text"}. */
 const char *vmhost_test_map_changes(vmhost_map_request request);
 
@@ -28,6 +32,9 @@ const char *vmhost_test_map_changes(vmhost_map_request request);
 void vmhost_test_object(const char *json);
 void vmhost_test_setting(const char *name, const char *value);
 void vmhost_test_refuse_reads(vmhost_read_error error);
+/* Sets the answer to requests with this method and URL (only the last one counts); others are not
+ * sent. The host logs each request: `http: METHOD URL BODY`. */
+void vmhost_test_response(const char *method, const char *url, int status, const char *body);
 /* Returns what was logged since the last call, one line each: `info: text`. */
 const char *vmhost_test_lines(void);
 

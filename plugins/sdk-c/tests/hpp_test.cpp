@@ -49,15 +49,32 @@ static void reconcile(const Request &request, Outcome &outcome) {
     outcome.retry("100% later");
 }
 
+static void guard(const Review &review, Verdict &verdict) {
+    if (review.object["/bad"]) return verdict.deny("100% bad");
+    verdict.change_to(review.object.with("/seen", Json::object({{"by", review.webhook}})));
+    verdict.warning("careful");
+}
+
+static const char *one(Value object, const Batch &batch) { return object.with("/version", Json(batch.version)); }
+
 const Description vmhost_plugin = {
     .name = "test",
     .controllers = {{.name = "all", .primary = {.kind = &config_map, .wanted_fields = {"spec"}}}, {.name = "timer", .once = true}},
+    .webhooks = {{.name = "guard", .rules = {{.api_groups = {""}, .api_versions = {"v1"}, .resources = {"pods"}}}}},
     .reconcile = turn<reconcile>,
+    .admit = admit<guard>,
+    .convert = convert<one>,
 };
 
 int main() {
     VMHOST_TEST_EQUAL(vmhost_test_describe(), R"({"apiVersion":"vmhost/v1","name":"test","controllers":[{"name":"all","primary":{"version":"v1","kind":"ConfigMap",)"
-                                              R"("wantedFields":["spec"]}},{"name":"timer","timer":{"once":true}}],"permissions":[]})");
+                                              R"("wantedFields":["spec"]}},{"name":"timer","timer":{"once":true}}],"webhooks":[{"name":"guard","type":"validating","rules":[)"
+                                              R"({"apiGroups":[""],"apiVersions":["v1"],"resources":["pods"],"operations":["CREATE","UPDATE"]}]}],"permissions":[]})");
+    VMHOST_TEST_EQUAL(vmhost_test_admit("guard", R"({"object":{"bad":1}})"), R"({"allowed":false,"status":{"message":"100% bad","code":403,"reason":"Forbidden"}})");
+    VMHOST_TEST_EQUAL(vmhost_test_admit("guard", R"({"object":{"a":1}})"),
+                      R"({"allowed":true,"patch":[{"op":"add","path":"/seen","value":{"by":"guard"}}],"warnings":["careful"]})");
+    VMHOST_TEST_EQUAL(vmhost_test_convert("vm", R"({"desiredAPIVersion":"g/v2","objects":[{"apiVersion":"g/v1"},{"apiVersion":"g/v2"}]})"),
+                      R"({"convertedObjects":[{"apiVersion":"g/v2","version":"v2"},{"apiVersion":"g/v2"}]})");
     vmhost_test_object(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}})");
     vmhost_test_object(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"}})");
     vmhost_test_setting("colour", "red");

@@ -32,6 +32,10 @@ const vmhost_description vmhost_plugin = {
         },
         {.name = "timer", .once = true}),
     .permissions = VMHOST_PERMISSIONS({.kind = &config_map, .verbs = VMHOST_CREATE | VMHOST_DELETE, .namespaces = VMHOST_STRINGS("default")}),
+    .http = VMHOST_HTTP({.host = "api.example.com",
+                         .methods = VMHOST_STRINGS("POST"),
+                         .headers = VMHOST_HTTP_HEADERS({.name = "A", .prefix = "b ", .secret_ns = "n", .secret_name = "s", .secret_key = "k"}),
+                         .allow_private = true}),
     .custom_resource_definitions = VMHOST_STRINGS("{\"a\":1}", "{\"b\":2}"),
     .reconcile = reconcile,
     .map_changes = map_changes,
@@ -48,7 +52,8 @@ static void the_description_leaves_out_what_was_left_out(void) {
         "\"live\":true}],\"retry\":{"
         "\"maxRetries\":0}},{\"name\":\"timer\",\"timer\":{\"once\":true}}],\"permissions\":[{\"version\":\"v1\",\"kind\":\"ConfigMap\","
         "\"verbs\":[\"create\",\"delete\"],"
-        "\"namespaces\":[\"default\"]}],\"setup\":{\"customResourceDefinitions\":[{\"a\":1},{\"b\":2}]}}");
+        "\"namespaces\":[\"default\"]}],\"http\":[{\"host\":\"api.example.com\",\"methods\":[\"POST\"],\"headers\":[{\"name\":\"A\",\"prefix\":\"b \",\"secret\":{"
+        "\"namespace\":\"n\",\"name\":\"s\",\"key\":\"k\"}}],\"allowPrivate\":true}],\"setup\":{\"customResourceDefinitions\":[{\"a\":1},{\"b\":2}]}}");
 }
 
 static const char *turn(void (*body)(const vmhost_request *, vmhost_outcome *), const char *object) {
@@ -397,6 +402,26 @@ static void lines_that_are_no_utf_8_are_repaired(void) {
     VMHOST_TEST_EQUAL(vmhost_test_lines(), "trace: one\ntwo \xe2\x98\x83\nwarn: 5\xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\n");
 }
 
+static void calls_a_service(const vmhost_request *request, vmhost_outcome *outcome) {
+    (void)request, (void)outcome;
+    vmhost_http_response made = vmhost_http((vmhost_http_request){.method = "POST", .url = "https://a.com/x", .headers = VMHOST_HEADERS({"x", "y"}), .body = "{}"}, NULL);
+    VMHOST_TEST(made.status == 201 && made.body_size == 8);
+    VMHOST_TEST_EQUAL(made.body, "{\"id\":7}");
+    VMHOST_TEST(vmhost_http_header_of(made, "x") == NULL);
+    vmhost_http_error error;
+    vmhost_http_response none = vmhost_http((vmhost_http_request){.url = "https://a.com/y"}, &error);
+    VMHOST_TEST(none.status == 0 && error.code == VMHOST_HTTP_NOT_SENT && !vmhost_has_error());
+    vmhost_http((vmhost_http_request){.url = "https://a.com/y?token"}, NULL);
+}
+
+static void a_service_answers_or_the_turn_has_an_error(void) {
+    vmhost_test_response("POST", "https://a.com/x", 201, "{\"id\":7}");
+    const char *outcome = turn(calls_a_service, "{}");
+    VMHOST_TEST_EQUAL(vmhost_test_text(outcome, "/next/retry"), "GET https://a.com/y has no response (not sent): the test gives no answer to GET https://a.com/y?token");
+    VMHOST_TEST_EQUAL(vmhost_test_lines(), "http: POST https://a.com/x {}\nhttp: GET https://a.com/y\nhttp: GET https://a.com/y?token\n");
+    vmhost_test_reset();
+}
+
 int main(void) {
     the_description_leaves_out_what_was_left_out();
     values_are_read_where_they_stand();
@@ -412,5 +437,6 @@ int main(void) {
     metadata_is_treated_as_apimachinery_does();
     changes_are_mapped_to_names();
     lines_that_are_no_utf_8_are_repaired();
+    a_service_answers_or_the_turn_has_an_error();
     return vmhost_test_end();
 }

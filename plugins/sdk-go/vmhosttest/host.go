@@ -28,8 +28,23 @@ type Host struct {
 	Objects []any
 	// Settings are the operator's settings.
 	Settings map[string]string
+	// Responses answer HTTP requests, those of equal requests in order; the last one stays.
+	Responses []Response
+	// Requests are the HTTP requests that were sent.
+	Requests []vmhost.HTTPRequest
 	// Lines are what the policy has logged, as "info: text".
 	Lines []string
+}
+
+// Response is an answer to an HTTP request.
+type Response struct {
+	// Method is GET if it is empty.
+	Method string
+	URL    string
+	// Status is 200 if it is 0.
+	Status  int
+	Headers map[string]string
+	Body    string
 }
 
 // Run calls policy with this host. One host at a time: not for parallel tests.
@@ -118,6 +133,30 @@ func (f fake) List(query vmhost.Query) (vmhost.Page[json.RawMessage], error) {
 
 func (f fake) ListLive(query vmhost.Query) (vmhost.Page[json.RawMessage], error) {
 	return f.List(query)
+}
+
+func (f fake) Send(request vmhost.HTTPRequest) (vmhost.HTTPResponse, error) {
+	f.Requests = append(f.Requests, request)
+	first, count := -1, 0
+	for i, response := range f.Responses {
+		if cmp.Or(response.Method, "GET") == request.Method && response.URL == request.URL {
+			if count++; first < 0 {
+				first = i
+			}
+		}
+	}
+	if first < 0 {
+		return vmhost.HTTPResponse{}, vmhost.HTTPError{Code: vmhost.HTTPNotSent, Detail: "the test gives no answer to " + request.Method + " " + request.URL}
+	}
+	response := f.Responses[first]
+	if count > 1 {
+		f.Responses = slices.Delete(slices.Clone(f.Responses), first, first+1)
+	}
+	answer := vmhost.HTTPResponse{Status: cmp.Or(response.Status, 200), Body: []byte(response.Body)}
+	for name, value := range response.Headers {
+		answer.Headers = append(answer.Headers, vmhost.HTTPHeader{Name: strings.ToLower(name), Value: value})
+	}
+	return answer, nil
 }
 
 // objects returns the objects in the order of a list: by namespace and name.

@@ -1,4 +1,5 @@
 import type { Kind } from "./kind.js";
+import type { Conversion, Webhook } from "./webhook.js";
 
 /**
  * The description of a plugin; its schema is `description.schema.json` of the contract. The host's
@@ -12,13 +13,37 @@ export interface Description {
    * is implied.
    */
   version?: string;
-  controllers: ControllerDescription[];
+  /** May be absent if there are webhooks or conversions. */
+  controllers?: ControllerDescription[];
+  /** Admission webhooks, which `admit` answers. */
+  webhooks?: Webhook[];
+  /** Custom resources whose versions `convert` converts. */
+  conversions?: Conversion[];
   /** Installed before the controllers start, if the operator allows it (`--install-crds`). */
   permissions?: Permission[];
+  /** The HTTP requests that the plugin may send, with `fetch` of `@vmhost/plugin/http`. */
+  http?: HttpGrant[];
   setup?: {
     /** Installed before the controllers start, if the operator allows it (`--install-crds`). */
     customResourceDefinitions?: object[];
   };
+}
+
+/** Requests to a service outside of the cluster. */
+export interface HttpGrant {
+  /** A name, `*.domain`, or an address. */
+  host: string;
+  port?: number;
+  scheme?: "https" | "http";
+  /** Default: `GET` only. */
+  methods?: ("GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS")[];
+  pathPrefix?: string;
+  /** Headers that the host adds; the policy never sees their values. */
+  headers?: { name: string; prefix?: string; secret?: { namespace: string; name: string; key: string }; setting?: string }[];
+  /** The operator's setting with the URL of the service, which replaces scheme, host and port. */
+  urlSetting?: string;
+  /** The host may have a private address; the operator has to name it, too. */
+  allowPrivate?: boolean;
 }
 
 /** One controller: its keys, what wakes them, and how they are processed. */
@@ -51,6 +76,11 @@ export interface ControllerFields {
   /** The number of keys that are processed at once. Default: 4. */
   concurrency?: number;
   retry?: Retry;
+  /**
+   * In which clusters the keys are: `home` (the default), `members` (all others of the host, with a
+   * queue for each), or a label selector of members.
+   */
+  clusters?: string;
 }
 
 /** A kind that a controller watches. */

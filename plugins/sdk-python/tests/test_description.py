@@ -6,7 +6,8 @@ import unittest
 from pathlib import Path
 
 from vmhost_plugin import (
-    Bucket, Changed, Controller, Description, Error, Kind, Map, Permission, Predicates, Retry, Verb, Watch,
+    Bucket, Changed, Controller, Conversion, Description, Error, HttpGrant, HttpHeader, Kind, Map, Permission, Predicates, Retry, Rule, Verb,
+    Watch, Webhook, WebhookType,
 )
 
 POD = Kind.core("v1", "Pod")
@@ -34,11 +35,29 @@ def everything() -> Description:
         previous=True,
         event_source="source",
         concurrency=2,
+        clusters="members",
         retry=Retry(1, 2, 3, Bucket(4, 5)),
     )
     permission = Permission(CASE, [Verb.PATCH], subresources=["status"], namespaces=["default"])
     definition = {"kind": "CustomResourceDefinition"}
-    return Description("all", [cases, Controller("ticker", every_ms=5)], "1.0.0", [permission], [definition])
+    http = HttpGrant("*.example.com", 1, "http", ["GET"], "/v1", [HttpHeader("A", "b ", ("n", "s", "k"), "t")], "url", True)
+    webhook = Webhook(
+        "defaults",
+        WebhookType.MUTATING,
+        [Rule([""], ["v1"], ["pods"], scope="Namespaced")],
+        namespace_selector={"matchLabels": {"a": "b"}},
+        object_selector={"matchLabels": {"c": "d"}},
+        match_conditions={"always": "true"},
+        failure_policy="Ignore",
+        side_effects="NoneOnDryRun",
+        timeout_seconds=3,
+        reinvocation_policy="IfNeeded",
+        match_policy="Exact",
+        reads=[POD],
+    )
+    conversion = Conversion("convert", "example.com", "Case", "cases", ["v1", "v2"], reads=[POD])
+    controllers = [cases, Controller("ticker", every_ms=5)]
+    return Description("all", controllers, "1.0.0", [permission], [definition], [http], [webhook], [conversion])
 
 
 class TestDescription(unittest.TestCase):
@@ -62,6 +81,7 @@ class TestDescription(unittest.TestCase):
         self.assertEqual(cases["reads"], [{"version": "v1", "kind": "Pod", "live": True}])
         self.assertEqual(cases["retry"], {"baseMs": 1, "capMs": 2, "maxRetries": 3, "bucket": {"perSecond": 4, "burst": 5}})
         self.assertEqual((cases["finalizer"], cases["previous"], cases["eventSource"], cases["concurrency"]), ("example.com/clean-up", True, "source", 2))
+        self.assertEqual(cases["clusters"], "members")
         self.assertEqual(ticker, {"name": "ticker", "timer": {"everyMs": 5}})
         self.assertEqual(
             written["permissions"],
@@ -80,7 +100,14 @@ class TestDescription(unittest.TestCase):
         self.assertEqual(set(primary) | {"map", "live"}, set(schema["$defs"]["watched"]["properties"]))
         self.assertEqual(set(primary["predicates"]), set(predicates["properties"]))
         self.assertEqual(set(written["permissions"][0]), set(schema["$defs"]["permission"]["properties"]))
+        self.assertEqual(set(written["http"][0]), set(schema["$defs"]["http"]["properties"]))
+        self.assertEqual(set(written["http"][0]["headers"][0]), set(schema["$defs"]["httpHeader"]["properties"]))
         self.assertEqual(set(written["controllers"][0]["retry"]), set(schema["$defs"]["retry"]["properties"]))
+
+        webhook = written["webhooks"][0]
+        self.assertEqual(set(webhook), set(schema["$defs"]["webhook"]["properties"]))
+        self.assertEqual(set(webhook["rules"][0]), set(schema["$defs"]["rule"]["properties"]))
+        self.assertEqual(set(written["conversions"][0]), set(schema["$defs"]["conversion"]["properties"]))
 
     def test_a_string_in_place_of_a_list_is_refused(self) -> None:
         with self.assertRaisesRegex(Error, "wanted_fields of Watch is the string 'spec', and must be a list of strings"):

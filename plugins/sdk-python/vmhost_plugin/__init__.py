@@ -16,9 +16,10 @@ A policy is a plain class: its own tests call it with a `Request` and check the 
 a policy that reads the cluster or settings calls it within `vmhost_plugin.testing.TestHost`.
 """
 
-from . import cluster, meta
+from . import cluster, http, meta
+from .batch import Batch
 from .cluster import Page, Query
-from .description import Bucket, Controller, Description, Permission, Retry, Verb
+from .description import Bucket, Controller, Description, HttpGrant, HttpHeader, Permission, Retry, Verb
 from .effects import Apply, Create, Delete, Effect, Event, EventType, NextKind, Op, Other, Outcome, Patch, PatchType, Propagation
 from .errors import Error, Invalid, NotWatched, ReadError, TooLarge, Unavailable
 from .host import setting
@@ -26,12 +27,15 @@ from .logs import TRACE
 from .objects import Kind, Object, ObjectKey, ObjectName
 from .policy import Policy, plugin
 from .request import Change, MapRequest, Refusal, Request
+from .review import Operation, Review, UserInfo, Verdict
 from .typed import read
 from .watch import Changed, Map, Predicates, Watch
+from .webhook import Conversion, Rule, Webhook, WebhookType
 
 __all__ = [
-    "TRACE", "Apply", "Bucket", "Change", "Changed", "Controller", "Create", "Delete", "Description", "Effect", "Error", "Event", "EventType",
-    "Invalid", "Kind", "Map", "MapRequest", "NextKind", "NotWatched", "Object", "ObjectKey", "ObjectName", "Op", "Other", "Outcome", "Page", "Patch",
-    "PatchType", "Permission", "Policy", "Predicates", "Propagation", "Query", "ReadError", "Refusal", "Request", "Retry", "TooLarge", "Unavailable",
-    "Verb", "Watch", "cluster", "meta", "plugin", "read", "setting",
+    "Apply", "Batch", "Bucket", "Change", "Changed", "Controller", "Conversion", "Create", "Delete", "Description", "Effect", "Error", "Event",
+    "EventType", "HttpGrant", "HttpHeader", "Invalid", "Kind", "Map", "MapRequest", "NextKind", "NotWatched", "Object", "ObjectKey", "ObjectName", "Op",
+    "Operation", "Other", "Outcome", "Page", "Patch", "PatchType", "Permission", "Policy", "Predicates", "Propagation", "Query", "ReadError", "Refusal",
+    "Request", "Retry", "Review", "Rule", "TRACE", "TooLarge", "Unavailable", "UserInfo", "Verb", "Verdict", "Watch", "Webhook", "WebhookType", "cluster",
+    "http", "meta", "plugin", "read", "setting",
 ]

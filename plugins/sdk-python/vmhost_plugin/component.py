@@ -12,15 +12,21 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from . import host, logs
+from . import host, http, logs
 from .cluster import Page, Query
 from .effects import Outcome
 from .errors import Invalid, NotWatched, ReadError, TooLarge, Unavailable, text_of
 from .objects import Object, ObjectKey
 from .policy import the_policy
+from .turn import turn
 from .wire import Wire, clean
 
 _types, _cluster, _config, _log = (import_module(f"wit_world.imports.{name}") for name in ("types", "cluster", "config", "log"))
+_http: Any = None
+try:
+    _http = import_module("wit_world.imports.http")
+except ImportError:
+    pass  # only the world of a project with `http = true` has it
 _err = import_module("componentize_py_types").Err
 _wire = Wire(_types, _cluster)
 _levels = {name: getattr(_log.Level, name.upper()) for name in ("trace", "debug", "info", "warn", "error")}
@@ -48,6 +54,17 @@ class _Host:
     def list_live(self, query: Query) -> Page:
         return _page(_asked(str(query), _cluster.list_live, _wire.query(query)))
 
+    def send(self, request: http.Request) -> http.Response:
+        if _http is None:
+            raise http.HttpError("not-sent", "a policy that sends HTTP requests has [tool.vmhost] with http = true in its pyproject.toml")
+        headers = [_http.Header(clean(name), clean(value)) for name, value in request.headers]
+        sent = _http.Request(clean(request.method), clean(request.url), headers, request.body, request.timeout_ms)
+        try:
+            answer = _http.send(sent)
+        except _err as error:
+            raise _http_error(error.value) from None
+        return http.Response(answer.status, [(each.name, each.value) for each in answer.headers], bytes(answer.body))
+
 
 def _object(text: str | None) -> Object | None:
     return None if text is None else Object(text)
@@ -73,6 +90,12 @@ def _read_error(what: str, error: Any) -> ReadError:
     if isinstance(error, _cluster.ReadError_Invalid):
         return Invalid(what, error.value)
     return Unavailable(what, error.value)
+
+
+def _http_error(error: Any) -> http.HttpError:
+    codes: dict[str, http.Code] = {"Denied": "denied", "Invalid": "invalid", "NotSent": "not-sent", "NoAnswer": "no-answer"}
+    code = codes.get(type(error).__name__.removeprefix("Error_"))
+    return http.HttpError(code, error.value) if code else http.HttpError("too-large", f"larger than {error.value} bytes")
 
 
 def _write_log(level: str, message: str) -> None:
@@ -129,7 +152,7 @@ class Controller:
     def reconcile(self, request: Any) -> Any:
         with _Call():
             try:
-                return _wire.outcome(self._policy.reconcile(_wire.request(request)))
+                return _wire.outcome(turn(self._policy, _wire.request(request)))
             except BaseException as error:  # includes sys.exit() and MemoryError
                 return _wire.outcome(Outcome.retry(_failed("reconcile", error)))
 

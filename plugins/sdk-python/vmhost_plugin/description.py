@@ -9,6 +9,7 @@ from typing import Any
 from . import json_text
 from .objects import Kind
 from .watch import Watch, compact, kind_json, texts, watched
+from .webhook import Conversion, Webhook
 
 
 class Verb(StrEnum):
@@ -38,6 +39,56 @@ class Permission:
             verbs=texts("verbs of Permission", self.verbs),
             subresources=texts("subresources of Permission", self.subresources) or None,
             namespaces=texts("namespaces of Permission", self.namespaces) or None,
+        )
+
+
+@dataclass(frozen=True)
+class HttpHeader:
+    """A header that the host adds, with the value of a Secret's key or of an operator's setting. The
+    policy never sees it."""
+
+    name: str
+    prefix: str | None = None
+    """What stands before the value: `Bearer `."""
+    secret: tuple[str, str, str] | None = None
+    """Namespace, name and key."""
+    setting: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        secret = None if self.secret is None else dict(zip(("namespace", "name", "key"), self.secret, strict=True))
+        return compact(name=self.name, prefix=self.prefix, secret=secret, setting=self.setting)
+
+
+@dataclass(frozen=True)
+class HttpGrant:
+    """Requests that the plugin may send to a service outside of the cluster."""
+
+    host: str
+    """A name, `*.domain`, or an address."""
+    port: int | None = None
+    scheme: str | None = None
+    """`https`, or `http`. If None, `https`."""
+    methods: Sequence[str] = ()
+    """If empty, GET only."""
+    path_prefix: str | None = None
+    headers: Sequence[HttpHeader] = ()
+    url_setting: str | None = None
+    """The operator's setting with the URL of the service, which replaces scheme, host and port."""
+    allow_private: bool = False
+    """The host may have a private address; the operator has to name it, too."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the JSON form."""
+        return compact(
+            host=self.host,
+            port=self.port,
+            scheme=self.scheme,
+            methods=texts("methods of HttpGrant", self.methods) or None,
+            pathPrefix=self.path_prefix,
+            headers=[each.to_json() for each in self.headers] or None,
+            urlSetting=self.url_setting,
+            allowPrivate=self.allow_private or None,
         )
 
 
@@ -92,6 +143,10 @@ class Controller:
     concurrency: int | None = None
     """The number of keys that are processed at once."""
     retry: Retry | None = None
+    clusters: str | None = None
+    """In which clusters the keys are: `home` (the default), `members` (all others of the host, with
+    a queue for each), or a label selector of members.
+    """
 
     def to_json(self) -> dict[str, Any]:
         """Returns the JSON form."""
@@ -108,6 +163,7 @@ class Controller:
             eventSource=self.event_source,
             concurrency=self.concurrency,
             retry=self.retry,
+            clusters=self.clusters,
         )
 
 
@@ -116,13 +172,19 @@ class Description:
     """The description of a plugin. The name owns fields: do not change it."""
 
     name: str
-    controllers: Sequence[Controller]
+    controllers: Sequence[Controller] = ()
     version: str | None = None
     """The plugin's own version, for display."""
     permissions: Sequence[Permission] = ()
     custom_resource_definitions: Sequence[Mapping[str, Any]] = ()
     """Definitions that the host installs before the controllers start, if the operator allows it
     (`--install-crds`)."""
+    http: Sequence[HttpGrant] = ()
+    """The HTTP requests that it may send."""
+    webhooks: Sequence[Webhook] = ()
+    """Admission webhooks, which `Policy.admit` answers."""
+    conversions: Sequence[Conversion] = ()
+    """Custom resources whose versions `Policy.convert` converts."""
 
     def to_json(self) -> str:
         """Returns the document that `describe` returns."""
@@ -133,7 +195,10 @@ class Description:
                 name=self.name,
                 version=self.version,
                 controllers=[each.to_json() for each in self.controllers],
+                webhooks=[each.to_json() for each in self.webhooks] or None,
+                conversions=[each.to_json() for each in self.conversions] or None,
                 permissions=[each.to_json() for each in self.permissions] or None,
+                http=[each.to_json() for each in self.http] or None,
                 setup={"customResourceDefinitions": definitions} if definitions else None,
             )
         )

@@ -10,6 +10,7 @@ from .errors import Error
 
 if TYPE_CHECKING:
     from .cluster import Page, Query
+    from .http import Request, Response
     from .objects import Object, ObjectKey
 
 
@@ -27,6 +28,8 @@ class Host(Protocol):
     def get_live(self, key: ObjectKey) -> Object | None: ...
 
     def list_live(self, query: Query) -> Page: ...
+
+    def send(self, request: Request) -> Response: ...
 
 
 _current: Host | None = None

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from . import host
+from . import host, http
 from .cluster import Page, Query
 from .errors import Invalid
 from .objects import Object, ObjectKey
@@ -24,9 +24,17 @@ class TestHost:
 
     __test__ = False  # pytest must not collect it
 
-    def __init__(self, objects: Sequence[Mapping[str, Any]] = (), settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        objects: Sequence[Mapping[str, Any]] = (),
+        settings: Mapping[str, str] | None = None,
+        responses: Sequence[tuple[str, str, http.Response]] = (),
+    ) -> None:
         """Takes the objects that cached and live reads find, with `apiVersion`, `kind` and
-        `metadata.name`; and the operator's settings."""
+        `metadata.name`; the operator's settings; and answers to HTTP requests, by method and URL, in
+        order (the last one of equal requests stays). `requests` are those that were sent."""
+        self.requests: builtins.list[http.Request] = []
+        self._responses = [*responses]
         self._objects = sorted((Object.of(each) for each in objects), key=lambda each: (each.meta.namespace or "", each.meta.name))
         self._settings = dict(settings or {})
 
@@ -60,6 +68,16 @@ class TestHost:
 
     def list_live(self, query: Query) -> Page:
         return self.list(query)
+
+    def send(self, request: http.Request) -> http.Response:
+        self.requests.append(request)
+        found = [at for at, (method, url, _) in enumerate(self._responses) if (method, url) == (request.method, request.url)]
+        if not found:
+            raise http.HttpError("not-sent", f"the test gives no answer to {request.method} {request.url}")
+        answer = self._responses[found[0]][2]
+        if len(found) > 1:
+            del self._responses[found[0]]
+        return answer
 
 
 def _answers(each: Object, query: Query) -> bool:

@@ -5,6 +5,11 @@ use serde::Serialize;
 
 use crate::bindings::vmhost::plugin::types::Gvk;
 use crate::watch::{Map, Watch};
+use crate::webhook::{Conversion, Webhook};
+
+mod http;
+
+pub use http::HttpGrant;
 
 /// The description of a plugin.
 #[derive(Clone, Debug, Serialize)]
@@ -15,7 +20,13 @@ pub struct Description {
     #[serde(skip_serializing_if = "String::is_empty")]
     version: String,
     controllers: Vec<Controller>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    webhooks: Vec<Webhook>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    conversions: Vec<Conversion>,
     permissions: Vec<Permission>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    http: Vec<HttpGrant>,
     #[serde(skip_serializing_if = "Option::is_none")]
     setup: Option<Setup>,
 }
@@ -60,6 +71,8 @@ pub struct Controller {
     concurrency: Option<u32>,
     #[serde(skip_serializing_if = "Retry::is_default")]
     retry: Retry,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clusters: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -165,7 +178,10 @@ impl Description {
             name: name.into(),
             version: String::new(),
             controllers: Vec::new(),
+            webhooks: Vec::new(),
+            conversions: Vec::new(),
             permissions: Vec::new(),
+            http: Vec::new(),
             setup: None,
         }
     }
@@ -182,9 +198,27 @@ impl Description {
         self
     }
 
+    /// Adds an admission webhook, which [`Policy::admit`](crate::Policy::admit) answers.
+    pub fn webhook(mut self, webhook: Webhook) -> Self {
+        self.webhooks.push(webhook);
+        self
+    }
+
+    /// Adds a conversion, which [`Policy::convert`](crate::Policy::convert) carries out.
+    pub fn conversion(mut self, conversion: Conversion) -> Self {
+        self.conversions.push(conversion);
+        self
+    }
+
     /// Adds a permission. The host refuses other effects before anything is written.
     pub fn permission(mut self, permission: Permission) -> Self {
         self.permissions.push(permission);
+        self
+    }
+
+    /// Adds requests that the plugin may send to a service outside of the cluster.
+    pub fn http(mut self, grant: HttpGrant) -> Self {
+        self.http.push(grant);
         self
     }
 
@@ -273,6 +307,15 @@ impl Controller {
     /// controller.
     pub fn event_source(mut self, source: &str) -> Self {
         self.event_source = Some(source.into());
+        self
+    }
+
+    /// Sets in which clusters the keys are: `home` (the default), `members` (all others of the host,
+    /// with a queue for each), or a label selector of members. Reads and effects are in the cluster
+    /// of the key; `setting("vmhost/cluster")` is its name, `setting("vmhost/cluster-labels")` are
+    /// its labels as JSON.
+    pub fn clusters(mut self, clusters: &str) -> Self {
+        self.clusters = Some(clusters.into());
         self
     }
 

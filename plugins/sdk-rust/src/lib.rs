@@ -32,19 +32,28 @@
 //! | `meta.SetStatusCondition` and related functions | [`meta::set_status_condition`] and related functions |
 //! | `controllerutil.SetControllerReference` | [`meta::OwnerReference::controller_of`] |
 //! | `metav1.IsControlledBy` | [`meta::ObjectMeta::is_controlled_by`] |
+//! | an HTTP client for a cloud's API | [`HttpRequest`], and [`HttpGrant`] in the description |
 //! | fake client | [`testing::TestHost`] |
+//!
+//! A plugin may also answer admission reviews ([`Policy::admit`]: a [`Review`] in, a [`Verdict`]
+//! out) and convert custom resources between their versions ([`Policy::convert`], [`Batch`]).
 //!
 //! This crate knows only the contract, and nothing from `host/`.
 
+mod convert;
 mod description;
 mod effects;
 mod error;
+mod http;
 pub mod meta;
 mod read;
 mod request;
+mod review;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;
+mod turn;
 mod watch;
+mod webhook;
 
 /// The output of `wit-bindgen` for `wit/v1`.
 #[doc(hidden)]
@@ -64,6 +73,22 @@ pub mod bindings {
     });
 }
 
+/// The output of `wit-bindgen` for `wit/http-v1`. A policy that sends nothing imports nothing of it.
+#[doc(hidden)]
+#[allow(
+    missing_docs,
+    unsafe_code,
+    reason = "generated; the WIT files carry the text"
+)]
+pub mod http_bindings {
+    wit_bindgen::generate!({
+        path: "wit/http-v1",
+        world: "client",
+        additional_derives: [PartialEq],
+        generate_all,
+    });
+}
+
 /// The raw reads; [`Cluster`] is easier to use.
 pub use bindings::vmhost::plugin::cluster;
 pub use bindings::vmhost::plugin::cluster::Query;
@@ -73,11 +98,17 @@ pub use bindings::vmhost::plugin::types::{
     Apply, Change, Create, Delete, Effect, Event, EventType, MapRequest, Next, ObjectKey,
     ObjectName, Other, Outcome, Patch, PatchType, Propagation, Refusal, Request,
 };
-pub use description::{Controller, Description, Kind, Permission, Verb};
+pub use convert::Batch;
+pub use description::{Controller, Description, HttpGrant, Kind, Permission, Verb};
 pub use effects::JsonPatch;
 pub use error::{Error, Result};
+pub use http::{HttpError, HttpRequest, HttpResponse};
 pub use read::{Cluster, setting};
+pub use review::{Operation, Review, ReviewKind, ReviewResource, UserInfo, Verdict};
+#[doc(hidden)]
+pub use turn::turn;
 pub use watch::{Map, Predicates, Watch};
+pub use webhook::{Conversion, Rule, Webhook};
 
 /// The definition of a plugin.
 pub trait Policy {
@@ -86,12 +117,27 @@ pub trait Policy {
 
     /// Runs one turn: reads the snapshot, returns what the host must do. An `Err` is a transient
     /// failure: the host retries the key, rate limited. Must not rely on memory of earlier calls.
-    fn reconcile(request: &Request) -> Result<Outcome>;
+    /// A plugin without controllers has no need of it.
+    fn reconcile(_request: &Request) -> Result<Outcome> {
+        Err(Error::new("the policy has no `reconcile`"))
+    }
 
     /// Returns the objects of the controller's primary kind to reconcile because of these changes,
     /// for watches with [`Map::Guest`]. After an `Err` the same changes come again, rate limited.
     fn map_changes(_request: &MapRequest) -> Result<Vec<ObjectName>> {
         Ok(Vec::new())
+    }
+
+    /// Answers an admission review of one of the description's webhooks. An `Err` is no answer: the
+    /// webhook's failure policy decides about the request.
+    fn admit(_review: &Review) -> Result<Verdict> {
+        Err(Error::new("the policy has no `admit`"))
+    }
+
+    /// Converts objects to another version, for one of the description's conversions: all of them,
+    /// in their order. An `Err` fails the client's request with its text.
+    fn convert(_batch: Batch) -> Result<Vec<serde_json::Value>> {
+        Err(Error::new("the policy has no `convert`"))
     }
 }
 
@@ -106,8 +152,7 @@ macro_rules! export {
                     ::std::result::Result::Ok(<$policy as $crate::Policy>::describe().to_json())
                 }
                 fn reconcile(request: $crate::Request) -> $crate::Outcome {
-                    <$policy as $crate::Policy>::reconcile(&request)
-                        .unwrap_or_else(|error| $crate::Outcome::retry(error.to_string()))
+                    $crate::turn::<$policy>(&request)
                 }
                 fn map_changes(
                     request: $crate::MapRequest,

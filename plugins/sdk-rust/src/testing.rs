@@ -17,6 +17,7 @@ use crate::bindings::vmhost::plugin::types::{Gvk, ObjectKey};
 pub struct TestHost {
     objects: Vec<Value>,
     settings: BTreeMap<String, String>,
+    responses: Vec<http::Given>,
     lines: Vec<String>,
 }
 
@@ -43,6 +44,15 @@ impl TestHost {
         self
     }
 
+    /// Answers a request with this method and URL. Equal requests are answered in order, the last
+    /// answer stays. Each request is a line, as `http: METHOD URL BODY`; one without an answer is not
+    /// sent.
+    pub fn http(mut self, method: &str, url: &str, status: u16, body: impl Into<Vec<u8>>) -> Self {
+        self.responses
+            .push(http::Given::new(method, url, status, body.into()));
+        self
+    }
+
     /// Calls `policy` with this host. Returns its result and the lines that it logged, as
     /// `info: text`.
     pub fn run<R>(self, policy: impl FnOnce() -> R) -> (R, Vec<String>) {
@@ -66,6 +76,54 @@ pub(crate) fn log(level: Level, message: &str) {
             host.lines.push(format!("{level}: {message}"));
         }
     });
+}
+
+pub(crate) mod http {
+    use crate::http::HttpError;
+    use crate::http_bindings::vmhost::http::http::{Request, Response};
+
+    /// An answer that a test gives.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Given {
+        method: String,
+        url: String,
+        response: Response,
+    }
+
+    impl Given {
+        pub(crate) fn new(method: &str, url: &str, status: u16, body: Vec<u8>) -> Self {
+            Self {
+                method: method.into(),
+                url: url.into(),
+                response: Response {
+                    status,
+                    headers: Vec::new(),
+                    body,
+                },
+            }
+        }
+    }
+
+    pub(crate) fn send(request: &Request) -> Result<Response, HttpError> {
+        let not_sent = |why: &str| HttpError::NotSent(why.into());
+        super::CURRENT.with_borrow_mut(|host| {
+            let Some(host) = host else {
+                let why = "there is no host in a native test; call the policy within testing::TestHost::run";
+                return Err(not_sent(why));
+            };
+            let body = String::from_utf8_lossy(&request.body);
+            let line = format!("http: {} {} {body}", request.method, request.url);
+            host.lines.push(line.trim_end().to_owned());
+            let is_it = |given: &Given| given.method == request.method && given.url == request.url;
+            let mut places = (0..host.responses.len()).filter(|at| is_it(&host.responses[*at]));
+            let (first, more) = (places.next(), places.next().is_some());
+            match first {
+                Some(at) if more => Ok(host.responses.remove(at).response),
+                Some(at) => Ok(host.responses[at].response.clone()),
+                None => Err(not_sent("the test gives no answer to it")),
+            }
+        })
+    }
 }
 
 pub(crate) mod config {

@@ -1,5 +1,5 @@
 /* The conformance guest in C. ../README.md describes each case. */
-#include "vmhost.h"
+#include "reviews.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -283,6 +283,34 @@ const vmhost_description vmhost_plugin = {
             .retry = {.base_ms = 10, .cap_ms = 20000, .max_retries = {true, 7}, .per_second = 10, .burst = 100},
         },
         {.name = "ticker", .every_ms = 60000}, {.name = "starter", .once = true}),
+    .webhooks = VMHOST_WEBHOOKS(
+        {.name = "guard",
+         .rules = VMHOST_RULES({.api_groups = VMHOST_STRINGS("conformance.vmhost.dev"),
+                                .api_versions = VMHOST_STRINGS("v1"),
+                                .resources = VMHOST_STRINGS("cases", "cases/status"),
+                                .operations = VMHOST_ON_CREATE | VMHOST_ON_UPDATE | VMHOST_ON_DELETE,
+                                .scope = "Namespaced"}),
+         .match_conditions = VMHOST_CONDITIONS({"not-me", "request.userInfo.username != 'me'"}),
+         .timeout_seconds = 3,
+         .reads = VMHOST_WATCHES({.kind = &config_map})},
+        {.name = "defaults",
+         .mutating = true,
+         .rules = VMHOST_RULES({.api_groups = VMHOST_STRINGS("*"),
+                                .api_versions = VMHOST_STRINGS("*"),
+                                .resources = VMHOST_STRINGS("*/*"),
+                                .operations = VMHOST_ON_ALL}),
+         .namespace_selector = "{\"matchLabels\":{\"a\":\"b\"}}",
+         .object_selector = "{\"matchExpressions\":[{\"key\":\"c\",\"operator\":\"In\",\"values\":[\"d\"]}]}",
+         .failure_policy = "Ignore",
+         .side_effects = "NoneOnDryRun",
+         .reinvocation_policy = "IfNeeded",
+         .match_policy = "Exact"}),
+    .conversions = VMHOST_CONVERSIONS({.name = "convert",
+                                       .group = "conformance.vmhost.dev",
+                                       .kind = "Case",
+                                       .resource = "cases",
+                                       .versions = VMHOST_STRINGS("v1", "v2"),
+                                       .reads = VMHOST_WATCHES({.kind = &config_map})}),
     .permissions = VMHOST_PERMISSIONS(
         {.kind = &conformance_case, .verbs = VMHOST_PATCH},
         {.kind = &conformance_case, .verbs = VMHOST_PATCH, .subresources = VMHOST_STRINGS("status"), .namespaces = VMHOST_STRINGS("default")},
@@ -294,4 +322,6 @@ const vmhost_description vmhost_plugin = {
                      "spec" : {"group" : "conformance.vmhost.dev", "names" : {"plural" : "cases"}}})),
     .reconcile = reconcile,
     .map_changes = map_changes,
+    .admit = admit,
+    .convert = convert,
 };

@@ -1,5 +1,5 @@
 // The conformance guest in C++. ../README.md describes each case.
-#include "vmhost.hpp"
+#include "reviews.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -209,6 +209,30 @@ const Description vmhost_plugin = {
                     },
                     {.name = "ticker", .every_ms = 60000},
                     {.name = "starter", .once = true}},
+    .webhooks = {{.name = "guard",
+                  .rules = {{.api_groups = {"conformance.vmhost.dev"},
+                             .api_versions = {"v1"},
+                             .resources = {"cases", "cases/status"},
+                             .operations = VMHOST_ON_CREATE | VMHOST_ON_UPDATE | VMHOST_ON_DELETE,
+                             .scope = "Namespaced"}},
+                  .match_conditions = {{"not-me", "request.userInfo.username != 'me'"}},
+                  .timeout_seconds = 3,
+                  .reads = {{.kind = &config_map}}},
+                 {.name = "defaults",
+                  .mutating = true,
+                  .rules = {{.api_groups = {"*"}, .api_versions = {"*"}, .resources = {"*/*"}, .operations = VMHOST_ON_ALL}},
+                  .namespace_selector = R"({"matchLabels":{"a":"b"}})",
+                  .object_selector = R"({"matchExpressions":[{"key":"c","operator":"In","values":["d"]}]})",
+                  .failure_policy = "Ignore",
+                  .side_effects = "NoneOnDryRun",
+                  .reinvocation_policy = "IfNeeded",
+                  .match_policy = "Exact"}},
+    .conversions = {{.name = "convert",
+                     .group = "conformance.vmhost.dev",
+                     .kind = "Case",
+                     .resource = "cases",
+                     .versions = {"v1", "v2"},
+                     .reads = {{.kind = &config_map}}}},
     .permissions = {{.kind = &conformance_case, .verbs = VMHOST_PATCH},
                     {.kind = &conformance_case, .verbs = VMHOST_PATCH, .subresources = {"status"}, .namespaces = {"default"}},
                     {.kind = &config_map, .verbs = VMHOST_CREATE | VMHOST_PATCH | VMHOST_DELETE}},
@@ -216,4 +240,6 @@ const Description vmhost_plugin = {
         {R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"cases.conformance.vmhost.dev"},"spec":{"group":"conformance.vmhost.dev","names":{"plural":"cases"}}})"},
     .reconcile = turn<reconcile>,
     .map_changes = map_changes,
+    .admit = admit<review>,
+    .convert = convert<one>,
 };

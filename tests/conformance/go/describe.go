@@ -59,6 +59,10 @@ func describe() vmhost.Description {
 		Name:        "conformance",
 		Version:     "1.2.3",
 		Controllers: []vmhost.Controller{cases, {Name: "ticker", Timer: vmhost.Every(time.Minute)}, {Name: "starter", Timer: vmhost.Once()}},
+		Webhooks:    []vmhost.Webhook{guard(), defaults()},
+		Conversions: []vmhost.Conversion{{
+			Name: "convert", Group: "conformance.vmhost.dev", Kind: "Case", Resource: "cases", Versions: []string{"v1", "v2"}, Reads: []vmhost.Watch{{Kind: configMap}},
+		}},
 		Permissions: []vmhost.Permission{
 			{Kind: caseKind, Verbs: []vmhost.Verb{vmhost.VerbPatch}},
 			{Kind: caseKind, Verbs: []vmhost.Verb{vmhost.VerbPatch}, Subresources: []string{"status"}, Namespaces: []string{"default"}},
@@ -70,5 +74,38 @@ func describe() vmhost.Description {
 			"metadata":   map[string]string{"name": "cases.conformance.vmhost.dev"},
 			"spec":       map[string]any{"group": "conformance.vmhost.dev", "names": map[string]string{"plural": "cases"}},
 		}}},
+	}
+}
+
+func guard() vmhost.Webhook {
+	return vmhost.Webhook{
+		Name: "guard",
+		Type: vmhost.Validating,
+		Rules: []vmhost.Rule{{
+			APIGroups:   []string{"conformance.vmhost.dev"},
+			APIVersions: []string{"v1"},
+			Resources:   []string{"cases", "cases/status"},
+			Operations:  []vmhost.ReviewOperation{vmhost.ReviewCreate, vmhost.ReviewUpdate, vmhost.ReviewDelete},
+			Scope:       "Namespaced",
+		}},
+		MatchConditions: []vmhost.MatchCondition{{Name: "not-me", Expression: "request.userInfo.username != 'me'"}},
+		TimeoutSeconds:  3,
+		Reads:           []vmhost.Watch{{Kind: configMap}},
+	}
+}
+
+func defaults() vmhost.Webhook {
+	all := []string{"*"}
+	inD := vmhost.LabelRequirement{Key: "c", Operator: "In", Values: []string{"d"}}
+	return vmhost.Webhook{
+		Name:               "defaults",
+		Type:               vmhost.Mutating,
+		Rules:              []vmhost.Rule{{APIGroups: all, APIVersions: all, Resources: []string{"*/*"}, Operations: []vmhost.ReviewOperation{vmhost.ReviewAny}}},
+		NamespaceSelector:  &vmhost.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+		ObjectSelector:     &vmhost.LabelSelector{MatchExpressions: []vmhost.LabelRequirement{inD}},
+		FailurePolicy:      vmhost.IgnoreOnFailure,
+		SideEffects:        "NoneOnDryRun",
+		ReinvocationPolicy: "IfNeeded",
+		MatchPolicy:        "Exact",
 	}
 }

@@ -204,7 +204,7 @@ func mapChanges(request *vmhost.MapRequest) ([]vmhost.ObjectName, error) {
 }
 
 func init() {
-	vmhost.Export(vmhost.Policy{Describe: describe, Reconcile: reconcile, MapChanges: mapChanges})
+	vmhost.Export(vmhost.Policy{Describe: describe, Reconcile: reconcile, MapChanges: mapChanges, Admit: admit, Convert: convert})
 }
 
 func main() {}

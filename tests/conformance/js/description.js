@@ -40,6 +40,36 @@ export const description = {
     { name: "ticker", timer: { everyMs: 60000 } },
     { name: "starter", timer: { once: true } },
   ],
+  webhooks: [
+    {
+      name: "guard",
+      type: "validating",
+      rules: [
+        {
+          apiGroups: ["conformance.vmhost.dev"],
+          apiVersions: ["v1"],
+          resources: ["cases", "cases/status"],
+          operations: ["CREATE", "UPDATE", "DELETE"],
+          scope: "Namespaced",
+        },
+      ],
+      matchConditions: [{ name: "not-me", expression: "request.userInfo.username != 'me'" }],
+      timeoutSeconds: 3,
+      reads: [CONFIG_MAP],
+    },
+    {
+      name: "defaults",
+      type: "mutating",
+      rules: [{ apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"], operations: ["*"] }],
+      namespaceSelector: { matchLabels: { a: "b" } },
+      objectSelector: { matchExpressions: [{ key: "c", operator: "In", values: ["d"] }] },
+      failurePolicy: "Ignore",
+      sideEffects: "NoneOnDryRun",
+      reinvocationPolicy: "IfNeeded",
+      matchPolicy: "Exact",
+    },
+  ],
+  conversions: [{ name: "convert", group: "conformance.vmhost.dev", kind: "Case", resource: "cases", versions: ["v1", "v2"], reads: [CONFIG_MAP] }],
   permissions: [
     { ...CASE, verbs: ["patch"] },
     { ...CASE, verbs: ["patch"], subresources: ["status"], namespaces: ["default"] },

@@ -21,6 +21,7 @@ import {
   setting,
 } from "@vmhost/plugin";
 import { CONFIG_MAP, description, NAMESPACE, POD } from "./description.js";
+import { admit, convert } from "./reviews.js";
 
 const configMap = (name) => objectKey(CONFIG_MAP, "default", name);
 const answer = ({ key }, value) => awaitChange(patch.merge(key, { answer: value }));
@@ -170,4 +171,7 @@ export const controller = plugin({
     if (controller !== "cases") throw new Error(`cannot map ${controller}`);
     return changes.map((change) => (change.new ?? change.old).metadata);
   },
+
+  admit,
+  convert,
 });

@@ -4,15 +4,16 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from describe import CONFIG_MAP, POD, description
 from effects import TEN
+import reviews
 from vmhost_plugin import (
-    TRACE, Description, Error, Invalid, MapRequest, NotWatched, Object, ObjectKey, ObjectName, Outcome, Patch, Policy, Query, Request, TooLarge,
-    Unavailable, cluster, plugin, setting,
+    TRACE, Batch, Description, Error, Invalid, MapRequest, NotWatched, Object, ObjectKey, ObjectName, Outcome, Patch, Policy, Query, Request, Review, TooLarge,
+    Unavailable, Verdict, cluster, plugin, setting,
 )
 
 calls_before = 0
@@ -169,6 +170,12 @@ class Conformance(Policy):
             raise Error(f"cannot map {request.controller}")
         objects = (change.new or change.old for change in request.changes)
         return [ObjectName(each.meta.name, each.meta.namespace) for each in objects if each is not None]
+
+    def admit(self, review: Review) -> Verdict:
+        return reviews.admit(review)
+
+    def convert(self, batch: Batch) -> Iterable[Mapping[str, Any]]:
+        return reviews.convert(batch)
 
 
 def config_map(name: str) -> ObjectKey:

@@ -1,7 +1,9 @@
 """Returns the description of the conformance guest: ../description.json, with the SDK's builders.
 """
 
-from vmhost_plugin import Bucket, Changed, Controller, Description, Kind, Map, Permission, Predicates, Retry, Verb, Watch
+from vmhost_plugin import (
+    Bucket, Changed, Controller, Conversion, Description, Kind, Map, Operation, Permission, Predicates, Retry, Rule, Verb, Watch, Webhook, WebhookType,
+)
 
 CASE = Kind("conformance.vmhost.dev", "v1", "Case")
 CONFIG_MAP = Kind.core("v1", "ConfigMap")
@@ -47,6 +49,36 @@ def description() -> Description:
             Controller("ticker", every_ms=60000),
             Controller("starter", once=True),
         ],
+        webhooks=[
+            Webhook(
+                "guard",
+                WebhookType.VALIDATING,
+                [
+                    Rule(
+                        ["conformance.vmhost.dev"],
+                        ["v1"],
+                        ["cases", "cases/status"],
+                        [Operation.CREATE, Operation.UPDATE, Operation.DELETE],
+                        scope="Namespaced",
+                    )
+                ],
+                match_conditions={"not-me": "request.userInfo.username != 'me'"},
+                timeout_seconds=3,
+                reads=[CONFIG_MAP],
+            ),
+            Webhook(
+                "defaults",
+                WebhookType.MUTATING,
+                [Rule(["*"], ["*"], ["*/*"], [Operation.ALL])],
+                namespace_selector={"matchLabels": {"a": "b"}},
+                object_selector={"matchExpressions": [{"key": "c", "operator": "In", "values": ["d"]}]},
+                failure_policy="Ignore",
+                side_effects="NoneOnDryRun",
+                reinvocation_policy="IfNeeded",
+                match_policy="Exact",
+            ),
+        ],
+        conversions=[Conversion("convert", "conformance.vmhost.dev", "Case", "cases", ["v1", "v2"], reads=[CONFIG_MAP])],
         permissions=[
             Permission(CASE, [Verb.PATCH]),
             Permission(CASE, [Verb.PATCH], subresources=["status"], namespaces=["default"]),

@@ -25,6 +25,7 @@ import {
   setting,
 } from "@vmhost/plugin";
 import { CONFIG_MAP, description, NAMESPACE, POD } from "./description.ts";
+import { admit, convert } from "./reviews.ts";
 
 interface Case extends KubeObject {
   spec: {
@@ -202,4 +203,7 @@ export const controller = plugin<Case>({
       return object.metadata;
     });
   },
+
+  admit,
+  convert,
 });

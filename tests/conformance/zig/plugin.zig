@@ -4,6 +4,10 @@ const std = @import("std");
 const vmhost = @import("vmhost");
 const Turn = vmhost.Turn;
 const Next = vmhost.Next;
+const reviews = @import("reviews.zig");
+
+pub const admit = reviews.admit;
+pub const convert = reviews.convert;
 
 const case: vmhost.Kind = .{ .group = "conformance.vmhost.dev", .version = "v1", .kind = "Case" };
 const config_map = core("ConfigMap");
@@ -59,6 +63,40 @@ pub const plugin: vmhost.Description = .{
         .{ .name = "ticker", .timer = .{ .every_ms = 60000 } },
         .{ .name = "starter", .timer = .{ .once = true } },
     },
+    .webhooks = &.{
+        .{
+            .name = "guard",
+            .rules = &.{.{
+                .api_groups = &.{"conformance.vmhost.dev"},
+                .api_versions = &.{"v1"},
+                .resources = &.{ "cases", "cases/status" },
+                .operations = &.{ "CREATE", "UPDATE", "DELETE" },
+                .scope = "Namespaced",
+            }},
+            .match_conditions = &.{.{ .name = "not-me", .expression = "request.userInfo.username != 'me'" }},
+            .timeout_seconds = 3,
+            .reads = &.{.{ .kind = config_map }},
+        },
+        .{
+            .name = "defaults",
+            .type = .mutating,
+            .rules = &.{.{ .api_groups = &.{"*"}, .api_versions = &.{"*"}, .resources = &.{"*/*"}, .operations = &.{"*"} }},
+            .namespace_selector = "{\"matchLabels\":{\"a\":\"b\"}}",
+            .object_selector = "{\"matchExpressions\":[{\"key\":\"c\",\"operator\":\"In\",\"values\":[\"d\"]}]}",
+            .failure_policy = "Ignore",
+            .side_effects = "NoneOnDryRun",
+            .reinvocation_policy = "IfNeeded",
+            .match_policy = "Exact",
+        },
+    },
+    .conversions = &.{.{
+        .name = "convert",
+        .group = "conformance.vmhost.dev",
+        .kind = "Case",
+        .resource = "cases",
+        .versions = &.{ "v1", "v2" },
+        .reads = &.{.{ .kind = config_map }},
+    }},
     .permissions = &.{
         .{ .kind = case, .verbs = &.{.patch} },
         .{ .kind = case, .verbs = &.{.patch}, .subresources = &.{"status"}, .namespaces = &.{"default"} },

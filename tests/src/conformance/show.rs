@@ -69,7 +69,7 @@ fn effect(effect: &Effect) -> Result<Value> {
             "note": event.note,
             "related": event.related.as_ref().map(key),
         }}),
-        Effect::Other(name) => json!({"other": name}),
+        Effect::Other(other) => json!({"other": other.name}),
     })
 }
 

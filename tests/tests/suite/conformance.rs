@@ -23,6 +23,8 @@ use vmhost_tests::conformance::{self, LANGUAGES, Line, Lines, Reader};
 use vmhost_tests::run;
 use vmhost_toolchain::{Builder, Network};
 
+mod reviews;
+
 /// Long for Python's first call on a busy machine, short for an endless loop.
 const DEADLINE: Duration = Duration::from_secs(4);
 
@@ -447,7 +449,7 @@ impl Guest {
         results.push(("size", "yes"));
         self.check_mapping().await.context("map-changes")?;
         results.push(("map-changes", "yes"));
-        Ok(())
+        reviews::check(self, results).await
     }
 
     async fn check_mapping(&self) -> Result<()> {

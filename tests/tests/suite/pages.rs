@@ -43,15 +43,16 @@ const PAGES_OF_FLAGS: [&str; 4] = [
     "wit/README.md",
 ];
 
-/// Flags of other programs on these pages: cargo's and kube-apiserver's.
-const FOREIGN_FLAGS: [&str; 2] = ["bench", "watch-cache"];
+/// Flags of other programs on these pages and in the help: cargo's, kube-apiserver's, kubectl's.
+const FOREIGN_FLAGS: [&str; 3] = ["bench", "watch-cache", "server-side"];
 
 /// Flags that no page must explain.
 const PLAIN_FLAGS: [&str; 2] = ["help", "version"];
 
 /// The subcommands of vmhost.
-const SUBCOMMANDS: [&str; 24] = [
+const SUBCOMMANDS: [&str; 26] = [
     "apiserver",
+    "audit",
     "build",
     "canary start",
     "canary status",
@@ -74,6 +75,7 @@ const SUBCOMMANDS: [&str; 24] = [
     "test",
     "turns",
     "types",
+    "webhooks",
     "why",
 ];
 
@@ -468,7 +470,8 @@ fn flags_are_those_of_the_help() {
         }
         let told = flags(&Page::read("host/README.md")?.code().join(" "));
         for flag in wanted {
-            let plain = PLAIN_FLAGS.contains(&flag.as_str());
+            let plain =
+                PLAIN_FLAGS.contains(&flag.as_str()) || FOREIGN_FLAGS.contains(&flag.as_str());
             ensure!(
                 plain || told.contains(&flag),
                 "host/README.md does not tell of --{flag}"

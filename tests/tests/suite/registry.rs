@@ -11,7 +11,9 @@ use vmhost_core::Limits;
 use vmhost_engine::{Engine, EngineConfig, Plugin};
 use vmhost_runtime::controller::changes::buffer::MapBuffer;
 use vmhost_runtime::deploy::slot::{Generation, Share, Slot};
+use vmhost_runtime::lead::Leadership;
 use vmhost_runtime::observe::metrics::Metrics;
+use vmhost_runtime::outgoing::Outgoing;
 use vmhost_runtime::wake::live::Live;
 use vmhost_runtime::wake::resources::Resources;
 use vmhost_tests::guests::{self, Mode};
@@ -25,9 +27,17 @@ fn share() -> Result<Arc<Share>> {
         Arc::new(Resources::new(connection.reader())),
         metrics.live_reads.clone(),
     );
+    let outgoing = Outgoing::new(
+        Default::default(),
+        Default::default(),
+        &connection,
+        metrics.http_requests.clone(),
+        Leadership::alone(),
+    );
     Ok(Arc::new(Share {
         recorder: Recorder::new(connection.events(), "vm-stamp", metrics, None),
         live: live.reads(),
+        http: outgoing.requests("vm-stamp"),
         map_buffer: MapBuffer::new(0),
         handled: Default::default(),
     }))

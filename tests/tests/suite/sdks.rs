@@ -54,7 +54,13 @@ fn python() -> Result<()> {
 
 #[test]
 fn go() -> Result<()> {
-    for project in ["plugins/sdk-go", "plugins/vm-go", "tests/conformance/go"] {
+    let projects = [
+        "plugins/sdk-go",
+        "plugins/vm-go",
+        "examples/defaults",
+        "tests/conformance/go",
+    ];
+    for project in projects {
         passes(&folder(project), "go", &["vet", "./..."], &[])?;
         passes(&folder(project), "go", &["test", "./..."], &[])?;
     }

@@ -7,8 +7,7 @@ use vmhost_tests::vm::Vms;
 use vmhost_tests::{both_servers, without_dev};
 
 /// What a process with a cluster's credentials does not carry.
-const WORKSHOP: [&str; 8] = [
-    "rcgen",
+const WORKSHOP: [&str; 7] = [
     "rust-embed",
     "similar",
     "vmhost-apiserver",

@@ -26,16 +26,43 @@ const DEEPEST: usize = 100;
 /// The most characters of an expression, as in a real server.
 pub(crate) const LONGEST: usize = 100_000;
 
+/// The name under which expressions use definitions.
+const DEFINITIONS: &str = "variables";
+
 /// A checked expression, and whether it uses `oldSelf`.
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub code: Code,
     pub uses_old: bool,
+    /// How deep its evaluation recurses.
+    pub depth: usize,
 }
 
 /// Parses and checks an expression with `self` and `oldSelf` of these types. The caller's stack
 /// must have room for the parser (see `compile`).
 pub(crate) fn check(source: &str, this: &Type, old: &Type) -> Result<Checked, String> {
+    let names = vec![
+        ("self".to_owned(), this.clone()),
+        ("oldSelf".to_owned(), old.clone()),
+    ];
+    check_with(source, names, &[])
+}
+
+/// What an expression may use as `variables.NAME`.
+#[derive(Clone, Debug)]
+pub(crate) struct Definition {
+    pub name: String,
+    pub kind: Type,
+    /// How deep its evaluation recurses.
+    pub depth: usize,
+}
+
+/// Parses and checks an expression with these variables and definitions.
+pub(crate) fn check_with(
+    source: &str,
+    names: Vec<(String, Type)>,
+    definitions: &[Definition],
+) -> Result<Checked, String> {
     let size = source.chars().count();
     if size > LONGEST {
         return Err(format!(
@@ -47,12 +74,11 @@ pub(crate) fn check(source: &str, this: &Type, old: &Type) -> Result<Checked, St
         .parse_with_source_info(source)
         .map_err(|errors| first(source, &errors))?;
     let mut checker = Checker {
-        names: vec![
-            ("self".to_owned(), this.clone()),
-            ("oldSelf".to_owned(), old.clone()),
-        ],
+        names,
+        definitions: definitions.to_vec(),
         uses_old: false,
         depth: 0,
+        deepest: 0,
     };
     let code = checker
         .expr(&parsed)
@@ -60,6 +86,7 @@ pub(crate) fn check(source: &str, this: &Type, old: &Type) -> Result<Checked, St
     Ok(Checked {
         code,
         uses_old: checker.uses_old,
+        depth: checker.deepest,
     })
 }
 
@@ -73,22 +100,28 @@ fn first(source: &str, errors: &ParseErrors) -> String {
     located(source, at, &format!("Syntax error: {}", error.msg))
 }
 
+fn too_deep(id: u64) -> Result<Code, Wrong> {
+    wrong(id, format!("expression nests deeper than {DEEPEST} levels"))
+}
+
 struct Checker {
     /// The variables by slot.
     names: Vec<(String, Type)>,
+    /// What `variables` has, by number.
+    definitions: Vec<Definition>,
     uses_old: bool,
     depth: usize,
+    /// The greatest depth so far, with that of the definitions.
+    deepest: usize,
 }
 
 impl Checker {
     fn expr(&mut self, of: &IdedExpr) -> Result<Code, Wrong> {
         if self.depth == DEEPEST {
-            return wrong(
-                of.id,
-                format!("expression nests deeper than {DEEPEST} levels"),
-            );
+            return too_deep(of.id);
         }
         self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
         let checked = self.part(of);
         self.depth -= 1;
         checked
@@ -101,6 +134,9 @@ impl Checker {
             Expr::Select(select) => {
                 if let Some(kind) = message(&of.expr) {
                     return Ok(kind);
+                }
+                if self.is_definitions(&select.operand) {
+                    return self.definition(of.id, &select.field);
                 }
                 let operand = self.expr(&select.operand)?;
                 let kind = selected(of.id, &operand.kind, &select.field)?;
@@ -119,6 +155,28 @@ impl Checker {
             Expr::Struct(made) => wrong(of.id, undeclared(&made.type_name)),
             Expr::Comprehension(_) | Expr::Unspecified => wrong(of.id, "unsupported expression"),
         }
+    }
+
+    /// Returns whether a part is the name under which definitions are used.
+    fn is_definitions(&self, of: &IdedExpr) -> bool {
+        let is_name = matches!(&of.expr, Expr::Ident(name) if name == DEFINITIONS);
+        is_name && !self.definitions.is_empty() && !self.names.iter().any(|(n, _)| n == DEFINITIONS)
+    }
+
+    fn definition(&mut self, id: u64, name: &str) -> Result<Code, Wrong> {
+        let mut known = self.definitions.iter().enumerate();
+        let Some((at, known)) = known.find(|(_, known)| known.name == name) else {
+            return wrong(id, format!("undefined field '{name}'"));
+        };
+        let depth = self.depth + known.depth;
+        if depth > DEEPEST {
+            return too_deep(id);
+        }
+        self.deepest = self.deepest.max(depth);
+        Ok(Code {
+            kind: known.kind.clone(),
+            op: Op::Lazy(at),
+        })
     }
 
     fn name(&mut self, id: u64, name: &str) -> Result<Code, Wrong> {

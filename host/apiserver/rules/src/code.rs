@@ -21,6 +21,8 @@ pub(crate) enum Op {
     Literal(Literal),
     /// The variable in this slot: `self`, `oldSelf`, then the variables of the loops around.
     Variable(usize),
+    /// The definition with this number, `variables.x`: evaluated when it is first used.
+    Lazy(usize),
     /// `of.field`, or `of.?field`.
     Select {
         of: Box<Code>,

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use vmhost_schema::{Fault, Reason};
 
-use crate::check::LONGEST;
 use crate::decl::{Decl, Listing, REQUEST_BYTES, escape, flag, text};
 use crate::path::child;
+use crate::room;
 use crate::rule::{self, Rule, fault};
 use texts::{has_rules, longest, rules_of, text_faults};
 
@@ -23,12 +23,6 @@ const RULE_LIMIT: u64 = 10_000_000;
 
 /// The largest cost of all rules of a schema.
 const SCHEMA_LIMIT: u64 = 100_000_000;
-
-/// The stack of the thread that checks rules, and how much each character of the longest expression
-/// adds: the parser recurses on its input, one level for each part of a chain such as `1+1+1`.
-/// Pages that it does not touch cost nothing.
-const STACK: usize = 16 << 20;
-const STACK_OF_CHARACTER: usize = 8 << 10;
 
 /// A place of a schema that has rules, or has them below.
 #[derive(Debug)]
@@ -56,18 +50,8 @@ pub(crate) fn compile(schema: &Value, at: &str) -> Result<Option<Place>, Vec<Fau
     if !faults.is_empty() {
         return Err(faults);
     }
-    let stack = STACK + STACK_OF_CHARACTER * longest(schema).min(LONGEST);
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new()
-            .name("rules".into())
-            .stack_size(stack)
-            .spawn_scoped(scope, || checked(schema, at));
-        match thread.map(std::thread::ScopedJoinHandle::join) {
-            Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(vec![internal(at, "the parser failed")]),
-            Err(error) => Err(vec![internal(at, &error.to_string())]),
-        }
-    })
+    let checked = room::with_room(longest(schema), || checked(schema, at));
+    checked.unwrap_or_else(|why| Err(vec![internal(at, &why)]))
 }
 
 fn internal(at: &str, why: &str) -> Fault {

@@ -90,6 +90,8 @@ impl Estimator {
                 let known = known.unwrap_or_else(|| Estimate::made(1, u64::MAX));
                 Estimate { cost: 1, ..known }
             }
+            // No limit is computed for expressions with definitions.
+            Op::Lazy(_) => Estimate::made(1, u64::MAX),
             Op::Select {
                 of,
                 field,

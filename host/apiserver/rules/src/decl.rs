@@ -26,6 +26,8 @@ pub(crate) struct Decl {
 /// The form of a value.
 #[derive(Debug)]
 pub(crate) enum Shape {
+    /// Whatever it is: a value without a schema.
+    Open,
     IntOrString,
     Bool,
     Int,
@@ -60,6 +62,14 @@ pub(crate) struct Field {
     pub name: String,
     pub decl: Arc<Decl>,
 }
+
+/// The declared type of values without a schema. Their fields keep their names.
+pub(crate) static OPEN: Decl = Decl {
+    shape: Shape::Open,
+    nullable: true,
+    most: REQUEST_BYTES,
+    least: 1,
+};
 
 impl Decl {
     /// Returns the declared type of a schema; `None` if expressions do not see its values.

@@ -27,8 +27,22 @@ pub(crate) fn evaluate<'a>(
     old: Val<'a>,
     budget: u64,
 ) -> (Result<Val<'a>, Failure>, u64) {
+    evaluate_with(code, vec![this, old], &[], budget)
+}
+
+/// Evaluates an expression with the values of its first slots, and with definitions that it may
+/// use. Returns also what it cost.
+pub(crate) fn evaluate_with<'a>(
+    code: &'a Code,
+    values: Vec<Val<'a>>,
+    definitions: &'a [Code],
+    budget: u64,
+) -> (Result<Val<'a>, Failure>, u64) {
     let mut machine = Machine {
-        variables: vec![this, old],
+        outermost: values.len(),
+        variables: values,
+        definitions,
+        known: vec![None; definitions.len()],
         left: budget,
     };
     let result = machine.run(code);
@@ -37,6 +51,11 @@ pub(crate) fn evaluate<'a>(
 
 struct Machine<'a> {
     variables: Vec<Val<'a>>,
+    /// The number of variables outside of all loops.
+    outermost: usize,
+    definitions: &'a [Code],
+    /// The values of definitions that were used.
+    known: Vec<Option<Result<Val<'a>, Failure>>>,
     left: u64,
 }
 
@@ -61,15 +80,9 @@ impl<'a> Machine<'a> {
                 self.spend(1)?;
                 let value = self.variables.get(*slot).cloned();
                 let value = value.ok_or_else(|| Failure::text("no such attribute"))?;
-                // A text of the object is only referred to; one that was made is copied.
-                let copied = match &value {
-                    Val::String(Cow::Owned(text)) => text.len(),
-                    Val::Bytes(Cow::Owned(bytes)) => bytes.len(),
-                    _ => 0,
-                };
-                self.spend(copied as u64 / COPY)?;
-                Ok(value)
+                self.copied(value)
             }
+            Op::Lazy(at) => self.definition(*at),
             Op::Select {
                 of,
                 field,
@@ -134,6 +147,38 @@ impl<'a> Machine<'a> {
                 _ => Err(Failure::NoOverload),
             },
         }
+    }
+
+    /// Pays for the copy of a variable's value. A text of the object is only referred to; one that
+    /// was made is copied.
+    fn copied(&mut self, value: Val<'a>) -> Result<Val<'a>, Failure> {
+        let bytes = match &value {
+            Val::String(Cow::Owned(text)) => text.len(),
+            Val::Bytes(Cow::Owned(bytes)) => bytes.len(),
+            _ => 0,
+        };
+        self.spend(bytes as u64 / COPY)?;
+        Ok(value)
+    }
+
+    /// Returns the value of a definition, which does not see the variables of the loops around.
+    fn definition(&mut self, at: usize) -> Result<Val<'a>, Failure> {
+        self.spend(1)?;
+        if let Some(Some(known)) = self.known.get(at) {
+            let known = known.clone()?;
+            return self.copied(known);
+        }
+        let definitions = self.definitions;
+        let code = definitions
+            .get(at)
+            .ok_or_else(|| Failure::text("no such attribute"))?;
+        let around = self.variables.split_off(self.outermost);
+        let result = self.run(code);
+        self.variables.extend(around);
+        if let Some(known) = self.known.get_mut(at) {
+            *known = Some(result.clone());
+        }
+        result
     }
 
     /// Evaluates `&&` or `||`. A value that decides the result hides an error on the other side.

@@ -1,5 +1,5 @@
 //! The validation rules of CustomResourceDefinitions (`x-kubernetes-validations`): expressions in
-//! CEL over a value and its older value.
+//! CEL over a value and its older value; and the expressions of admission ([`Scope`]).
 //!
 //! Owns what kube-apiserver makes of them: the types that a schema gives to expressions, the
 //! largest cost of a rule, which limits a schema, the evaluation within a budget, and the words of
@@ -36,8 +36,10 @@
 //! ```
 //!
 //! # Differences from kube-apiserver
-//! Named formats (`format.named`) and time zones by name are unknown. The crate's parser words
-//! syntax errors, and limits the nesting of expressions, differently.
+//! Expressions of admission see all their variables without types, so that an unknown field is
+//! found when they are evaluated, and they have no `authorizer`. Named formats (`format.named`) and
+//! time zones by name are unknown. The crate's parser words syntax errors, and limits the nesting of
+//! expressions, differently.
 
 mod check;
 mod clock;
@@ -48,8 +50,10 @@ mod decl;
 mod defaults;
 mod eval;
 mod functions;
+mod open;
 mod path;
 mod price;
+mod room;
 mod rule;
 mod signatures;
 #[cfg(test)]
@@ -62,6 +66,7 @@ mod value;
 use serde_json::Value;
 use vmhost_schema::Fault;
 
+pub use open::{Expression, Given, Scope, Unevaluated, Wanted};
 pub use path::resolve;
 pub use validate::Verdict;
 

@@ -56,7 +56,7 @@ impl Type {
     /// Returns the type of declared values.
     pub fn of(decl: &Arc<Decl>) -> Type {
         match &decl.shape {
-            Shape::IntOrString => Type::Dyn,
+            Shape::Open | Shape::IntOrString => Type::Dyn,
             Shape::Bool => Type::Bool,
             Shape::Int => Type::Int,
             Shape::Double => Type::Double,

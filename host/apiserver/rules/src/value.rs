@@ -197,9 +197,10 @@ impl<'a> Val<'a> {
                     Shape::Object(_) => decl.field(name).and_then(|field| {
                         // A null in a field counts as no value.
                         let value = map.get(&field.name).filter(|value| !value.is_null())?;
-                        Some((value, &field.decl))
+                        Some((value, &*field.decl))
                     }),
-                    Shape::Map(inner) => map.get(name).map(|value| (value, inner)),
+                    Shape::Map(inner) => map.get(name).map(|value| (value, &**inner)),
+                    Shape::Open => map.get(name).map(|value| (value, *decl)),
                     _ => None,
                 };
                 found

@@ -3,6 +3,7 @@
 //! Owns the rules besides those of the schema; `version` has those of versions. Must not know what
 //! happens to a definition afterwards.
 
+mod conversion;
 mod version;
 
 use serde_json::{Value, json};
@@ -36,6 +37,7 @@ pub(crate) fn default(definition: &mut Value) {
     if spec.get("conversion").is_none_or(Value::is_null) {
         spec["conversion"] = json!({ "strategy": "None" });
     }
+    conversion::default(&mut spec["conversion"]);
 }
 
 /// Returns everything that is wrong with a definition.
@@ -71,7 +73,7 @@ pub(crate) fn check(live: Option<&Value>, new: &Value) -> Vec<Cause> {
             causes.push(cause(NOT_SUPPORTED, "spec.scope", message));
         }
     }
-    conversion(text("/conversion/strategy"), &mut causes);
+    conversion::check(&spec["conversion"], &mut causes);
     if spec.get("preserveUnknownFields") == Some(&json!(true)) {
         let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         let field = "spec.preserveUnknownFields";
@@ -119,17 +121,6 @@ fn names(names: &Value, causes: &mut Vec<Cause>) {
         let detail = "kind and listKind may not be the same";
         causes.push(invalid("spec.names.listKind", &names["listKind"], detail));
     }
-}
-
-fn conversion(strategy: &str, causes: &mut Vec<Cause>) {
-    let known = match strategy {
-        "None" => return,
-        // Conversion by a webhook is not supported here.
-        "Webhook" => "\"None\"",
-        _ => "\"None\", \"Webhook\"",
-    };
-    let message = format!("Unsupported value: {strategy:?}: supported values: {known}");
-    causes.push(cause(NOT_SUPPORTED, "spec.conversion.strategy", message));
 }
 
 fn immutable(live: &Value, new: &Value, causes: &mut Vec<Cause>) {

@@ -6,8 +6,9 @@ use vmhost_schema::Schema;
 
 use crate::builtin;
 use crate::jsonpath::JsonPath;
-use crate::kinds::{ALL_VERBS, Column, Fill, Kind, Scale, Show, Version, join_version};
+use crate::kinds::{ALL_VERBS, Column, Conversion, Fill, Kind, Scale, Show, Version, join_version};
 use crate::meta;
+use crate::reach::Reach;
 
 /// The description of the column of a kind without columns.
 const AGE: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
@@ -70,9 +71,28 @@ pub(crate) fn of(definition: &Value, mark: String) -> Option<Kind> {
         fixed: Vec::new(),
         unnamed_rows: false,
         label_names: false,
+        conversion: conversion(spec),
         versions: rows.iter().map(|row| version(&group, names, row)).collect(),
         group,
         plural,
+    })
+}
+
+fn conversion(spec: &Value) -> Option<Conversion> {
+    let conversion = spec.get("conversion")?;
+    if conversion["strategy"] != "Webhook" {
+        return None;
+    }
+    let webhook = &conversion["webhook"];
+    let versions = webhook["conversionReviewVersions"].as_array();
+    let mut versions = versions.into_iter().flatten().filter_map(Value::as_str);
+    Some(Conversion {
+        reach: Reach::read(&webhook["clientConfig"]),
+        version: versions.find_map(|version| match version {
+            "v1" => Some("v1"),
+            "v1beta1" => Some("v1beta1"),
+            _ => None,
+        }),
     })
 }
 

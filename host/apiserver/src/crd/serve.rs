@@ -30,7 +30,11 @@ pub(crate) fn register(inner: &mut Inner) {
         match old.kinds().find(|k| k.custom && k.definition == mark) {
             Some(same) => kinds.push(same.clone()),
             None => {
-                if let Some(made) = kind::of(definition, mark) {
+                if let Some(mut made) = kind::of(definition, mark) {
+                    if inner.partial {
+                        // A part of a cluster sends nothing.
+                        made.conversion = None;
+                    }
                     let made = Arc::new(made);
                     changed.push(made.clone());
                     kinds.push(made);
@@ -51,15 +55,21 @@ fn reread(inner: &mut Inner, kind: &Arc<Kind>) {
             kind: kind.clone(),
             version,
         };
+        let own = target.api_version();
+        // What a webhook converts stays in the version in which it was stored.
+        let by_webhook = kind.conversion.is_some();
         let Some(schema) = target
             .schema()
-            .filter(|_| target.api_version() == kind.stored_as)
+            .filter(|_| by_webhook || own == kind.stored_as)
         else {
             continue;
         };
         inner.store.reread(&kind.storage, |object| {
+            if by_webhook && object["apiVersion"] != own {
+                return None;
+            }
             let mut read = object.clone();
-            read["apiVersion"] = json!(kind.stored_as);
+            read["apiVersion"] = json!(own);
             schema.prune(&mut read);
             schema.apply_defaults(&mut read);
             (read != *object).then_some(read)

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::absent::absent;
-use crate::meta;
 use crate::meta::check::{SUBDOMAIN_RULE, is_subdomain};
 use crate::status::{Cause, INVALID, NOT_SUPPORTED, REQUIRED, cause};
 
@@ -206,10 +205,12 @@ pub(super) fn signing_request(live: Option<&Value>, object: &mut Value) {
     }
 }
 
-pub(super) fn volume(live: Option<&Value>, object: &mut Value) {
+/// Records since when a new volume has its phase. `now` is the time of the request: each attempt of
+/// a write that asks webhooks must make the same object.
+pub(super) fn volume(live: Option<&Value>, object: &mut Value, now: &str) {
     let status = object.get_mut("status").filter(|_| live.is_none());
     if let Some(status) = status {
-        absent(status, &json!({ "lastPhaseTransitionTime": meta::now() }));
+        absent(status, &json!({ "lastPhaseTransitionTime": now }));
     }
 }
 

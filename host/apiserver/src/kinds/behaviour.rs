@@ -31,6 +31,10 @@ pub(crate) enum Fill {
     Node,
     Pod,
     PodTemplate,
+    /// An admission policy.
+    Policy,
+    /// A binding of an admission policy.
+    PolicyBinding,
     ReplicationController,
     ResourceClaim,
     ResourceClaimTemplate,
@@ -43,6 +47,7 @@ pub(crate) enum Fill {
     Template,
     /// A persistent volume.
     Volume,
+    WebhookConfiguration,
 }
 
 /// A field that no update may change.

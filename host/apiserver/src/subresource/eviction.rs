@@ -36,7 +36,7 @@ pub(super) fn evict(
         None => None,
     };
     // An eviction whose deletion is refused disrupts nothing.
-    delete::delete(inner, call, &options)?;
+    delete::carry_out(inner, call, &options)?;
     if let Some((key, spent)) = spent.filter(|_| !options.dry(call)) {
         inner.store.put(&BUDGETS.into(), key, spent);
     }

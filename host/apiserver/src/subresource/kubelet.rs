@@ -1,11 +1,38 @@
 //! What only the agent of a node can answer: refused, as by a real server that cannot reach one.
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use crate::call::{Call, Done};
 use crate::object::{Key, Object};
 use crate::state::Inner;
 use crate::status::ApiError;
+
+/// Returns the options of a connection, as webhooks see them: the query of the request.
+pub(crate) fn options(kind: &str, query: &str) -> Value {
+    let mut options = json!({ "kind": kind, "apiVersion": "v1" });
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let value = value.replace('+', " ");
+        let value = percent_decode_str(&value).decode_utf8_lossy().into_owned();
+        match name {
+            "stdin" | "stdout" | "stderr" | "tty" => {
+                options[name] = json!(matches!(value.as_str(), "1" | "t" | "T" | "true"));
+            }
+            "command" => match options[name].as_array_mut() {
+                Some(words) => words.push(json!(value)),
+                None => options[name] = json!([value]),
+            },
+            "ports" => {
+                let ports = value.split(',').filter_map(|port| port.parse::<u16>().ok());
+                options[name] = json!(ports.collect::<Vec<_>>());
+            }
+            "container" | "path" => options[name] = json!(value),
+            _ => {}
+        }
+    }
+    options
+}
 
 /// Refuses a request for a pod, a service or a node. A pod without a node has an empty log.
 pub(super) fn answer(

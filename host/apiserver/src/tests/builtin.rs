@@ -22,6 +22,17 @@ fn deployment(name: &str) -> Value {
 }
 
 #[tokio::test]
+async fn the_texts_of_a_secret_are_put_into_a_map_only() {
+    let c = Cluster::new();
+    let path = "/api/v1/namespaces/default/secrets";
+    let secret = |name: &str, data: Value| json!({ "metadata": { "name": name }, "data": data, "stringData": { "a": "b" } });
+    let refused = c.post(path, &secret("list", json!(["x"]))).await;
+    assert!((400..500).contains(&refused.code), "{}", refused.text);
+    let made = c.post(path, &secret("null", Value::Null)).await.ok();
+    assert_eq!(made["data"], json!({ "a": "Yg==" }));
+}
+
+#[tokio::test]
 async fn a_deployments_generation_counts_its_spec_and_status_has_its_own_door() {
     let c = Cluster::new();
     let made = c.post(DEPLOYMENTS, &deployment("d")).await.ok();

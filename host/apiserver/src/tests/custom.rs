@@ -3,6 +3,45 @@
 use serde_json::json;
 
 use super::*;
+use crate::call::{Call, Door};
+use crate::questions::Questions;
+use crate::request::Options;
+use crate::state::Inner;
+use crate::write;
+
+#[tokio::test]
+async fn a_write_that_outlives_its_definition_stores_nothing() {
+    let c = Cluster::with_vms().await;
+    let find = |inner: &Inner| {
+        let (group, plural) = ("cloud.waibizi.com", "virtualmachines");
+        inner.registry.find(group, "v1", plural)
+    };
+    let target = c.state.read(find).unwrap();
+    let path = format!("{CRDS}/virtualmachines.cloud.waibizi.com");
+    c.delete(&path, &json!({})).await.ok();
+    // What a request does that asked webhooks in the meantime.
+    let (options, questions) = (Options::default(), Questions::default());
+    let call = Call {
+        target: &target,
+        namespace: "default",
+        name: "",
+        door: Door::Main,
+        part: "",
+        options: &options,
+        manager: "tester",
+        now: "2026-01-01T00:00:00Z",
+        is_patch: false,
+        duplicates: &[],
+        questions: &questions,
+    };
+    let create = |inner: &mut Inner| write::create(inner, &call, vm("late"), false);
+    assert_eq!(c.state.write(create).unwrap_err().code, 404);
+    // The same name of another definition is another kind.
+    c.post(CRDS, &definition()).await.ok();
+    let create = |inner: &mut Inner| write::create(inner, &call, vm("late"), false);
+    assert_eq!(c.state.write(create).unwrap_err().code, 404);
+    assert_eq!(c.get(VMS).await.ok()["items"], json!([]));
+}
 
 #[tokio::test]
 async fn a_definition_is_established_and_served() {
@@ -71,6 +110,11 @@ async fn bad_definitions_are_refused_with_the_field_at_fault() {
     .await;
     bad(
         |d| d["spec"]["conversion"] = json!({ "strategy": "Webhook" }),
+        "spec.conversion.webhookClientConfig",
+    )
+    .await;
+    bad(
+        |d| d["spec"]["conversion"] = json!({ "strategy": "Other" }),
         "spec.conversion.strategy",
     )
     .await;

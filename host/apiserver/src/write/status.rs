@@ -1,10 +1,11 @@
-//! What a write to the subresource `status` may change.
+//! What a write to the subresource `status` may change, and that others leave the status alone.
 //!
 //! Must not know how the object is checked or stored.
 
 use serde_json::Value;
 
-use crate::kinds::Kind;
+use crate::call::{Call, Door};
+use crate::kinds::{Fill, Kind};
 use crate::meta;
 
 /// Groups whose kinds also take metadata from a write to their status; kube-apiserver resets only
@@ -14,9 +15,23 @@ const OPEN: [&str; 5] = ["", "apps", "autoscaling", "batch", "policy"];
 /// Metadata that a write to a status can change at most.
 const FIELDS: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
 
+/// Gives back to an object what the request's endpoint does not write. `live` is the object that is
+/// replaced.
+pub(super) fn keep(call: &Call<'_>, live: Option<&Value>, new: &mut Value) {
+    let kind = &call.target.kind;
+    let has_status = call.target.version().status;
+    match live {
+        Some(live) if call.door == Door::Status => *new = written(kind, live, new),
+        Some(live) if has_status => set_or_remove(new, "status", live.get("status").cloned()),
+        // A node's agent creates it with its status; any other status is set after the creation.
+        None if has_status && kind.fill != Fill::Node => set_or_remove(new, "status", None),
+        Some(_) | None => {}
+    }
+}
+
 /// Returns the object `shown` with the status of `new`, and with the metadata of `new` that the
 /// kind lets through.
-pub(super) fn written(kind: &Kind, shown: &Value, new: &Value) -> Value {
+fn written(kind: &Kind, shown: &Value, new: &Value) -> Value {
     let mut whole = shown.clone();
     set_or_remove(&mut whole, "status", new.get("status").cloned());
     let fields = FIELDS.iter().filter(|field| passes(kind, field));
@@ -38,7 +53,7 @@ fn passes(kind: &Kind, field: &str) -> bool {
 }
 
 /// Sets a field of an object, or removes it.
-pub(super) fn set_or_remove(object: &mut Value, field: &str, value: Option<Value>) {
+fn set_or_remove(object: &mut Value, field: &str, value: Option<Value>) {
     if let Some(map) = object.as_object_mut() {
         match value {
             Some(value) => map.insert(field.to_owned(), value),

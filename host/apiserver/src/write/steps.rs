@@ -9,6 +9,7 @@ use crate::access::{escalation, signing};
 use crate::builtin::{DEFINITIONS, NAMESPACES};
 use crate::call::Call;
 use crate::kinds::Target;
+use crate::operations::nests;
 use crate::request::Validation;
 use crate::state::Inner;
 use crate::status::{ApiError, Cause, INVALID, NOT_SUPPORTED, REQUIRED, cause};
@@ -61,10 +62,6 @@ pub(crate) fn check_type(target: &Target, body: &mut Value) -> Result<(), ApiErr
     Ok(())
 }
 
-/// The most levels of an object. What is read again, by a journal or by a client, may have 128,
-/// and the record of the owners of its fields is up to six levels deeper than the object.
-const DEEPEST: usize = 100;
-
 /// Refuses an object that nests too deep. (A real server stops at 10,000 levels.)
 pub(super) fn check_depth(body: &Value) -> Result<(), ApiError> {
     if nests(body, 0) {
@@ -73,16 +70,6 @@ pub(super) fn check_depth(body: &Value) -> Result<(), ApiError> {
     Err(ApiError::bad_request(
         "the object provided is unrecognized: json parse error: exceeded max depth",
     ))
-}
-
-/// Returns whether a value may be so many levels below the root of an object.
-pub(crate) fn nests(value: &Value, below: usize) -> bool {
-    let inner = below + 1;
-    match value {
-        Value::Array(items) => inner <= DEEPEST && items.iter().all(|item| nests(item, inner)),
-        Value::Object(map) => inner <= DEEPEST && map.values().all(|item| nests(item, inner)),
-        _ => true,
-    }
 }
 
 /// Checks that name and namespace of the body match the path, and fills them in if they are
@@ -221,7 +208,7 @@ pub(crate) fn prepare(
             }
         }
         _ => {
-            let causes = fill::fill(call.target.kind.fill, inner, live, new);
+            let causes = fill::fill(call.target.kind.fill, inner, live, new, call.now);
             if !causes.is_empty() {
                 let name = meta::text(new, "name");
                 return Err(refuse::invalid(call.target, name, &causes));

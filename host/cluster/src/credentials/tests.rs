@@ -11,6 +11,7 @@ fn reader(cluster: Cluster, user: AuthInfo) -> Result<Reader, CredentialsError> 
         namespace: "default".into(),
         cluster,
         user,
+        foreign: false,
     })
 }
 

@@ -3,12 +3,16 @@
 //! This module owns the sockets' settings and the proxies' protocols. It must not know how a proxy
 //! is chosen, nor what is sent.
 
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use http::{HeaderValue, Uri};
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use hyper_util::client::legacy::connect::proxy::SocksV5;
 use hyper_util::rt::TokioIo;
 use kube::client::ConfigExt;
@@ -19,6 +23,7 @@ use tower::{Service, ServiceExt, service_fn};
 use super::link::{self, Opener};
 use crate::credentials::Credentials;
 use crate::error::BoxError;
+use crate::metadata::is_metadata;
 use crate::proxy::{Protocol, Proxy};
 use vmhost_core::chain_line;
 
@@ -48,6 +53,8 @@ pub(crate) struct Peer {
     pub tls_name: Option<String>,
     /// Whether to skip the verification of the server's certificate (`insecure-skip-tls-verify`).
     pub insecure: bool,
+    /// Whether the server may not be at an address of a cloud's metadata. A proxy guards itself.
+    pub guarded: bool,
     pub proxy: Option<Arc<Proxy>>,
 }
 
@@ -65,14 +72,14 @@ pub(super) fn opener(peer: &Peer, credentials: &Credentials) -> Result<Opener, B
     let config = config(peer, credentials);
     let server = with_port(&peer.server)?;
     let Some(proxy) = peer.proxy.clone() else {
-        let connector = config.rustls_https_connector_with_connector(tcp())?;
+        let connector = config.rustls_https_connector_with_connector(tcp(peer.guarded))?;
         return Ok(link::opener(connector, server, CONNECT_TIMEOUT));
     };
     // A proxy with TLS is verified and authenticated to like the server, except for the name, as in
     // client-go.
     let mut hop = config.clone();
     hop.tls_server_name = None;
-    let hop = hop.rustls_https_connector_with_connector(tcp())?;
+    let hop = hop.rustls_https_connector_with_connector(tcp(false))?;
     let connector = service_fn({
         let proxy = proxy.clone();
         move |server: Uri| {
@@ -115,8 +122,43 @@ fn config(peer: &Peer, credentials: &Credentials) -> kube::Config {
     config
 }
 
-fn tcp() -> HttpConnector {
-    let mut tcp = HttpConnector::new();
+/// Resolves names as the system does.
+#[derive(Clone)]
+struct Names {
+    resolver: GaiResolver,
+    /// Whether names that lead to a cloud's metadata are refused. What is checked is connected to.
+    guarded: bool,
+}
+
+impl Service<Name> for Names {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let (guarded, found) = (self.guarded, self.resolver.call(name));
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = found.await?.collect();
+            let mut addresses = found.iter().map(SocketAddr::ip);
+            match addresses.find(|address| guarded && is_metadata(*address)) {
+                Some(address) => {
+                    Err(format!("its address {address} is one of a cloud's metadata").into())
+                }
+                None => Ok(found.into_iter()),
+            }
+        })
+    }
+}
+
+fn tcp(guarded: bool) -> HttpConnector<Names> {
+    let mut tcp = HttpConnector::new_with_resolver(Names {
+        resolver: GaiResolver::new(),
+        guarded,
+    });
     tcp.enforce_http(false);
     // A request is sent in one piece, so waiting for more data would only delay it.
     tcp.set_nodelay(true);

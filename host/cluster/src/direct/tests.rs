@@ -41,6 +41,7 @@ impl Server {
             server: format!("http://{}{path}", self.address).parse().unwrap(),
             tls_name: None,
             insecure: false,
+            guarded: false,
             proxy: None,
         };
         let links = Links::new(&peer, &Credentials::default()).unwrap();

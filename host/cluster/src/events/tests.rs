@@ -281,3 +281,20 @@ async fn the_task_ends_with_the_plugin_and_soon() {
     assert!(shared.upgrade().is_none(), "the task goes on");
     assert!(counts.dropped.load(Ordering::Relaxed) >= 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_abandoned_writes_nothing_more() {
+    // The first request has no answer.
+    let fake = Fake::script([]);
+    let counts = Arc::new(Counts::default());
+    let recorder = Recorder::new(fake.connection().events(), "vm", counts.clone(), None);
+    recorder.record(event("a", 1));
+    recorder.record(event("b", 1));
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(fake.seen().len(), 1);
+    recorder.abandon();
+    recorder.record(event("c", 1));
+    sleep(MINUTE).await;
+    assert_eq!(fake.seen().len(), 1);
+    assert_eq!(counts.dropped.load(Ordering::Relaxed), 2, "b and c");
+}

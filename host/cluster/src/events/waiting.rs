@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 use super::lanes::Lanes;
 use super::record::{EventObserver, RecordedEvent};
@@ -24,6 +25,8 @@ pub(super) struct Shared {
     pub(super) flushed: Notify,
     /// Signals that the last clone of the recorder is gone.
     pub(super) ended: Notify,
+    /// Cancelled when nothing may be written any more.
+    pub(super) abandoned: CancellationToken,
     pub(super) observer: Arc<dyn EventObserver>,
 }
 

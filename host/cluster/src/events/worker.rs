@@ -73,6 +73,8 @@ impl Worker {
     pub(super) async fn run(mut self) {
         let shared = self.shared.clone();
         tokio::select! {
+            biased;
+            () = shared.abandoned.cancelled() => {}
             () = self.work() => {}
             () = shared.overdue() => {}
         }

@@ -139,6 +139,15 @@ impl Inner {
         }
     }
 
+    /// Ends all informers, whoever still uses their stores.
+    pub(super) fn stop(&self) {
+        let mut table = self.table.lock();
+        table.stopped = true;
+        for running in table.running.iter().filter_map(Weak::upgrade) {
+            running.stop.cancel();
+        }
+    }
+
     /// The state of each informer, in the order of their start.
     pub(super) fn states(&self) -> Vec<InformerState> {
         let running: Vec<Arc<Running>> = self
@@ -206,6 +215,9 @@ impl Inner {
         };
         let shared = Shared::new(table.next, spec, self.observer.clone());
         let stop = CancellationToken::new();
+        if table.stopped {
+            stop.cancel();
+        }
         let task = task::Task::new(
             self.reader.clone(),
             shared.clone(),

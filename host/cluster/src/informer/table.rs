@@ -17,6 +17,8 @@ pub(super) struct Table {
     /// Cluster-scoped kinds: a requested namespace is ignored for them.
     pub cluster_scoped: HashSet<Gvk>,
     pub next: u64,
+    /// Whether all informers were ended: one that starts ends at once.
+    pub stopped: bool,
 }
 
 /// Subscriptions with the same key share a watch.

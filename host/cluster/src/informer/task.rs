@@ -322,6 +322,8 @@ impl Task {
         self.listing = from == From::List;
         let seconds = fastrand::u64(WATCH_SECONDS);
         let spec = &self.shared.spec;
+        // Before the request, so that no change of the address is missed.
+        let moves = self.reader.moves();
         let open = {
             let path = watch_path(spec, resource, from, seconds);
             let opening = self.reader.open(&path, accept_watch(spec));
@@ -344,7 +346,16 @@ impl Task {
         }
         let opened = Instant::now();
         let silence = self.silence.min(Duration::from_secs(seconds) + WATCH_GRACE);
-        let end = follower.follow(answer.into_body(), silence).await;
+        let following = follower.follow(answer.into_body(), silence);
+        let end = match moves {
+            None => following.await,
+            Some(mut moves) => tokio::select! {
+                biased;
+                end = following => end,
+                // The watch goes on at the new address.
+                _ = moves.changed() => Ok("the server has another address".to_owned()),
+            },
+        };
         let Follower {
             listing,
             events,

@@ -656,6 +656,17 @@ async fn watches_are_shared_and_stop_with_their_last_user(lists: Lists) {
         .expect("the stream is let go");
 }
 
+#[tokio::test(start_paused = true)]
+async fn after_the_end_nothing_is_asked_for() {
+    let fake = Fake::new(|_| json(200, GROUP));
+    let informers = Informers::new(fake.connection().reader(), Arc::new(Log::default()));
+    informers.stop();
+    let late = informers.subscribe(spec(), None);
+    timeout(SOON, late.synced()).await.expect("closed");
+    assert!(late.store().is_closed() && !late.store().is_synced());
+    assert!(fake.seen().is_empty());
+}
+
 /// A notice without its name: cause, and uid and version of the old and the new object.
 type Sides = (NoticeCause, Option<(String, u64)>, Option<(String, u64)>);
 

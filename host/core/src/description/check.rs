@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::{
-    API_VERSION, ControllerDescription, Description, DescriptionError, Permission, Retry, Role,
-    Timer, Watched,
+    API_VERSION, ControllerDescription, Description, DescriptionError, HttpGrant, Permission,
+    Retry, Role, Timer, Watched,
 };
 use crate::key::Gvk;
 use crate::object::ObjectHead;
@@ -32,17 +32,15 @@ impl Description {
             return Err(DescriptionError::ApiVersion(self.api_version.clone()));
         }
         check_name("name", &self.name)?;
-        if !(1..=MANY).contains(&self.controllers.len()) {
-            return Err(field(
-                "controllers",
-                "a plugin must have 1 to 64 controllers",
-            ));
+        if self.controllers.len() > MANY {
+            return Err(field("controllers", "at most 64"));
         }
         for (index, controller) in self.controllers.iter().enumerate() {
             let at = format!("controllers[{index}]");
             controller.check(&at)?;
             self.check_among(&at, controller, &self.controllers[..index])?;
         }
+        self.check_reviews()?;
         if self.permissions.len() > PERMISSIONS {
             return Err(field("permissions", "at most 256"));
         }
@@ -56,7 +54,7 @@ impl Description {
             let at = format!("setup.customResourceDefinitions[{index}]");
             check_definition(definition).map_err(|reason| field(&at, &reason))?;
         }
-        Ok(())
+        HttpGrant::check_all(&self.http)
     }
 
     /// Rejects what two controllers of a plugin must not share.
@@ -114,6 +112,7 @@ impl ControllerDescription {
             let again = !once.insert(watched.gvk());
             self.check_twice(&at, role, watched, again)?;
         }
+        self.clusters.check(at)?;
         self.check_numbers(at)?;
         self.check_names(at)
     }
@@ -280,7 +279,7 @@ fn check_finalizer(finalizer: &str) -> Result<(), String> {
 
 /// Returns whether the text is a Kubernetes qualified name: an optional DNS prefix with a slash,
 /// and a name.
-fn is_qualified(text: &str, name_max: usize) -> bool {
+pub(super) fn is_qualified(text: &str, name_max: usize) -> bool {
     let (prefix, name) = text
         .split_once('/')
         .map_or((None, text), |(prefix, name)| (Some(prefix), name));

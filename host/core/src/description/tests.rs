@@ -353,7 +353,13 @@ fn the_published_schema_has_every_field() {
                 }),
                 ..Retry::default()
             }),
+            clusters: Clusters::Members,
         }],
+        webhooks: serde_json::from_str(r#"[{"name":"n","type":"mutating","rules":[]}]"#).unwrap(),
+        conversions: serde_json::from_str(
+            r#"[{"name":"n","group":"g","kind":"K","resource":"ks","versions":[]}]"#,
+        )
+        .unwrap(),
         permissions: vec![Permission {
             group: "g".into(),
             version: "v1".into(),
@@ -361,6 +367,25 @@ fn the_published_schema_has_every_field() {
             verbs: vec![Verb::Create],
             subresources: vec!["s".into()],
             namespaces: vec!["n".into()],
+        }],
+        http: vec![HttpGrant {
+            host: "h".into(),
+            port: Some(1),
+            scheme: HttpScheme::Http,
+            methods: vec!["GET".into()],
+            path_prefix: "/p".into(),
+            headers: vec![HttpHeader {
+                name: "n".into(),
+                prefix: "p".into(),
+                secret: Some(SecretKey {
+                    namespace: "n".into(),
+                    name: "n".into(),
+                    key: "k".into(),
+                }),
+                setting: Some("s".into()),
+            }],
+            url_setting: Some("s".into()),
+            allow_private: true,
         }],
         setup: Some(Setup {
             custom_resource_definitions: vec![serde_json::Value::Null],
@@ -392,6 +417,15 @@ fn the_published_schema_has_every_field() {
             &defs["retry"]["properties"]["bucket"]["properties"],
         ),
         (&value["permissions"][0], &defs["permission"]["properties"]),
+        (&value["http"][0], &defs["http"]["properties"]),
+        (
+            &value["http"][0]["headers"][0],
+            &defs["httpHeader"]["properties"],
+        ),
+        (
+            &value["http"][0]["headers"][0]["secret"],
+            &defs["httpHeader"]["properties"]["secret"]["properties"],
+        ),
     ] {
         assert_eq!(fields(of), fields(published));
     }

@@ -164,6 +164,9 @@ fn lift_effect(effect: types::Effect) -> core::Effect {
             note: event.note,
             related: event.related.map(lift_key),
         }),
-        Effect::Other(other) => core::Effect::Other(other.name),
+        Effect::Other(other) => core::Effect::Other(core::Other {
+            name: other.name,
+            body: other.body,
+        }),
     }
 }

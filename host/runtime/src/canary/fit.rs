@@ -45,8 +45,15 @@ pub(crate) enum Misfit {
         "the candidate's CustomResourceDefinitions differ from those of the live version, and a definition is for all objects; swap the plugin's file instead"
     )]
     Definitions,
-    /// The plugin has only controllers of timers.
-    #[error("all controllers are timers, and a timer stays with the live version")]
+    /// The versions do not answer the same reviews.
+    #[error(
+        "the webhooks or conversions of the two versions differ, and the live version alone answers them; swap the plugin's file instead"
+    )]
+    Reviews,
+    /// No controller has objects in the host's own cluster.
+    #[error(
+        "no controller has objects in the host's own cluster: timers, webhooks and controllers in member clusters stay with the live version"
+    )]
     OnlyTimers,
 }
 
@@ -75,11 +82,15 @@ pub(crate) fn fit(live: &Description, candidate: &Description) -> Result<(), Mis
             });
         }
     }
-    if live.controllers.iter().all(|one| one.timer.is_some()) {
+    let stays = |one: &ControllerDescription| one.timer.is_some() || !one.clusters.is_home();
+    if live.controllers.iter().all(stays) {
         return Err(Misfit::OnlyTimers);
     }
     if live.definitions() != candidate.definitions() {
         return Err(Misfit::Definitions);
+    }
+    if live.webhooks != candidate.webhooks || live.conversions != candidate.conversions {
+        return Err(Misfit::Reviews);
     }
     Grants::of(live)
         .check_description(candidate)
@@ -104,6 +115,7 @@ fn difference(
         event_source,
         concurrency,
         retry,
+        clusters,
     } = live;
     let primaries = primary.as_ref().zip(candidate.primary.as_ref());
     if primary.is_some() != candidate.primary.is_some() || *timer != candidate.timer {
@@ -126,6 +138,7 @@ fn difference(
         (*event_source != candidate.event_source, "event source"),
         (*concurrency != candidate.concurrency, "concurrency"),
         (*retry != candidate.retry, "retry"),
+        (*clusters != candidate.clusters, "field `clusters`"),
     ];
     let of_rest = rest.iter().find(|(differs, _)| *differs);
     of_primary.or(of_rest.map(|(_, what)| *what))

@@ -169,7 +169,8 @@ fn generation(
     let number = slot.next_number();
     let share = live.share.clone();
     let generation = Generation::new(number, plugin, controllers, share);
-    Ok(Arc::new(generation))
+    // Reviews go to the live version alone, and to the candidate when it is promoted.
+    Ok(Arc::new(generation.with_readers(live.readers.clone())))
 }
 
 fn unfit(misfit: Misfit) -> OrderError {

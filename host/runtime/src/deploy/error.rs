@@ -9,6 +9,7 @@ use vmhost_cluster::CrdError;
 use vmhost_engine::LoadError;
 
 use crate::deploy::files::FileError;
+use crate::deploy::registered::Registered;
 use crate::deploy::unique::Shared;
 use crate::rights::access::MissingRights;
 
@@ -56,6 +57,9 @@ pub enum ReloadError {
     /// A CustomResourceDefinition of the plugin could not be installed.
     #[error(transparent)]
     Definition(#[from] CrdError),
+    /// The API server asks a webhook that the content drops or changes.
+    #[error(transparent)]
+    Registered(#[from] Registered),
     /// The informers did not sync: a kind is not served, or a list takes long.
     #[error("stores did not sync within {after:?}: {waiting}")]
     NotSynced {
@@ -77,6 +81,7 @@ impl ReloadError {
             Self::File(FileError::Unreadable(_))
             | Self::MissingRights(_)
             | Self::Shared(_)
+            | Self::Registered(_)
             | Self::NotSynced { .. } => Some(CHEAP),
             Self::Definition(error) => (!error.is_of_the_definition()).then_some(CHEAP),
             Self::Load(error) => error.may_pass().then_some(COSTLY),

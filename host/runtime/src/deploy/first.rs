@@ -73,6 +73,12 @@ impl FirstLoad {
         Ok(())
     }
 
+    /// Returns whether a plugin answers webhooks or conversions.
+    pub fn answers_reviews(&self) -> bool {
+        let mut plugins = self.plugins.iter();
+        plugins.any(|first| first.plugin.description().answers_reviews())
+    }
+
     /// Starts the controllers of all plugins, or of none, and follows their sources. Missing rights
     /// are reported in the background and checked again later.
     pub async fn start(
@@ -93,7 +99,7 @@ impl FirstLoad {
             let checked = tokio::spawn(check::at_start(
                 plugins.reader.clone(),
                 plugins.reviews.clone(),
-                plugin.description().clone(),
+                needs::at_home(plugin.description()),
                 options.clone(),
             ));
             rest.push((source, bytes, checked));

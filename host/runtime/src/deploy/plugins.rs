@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use parking_lot::Mutex;
@@ -22,13 +22,16 @@ use crate::controller::Controller;
 use crate::controller::changes::buffer::MapBuffer;
 use crate::deploy::loader::Loader;
 use crate::deploy::setup;
-use crate::deploy::slot::{Generation, Share, Slot, StartWorkers, Wired};
+use crate::deploy::slot::{Generation, Readers, Share, Slot, StartWorkers, Wired};
 use crate::deploy::unique::{Shared, check};
 use crate::journal::Journal;
 use crate::journal::tag::Cause;
 use crate::lead::Leadership;
 use crate::observe::metrics::Metrics;
+use crate::outgoing::Outgoing;
+use crate::site::sites::Sites;
 use crate::wake::live::Live;
+use crate::wake::readers;
 use crate::wake::sources::Sources;
 
 /// The slots of all plugins, and the services that they share.
@@ -47,15 +50,24 @@ pub struct Plugins {
     pub(crate) leadership: Arc<Leadership>,
     /// The records of turns.
     pub(crate) journal: Arc<Journal>,
+    /// The clusters besides home.
+    pub(crate) sites: Arc<Sites>,
     definitions: Definitions,
     events: Events,
     live: Arc<Live>,
+    outgoing: Arc<Outgoing>,
     workers: Arc<dyn StartWorkers>,
     slots: Mutex<Vec<Arc<Slot>>>,
     /// The tasks that follow the plugins' sources.
     followers: Mutex<JoinSet<()>>,
     stopping: AtomicBool,
+    /// How many plugins are about to be added.
+    adding: AtomicUsize,
+    checks: Mutex<Vec<(String, ReadyCheck)>>,
 }
+
+/// Returns why a part of the host that is not a plugin is not ready, if it is not.
+type ReadyCheck = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 impl Plugins {
     /// A host without plugins.
@@ -68,6 +80,14 @@ impl Plugins {
         leadership: Arc<Leadership>,
         workers: Arc<dyn StartWorkers>,
     ) -> Self {
+        let config = &loader.config;
+        let outgoing = Outgoing::new(
+            (config.allow_http.clone(), config.http_authorities.clone()),
+            config.settings.clone(),
+            connection,
+            metrics.http_requests.clone(),
+            leadership.clone(),
+        );
         Self {
             journal: loader.journal.clone(),
             loader,
@@ -76,14 +96,40 @@ impl Plugins {
             reviews: connection.access_reviews(),
             informers,
             leadership,
+            sites: Arc::default(),
             definitions: connection.definitions(),
             events: connection.events(),
             live,
+            outgoing,
             workers,
             slots: Mutex::default(),
             followers: Mutex::default(),
             stopping: AtomicBool::new(false),
+            adding: AtomicUsize::new(0),
+            checks: Mutex::default(),
         }
+    }
+
+    /// These plugins, with members that the workers know too.
+    pub(crate) fn with_sites(mut self, sites: Arc<Sites>) -> Self {
+        self.sites = sites;
+        self
+    }
+
+    /// Makes `/readyz` ask this too, under this name.
+    pub fn also_check(
+        &self,
+        name: &str,
+        check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) {
+        self.checks.lock().push((name.to_owned(), Box::new(check)));
+    }
+
+    /// The results of what `/readyz` asks besides the plugins.
+    pub(crate) fn checked(&self) -> Vec<(String, Result<(), String>)> {
+        let checks = self.checks.lock();
+        let results = checks.iter().map(|(name, check)| (name.clone(), check()));
+        results.collect()
     }
 
     /// Adds compatible plugins, all or none. Each is checked against the running ones, its
@@ -97,6 +143,7 @@ impl Plugins {
         for plugin in &plugins {
             self.check_unique(plugin.description(), None)?;
         }
+        self.adding.fetch_add(plugins.len(), Ordering::SeqCst);
         let mut slots = Vec::new();
         for plugin in plugins {
             let description = plugin.description();
@@ -105,7 +152,9 @@ impl Plugins {
                 .with_context(|| format!("plugin {}", description.name))?;
             let share = self.share(&description.name);
             let controllers = self.wire(description, None, &share);
-            slots.push(self.push(Generation::new(1, plugin, controllers, share)));
+            let readers = self.readers(description, None, &share);
+            let first = Generation::new(1, plugin, controllers, share);
+            slots.push(self.push(first.with_readers(readers)));
         }
         for slot in &slots {
             for wired in slot.current().controllers.values() {
@@ -117,6 +166,7 @@ impl Plugins {
                 queue.add_low_all(first);
                 self.start_workers(slot, wired.clone());
             }
+            self.settle_slot(slot);
         }
         Ok(slots)
     }
@@ -127,6 +177,7 @@ impl Plugins {
         Arc::new(Share {
             recorder: Recorder::new(events, plugin, metrics, config.events),
             live: self.live.reads(),
+            http: self.outgoing.requests(plugin),
             map_buffer: MapBuffer::new(config.map_buffer),
             handled: Mutex::default(),
         })
@@ -139,6 +190,7 @@ impl Plugins {
             .with_label_values(&[slot.name.as_str()])
             .set(1);
         self.slots.lock().push(slot.clone());
+        self.adding.fetch_sub(1, Ordering::SeqCst);
         slot
     }
 
@@ -162,7 +214,7 @@ impl Plugins {
         setup::run(&self.definitions, description, allowed).await
     }
 
-    /// Creates the controllers of a description. A controller of the present generation that fits
+    /// Creates the controllers of a description at home. One of the present generation that fits
     /// keeps its queue, and its stores too if their description is unchanged.
     pub(crate) fn wire(
         &self,
@@ -175,7 +227,9 @@ impl Plugins {
             let wired = self.wire_one(description, wanted, present, share);
             (wanted.name.clone(), wired)
         };
-        description.controllers.iter().map(wire).collect()
+        let controllers = description.controllers.iter();
+        let at_home = controllers.filter(|wanted| wanted.clusters.is_home());
+        at_home.map(wire).collect()
     }
 
     fn wire_one(
@@ -211,6 +265,7 @@ impl Plugins {
                 wanted,
                 &config.namespaces,
                 controller.clone(),
+                None,
             )),
         };
         Wired {
@@ -219,14 +274,49 @@ impl Plugins {
         }
     }
 
+    /// Subscribes to what the webhooks and conversions of a description read. Those of the present
+    /// generation keep their stores if their description is unchanged.
+    pub(crate) fn readers(
+        &self,
+        description: &Description,
+        present: Option<&Generation>,
+        share: &Share,
+    ) -> Readers {
+        let subscribe = |wanted: ControllerDescription| {
+            let present = present.and_then(|generation| generation.readers.get(&wanted.name));
+            let sources = match present {
+                Some(sources) if *sources.description() == wanted => sources.clone(),
+                _ => Arc::new(readers::subscribe(
+                    &self.informers,
+                    share.live.clone(),
+                    &wanted,
+                    &self.loader.config.namespaces,
+                )),
+            };
+            (wanted.name, sources)
+        };
+        description.readers().map(subscribe).collect()
+    }
+
     /// Starts a controller's workers as soon as its stores are ready.
     pub(crate) fn start_workers(&self, slot: &Arc<Slot>, wired: Wired) {
         self.workers.start(slot, wired);
     }
 
+    /// Drops what workers shared in a member cluster that was left.
+    pub(crate) fn forget_workers(&self, member: u64) {
+        self.workers.forget(member);
+    }
+
     /// The slots of all plugins.
     pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
         self.slots.lock().clone()
+    }
+
+    /// Returns whether plugins are still to be added, so that one that is unknown may yet come. It
+    /// stays so if adding them failed.
+    pub(crate) fn is_adding(&self) -> bool {
+        self.adding.load(Ordering::SeqCst) > 0
     }
 
     /// Returns whether a shutdown has begun.
@@ -263,7 +353,7 @@ impl Plugins {
                     Abort::Shutdown
                 );
             }
-            for wired in slot.current().controllers.values() {
+            for (wired, _) in slot.current().everywhere() {
                 wired.controller.shut_down();
             }
         }

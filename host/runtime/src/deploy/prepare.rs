@@ -16,11 +16,12 @@ use vmhost_engine::Plugin;
 use crate::deploy::error::ReloadError;
 use crate::deploy::loaded::Loaded;
 use crate::deploy::plugins::Plugins;
-use crate::deploy::slot::{Generation, Ready, Slot, Wired};
+use crate::deploy::slot::{Generation, Readers, Ready, Slot, Wired};
 use crate::deploy::source::{Build, News};
 use crate::deploy::tries::Tries;
-use crate::deploy::{files, rollback, tries};
+use crate::deploy::{files, registered, rollback, tries};
 use crate::rights::{check, needs};
+use crate::wake::sources::Sources;
 
 /// How long an error of new content is held back, since the content may be half of a file that its
 /// writer closes and opens again.
@@ -107,18 +108,25 @@ async fn ready(
         .until(|| Box::pin(check(plugins, slot, present.description(), description)))
         .await?;
     let controllers = plugins.wire(description, Some(&present), &present.share);
+    let readers = plugins.readers(description, Some(&present), &present.share);
     tries
         .until(|| {
             Box::pin(async {
-                synced(plugins, &controllers, &present).await?;
+                synced(plugins, description, &controllers, &readers, &present).await?;
                 // The sync may have taken long, and another plugin may have been swapped meanwhile.
                 Ok(plugins.check_unique(description, Some(slot))?)
             })
         })
         .await?;
+    // Not before: the tries may last for hours, and a cluster that is left meanwhile would keep its
+    // stores.
+    let seats = plugins.seats(description, &present);
+    plugins.seats_filled(&seats, &present).await;
     Some(Ready {
         loaded,
         controllers,
+        seats,
+        readers,
         check: checked.elapsed(),
     })
 }
@@ -134,11 +142,16 @@ pub(crate) async fn once(
     let description = loaded.plugin.description();
     check(plugins, slot, present.description(), description).await?;
     let controllers = plugins.wire(description, Some(&present), &present.share);
-    synced(plugins, &controllers, &present).await?;
+    let seats = plugins.seats(description, &present);
+    let readers = plugins.readers(description, Some(&present), &present.share);
+    synced(plugins, description, &controllers, &readers, &present).await?;
     plugins.check_unique(description, Some(slot))?;
+    plugins.seats_filled(&seats, &present).await;
     Ok(Ready {
         loaded,
         controllers,
+        seats,
+        readers,
         check: checked.elapsed(),
     })
 }
@@ -176,39 +189,50 @@ async fn check(
     }
     let options = needs::Options::of(config);
     let (reader, reviews) = (&plugins.reader, &plugins.reviews);
-    check::at_swap(reader, reviews, present, description, &options).await?;
+    let (before, after) = (needs::at_home(present), needs::at_home(description));
+    check::at_swap(reader, reviews, &before, &after, &options).await?;
     plugins.check_unique(description, Some(slot))?;
+    if config.serve_webhooks {
+        let registers = config.register_webhooks;
+        registered::check(reader, present, description, registers).await?;
+    }
     Ok(plugins.set_up(description).await?)
 }
 
 /// Waits until new stores are ready. Stores that the present generation also reads are not waited
-/// for.
+/// for, nor those of a new controller that the API server may only be able to fill after the swap,
+/// since the new version converts their objects: its workers wait for them.
 async fn synced(
     plugins: &Plugins,
+    description: &Description,
     controllers: &HashMap<String, Wired>,
+    readers: &Readers,
     present: &Generation,
 ) -> Result<(), ReloadError> {
-    let is_old = |wired: &&Wired| {
-        let mut old = present.controllers.values();
-        old.any(|old| Arc::ptr_eq(&old.sources, &wired.sources))
+    let old = present.controllers.values().map(|wired| &wired.sources);
+    let old: Vec<&Arc<Sources>> = old.chain(present.readers.values()).collect();
+    let may_wait = |wired: &&Wired| {
+        !wired.controller.has_started()
+            && wired.sources.description().kinds().any(|(_, watched)| {
+                let mut conversions = description.conversions.iter();
+                conversions.any(|conversion| conversion.converts(&watched.gvk()))
+            })
     };
-    let new: Vec<&Wired> = controllers
-        .values()
-        .filter(|wired| !is_old(wired))
+    let wired = controllers.values().filter(|wired| !may_wait(wired));
+    let all = wired.map(|wired| &wired.sources).chain(readers.values());
+    let new: Vec<&Arc<Sources>> = all
+        .filter(|sources| !old.iter().any(|old| Arc::ptr_eq(old, sources)))
         .collect();
     let filled = async {
-        for wired in &new {
-            wired.sources.synced().await;
+        for sources in &new {
+            sources.synced().await;
         }
     };
     let after = plugins.loader.config.cache_sync_timeout;
     if tokio::time::timeout(after, filled).await.is_ok() {
         return Ok(());
     }
-    let waiting: BTreeSet<String> = new
-        .iter()
-        .flat_map(|wired| wired.sources.waiting())
-        .collect();
+    let waiting: BTreeSet<String> = new.iter().flat_map(|sources| sources.waiting()).collect();
     Err(ReloadError::NotSynced {
         after,
         waiting: Vec::from_iter(waiting).join("; "),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::canary::end::{Abort, End};
 use crate::deploy::orders::OrderError;
 use crate::deploy::plugins::Plugins;
-use crate::deploy::slot::{Generation, Ready, Slot, Wired};
+use crate::deploy::slot::{Generation, Ready, Seats, Slot, Wired};
 
 /// The result of a swap, with the time of each step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +87,8 @@ pub(crate) async fn replace(plugins: &Arc<Plugins>, slot: &Arc<Slot>, ready: Rea
     let number = slot.next_number();
     let share = slot.current().share.clone();
     let generation = Generation::new(number, ready.loaded.plugin, ready.controllers, share);
+    let generation = generation.with_readers(ready.readers);
+    generation.seats.store(Arc::new(ready.seats));
     let generation = Arc::new(generation);
     let (pause, keys) = exchange(plugins, slot, &generation).await;
     Swapped {
@@ -164,9 +166,17 @@ async fn exchange(
         // this has no effect on it.
         candidate.canary.end(End::Aborted(Abort::NewBytes));
     }
-    let started = Instant::now();
-    let before = slot.replace(generation.clone());
-    let pause = started.elapsed();
+    let (before, pause) = {
+        let _seating = slot.seating.lock();
+        plugins.seat(slot, generation);
+        for seat in generation.seats.load().values() {
+            seat.controllers
+                .values()
+                .for_each(|wired| wired.sources.open());
+        }
+        let started = Instant::now();
+        (slot.replace(generation.clone()), started.elapsed())
+    };
     // After this, the calls that were about to start on the old code have started, and the swap can
     // be announced.
     before.started().await;
@@ -183,29 +193,31 @@ async fn exchange(
 /// Requeues all keys for the new code, starts new controllers and stops dropped ones. Returns the
 /// number of keys.
 fn renew(plugins: &Arc<Plugins>, slot: &Arc<Slot>, before: &Generation, now: &Generation) -> usize {
+    let (before_seats, now_seats) = (before.seats.load_full(), now.seats.load_full());
+    let (all_before, all_now) = (all(before, &before_seats), all(now, &now_seats));
     let mut left = HashMap::new();
-    for (name, old) in &before.controllers {
+    for (place, old) in &all_before {
         if now.sources(&old.controller).is_none() {
             tracing::info!(
-                controller = name,
+                controller = &*old.controller.label,
                 "the new generation drops or replaces the controller; stopping its workers"
             );
             // The successor has to process the keys that the old queue still knows: a deleted
             // object is in no store.
-            left.insert(name, old.controller.unfinished());
+            left.insert(place, old.controller.unfinished());
             slot.retire(&old.controller);
         }
-        warn_of_finalizer(old, now.controllers.get(name));
+        warn_of_finalizer(old, all_now.get(place).copied());
     }
     let mut keys = 0;
-    for (name, wired) in &now.controllers {
-        let old = before.controllers.get(name);
+    for (place, wired) in &all_now {
+        let old = all_before.get(place);
         let mut names = wired.sources.names();
         if let Some(old) = old
             && old.controller.kind == wired.controller.kind
         {
             let own = names.len();
-            names.extend(left.remove(name).into_iter().flatten());
+            names.extend(left.remove(place).into_iter().flatten());
             if !Arc::ptr_eq(&old.sources, &wired.sources) {
                 // Objects that only the old stores show are deleted by now, and turns must see
                 // that. After this, the old stores send no more events.
@@ -224,10 +236,24 @@ fn renew(plugins: &Arc<Plugins>, slot: &Arc<Slot>, before: &Generation, now: &Ge
         keys += wired.controller.renew(names);
         // A controller whose workers still wait for its old stores may start with the new ones.
         if !wired.controller.has_started() {
-            plugins.start_workers(slot, wired.clone());
+            plugins.start_workers(slot, (*wired).clone());
         }
     }
     keys
+}
+
+/// A controller's cluster, as the number of the member, and its name.
+type Place<'a> = (Option<u64>, &'a str);
+
+/// The controllers of a generation, at home and in these member clusters.
+fn all<'a>(generation: &'a Generation, seats: &'a Seats) -> HashMap<Place<'a>, &'a Wired> {
+    let home = generation.controllers.iter();
+    let home = home.map(|(name, wired)| ((None, name.as_str()), wired));
+    let there = seats.iter().flat_map(|(number, seat)| {
+        let controllers = seat.controllers.iter();
+        controllers.map(|(name, wired)| ((Some(*number), name.as_str()), wired))
+    });
+    home.chain(there).collect()
 }
 
 /// Warns about a finalizer that the new version no longer adds, since then nothing removes it.

@@ -4,22 +4,26 @@
 //! A generation is immutable and does not know whether it is current. This module must not know
 //! what a turn does, nor when a plugin is swapped.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use vmhost_cluster::Recorder;
-use vmhost_core::{ControllerDescription, Description, Grants, Gvk, ObjectName, Permission};
+use vmhost_core::{
+    ControllerDescription, Description, Grants, Gvk, ObjectName, Permission, Watched,
+};
 use vmhost_engine::Plugin;
 
 use crate::canary::Canary;
 use crate::canary::end::{Abort, End};
 use crate::controller::Controller;
 use crate::controller::changes::buffer::MapBuffer;
+use crate::deploy::branch::Branch;
 use crate::deploy::breaker::Breaker;
 use crate::deploy::last::LastReload;
 use crate::deploy::lineup;
@@ -28,6 +32,7 @@ use crate::deploy::orders::Orders;
 use crate::deploy::probation::Probation;
 use crate::deploy::starts::Starting;
 use crate::journal::tag::Cause;
+use crate::outgoing::HttpRequests;
 use crate::shadow::place::Place;
 use crate::wake::live::LiveReads;
 use crate::wake::sources::Sources;
@@ -44,8 +49,14 @@ pub struct Generation {
     pub plugin: Arc<Plugin>,
     /// The allowed effects: those that the plugin declared, which the slot's grants cover.
     pub(crate) grants: Grants,
-    /// The controllers, by name.
+    /// The controllers at home, by name.
     pub controllers: HashMap<String, Wired>,
+    /// The controllers in member clusters, which come and go.
+    pub(crate) seats: ArcSwap<Seats>,
+    /// What webhooks and conversions read, by their names.
+    pub(crate) readers: Readers,
+    /// Places for reviews that are being answered.
+    pub(crate) reviews: Semaphore,
     /// Opens when all reconcile calls fail.
     pub(crate) breaker: Breaker,
     /// Opens when all `map-changes` calls fail. It is separate, because either kind of call may
@@ -54,6 +65,13 @@ pub struct Generation {
     /// The parts that all generations of the plugin share.
     pub(crate) share: Arc<Share>,
 }
+
+/// The maximum number of reviews that a generation answers at once: a quarter of the instances that
+/// a plugin may have, so that a flood of requests leaves the others to its controllers.
+const REVIEWS: usize = 128;
+
+/// The stores of each webhook and conversion of a generation, by name.
+pub(crate) type Readers = HashMap<String, Arc<Sources>>;
 
 /// The generations that a slot runs at one time.
 pub type Lineup = lineup::Lineup<Generation, Canary>;
@@ -67,6 +85,8 @@ pub struct Share {
     pub recorder: Recorder,
     /// Sends the plugin's live reads.
     pub live: Arc<LiveReads>,
+    /// Sends the plugin's HTTP requests.
+    pub http: HttpRequests,
     /// Limits the bytes of the plugin's unmapped changes.
     pub map_buffer: Arc<MapBuffer>,
     /// The kinds that any of the plugin's generations may read or write.
@@ -83,11 +103,25 @@ pub struct Wired {
     pub sources: Arc<Sources>,
 }
 
+/// A generation's controllers in one member cluster.
+#[derive(Clone)]
+pub(crate) struct Seat {
+    /// What they share.
+    pub(crate) branch: Arc<Branch>,
+    /// The controllers, by name.
+    pub(crate) controllers: HashMap<String, Wired>,
+}
+
+/// A generation's controllers in member clusters, by the number of the member.
+pub(crate) type Seats = BTreeMap<u64, Seat>;
+
 /// The kinds that a plugin may read or write.
 fn kinds(description: &Description) -> impl Iterator<Item = Gvk> {
     let controllers = description.controllers.iter();
     let read = controllers.flat_map(ControllerDescription::kinds);
-    let read = read.map(|(_, watched)| watched.gvk());
+    let read = read.map(|(_, watched)| watched);
+    let read = read.chain(description.reviews().flat_map(|(_, _, reads)| reads));
+    let read = read.map(Watched::gvk);
     read.chain(description.permissions.iter().map(Permission::gvk))
 }
 
@@ -107,10 +141,20 @@ impl Generation {
             grants: Grants::of(description),
             plugin,
             controllers,
+            seats: ArcSwap::default(),
+            readers: Readers::new(),
+            reviews: Semaphore::new(REVIEWS),
             breaker: Breaker::default(),
             map_breaker: Breaker::default(),
             share,
         }
+    }
+
+    /// This generation, with what its webhooks and conversions read.
+    #[must_use]
+    pub(crate) fn with_readers(mut self, readers: Readers) -> Self {
+        self.readers = readers;
+        self
     }
 
     /// Resolves when one of the circuit breakers opens, or at once if one has opened since the last
@@ -125,14 +169,56 @@ impl Generation {
     /// Returns whether this generation has this controller with these stores.
     pub(crate) fn has(&self, wired: &Wired) -> bool {
         self.sources(&wired.controller)
-            .is_some_and(|sources| Arc::ptr_eq(sources, &wired.sources))
+            .is_some_and(|sources| Arc::ptr_eq(&sources, &wired.sources))
     }
 
     /// The stores of a controller. `None` if this generation has no controller of the name, or
     /// another one.
-    pub(crate) fn sources(&self, controller: &Arc<Controller>) -> Option<&Arc<Sources>> {
-        let wired = self.controllers.get(&controller.name)?;
-        Arc::ptr_eq(&wired.controller, controller).then_some(&wired.sources)
+    pub(crate) fn sources(&self, controller: &Arc<Controller>) -> Option<Arc<Sources>> {
+        let of = |wired: &Wired| {
+            let is_it = Arc::ptr_eq(&wired.controller, controller);
+            is_it.then(|| wired.sources.clone())
+        };
+        match &controller.member {
+            None => of(self.controllers.get(&controller.name)?),
+            Some(member) => {
+                let seats = self.seats.load();
+                of(seats
+                    .get(&member.number)?
+                    .controllers
+                    .get(&controller.name)?)
+            }
+        }
+    }
+
+    /// What a controller in a member cluster shares with the plugin's others there. `None` at home.
+    pub(crate) fn branch(&self, controller: &Controller) -> Option<Arc<Branch>> {
+        let member = controller.member.as_ref()?;
+        let seats = self.seats.load();
+        Some(seats.get(&member.number)?.branch.clone())
+    }
+
+    /// The controllers at home, then those in member clusters, each with its branch.
+    pub(crate) fn everywhere(&self) -> Vec<(Wired, Option<Arc<Branch>>)> {
+        let home = self.controllers.values().cloned();
+        let mut all: Vec<_> = home.map(|wired| (wired, None)).collect();
+        for seat in self.seats.load().values() {
+            let there = seat.controllers.values().cloned();
+            all.extend(there.map(|wired| (wired, Some(seat.branch.clone()))));
+        }
+        all
+    }
+
+    /// The controller of this generation that has the keys of a controller of another one.
+    fn successor(&self, controller: &Controller) -> Option<Wired> {
+        let name = &controller.name;
+        match &controller.member {
+            None => self.controllers.get(name).cloned(),
+            Some(member) => {
+                let seats = self.seats.load();
+                seats.get(&member.number)?.controllers.get(name).cloned()
+            }
+        }
     }
 
     /// The plugin's description.
@@ -144,8 +230,12 @@ impl Generation {
 /// Everything that a swap needs.
 pub(crate) struct Ready {
     pub(crate) loaded: Loaded<Arc<Plugin>>,
-    /// The controllers, with filled stores.
+    /// The controllers at home, with filled stores.
     pub(crate) controllers: HashMap<String, Wired>,
+    /// The controllers in member clusters, as far as they were wired before the swap.
+    pub(crate) seats: Seats,
+    /// What webhooks and conversions read, with filled stores.
+    pub(crate) readers: Readers,
     /// The time for the checks and for filling the stores, pauses included.
     pub(crate) check: Duration,
 }
@@ -155,6 +245,9 @@ pub(crate) trait StartWorkers: Send + Sync {
     /// Returns at once. If a swap gives the controller other stores before these are ready, nothing
     /// starts, since the swap starts the workers itself.
     fn start(&self, slot: &Arc<Slot>, wired: Wired);
+
+    /// Drops what the workers shared in the member cluster of this number, which was left.
+    fn forget(&self, member: u64);
 }
 
 /// A plugin's name, its grants, and the generations that run now.
@@ -175,6 +268,8 @@ pub struct Slot {
     /// The canary that runs, or the last one.
     pub(crate) canary: ArcSwapOption<Canary>,
     last_number: AtomicU64,
+    /// Held while the controllers in member clusters change, or a generation replaces another.
+    pub(crate) seating: Mutex<()>,
     /// Controllers that a swap replaced or dropped, until their last turns end.
     retired: Mutex<Vec<Arc<Controller>>>,
     /// The components that the optimising compiler works on, by digest, each with its task.
@@ -193,6 +288,7 @@ impl Slot {
             shadow: Place::default(),
             probation: Probation::default(),
             last_number: AtomicU64::new(first.number),
+            seating: Mutex::default(),
             lineups: lineup::Lineups::new(Arc::new(first)),
             canary: ArcSwapOption::empty(),
             retired: Mutex::default(),
@@ -254,19 +350,19 @@ impl Slot {
         self.lineup().has(generation)
     }
 
-    /// Enqueues keys again, in the low lane, if the live generation has a controller of this name
-    /// for the same kind. `prepare` is called with that controller first.
+    /// Enqueues keys again, in the low lane, if the live generation has a controller of the same
+    /// name, cluster and kind. `prepare` is called with that controller first.
     pub(crate) fn again(
         &self,
-        (controller, kind): (&str, &Gvk),
+        controller: &Controller,
         keys: &[ObjectName],
         cause: Cause,
         prepare: impl Fn(&Controller),
     ) {
         loop {
             let present = self.current();
-            if let Some(wired) = present.controllers.get(controller)
-                && wired.controller.kind == *kind
+            if let Some(wired) = present.successor(controller)
+                && wired.controller.kind == controller.kind
             {
                 prepare(&wired.controller);
                 let queue = wired.controller.queue.tagged(cause.into());

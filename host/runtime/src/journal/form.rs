@@ -61,7 +61,7 @@ pub(crate) fn of(effect: &Effect) -> Value {
             ];
             json!({ "event": with(form, optional) })
         }
-        Effect::Other(name) => json!({ "other": { "name": name } }),
+        Effect::Other(other) => json!({ "other": { "name": other.name } }),
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use vmhost_core::Gvk;
 
 use crate::journal::sensitive::{Rules, Sensitive};
-use crate::journal::story::{Effect, Field, Read, Story, Turn, Woken};
+use crate::journal::story::{Effect, Field, Http, Read, Story, Turn, Woken};
 
 mod case;
 mod mask;
@@ -125,6 +125,7 @@ fn hide_in_turn(search: &Search, turn: &mut Turn) {
         object,
         previous,
         reads,
+        http,
         act,
         next,
         effects,
@@ -146,6 +147,7 @@ fn hide_in_turn(search: &Search, turn: &mut Turn) {
         .iter_mut()
         .for_each(|woken| hide_in_woken(search, woken));
     reads.iter_mut().for_each(|read| hide_in_read(search, read));
+    http.iter_mut().for_each(|sent| hide_in_http(search, sent));
     effects
         .iter_mut()
         .for_each(|effect| hide_in_effect(search, effect));
@@ -177,6 +179,17 @@ fn hide_in_read(search: &Search, read: &mut Read) {
     } = read;
     search.text(object);
     objects.iter_mut().for_each(|object| search.value(object));
+    error.iter_mut().for_each(|text| search.text(text));
+}
+
+fn hide_in_http(search: &Search, sent: &mut Http) {
+    let Http {
+        method: _,
+        url,
+        status: _,
+        error,
+    } = sent;
+    search.text(url);
     error.iter_mut().for_each(|text| search.text(text));
 }
 

@@ -57,6 +57,8 @@ pub struct Turn {
     pub previous: Option<Value>,
     /// What the policy read.
     pub reads: Vec<Read>,
+    /// The HTTP requests of the policy to services outside of the cluster.
+    pub http: Vec<Http>,
     /// How it went, in a few words: `returned`, `broke: ...`, `added the finalizer`, ...
     pub act: String,
     /// What the policy wants next: `awaitChange`, `{"requeueAfterMs":5000}`, ...
@@ -132,6 +134,20 @@ pub struct Read {
     /// The objects of the answer, as in the request. Empty where objects are left out.
     pub objects: Vec<Value>,
     /// Why there is no answer.
+    pub error: Option<String>,
+}
+
+/// An HTTP request of the policy. Its headers and bodies are not told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Http {
+    /// The method.
+    pub method: String,
+    /// The URL without its query.
+    pub url: String,
+    /// The status code of the response.
+    pub status: Option<u16>,
+    /// Why there is no response.
     pub error: Option<String>,
 }
 

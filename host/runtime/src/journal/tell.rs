@@ -6,19 +6,22 @@
 use std::time::{Instant, SystemTime};
 
 use vmhost_core::trace::{Asked, Read as Asking};
-use vmhost_core::{ObjectName, ReadError, Snapshot};
+use vmhost_core::{HttpSent, ObjectName, ReadError, Snapshot, cut, one_line};
 use vmhost_queue::Decision;
 
 use crate::journal::Journal;
 use crate::journal::record::{Act, Origin, Quiet, TurnRecord};
 use crate::journal::redact::{PluginSecrets, Redact};
-use crate::journal::story::{Effect, Read, Story, Turn, Warning};
+use crate::journal::story::{Effect, Http, Read, Story, Turn, Warning};
 use crate::journal::tag::WakeTag;
 use crate::journal::wakes::Wakened;
 
 mod causes;
 mod effects;
 mod words;
+
+/// Number of bytes that are told of a URL or an error.
+const SHORT: usize = 512;
 
 /// Describes one turn. `wakened` are the entries of the wake log about its key, oldest first, and
 /// `time` converts the times of records.
@@ -151,6 +154,7 @@ fn draft_turn(
         object: record.object.as_ref().map(words::json),
         previous: record.previous.as_ref().map(words::json),
         reads: record.trace.reads.iter().map(read).collect(),
+        http: record.trace.http.iter().map(http).collect(),
         act: words::act(&record.act),
         next: words::next(&record.act),
         effects: effects::of_turn(record),
@@ -198,6 +202,21 @@ fn named(origin: &Origin, key: &ObjectName) -> Turn {
         generation: origin.generation,
         digest: format!("sha256:{}", origin.digest.trim_start_matches("sha256:")),
         ..Turn::default()
+    }
+}
+
+/// The query may hold a token; headers and bodies may hold anything.
+fn http(sent: &HttpSent) -> Http {
+    let short = |text: &str| one_line(cut(text, SHORT)).into_owned();
+    Http {
+        method: short(&sent.request.method),
+        url: short(sent.request.place()),
+        status: sent.answer.as_ref().ok().map(|response| response.status),
+        error: sent
+            .answer
+            .as_ref()
+            .err()
+            .map(|error| short(&error.to_string())),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use vmhost_core::trace::{Asked, Read};
 use vmhost_core::{
-    Effect, Gvk, ListQuery, Next, Object, ObjectKey, Page, Patch, PatchType, Snapshot, Trace,
+    Effect, Gvk, ListQuery, Next, Object, ObjectKey, Other, Page, Patch, PatchType, Snapshot, Trace,
 };
 use vmhost_queue::{Decision, Lane};
 
@@ -295,7 +295,10 @@ fn a_plugin_that_says_much_pushes_out_nothing() {
     retries.message = Some(long());
     retries.answers[0].end = AnswerEnd::Refused(422, long());
     let mut names = failed(record(&origin, "names", now, 10));
-    names.effects = vec![Effect::Other(long())];
+    names.effects = vec![Effect::Other(Other {
+        name: long(),
+        body: String::new(),
+    })];
     names.answers[0].object.kind.kind = long();
     for turn in [retries, names] {
         let name = turn.key.clone();

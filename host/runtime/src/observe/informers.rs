@@ -8,48 +8,76 @@ use vmhost_core::Gvk;
 use crate::observe::metrics::Metrics;
 
 /// Logs each state change of an informer once, and counts.
-pub(crate) struct Observer(pub(crate) Arc<Metrics>);
+pub(crate) struct Observer {
+    metrics: Arc<Metrics>,
+    /// The beginning of log lines; empty at home.
+    place: String,
+}
+
+impl Observer {
+    /// An observer of the host's own cluster.
+    pub(crate) fn at_home(metrics: Arc<Metrics>) -> Self {
+        Self {
+            metrics,
+            place: String::new(),
+        }
+    }
+
+    /// An observer of a member, which log lines name.
+    pub(crate) fn of(metrics: Arc<Metrics>, cluster: &str) -> Self {
+        Self {
+            metrics,
+            place: format!("cluster {cluster}: "),
+        }
+    }
+}
 
 impl InformerObserver for Observer {
     fn state(&self, _kind: &Gvk, state: &InformerState) {
+        let place = &self.place;
         match state.phase {
-            Phase::Starting | Phase::Listing => tracing::debug!("{state}"),
-            Phase::Watching => tracing::info!("{state}"),
+            Phase::Starting | Phase::Listing => tracing::debug!("{place}{state}"),
+            Phase::Watching => tracing::info!("{place}{state}"),
             Phase::WaitingForKind | Phase::Forbidden { .. } | Phase::Failing { .. } => {
-                tracing::warn!("{state}")
+                tracing::warn!("{place}{state}")
             }
         }
     }
 
     fn relist(&self, kind: &Gvk, reason: &str) {
-        self.0
+        self.metrics
             .relists
             .with_label_values(&[kind.to_string().as_str()])
             .inc();
-        tracing::info!("relisting {kind}: {reason}");
+        let place = &self.place;
+        tracing::info!("{place}relisting {kind}: {reason}");
     }
 
     fn keeps_expiring(&self, kind: &Gvk, reason: &str) {
+        let place = &self.place;
         tracing::warn!(
-            "{kind}: the last three lists took longer than the API server keeps resource versions, so no watch could start from them; retrying less often: {reason}"
+            "{place}{kind}: the last three lists took longer than the API server keeps resource versions, so no watch could start from them; retrying less often: {reason}"
         );
     }
 
     fn rewound(&self, kind: &Gvk, from: u64, to: u64) {
+        let place = &self.place;
         tracing::warn!(
-            "the API server's versions of {kind} went back from {from} to {to}, as after an etcd restore; using its new list and enqueueing every key"
+            "{place}the API server's versions of {kind} went back from {from} to {to}, as after an etcd restore; using its new list and enqueueing every key"
         );
     }
 
     fn skipped(&self, kind: &Gvk, error: &IngestError) {
-        self.0
+        self.metrics
             .skipped_objects
             .with_label_values(&[kind.to_string().as_str()])
             .inc();
-        tracing::warn!("{kind}: skipping an object that cannot be stored: {error}");
+        let place = &self.place;
+        tracing::warn!("{place}{kind}: skipping an object that cannot be stored: {error}");
     }
 
     fn failed(&self, kind: &Gvk, error: &str) {
-        tracing::debug!("watch {kind}: {error}");
+        let place = &self.place;
+        tracing::debug!("{place}watch {kind}: {error}");
     }
 }

@@ -56,11 +56,15 @@ pub struct Metrics {
     wakes: WakeCounters,
     /// `vmhost_live_reads_total{verb,kind}`: reads that plugins send to the API server.
     pub live_reads: IntCounterVec,
+    /// `vmhost_http_requests_total{plugin,method,code}`: HTTP requests of plugins.
+    pub http_requests: IntCounterVec,
     /// `vmhost_informer_relists_total{kind}`.
     pub(crate) relists: IntCounterVec,
     /// `vmhost_informer_skipped_objects_total{kind}`: objects that could not be stored.
     pub(crate) skipped_objects: IntCounterVec,
     events: IntCounterVec,
+    /// `vmhost_reviews_total{controller,result}`: reviews by what came of them.
+    pub(crate) reviews: IntCounterVec,
     /// The metrics of canaries.
     pub(crate) canary: CanaryMetrics,
     /// `vmhost_shadow_turns_total{plugin,result,reason}`: turns of the live version by the result
@@ -220,6 +224,12 @@ impl Metrics {
                 "Live reads that plugins sent to the API server, by verb and kind",
                 &["verb", "kind"],
             )?,
+            http_requests: counters(
+                r,
+                "vmhost_http_requests_total",
+                "HTTP requests of plugins, by method and status code, or why there is none",
+                &["plugin", "method", "code"],
+            )?,
             relists: counters(
                 r,
                 "vmhost_informer_relists_total",
@@ -238,6 +248,12 @@ impl Metrics {
                 "Kubernetes Events by result",
                 &["result"],
             )?,
+            reviews: counters(
+                r,
+                "vmhost_reviews_total",
+                "Admission reviews and conversions by what came of them",
+                &["controller", "result"],
+            )?,
             canary: CanaryMetrics::new(r)?,
             shadow_turns: counters(
                 r,
@@ -249,6 +265,11 @@ impl Metrics {
             samplers: Mutex::default(),
             registry,
         }))
+    }
+
+    /// Where other parts of the host register metrics of their own.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// Calls `sample` at each scrape, to set the gauges.

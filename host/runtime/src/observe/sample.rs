@@ -8,6 +8,7 @@ use crate::deploy::plugins::Plugins;
 use crate::journal::story::Warning;
 use crate::journal::watch::Warnings;
 use crate::observe::metrics::gauges::Gauges;
+use crate::site::sites::UP;
 
 /// Sets the gauges at each scrape, until the plugins are dropped.
 pub(crate) fn at_scrapes(plugins: &Arc<Plugins>, warnings: &Arc<Warnings>) {
@@ -49,19 +50,33 @@ fn sample(plugins: &Plugins, gauges: &Gauges) {
     for slot in plugins.slots() {
         let generation = slot.current();
         gauges.plugin(&slot.name, &generation.plugin.instances());
-        for wired in generation.controllers.values() {
-            let controller = &wired.controller;
-            gauges.controller(
-                &controller.label,
-                controller.workers,
-                &controller.queue.stats(),
-            );
+        for (wired, branch) in generation.everywhere() {
+            let (controller, queue) = (&wired.controller, wired.controller.queue.stats());
+            gauges.controller(controller.metrics.label(), controller.workers, &queue);
+            if let Some(branch) = branch {
+                gauges.cluster_depth(&branch.member.name, &queue);
+            }
         }
     }
+    members(plugins, gauges);
     for state in plugins.informers.states() {
         gauges.store(&state.spec, state.objects, state.bytes);
         if let Some(silence) = state.silence {
             gauges.watch(&state.spec, silence);
+        }
+    }
+}
+
+/// Sets the gauges of member clusters. Their watches have none, since each cluster has as many as
+/// home.
+fn members(plugins: &Plugins, gauges: &Gauges) {
+    for state in plugins.sites.states() {
+        gauges.cluster(&state.name, state.phase == UP);
+    }
+    for site in plugins.sites.engaged() {
+        for state in site.informers.states() {
+            gauges.store(&state.spec, state.objects, state.bytes);
+            gauges.cluster_store(&site.member.name, state.bytes);
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use vmhost_cluster::{ObjectRef, RecordedEvent};
+use vmhost_cluster::{ObjectRef, RecordedEvent, Recorder};
 use vmhost_core::{EventType, ObjectName};
 use vmhost_engine::Settings;
 
@@ -68,11 +68,11 @@ fn report(plugins: &Plugins, news: &News) {
     let origin = &news.origin;
     let note = format!("{}: {}", news.warning.name, news.warning.text);
     tracing::warn!(controller = &*origin.controller, object = %news.key, "{note}");
-    let Some(slot) = slot_of(plugins, &origin.controller) else {
+    let Some(recorder) = recorder_of(plugins, &origin.controller) else {
         return;
     };
     let object = news.object.as_ref();
-    slot.current().share.recorder.record(RecordedEvent {
+    recorder.record(RecordedEvent {
         regarding: ObjectRef {
             kind: origin.kind.clone(),
             name: news.key.clone(),
@@ -91,9 +91,22 @@ fn report(plugins: &Plugins, news: &News) {
 /// Returns the plugin that has this controller now.
 fn slot_of(plugins: &Plugins, controller: &str) -> Option<Arc<Slot>> {
     plugins.slots().into_iter().find(|slot| {
-        let generation = slot.current();
-        let mut controllers = generation.controllers.values();
-        controllers.any(|wired| &*wired.controller.label == controller)
+        let controllers = slot.current().everywhere();
+        let mut labels = controllers
+            .iter()
+            .map(|(wired, _)| &*wired.controller.label);
+        labels.any(|label| label == controller)
+    })
+}
+
+/// Returns what records Events about the keys of this controller, in its cluster.
+fn recorder_of(plugins: &Plugins, controller: &str) -> Option<Recorder> {
+    let generation = slot_of(plugins, controller)?.current();
+    let mut controllers = generation.everywhere().into_iter();
+    let (_, branch) = controllers.find(|(wired, _)| &*wired.controller.label == controller)?;
+    Some(match branch {
+        None => generation.share.recorder.clone(),
+        Some(branch) => branch.recorder.clone(),
     })
 }
 

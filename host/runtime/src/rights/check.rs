@@ -15,7 +15,7 @@ use vmhost_core::{Description, Gvk};
 use crate::deploy::slot::Slot;
 use crate::rights::access::{Access, MissingRights, Right};
 use crate::rights::names::{Name, builtin, carried};
-use crate::rights::needs::{Need, Options, Scope, needs};
+use crate::rights::needs::{Need, Options, Scope, at_home, needs};
 use crate::rights::rules::rules;
 use crate::rights::wait::Rights;
 use crate::table::table;
@@ -72,7 +72,7 @@ pub(crate) fn follow(
         let (slot, options) = (Arc::downgrade(slot), options.clone());
         rights.follow(right, move || {
             slot.upgrade().is_some_and(|slot| {
-                let needs = needs(slot.current().description(), &options);
+                let needs = needs(&at_home(slot.current().description()), &options);
                 needs.iter().any(|of| of.same_access(&need))
             })
         });

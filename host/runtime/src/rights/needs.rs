@@ -1,7 +1,8 @@
 //! Derives the verbs, kinds and namespaces that a plugin needs from its description. Plain data:
 //! other modules ask for the rights or grant them.
 
-use vmhost_core::{ControllerDescription, Description, Gvk, Role, Verb};
+use vmhost_core::description::webhook::WebhookType;
+use vmhost_core::{ControllerDescription, Description, Gvk, Role, Verb, Watched};
 
 use crate::config::Config;
 use crate::rights::access::Access;
@@ -41,6 +42,8 @@ pub struct Options {
     pub lease: Option<Lease>,
     /// Whether the host installs the definitions that the plugin carries.
     pub install_crds: bool,
+    /// How the host serves webhooks. `None` if it serves none.
+    pub webhooks: Option<Webhooks>,
 }
 
 impl Options {
@@ -50,8 +53,19 @@ impl Options {
             namespaces: config.namespaces.clone(),
             lease: None,
             install_crds: config.install_crds,
+            webhooks: None,
         }
     }
+}
+
+/// How a host serves webhooks, as far as it needs rights for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Webhooks {
+    /// The Secret with the host's own certificate authority, by namespace and name. `None` if the
+    /// certificates come from a folder.
+    pub secret: Option<(String, String)>,
+    /// Whether the host registers the webhooks itself.
+    pub register: bool,
 }
 
 /// The name of a Lease.
@@ -61,6 +75,21 @@ pub struct Lease {
     pub namespace: String,
     /// The Lease's name.
     pub name: String,
+}
+
+/// Returns the part of a description that concerns the host's own cluster. Controllers in members
+/// need their rights there, where a missing one shows when it is used. If all controllers are in
+/// members, no effect is written at home.
+pub(crate) fn at_home(description: &Description) -> Description {
+    let mut description = description.clone();
+    let has_some = !description.controllers.is_empty();
+    description
+        .controllers
+        .retain(|controller| controller.clusters.is_home());
+    if has_some && description.controllers.is_empty() {
+        description.permissions.clear();
+    }
+    description
 }
 
 /// Returns every access that the host uses for a plugin, in the order of the description and
@@ -74,14 +103,28 @@ pub fn needs(description: &Description, options: &Options) -> Vec<Need> {
     for (index, controller) in description.controllers.iter().enumerate() {
         list.controller(&format!("controllers[{index}]"), controller, &scope);
     }
+    for (at, _, reads) in description.reviews() {
+        list.reads(&at, reads, &scope);
+    }
     list.permissions(description, &scope);
+    list.headers(description);
     list.events(&scope);
     if options.install_crds {
         list.definitions(description);
     }
+    if let Some(webhooks) = &options.webhooks {
+        list.webhooks(description, webhooks);
+    }
     if let Some(lease) = &options.lease {
         list.lease(lease);
     }
+    list.0
+}
+
+/// Returns every access that serving a plugin's webhooks needs, besides what they read.
+pub fn webhook_needs(description: &Description, webhooks: &Webhooks) -> Vec<Need> {
+    let mut list = Needs::default();
+    list.webhooks(description, webhooks);
     list.0
 }
 
@@ -178,11 +221,7 @@ impl Needs {
                 Role::Watched => format!("{at}.watches[{index}]"),
                 Role::Read => format!("{at}.reads[{index}]"),
             };
-            let verbs: &[&str] = match watched.live {
-                true => &["get", "list"],
-                false => &["get", "list", "watch"],
-            };
-            self.objects(verbs, &watched.gvk(), scope, &why);
+            self.objects(verbs_of(watched), &watched.gvk(), scope, &why);
         }
         if let Some(primary) = controller.primary.as_ref()
             && controller.finalizer.is_some()
@@ -221,6 +260,22 @@ impl Needs {
         }
     }
 
+    /// The host reads the Secrets whose values are headers of HTTP requests.
+    fn headers(&mut self, description: &Description) {
+        let kind = Gvk::new("", "v1", "Secret");
+        for (index, grant) in description.http.iter().enumerate() {
+            for secret in grant
+                .headers
+                .iter()
+                .filter_map(|header| header.secret.as_ref())
+            {
+                let scope = Scope::Only(vec![secret.namespace.clone()]);
+                let why = format!("http[{index}].headers");
+                self.named(&["get"], &kind, Some(&secret.name), &scope, &why);
+            }
+        }
+    }
+
     /// The host itself reports terminal failures as Events, so each plugin needs these.
     fn events(&mut self, scope: &Scope) {
         let kind = Gvk::new("events.k8s.io", "v1", "Event");
@@ -237,6 +292,48 @@ impl Needs {
                 .pointer("/metadata/name")
                 .and_then(serde_json::Value::as_str);
             self.named(&["get", "patch"], &kind, name, &Scope::All, &why);
+        }
+    }
+
+    /// Kinds that a webhook or conversion reads.
+    fn reads(&mut self, at: &str, reads: &[Watched], scope: &Scope) {
+        for (index, watched) in reads.iter().enumerate() {
+            let why = format!("{at}.reads[{index}]");
+            self.objects(verbs_of(watched), &watched.gvk(), scope, &why);
+        }
+    }
+
+    /// The objects that register webhooks are named after the plugin, so that the host can be
+    /// limited to them. It creates them by server-side apply, whose path has the name, so that RBAC
+    /// can limit that too; the Secret is posted, which RBAC cannot limit.
+    fn webhooks(&mut self, description: &Description, webhooks: &Webhooks) {
+        if !description.answers_reviews() {
+            return;
+        }
+        if let Some((namespace, name)) = &webhooks.secret {
+            let (kind, why) = (Gvk::new("", "v1", "Secret"), "--webhook-bind-address");
+            let scope = Scope::Only(vec![namespace.clone()]);
+            self.objects(&["create"], &kind, &scope, why);
+            self.named(&["get", "update"], &kind, Some(name), &scope, why);
+        }
+        let name = format!("vmhost-{}", description.name);
+        for (index, webhook) in description.webhooks.iter().enumerate() {
+            let kind = match webhook.kind {
+                WebhookType::Validating => "ValidatingWebhookConfiguration",
+                WebhookType::Mutating => "MutatingWebhookConfiguration",
+            };
+            let kind = Gvk::new("admissionregistration.k8s.io", "v1", kind);
+            let why = format!("webhooks[{index}]");
+            let verbs: &[&str] = match webhooks.register {
+                true => &["create", "get", "patch"],
+                false => &["get", "patch"],
+            };
+            self.named(verbs, &kind, Some(&name), &Scope::All, &why);
+        }
+        let kind = Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+        for (index, conversion) in description.conversions.iter().enumerate() {
+            let (why, name) = (format!("conversions[{index}]"), conversion.definition());
+            self.named(&["get", "patch"], &kind, Some(&name), &Scope::All, &why);
         }
     }
 
@@ -267,6 +364,14 @@ impl Needs {
                 why: why.to_owned(),
             });
         }
+    }
+}
+
+/// The verbs with which the host reads a kind.
+fn verbs_of(watched: &Watched) -> &'static [&'static str] {
+    match watched.live {
+        true => &["get", "list"],
+        false => &["get", "list", "watch"],
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Rights<R = AccessReviews> {
     io: Handle,
     at_once: Semaphore,
     awaited: Mutex<HashMap<Right, Waiters>>,
+    /// The beginning of log lines; empty at home.
+    place: String,
 }
 
 /// Everything that waits for one right.
@@ -107,7 +109,13 @@ enum Answer {
 impl<R: Reviews> Rights<R> {
     /// A set without waiting keys. Reviews are sent on the current runtime, while this host leads.
     pub(crate) fn new(reviews: R, leadership: Arc<Leadership>) -> Arc<Self> {
+        Self::there(reviews, leadership, String::new())
+    }
+
+    /// Like [`Rights::new`], in a cluster that log lines name at their beginning.
+    pub(crate) fn there(reviews: R, leadership: Arc<Leadership>, place: String) -> Arc<Self> {
         Arc::new(Self {
+            place,
             reviews,
             leadership,
             io: Handle::current(),
@@ -203,7 +211,10 @@ impl<R: Reviews> Rights<R> {
         };
         if waiters.is_told {
             let count = waiters.keys.len();
-            tracing::info!("RBAC now grants {right}; resuming {count} keys that waited for it");
+            let place = &self.place;
+            tracing::info!(
+                "{place}RBAC now grants {right}; resuming {count} keys that waited for it"
+            );
         }
         for ((_, key), waiter) in waiters.keys {
             self.go_on(key, waiter, waiters.is_missing);
@@ -235,8 +246,9 @@ impl<R: Reviews> Rights<R> {
             waiter.is_missing |= waiter.required.name.as_deref() == object;
         }
         if !std::mem::replace(&mut waiters.is_told, true) {
+            let place = &self.place;
             tracing::warn!(
-                "forbidden to {right} (missing RBAC); keys that need it wait until it is granted (`vmhost rbac` prints the rules)"
+                "{place}forbidden to {right} (missing RBAC); keys that need it wait until it is granted (`vmhost rbac` prints the rules)"
             );
         }
     }
@@ -285,7 +297,10 @@ async fn run<R: Reviews>(rights: Weak<Rights<R>>, right: Right) {
                 Ok(Answer::Missing) => rights.missing(&right, object),
                 Err(error) if !failed => {
                     failed = true;
-                    tracing::warn!("cannot check whether RBAC grants {right}: {error}; retrying");
+                    let place = &rights.place;
+                    tracing::warn!(
+                        "{place}cannot check whether RBAC grants {right}: {error}; retrying"
+                    );
                 }
                 Err(error) => tracing::debug!(
                     "still cannot check whether RBAC grants {right}: {error}; retrying"

@@ -4,12 +4,15 @@
 use parking_lot::Mutex;
 use vmhost_core::trace::{Asked, Read};
 use vmhost_core::{
-    Gvk, ListQuery, LiveRead, ObjectName, ObjectReader, Page, ReadError, Snapshot, Trace,
+    Gvk, HttpAnswer, HttpCall, HttpError, HttpRequest, HttpSent, ListQuery, LiveRead, ObjectName,
+    ObjectReader, Page, ReadError, Snapshot, Trace, cut, one_line,
 };
 
 /// The answers of one recorded call.
 pub(crate) struct Answers {
     entries: Mutex<Vec<Entry>>,
+    /// The HTTP requests of the recorded call that were not asked for yet.
+    http: Mutex<Vec<HttpSent>>,
     /// The first question that the recorded call did not ask.
     unknown: Mutex<Option<String>>,
 }
@@ -28,6 +31,7 @@ impl Answers {
         };
         Self {
             entries: Mutex::new(trace.reads.iter().map(entry).collect()),
+            http: Mutex::new(trace.http.clone()),
             unknown: Mutex::default(),
         }
     }
@@ -128,11 +132,37 @@ impl ObjectReader for Answers {
     fn list_live(&self, query: ListQuery) -> LiveRead<Page> {
         LiveRead::answered(self.page(true, &query))
     }
+
+    /// Sends nothing, not even what only reads: a request that the live version sent has its answer.
+    fn http(&self, call: HttpCall) -> HttpAnswer {
+        let mut recorded = self.http.lock();
+        // A policy may reckon its time-out from the clock.
+        let untimed = |request: &HttpRequest| HttpRequest {
+            timeout: None,
+            ..request.clone()
+        };
+        let asked = untimed(&call.request);
+        let same = |sent: &HttpSent| untimed(&sent.request) == asked;
+        if let Some(place) = recorded.iter().position(same) {
+            return HttpAnswer::answered(recorded.remove(place).answer);
+        }
+        self.unknown.lock().get_or_insert_with(|| {
+            let request = &call.request;
+            let method = cut(&request.method, 16);
+            let what = format!("send {method} {}", cut(request.place(), 256));
+            one_line(&what).into_owned()
+        });
+        let why = "a shadow sends no HTTP requests: it is told the answers that the turn had";
+        HttpAnswer::answered(Err(HttpError::not_here(why)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use vmhost_core::Object;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use vmhost_core::{HttpTurn, Object};
 
     use super::*;
 
@@ -199,6 +229,42 @@ mod tests {
         assert_eq!(answers.unknown(), None);
         assert!(answers.list_live(query(5)).await.is_err());
         assert_eq!(answers.unknown().as_deref(), Some("list Pod.v1, live"));
+    }
+
+    #[tokio::test]
+    async fn an_http_request_of_the_turn_has_its_answer_once() {
+        let request = |method: &str| HttpRequest {
+            method: method.to_owned(),
+            url: "https://a.com/x?token=1".to_owned(),
+            ..HttpRequest::default()
+        };
+        let mut trace = Trace::default();
+        trace.sent(HttpSent {
+            request: HttpRequest {
+                timeout: Some(Duration::from_millis(7)),
+                ..request("POST")
+            },
+            answer: Err(HttpError::TooLarge(7)),
+        });
+        let answers = Answers::new(&trace);
+        let send = |method: &str| {
+            answers.http(HttpCall {
+                request: request(method),
+                turn: Arc::new(HttpTurn {
+                    controller: "c".to_owned(),
+                    kind: kind("Pod"),
+                    name: name("x"),
+                    object: None,
+                }),
+                ordinal: 0,
+                left: Duration::ZERO,
+            })
+        };
+        assert_eq!(send("POST").await, Err(HttpError::TooLarge(7)));
+        assert_eq!(answers.unknown(), None);
+        assert!(matches!(send("POST").await, Err(HttpError::NotSent(_))));
+        let unknown = answers.unknown();
+        assert_eq!(unknown.as_deref(), Some("send POST https://a.com/x"));
     }
 
     #[test]

@@ -115,7 +115,10 @@ fn names(job: &Job, effect: &Effect) -> (String, String, String) {
             let name = format!("{verb} {}", event.reason);
             (job.live.kind().kind.clone(), own_name(job), name)
         }
-        (Effect::Other(name), _) => (name.clone(), String::new(), format!("{verb} {name}")),
+        (Effect::Other(other), _) => {
+            let name = &other.name;
+            (name.clone(), String::new(), format!("{verb} {name}"))
+        }
         (_, Ok(Some(key))) => {
             let object = behind(format!("{} {}", key.kind.kind, key.name));
             let name = format!("{verb} {} {}/{subresource}", key.kind, key.name);

@@ -75,6 +75,10 @@ impl Draft {
     /// Returns the turn for a shadow of the plugin. `None` if the plugin was not called.
     pub(crate) fn for_shadow(&self, turn: &Turn, called: &Called) -> Option<Job> {
         self.trace.start.as_ref()?;
+        // The results of a shadow are kept by controller and name, which members may share.
+        if turn.desk.branch.is_some() {
+            return None;
+        }
         Some(Job {
             live: turn.desk.clone(),
             key: turn.key.clone(),
@@ -104,8 +108,9 @@ impl Draft {
         }
         let done = matches!(result, TurnResult::Success | TurnResult::RequeueAfter);
         // A quiet record does not show that the turn was a clean-up. A clean-up that never ends has
-        // to be visible.
-        let is_quiet = done && acts.effects.is_empty() && !turn.deleting;
+        // to be visible; so has what was sent to other services.
+        let is_idle = acts.effects.is_empty() && self.trace.requests == 0;
+        let is_quiet = done && is_idle && !turn.deleting;
         if is_quiet && matches!(self.act, Act::Returned(_)) {
             journal.quiet(self.quiet(turn, decision));
         } else {

@@ -19,6 +19,7 @@ use crate::turn::{Desk, Turn};
 pub mod carrier;
 pub mod check;
 mod held;
+mod owners;
 mod settle;
 mod warnings;
 pub(crate) mod writes;
@@ -26,6 +27,7 @@ mod wrote;
 
 use check::check;
 use held::Held;
+use owners::Own;
 use warnings::Warnings;
 use writes::FencedWriter;
 use writes::guard::Guard;
@@ -111,6 +113,14 @@ impl Effects {
             Ok(keys) => keys,
             Err(refused) => return Carried::stopped(refused.stop(&effects), effects),
         };
+        let place = Own {
+            generation: &turn.desk.generation,
+            member: turn.desk.branch.as_ref().map(|of| of.member.number),
+            object: turn.object.as_ref(),
+        };
+        if let Err(refused) = owners::check(&place, &effects, &keys) {
+            return Carried::stopped(refused.stop(&effects), effects);
+        }
         keys.extend(own.as_ref().map(|own| own.key().ok().flatten()));
         effects.extend(own);
         // On the runtime that runs no guests, where a plugin that spins delays no write. The writes

@@ -9,14 +9,13 @@
 //! of a key.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use vmhost_core::{MapRequest, ObjectName, one_line};
 use vmhost_engine::CallError;
 
 use crate::controller::Controller;
 use crate::controller::changes::{Batch, Missed};
-use crate::deploy::slot::{Generation, Slot};
+use crate::deploy::slot::Slot;
 use crate::journal::tag::Cause;
 use crate::lead::Leadership;
 use crate::turn::{PAUSE_STEP, STANDBY_STEP};
@@ -41,8 +40,13 @@ pub(crate) async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership
         let Some(starting) = slot.begin(&lineup) else {
             continue;
         };
-        let Some(sources) = generation.sources(&controller).cloned() else {
+        let Some(sources) = generation.sources(&controller) else {
             return;
+        };
+        let branch = generation.branch(&controller);
+        let [breaker, map_breaker] = match &branch {
+            None => [&generation.breaker, &generation.map_breaker],
+            Some(branch) => [&branch.breaker, &branch.map_breaker],
         };
         if let Some(missed) = controller.mapper.missed() {
             look_at_all(&controller, &sources, missed);
@@ -50,7 +54,8 @@ pub(crate) async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership
         if controller.mapper.is_empty() {
             continue;
         }
-        if let Some(pause) = paused(generation) {
+        // The trial calls of the main breaker are left to `reconcile`.
+        if let Some(pause) = breaker.open().or_else(|| map_breaker.pause()) {
             drop(starting);
             tokio::time::sleep(pause.min(PAUSE_STEP)).await;
             continue;
@@ -67,13 +72,13 @@ pub(crate) async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership
             .await;
         match mapped {
             Ok(Ok(names)) => {
-                generation.map_breaker.success();
+                map_breaker.success();
                 controller.mapper.succeeded();
                 controller.metrics.wakes.mapped("success");
                 wake(&controller, &sources, &batch.versions(), &names);
             }
             Ok(Err(message)) => {
-                generation.map_breaker.success();
+                map_breaker.success();
                 failed(
                     &controller,
                     batch,
@@ -82,24 +87,13 @@ pub(crate) async fn run(slot: Arc<Slot>, controller: Arc<Controller>, leadership
             }
             Err(error) => {
                 controller.metrics.call_error(&error);
-                if !matches!(error, CallError::Busy(_))
-                    && generation.map_breaker.failure().is_some()
-                {
+                if !matches!(error, CallError::Busy(_)) && map_breaker.failure().is_some() {
                     controller.metrics.breaker_opened();
                 }
                 failed(&controller, batch, &error.to_string());
             }
         }
     }
-}
-
-/// How long the generation's circuit breakers pause the mapping. The trial calls of the main
-/// breaker are left to `reconcile`.
-fn paused(generation: &Generation) -> Option<Duration> {
-    generation
-        .breaker
-        .open()
-        .or_else(|| generation.map_breaker.pause())
 }
 
 /// Enqueues every key, because changes are missing.

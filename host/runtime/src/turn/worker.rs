@@ -98,7 +98,7 @@ impl Worker {
                 lease.finish(Decision::Postpone(rest));
                 continue;
             }
-            if let Some(pause) = desk.generation.breaker.pause() {
+            if let Some(pause) = desk.breaker().pause() {
                 drop(starting);
                 record_pause(&self.journal, desk, &lease, began, Act::Paused(pause));
                 if desk.part.is_some() {
@@ -227,8 +227,8 @@ impl Worker {
         if let Some(previous) = &turn.previous {
             controller.memory.saw(&turn.key, Some(previous));
         }
-        let (of, keys) = ((&*controller.name, &controller.kind), [turn.key.clone()]);
-        self.slot.again(of, &keys, Cause::Swap, |_| {});
+        let keys = [turn.key.clone()];
+        self.slot.again(controller, &keys, Cause::Swap, |_| {});
     }
 }
 
@@ -274,12 +274,15 @@ async fn call(
         })
         .await;
     match &called {
-        Ok(_) => generation.breaker.success(),
+        Ok(_) => turn.desk.call_succeeded(),
         // A full pool is not the plugin's fault.
         Err(CallError::Busy(_)) => {}
         Err(_) => {
-            if let Some(pause) = generation.breaker.failure() {
-                let note = format!("all calls of the plugin fail; pausing it for {pause:?}");
+            if let Some(pause) = turn.desk.call_failed() {
+                let place = controller.member.as_ref();
+                let place =
+                    place.map_or_else(String::new, |of| format!(" for cluster {}", of.name));
+                let note = format!("all calls of the plugin{place} fail; pausing it for {pause:?}");
                 let plugin = &generation.description().name;
                 tracing::error!(plugin, "{note}");
                 controller.metrics.breaker_opened();

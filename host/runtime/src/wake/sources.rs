@@ -8,11 +8,12 @@
 
 use std::sync::Arc;
 
-use vmhost_cluster::{Informers, Store, Subscriber, Subscription, WatchSpec};
+use vmhost_cluster::{InformerState, Informers, Store, Subscriber, Subscription, WatchSpec};
 use vmhost_core::{
     ControllerDescription, Gvk, MapBy, Mapping, ObjectName, Predicate, Role, Snapshot, Watched,
 };
 
+use crate::site::member::Member;
 use crate::wake::live::LiveReads;
 use crate::wake::triggers::{Enqueue, Gate, Subscriptions, Trigger, Wake, WatchId};
 
@@ -33,6 +34,8 @@ pub struct Sources {
     timer: Option<ObjectName>,
     namespaces: Vec<String>,
     live: Arc<LiveReads>,
+    /// The cluster; `None` at home.
+    member: Option<Arc<Member>>,
     description: ControllerDescription,
 }
 
@@ -69,6 +72,7 @@ impl Sources {
         description: &ControllerDescription,
         namespaces: &[String],
         controller: Arc<dyn Wake>,
+        member: Option<Arc<Member>>,
     ) -> Self {
         let mut sources = Self {
             gate: Arc::default(),
@@ -79,6 +83,7 @@ impl Sources {
                 .map(|_| ObjectName::new(None, &description.name)),
             namespaces: namespaces.to_vec(),
             live,
+            member,
             description: description.clone(),
         };
         for (role, watched) in description.kinds() {
@@ -166,12 +171,22 @@ impl Sources {
         }
     }
 
+    /// Returns whether every store has its first list.
+    pub(crate) fn is_synced(&self) -> bool {
+        self.subscriptions()
+            .all(|subscription| subscription.store().is_synced())
+    }
+
     /// The states of the stores that do not have their first list yet.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = String> {
+        self.unfilled().map(|state| state.to_string())
+    }
+
+    /// The same states, not as texts.
+    pub(crate) fn unfilled(&self) -> impl Iterator<Item = InformerState> {
         self.subscriptions()
             .map(Subscription::state)
             .filter(|state| !state.synced)
-            .map(|state| state.to_string())
     }
 
     fn primary(&self) -> Option<&Watch> {

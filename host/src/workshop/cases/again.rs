@@ -114,6 +114,7 @@ impl Again {
             (None, Some(recorded)) => not_recorded(&ran, recorded),
             _ => ran.unread.into_iter().collect(),
         };
+        problems.extend(ran.unsent);
         problems.extend(ran.refused.filter(|_| is_refused));
         problems.extend(difference);
         if problems.is_empty() {
@@ -157,6 +158,7 @@ mod tests {
             actual: Expectation::default(),
             refused: None,
             unread: None,
+            unsent: None,
             draws: None,
             asked: vec![get("x"), get("y"), get("z"), get("y")],
         };

@@ -1,6 +1,7 @@
 //! Compares the actual result with the expected one, and shows a readable difference. This module
 //! must not know where the results come from.
 
+use serde_json::Value;
 use similar::TextDiff;
 
 use super::form::Expectation;
@@ -32,12 +33,28 @@ pub(crate) fn difference_between(
         return None;
     }
     let (expected, actual) = (text(expected), text(&actual));
-    let diff = TextDiff::from_lines(&expected, &actual);
+    Some(shown((expected_name, &expected), (actual_name, &actual)))
+}
+
+/// Returns the difference between two values, each with what it is called. `None` if they are
+/// equal.
+pub(crate) fn difference_of_values(
+    (expected_name, expected): (&str, &Value),
+    (actual_name, actual): (&str, &Value),
+) -> Option<String> {
+    // `{:#}` ends without a line break.
+    let lines = |value: &Value| format!("{value:#}\n");
+    let (old, new) = (lines(expected), lines(actual));
+    (expected != actual).then(|| shown((expected_name, &old), (actual_name, &new)))
+}
+
+fn shown((old_name, old): (&str, &str), (new_name, new): (&str, &str)) -> String {
+    let diff = TextDiff::from_lines(old, new);
     let mut shown = diff.unified_diff();
-    let shown = shown
+    shown
         .context_radius(CONTEXT)
-        .header(expected_name, actual_name);
-    Some(shown.to_string())
+        .header(old_name, new_name)
+        .to_string()
 }
 
 /// Turns the actual result into an expectation: with logs, unless the previous expectation had

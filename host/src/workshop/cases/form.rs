@@ -4,13 +4,14 @@
 //! It owns the form and its equality. It must not know files, or the comparison of outcomes.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use vmhost_core::{EventType, Next, PatchType, Propagation};
 
 mod convert;
 
 /// An `expect.json`: either `effects` and `next`, or `keys` (for a case of `mapChanges`), or
-/// `error`. Each may also have `logs`.
+/// `allowed` with what belongs to a verdict (`admission.json`), or `objects` (`conversion.json`),
+/// or `error`. Each may also have `logs`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct Expectation {
@@ -23,6 +24,24 @@ pub(crate) struct Expectation {
     /// The keys to which the changes are mapped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) keys: Option<Vec<NameForm>>,
+    /// Whether the request may go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) allowed: Option<bool>,
+    /// What the user is told of a refusal: message, reason and code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<Value>,
+    /// The operations of the JSON patch. Absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) patch: Option<Vec<Value>>,
+    /// The warnings. Absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) warnings: Option<Vec<String>>,
+    /// The annotations of the audit event. Absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) audit_annotations: Option<Value>,
+    /// The converted objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) objects: Option<Vec<Value>>,
     /// The call fails, and its error contains this text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
@@ -170,25 +189,55 @@ pub(crate) struct NameForm {
 }
 
 impl Expectation {
-    /// Checks that the expectation has exactly one of the three contents, and normalises it for the
+    /// Checks that the expectation has exactly one of its contents, and normalises it for the
     /// comparison. The error names the field.
     pub(crate) fn settle(mut self) -> Result<Self, &'static str> {
-        match (&self.next, &self.keys, &self.error) {
-            (Some(_), None, None) => {
-                for effect in self.effects.get_or_insert_default() {
-                    effect.settle();
-                }
-                Ok(self)
-            }
-            (None, Some(_), None) | (None, None, Some(_)) if self.effects.is_none() => Ok(self),
-            (None, None, None) if self.effects.is_some() => Err("next is missing"),
-            (None, None, None) => {
-                Err("next is missing (or error, or keys for a case of mapChanges)")
-            }
-            _ => Err("only one of these is allowed: effects with next, keys, error"),
+        let contents = [
+            self.next.is_some(),
+            self.keys.is_some(),
+            self.error.is_some(),
+            self.allowed.is_some(),
+            self.objects.is_some(),
+        ];
+        match contents.into_iter().filter(|is_there| *is_there).count() {
+            0 if self.effects.is_some() => return Err("next is missing"),
+            0 => return Err(MISSING),
+            1 if self.next.is_some() || self.effects.is_none() => {}
+            _ => return Err(ONE),
         }
+        if self.allowed.is_none() && self.has_verdict() {
+            return Err(
+                "allowed is missing: status, patch, warnings and auditAnnotations go with it",
+            );
+        }
+        if self.next.is_some() {
+            for effect in self.effects.get_or_insert_default() {
+                effect.settle();
+            }
+        }
+        // What is empty is as good as absent.
+        self.patch = self.patch.filter(|patch| !patch.is_empty());
+        self.warnings = self.warnings.filter(|warnings| !warnings.is_empty());
+        let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+        self.audit_annotations = self.audit_annotations.filter(|value| !is_empty(value));
+        let patch = self.patch.iter_mut().flatten();
+        patch
+            .chain(self.objects.iter_mut().flatten())
+            .for_each(settle);
+        Ok(self)
+    }
+
+    fn has_verdict(&self) -> bool {
+        let texts = self.status.is_some() || self.audit_annotations.is_some();
+        texts || self.patch.is_some() || self.warnings.is_some()
     }
 }
+
+/// An expectation says nothing.
+const MISSING: &str = "next is missing (or error, or keys for a case of mapChanges, or allowed for admission.json, or objects for conversion.json)";
+
+/// An expectation says several things.
+const ONE: &str = "only one of these is allowed: effects with next, keys, allowed, objects, error";
 
 impl EffectForm {
     fn settle(&mut self) {
@@ -203,7 +252,7 @@ impl EffectForm {
 }
 
 /// Normalises numbers: JSON has one kind of number, so 1.0 becomes 1.
-fn settle(value: &mut Value) {
+pub(crate) fn settle(value: &mut Value) {
     /// Up to this number every integer is exact as a floating-point number.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {

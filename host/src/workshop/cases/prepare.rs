@@ -13,6 +13,7 @@ use vmhost_engine::{Settings, Told};
 
 use super::cluster::Cluster;
 use super::controller::controller;
+use super::http::Requests;
 use super::read::{Case, Given, READS};
 use super::reads::Reads;
 use super::request::{ChangeFile, KeyFile, RefusalFile};
@@ -30,6 +31,8 @@ pub(crate) struct Prepared {
     pub(crate) cluster: Arc<Cluster>,
     /// The answers to its reads, if the case contains them.
     pub(crate) reads: Option<Arc<Reads>>,
+    /// The answers to its HTTP requests.
+    pub(crate) requests: Arc<Requests>,
     pub(crate) settings: Settings,
     /// The clock readings and random numbers of a recorded turn.
     pub(crate) told: Option<Told>,
@@ -84,6 +87,12 @@ pub(crate) fn prepare(case: &Case, description: &Description) -> Result<Prepared
         call,
         cluster: Arc::new(cluster),
         reads: reads.transpose()?.map(Arc::new),
+        requests: Arc::new(Requests::new(
+            &description.name,
+            &description.http,
+            &case.request.settings,
+            &case.http,
+        )),
         settings: settings.into_iter().collect(),
         told: told(&case.request).with_context(|| of.request.clone())?,
     })

@@ -1,6 +1,7 @@
-//! Reads the files of a case: `object.json`, `cache/*.json`, `request.json`, `reads.json`,
-//! `expect.json`. Each error names the file, and the field or the place in it. [`super::recorded`]
-//! reads `recorded.json`, which a call does not depend on.
+//! Reads the files of a case: `object.json` (or `admission.json`, or `conversion.json`),
+//! `cache/*.json`, `request.json`, `reads.json`, `http.json`, `expect.json`. Each error names the
+//! file, and the field or the place in it. [`super::recorded`] reads `recorded.json`, which a call
+//! does not depend on.
 //!
 //! This module must not know plugins: [`super::prepare`] decides what a case means for a plugin.
 
@@ -14,8 +15,9 @@ use vmhost_core::ObjectKey;
 use vmhost_runtime::journal::case::Read;
 
 use super::form::Expectation;
+use super::http::{HTTP, HttpFile};
 use super::json::{member, read, read_with_text};
-use super::request::RequestFile;
+use super::request::{BatchFile, RequestFile};
 
 /// The file with the expected result.
 pub(crate) const EXPECT: &str = "expect.json";
@@ -40,8 +42,21 @@ pub(crate) struct Case {
     pub(crate) previous: Option<String>,
     /// `reads.json`. `None` if reads are answered from the objects above.
     pub(crate) reads: Option<Vec<Read>>,
+    /// `http.json`. Empty if there is none.
+    pub(crate) http: Vec<HttpFile>,
+    /// What a review is about. `None` if the case is a turn.
+    pub(crate) review: Option<Asked>,
     /// `expect.json`. `None` if it does not exist yet.
     pub(crate) expect: Option<Expectation>,
+}
+
+/// What a review is about.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Asked {
+    /// `admission.json`: the request of an AdmissionReview.
+    Admission(Value),
+    /// `conversion.json`.
+    Conversion(BatchFile),
 }
 
 /// An object from a file.
@@ -113,10 +128,18 @@ impl Case {
             previous: member(&request, "previous")?,
             request: read(&request)?.unwrap_or_default(),
             reads: read(&folder.join(READS))?,
+            http: read(&folder.join(HTTP))?.unwrap_or_default(),
+            review: asked(folder)?,
             object,
             expect: expectation,
         };
         case.check_keys()?;
+        if case.review.is_some() && (case.object.is_some() || case.reads.is_some()) {
+            bail!(
+                "{}: a review has neither object.json nor {READS}",
+                folder.display()
+            );
+        }
         if !case.request.is_recorded() {
             case.forget_texts();
         }
@@ -171,6 +194,19 @@ impl Given {
     }
 }
 
+/// Reads what a review is about.
+fn asked(folder: &Path) -> Result<Option<Asked>> {
+    let admission = read(&folder.join("admission.json"))?.map(Asked::Admission);
+    let conversion = read(&folder.join("conversion.json"))?.map(Asked::Conversion);
+    match (admission, conversion) {
+        (Some(_), Some(_)) => bail!(
+            "{}: admission.json and conversion.json exclude each other",
+            folder.display()
+        ),
+        (admission, conversion) => Ok(admission.or(conversion)),
+    }
+}
+
 /// Returns an error for a file that is not part of a case, which is most often a misspelt name.
 fn known_files(folder: &Path) -> Result<()> {
     for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
@@ -179,13 +215,15 @@ fn known_files(folder: &Path) -> Result<()> {
         let known = match path.is_dir() {
             true => name == "cache",
             false => {
-                let files = ["object.json", "request.json", READS, EXPECT, RECORDED];
-                files.contains(&name.as_str()) || !name.ends_with("json")
+                let asked = ["object.json", "admission.json", "conversion.json"];
+                let files = ["request.json", READS, HTTP, EXPECT, RECORDED];
+                let is_known = |known: &&str| *known == name;
+                asked.iter().chain(&files).any(is_known) || !name.ends_with("json")
             }
         };
         if !known && !is_hidden(&path) {
             bail!(
-                "{} is not part of a case; known are object.json, cache/*.json, request.json, {READS}, {RECORDED} and {EXPECT}",
+                "{} is not part of a case; known are object.json, admission.json, conversion.json, cache/*.json, request.json, {READS}, {HTTP}, {RECORDED} and {EXPECT}",
                 path.display()
             );
         }

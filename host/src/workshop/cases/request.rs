@@ -1,5 +1,5 @@
-//! `request.json` as it is written. Plain data. This module must not know what a case means for a
-//! plugin.
+//! `request.json` and `conversion.json` as they are written. Plain data. This module must not know
+//! what a case means for a plugin.
 
 use std::collections::BTreeMap;
 
@@ -68,6 +68,16 @@ pub(crate) struct ChangeFile {
     /// The object now. `None` if it is deleted.
     #[serde(default)]
     pub(crate) new: Option<Value>,
+}
+
+/// `conversion.json`: the objects of a conversion.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BatchFile {
+    /// The `apiVersion` that the objects are to have.
+    #[serde(rename = "desiredAPIVersion")]
+    pub(crate) desired: String,
+    pub(crate) objects: Vec<Value>,
 }
 
 impl RequestFile {

@@ -9,6 +9,7 @@ use vmhost_engine::{CallError, Draws, Plugin};
 
 use super::cluster::Cluster;
 use super::form::Expectation;
+use super::http::Reader;
 use super::lines::Lines;
 use super::prepare::{Call, Prepared, Turn};
 use vmhost_runtime::journal::case::Ask;
@@ -24,6 +25,8 @@ pub(crate) struct Ran {
     pub(crate) refused: Option<String>,
     /// The question that is not in `reads.json`, if there was one.
     pub(crate) unread: Option<String>,
+    /// What was sent and is not in `http.json`, or would be refused, if anything.
+    pub(crate) unsent: Option<String>,
     /// How the drawn clock readings and random numbers differ from the recorded ones, if they do.
     pub(crate) draws: Option<&'static str>,
     /// The questions of a recorded turn's reads, in order.
@@ -37,6 +40,7 @@ pub(crate) async fn run(plugin: &Plugin, grants: &Grants, case: Prepared, lines:
         call,
         cluster,
         reads,
+        requests,
         settings,
         told,
     } = case;
@@ -48,6 +52,10 @@ pub(crate) async fn run(plugin: &Plugin, grants: &Grants, case: Prepared, lines:
         Some(reads) => reads.clone(),
         None => cluster.clone(),
     };
+    let reader = Arc::new(Reader {
+        reads: reader,
+        requests: requests.clone(),
+    });
     let mut actual = match call {
         Call::Turn(turn) => {
             let request = request(&controller, &turn);
@@ -93,6 +101,7 @@ pub(crate) async fn run(plugin: &Plugin, grants: &Grants, case: Prepared, lines:
         actual,
         refused,
         unread: reads.and_then(|reads| reads.problem()),
+        unsent: requests.problem(),
         draws,
         asked,
     }

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use anyhow::Result;
 use parking_lot::Mutex;
@@ -23,6 +24,8 @@ use super::ids::Id;
 pub(super) struct Live {
     pub(super) base: Arc<Base>,
     pub(super) overlay: Overlay,
+    /// Number of HTTP requests that a policy wanted to send.
+    pub(super) unsent: AtomicU64,
     /// The objects that the overlay knows, including those that were deleted there.
     known: Mutex<HashSet<Id>>,
     lists: Mutex<HashMap<Scope, Arc<Listing>>>,
@@ -55,6 +58,7 @@ impl Live {
         Self {
             base,
             overlay: Overlay::default(),
+            unsent: AtomicU64::new(0),
             known: Mutex::default(),
             lists: Mutex::default(),
         }

@@ -26,6 +26,10 @@ pub(super) fn notes(ran: &Ran) -> Vec<String> {
             "writes were asked for as dry runs of the API server; what follows them was not",
         ),
         (
+            ran.unsent,
+            "HTTP requests were not sent: a preview sends none, and the policy was told so",
+        ),
+        (
             ran.outdated,
             "writes met an object that has changed since it was listed",
         ),

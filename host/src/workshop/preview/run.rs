@@ -32,6 +32,8 @@ pub(super) struct Ran {
     pub(super) asking: usize,
     /// Keys that were not run, because calls kept failing.
     pub(super) left: usize,
+    /// HTTP requests that the policy wanted to send.
+    pub(super) unsent: usize,
     /// What the overlay did not know about kinds that were written.
     pub(super) gaps: Vec<String>,
     /// Warnings of an API server, with how often each came.
@@ -105,6 +107,7 @@ fn ended(stage: Stage, began: Timestamp) -> Ran {
         later: found.later.len(),
         asking,
         left: keys.waiting(),
+        unsent: world.unsent(),
         gaps: world.gaps.clone(),
         events: found.events,
         warnings: found.warnings,

@@ -6,11 +6,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use vmhost_cluster::{Fixture, Query, Store, Wanted};
 use vmhost_core::{
-    Change, ControllerDescription, Gvk, ListQuery, LiveRead, NamedPrimary, ObjectKey, ObjectName,
-    ObjectReader, Page, ReadError, Role, Snapshot,
+    Change, ControllerDescription, Gvk, HttpAnswer, HttpCall, HttpError, ListQuery, LiveRead,
+    NamedPrimary, ObjectKey, ObjectName, ObjectReader, Page, ReadError, Role, Snapshot,
 };
 use vmhost_runtime::wake::keys;
 use vmhost_runtime::wake::sources::shelf;
@@ -19,6 +20,9 @@ use vmhost_runtime::wake::sources::shelf::Shelf;
 use super::ids::Id;
 use super::live::Live;
 use super::watched::{Waking, Watching, watched};
+
+/// What a policy is told that sends an HTTP request in a preview.
+const UNSENT: &str = "a preview sends no HTTP requests";
 
 /// A controller's stores.
 pub(super) struct View {
@@ -248,5 +252,10 @@ impl ObjectReader for View {
         LiveRead::new(std::future::ready(()), move |()| async move {
             live.list(&query).await
         })
+    }
+
+    fn http(&self, _: HttpCall) -> HttpAnswer {
+        self.live.unsent.fetch_add(1, Ordering::Relaxed);
+        HttpAnswer::answered(Err(HttpError::not_here(UNSENT)))
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -147,6 +148,11 @@ impl World {
             self.live.changed(id);
         }
         found
+    }
+
+    /// Number of HTTP requests that a policy wanted to send.
+    pub(super) fn unsent(&self) -> usize {
+        self.live.unsent.load(Ordering::Relaxed) as usize
     }
 
     /// The objects that were copied or created, as they were and as they are.

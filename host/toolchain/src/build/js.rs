@@ -10,7 +10,7 @@ use super::quickjs::{BIN, QUICKJS, QuickJs};
 use crate::tool::{Program, Tool, Way};
 use crate::version::Version;
 use crate::work::Work;
-use crate::{Error, Language, Result, place, process, wit};
+use crate::{Error, Language, Result, place, process};
 
 /// The bundler.
 pub(crate) const ESBUILD: Tool = Tool {
@@ -90,10 +90,11 @@ enum EngineName {
 }
 
 impl Engine {
-    async fn find(name: EngineName, folder: &Path, language: Language) -> Result<Self> {
-        Ok(match name {
+    async fn find(package: &Package, folder: &Path, language: Language) -> Result<Self> {
+        Ok(match package.engine {
             EngineName::QuickJs => Self::QuickJs(Box::new(QuickJs::new(
                 QUICKJS.need(folder, language).await?,
+                package.http,
             ))),
             EngineName::StarlingMonkey => {
                 Self::StarlingMonkey(STARLINGMONKEY.need(folder, language).await?)
@@ -120,12 +121,12 @@ impl Engine {
 impl Tools {
     pub async fn find(folder: &Path, language: Language) -> Result<Self> {
         let package = place::read(&folder.join(PACKAGE))?;
-        let engine = Package::of(folder, language)?.engine;
+        let said = Package::of(folder, language)?;
         Ok(Self {
             language,
             package,
             esbuild: ESBUILD.need(folder, language).await?,
-            engine: Engine::find(engine, folder, language).await?,
+            engine: Engine::find(&said, folder, language).await?,
         })
     }
 
@@ -140,7 +141,9 @@ impl Tools {
         self.bundle(folder, &package, &work, &bundle).await?;
         let wasm = match &self.engine {
             Engine::QuickJs(quickjs) => quickjs.component(folder, &work, &bundle).await?,
-            Engine::StarlingMonkey(jco) => starlingmonkey(jco, folder, &work, &bundle).await?,
+            Engine::StarlingMonkey(jco) => {
+                starlingmonkey(jco, folder, &work, (&bundle, package.http)).await?
+            }
         };
         let (tool, program) = self.engine.tool();
         Ok(Made::by(wasm, bundle, package.sdk, tool, program))
@@ -183,14 +186,15 @@ async fn starlingmonkey(
     jco: &Program,
     folder: &Path,
     work: &Work,
-    bundle: &Path,
+    (bundle, http): (&Path, bool),
 ) -> Result<Vec<u8>> {
+    let (contract, world) = work.world(http)?;
     let component = work.output("plugin.wasm")?;
     let mut command = jco.command();
     command.current_dir(folder).arg("componentize").arg(bundle);
-    command.arg("--wit").arg(work.wit()?);
-    command.args(["--world-name", wit::WORLD]);
-    // The host provides no network, and refuses a component that imports it.
+    command.arg("--wit").arg(contract);
+    command.args(["--world-name", world]);
+    // The host has no wasi:http, and refuses a component that imports it.
     command.args(["--disable", "http", "--disable", "fetch-event", "--out"]);
     let output = process::run_shown(command.arg(&component)).await?;
     succeeded(&output, folder, STARLINGMONKEY.name)?;
@@ -205,6 +209,9 @@ struct Package {
     /// The SDK's folder, if the dependency names a folder.
     sdk: Option<PathBuf>,
     engine: EngineName,
+    /// Whether the policy sends HTTP requests: an engine imports whole worlds, whatever a policy
+    /// uses of them.
+    http: bool,
 }
 
 impl Package {
@@ -237,6 +244,13 @@ impl Package {
                 )));
             }
         };
+        let http = match package.pointer("/vmhost/http") {
+            None => false,
+            Some(Value::Bool(http)) => *http,
+            Some(other) => {
+                return Err(wrong(format!("vmhost.http is {other}: use true or false")));
+            }
+        };
         let dependency = ["dependencies", "devDependencies"]
             .iter()
             .find_map(|group| package.get(group)?.get(SDK)?.as_str());
@@ -252,6 +266,7 @@ impl Package {
             main: main.to_owned(),
             sdk,
             engine,
+            http,
         })
     }
 }
@@ -274,13 +289,14 @@ mod tests {
     #[test]
     fn the_entry_the_sdk_and_the_engine_are_what_the_package_says() {
         let (folder, found) = package(
-            r#"{"main":"policy.js","devDependencies":{"@vmhost/plugin":"file:sdk"},"vmhost":{"engine":"starlingmonkey"}}"#,
+            r#"{"main":"policy.js","devDependencies":{"@vmhost/plugin":"file:sdk"},"vmhost":{"engine":"starlingmonkey","http":true}}"#,
         );
         let sdk = folder.path().canonicalize().unwrap().join("sdk");
         let said = Package {
             main: "policy.js".to_owned(),
             sdk: Some(sdk),
             engine: EngineName::StarlingMonkey,
+            http: true,
         };
         assert_eq!(found.unwrap(), said);
         let (_folder, found) = package(r#"{"dependencies":{"@vmhost/plugin":"1.0.0"}}"#);
@@ -288,6 +304,7 @@ mod tests {
             main: "plugin.ts".to_owned(),
             sdk: None,
             engine: EngineName::QuickJs,
+            http: false,
         };
         assert_eq!(found.unwrap(), usual);
     }
@@ -306,6 +323,10 @@ mod tests {
             (
                 r#"{"vmhost":{"engine":"v8"}}"#,
                 "vmhost.engine is \"v8\": use \"quickjs\" or \"starlingmonkey\"",
+            ),
+            (
+                r#"{"vmhost":{"http":"yes"}}"#,
+                "vmhost.http is \"yes\": use true or false",
             ),
             (
                 r#"{"dependencies":{"@vmhost/plugin":"file:../no"}}"#,

@@ -11,11 +11,11 @@ use vmhost_engine::{Script, ScriptError};
 pub(crate) use self::componentize::COMPONENTIZE;
 use self::componentize::{Componentize, ENTRY, Folders, NOTHING, as_called_here};
 pub(crate) use self::project::is_taken;
-use self::project::module;
+use self::project::{module, sends_http};
 use self::source::Source;
 use super::made::Made;
 use crate::work::Work;
-use crate::{Error, Language, Result, place, wit};
+use crate::{Error, Language, Result, place};
 
 mod base;
 mod componentize;
@@ -57,8 +57,9 @@ impl Tools {
         place::if_changed(&entry.join(format!("{ENTRY}.py")), text(&module).as_bytes())?;
         let component = work.output("plugin.wasm")?;
         let paths = folders.paths(&entry, folder);
+        let (contract, world) = work.world(sends_http(folder)?)?;
         self.componentize
-            .run(&folders, &work.wit()?, wit::WORLD, &paths, &component)
+            .run(&folders, &contract, world, &paths, &component)
             .await?;
         let wasm = work.take(&component, NOTHING)?;
         let (tool, program) = (&COMPONENTIZE, &self.componentize.0);
@@ -71,6 +72,7 @@ impl Tools {
         let entry = module(folder)?;
         let to_build = self.learned.lock().to_build.take();
         let source = match to_build {
+            None if sends_http(folder)? => Source::ToBuild("it sends HTTP requests".to_owned()),
             Some(reason) => Source::ToBuild(reason),
             None => source::read(folder)?,
         };

@@ -40,6 +40,13 @@ const LOADER: &str = include_str!("quickjs/loader.js");
 /// The base's WIT, and the name of its world.
 const WORLD: (&str, &str) = (include_str!("quickjs/base.wit"), "base");
 
+/// Where the loader lists what a policy may import.
+const IMPORTS: &str = "const imports = {";
+
+/// What a policy that sends HTTP requests imports besides, and how the loader imports it.
+const HTTP_MODULE: &str = r#""vmhost:http/http@1.0.0""#;
+const HTTP_LOADER: &str = "import * as http from \"vmhost:http/http@1.0.0\";\n\n";
+
 /// The name of the loader's export besides the contract.
 const LOAD: &str = "load";
 
@@ -54,6 +61,8 @@ struct Shell {
 /// folder for later processes, and compiled once per process.
 pub(crate) struct QuickJs {
     componentize: Program,
+    /// Whether policies send HTTP requests.
+    http: bool,
     base: Mutex<Option<(Shell, Base)>>,
 }
 
@@ -67,9 +76,10 @@ impl std::fmt::Debug for QuickJs {
 }
 
 impl QuickJs {
-    pub fn new(componentize: Program) -> Self {
+    pub fn new(componentize: Program, http: bool) -> Self {
         Self {
             componentize,
+            http,
             base: Mutex::default(),
         }
     }
@@ -121,6 +131,18 @@ impl QuickJs {
         })
     }
 
+    /// Returns the source of the loader, and the base's WIT.
+    fn sources(&self) -> (String, String) {
+        if !self.http {
+            return (LOADER.to_owned(), WORLD.0.to_owned());
+        }
+        let import = format!("{HTTP_LOADER}{IMPORTS}\n  {HTTP_MODULE}: http,");
+        let loader = LOADER.replacen(IMPORTS, &import, 1);
+        let contract = "include vmhost:plugin/plugin@1.0.0;";
+        let both = format!("{contract}\n  {}", wit::HTTP_IMPORT);
+        (loader, WORLD.0.replacen(contract, &both, 1))
+    }
+
     /// Returns the inputs of a base. A change of any of them requires another base.
     fn recipe(&self) -> String {
         let version = self.componentize.version.map(|version| version.to_string());
@@ -130,16 +152,21 @@ impl QuickJs {
             version.unwrap_or_default()
         );
         let contract = wit::FILES.map(|(_, text)| text).concat();
-        [&tool, LOADER, WORLD.0, &contract].join("\n")
+        let (loader, world) = self.sources();
+        [&tool, &*loader, &*world, &contract].join("\n")
     }
 
     async fn make(&self, folder: &Path, work: &Work, component: &Path) -> Result<()> {
         let parts = work.path("quickjs");
+        let (source, world) = self.sources();
         let loader = parts.join("loader.js");
-        place::if_changed(&loader, LOADER.as_bytes())?;
+        place::if_changed(&loader, source.as_bytes())?;
         let contract = parts.join("wit");
-        place::if_changed(&contract.join("base.wit"), WORLD.0.as_bytes())?;
+        place::if_changed(&contract.join("base.wit"), world.as_bytes())?;
         wit::write(&contract.join("deps/plugin"))?;
+        if self.http {
+            wit::write_http(&contract.join("deps/http"))?;
+        }
         place::remove(component)?;
         let mut command = self.componentize.command();
         command.current_dir(folder);
@@ -198,6 +225,19 @@ impl Shell {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_base_for_http_requests_has_one_import_more() {
+        let program = || Program {
+            command: Vec::new(),
+            version: None,
+        };
+        let (loader, world) = QuickJs::new(program(), true).sources();
+        assert!(loader.contains(HTTP_LOADER) && loader.contains("http@1.0.0\": http,\n"));
+        assert!(world.contains(wit::HTTP_IMPORT), "{world}");
+        let (loader, world) = QuickJs::new(program(), false).sources();
+        assert_eq!((loader.as_str(), world.as_str()), (LOADER, WORLD.0));
+    }
 
     #[test]
     fn the_inner_component_is_exchanged_and_all_else_stays() {

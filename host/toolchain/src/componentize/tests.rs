@@ -78,8 +78,18 @@ fn a_module_of_wasi_preview_1_gets_the_adapter() {
 #[test]
 fn a_world_that_is_embedded_already_is_taken() {
     let mut module = module(LOG, "");
-    wit::embed(&mut module).unwrap();
+    wit::embed(&mut module, false).unwrap();
     component(Path::new("core.wasm"), module).unwrap();
+}
+
+#[test]
+fn http_requests_are_imported_by_those_who_send_them() {
+    let send = r#"(import "vmhost:http/http@1.0.0" "send" (func (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))"#;
+    let sends = made(&format!("{LOG}{send}"), "").unwrap();
+    imports::check(Path::new("x.wasm"), &sends).unwrap();
+    let text = |component: &[u8]| String::from_utf8_lossy(component).into_owned();
+    assert!(text(&sends).contains("vmhost:http/http@1.0.0"));
+    assert!(!text(&made(LOG, "").unwrap()).contains("vmhost:http"));
 }
 
 #[test]

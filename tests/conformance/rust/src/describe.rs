@@ -1,7 +1,7 @@
 //! The description in `../../description.json`, with the SDK's builders.
 
 use serde_json::json;
-use vmhost_plugin::{Controller, Description, Kind, Map, Permission, Predicates, Verb, Watch};
+use vmhost_plugin::{Controller, Conversion, Description, Kind, Map, Operation, Permission, Predicates, Rule, Verb, Watch, Webhook};
 
 pub const CASE: Kind = Kind::new("conformance.vmhost.dev", "v1", "Case");
 pub const CONFIG_MAP: Kind = Kind::core("v1", "ConfigMap");
@@ -42,6 +42,11 @@ pub fn description() -> Description {
         .controller(cases)
         .controller(Controller::every_ms("ticker", 60_000))
         .controller(Controller::once("starter"))
+        .webhook(guard())
+        .webhook(defaults())
+        .conversion(
+            Conversion::new("convert", "conformance.vmhost.dev", "Case", "cases", &["v1", "v2"]).reads(CONFIG_MAP),
+        )
         .permission(Permission::new(CASE, &[Verb::Patch]))
         .permission(Permission::new(CASE, &[Verb::Patch]).subresource("status").namespace("default"))
         .permission(Permission::new(CONFIG_MAP, &[Verb::Create, Verb::Patch, Verb::Delete]))
@@ -51,4 +56,26 @@ pub fn description() -> Description {
             "metadata": {"name": "cases.conformance.vmhost.dev"},
             "spec": {"group": "conformance.vmhost.dev", "names": {"plural": "cases"}},
         }))
+}
+
+fn guard() -> Webhook {
+    let rule = Rule::new(&["conformance.vmhost.dev"], &["v1"], &["cases", "cases/status"])
+        .operations(&[Operation::Create, Operation::Update, Operation::Delete])
+        .namespaced();
+    Webhook::validating("guard")
+        .rule(rule)
+        .match_condition("not-me", "request.userInfo.username != 'me'")
+        .timeout_seconds(3)
+        .reads(CONFIG_MAP)
+}
+
+fn defaults() -> Webhook {
+    Webhook::mutating("defaults")
+        .rule(Rule::new(&["*"], &["*"], &["*/*"]).operations(&[Operation::All]))
+        .namespace_selector(json!({"matchLabels": {"a": "b"}}))
+        .object_selector(json!({"matchExpressions": [{"key": "c", "operator": "In", "values": ["d"]}]}))
+        .ignore_failures()
+        .side_effects_none_on_dry_run()
+        .reinvoke_if_needed()
+        .exact_match()
 }

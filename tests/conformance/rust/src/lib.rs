@@ -7,11 +7,14 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use vmhost_plugin::{Change, Description, Error, MapRequest, Next, ObjectName, Outcome, Patch, Policy, Request, Result};
+use vmhost_plugin::{
+    Batch, Change, Description, Error, MapRequest, Next, ObjectName, Outcome, Patch, Policy, Request, Result, Review, Verdict,
+};
 
 mod describe;
 mod effects;
 mod reads;
+mod reviews;
 
 struct Conformance;
 
@@ -75,6 +78,14 @@ impl Policy for Conformance {
             return Err(Error::new(format!("cannot map {}", request.controller)));
         }
         request.changes.iter().map(name_of).collect()
+    }
+
+    fn admit(review: &Review) -> Result<Verdict> {
+        reviews::admit(review)
+    }
+
+    fn convert(batch: Batch) -> Result<Vec<Value>> {
+        reviews::convert(batch)
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Failure, Val};
 use crate::clock;
-use crate::decl::{Decl, Shape};
+use crate::decl::{Decl, Listing, Shape};
 
 impl<'a> Val<'a> {
     /// Returns the value of an object's data.
@@ -26,6 +26,7 @@ impl<'a> Val<'a> {
         let bad = |wanted: &str| Failure::text(format!("invalid data, expected {wanted}"));
         let text = || value.as_str().ok_or_else(|| bad("string"));
         match &decl.shape {
+            Shape::Open => Ok(Val::open(value, decl)),
             Shape::IntOrString => match value {
                 Value::String(text) => Ok(Val::String(Cow::Borrowed(text))),
                 other => other
@@ -59,6 +60,22 @@ impl<'a> Val<'a> {
                 .as_object()
                 .map(|map| Val::Data(map, decl))
                 .ok_or_else(|| bad("a map for the provided schema with type=object")),
+        }
+    }
+
+    /// Returns a value without a schema: a number is whole if it is written so.
+    fn open(value: &'a Value, decl: &'a Decl) -> Val<'a> {
+        static POSITION: Listing = Listing::Position;
+        match value {
+            Value::Null => Val::Null,
+            Value::Bool(value) => Val::Bool(*value),
+            Value::Number(number) => match number.as_i64() {
+                Some(whole) => Val::Int(whole),
+                None => number.as_f64().map_or(Val::Null, Val::Double),
+            },
+            Value::String(text) => Val::String(Cow::Borrowed(text)),
+            Value::Array(items) => Val::Items(items, decl, &POSITION),
+            Value::Object(map) => Val::Data(map, decl),
         }
     }
 }

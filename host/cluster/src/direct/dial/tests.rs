@@ -96,6 +96,7 @@ async fn send(server: &str, proxy_url: &str, authority: &[u8]) -> Result<String,
         server,
         tls_name: None,
         insecure: false,
+        guarded: false,
         proxy: proxy.unwrap().map(Arc::new),
     };
     let credentials = Credentials {
@@ -220,7 +221,7 @@ async fn a_socket_notices_that_its_peer_has_vanished() {
     let server: Uri = format!("http://{}", listener.local_addr().unwrap())
         .parse()
         .unwrap();
-    let stream = tcp().oneshot(server).await.unwrap().into_inner();
+    let stream = tcp(false).oneshot(server).await.unwrap().into_inner();
     let socket = socket2::SockRef::from(&stream);
     assert!(socket.keepalive().unwrap());
     assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEPALIVE_TIME);
@@ -231,4 +232,18 @@ async fn a_socket_notices_that_its_peer_has_vanished() {
         KEEPALIVE_TIME + KEEPALIVE_INTERVAL * KEEPALIVE_RETRIES,
         USER_TIMEOUT
     );
+}
+
+#[tokio::test]
+async fn a_guarded_name_does_not_lead_to_a_clouds_metadata() {
+    for (name, guarded, is_refused) in [
+        ("169.254.169.254", true, true),
+        ("169.254.169.254", false, false),
+        ("127.0.0.1", true, false),
+    ] {
+        let resolver = GaiResolver::new();
+        let names = Names { resolver, guarded };
+        let found = names.oneshot(name.parse::<Name>().unwrap()).await;
+        assert_eq!(found.is_err(), is_refused, "{name}");
+    }
 }

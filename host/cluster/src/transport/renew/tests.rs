@@ -25,6 +25,7 @@ fn configuration(dir: &Path) -> Configuration {
             token_file: file("token"),
             ..AuthInfo::default()
         },
+        foreign: false,
     }
 }
 
@@ -51,6 +52,7 @@ async fn source() -> (TempDir, Source) {
         server: configuration.server.clone(),
         tls_name: None,
         insecure: false,
+        guarded: false,
         proxy: None,
     };
     let source = Source::new(&configuration, peer).await.unwrap();

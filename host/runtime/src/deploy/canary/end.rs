@@ -39,8 +39,7 @@ impl Watch {
             if let Some(wired) = self.generation.controllers.get(name) {
                 let back = keys.end();
                 count += back.len();
-                let of = (name, &wired.controller.kind);
-                slot.again(of, &back, Cause::Canary, |controller| {
+                slot.again(&wired.controller, &back, Cause::Canary, |controller| {
                     controller.forgive_these(&back);
                 });
             }

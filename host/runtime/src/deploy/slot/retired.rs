@@ -12,19 +12,19 @@ impl Slot {
     pub(crate) fn retire(&self, controller: &Arc<Controller>) {
         controller.shut_down();
         let mut retired = self.retired.lock();
-        retired.retain(|other| other.queue.stats().processing > 0);
         retired.push(controller.clone());
+        retired.retain(|other| other.queue.stats().processing > 0);
     }
 
-    /// Resolves when no turn of a retired controller of this name runs any more. A new controller
+    /// Resolves when no turn of a retired controller of this label runs any more. A new controller
     /// waits for this, because the retired controller's last keys may be its first.
-    pub(crate) async fn retired_have_ended(&self, name: &str) {
+    pub(crate) async fn retired_have_ended(&self, label: &str) {
         loop {
             let next = self
                 .retired
                 .lock()
                 .iter()
-                .find(|other| other.name == name)
+                .find(|other| &*other.label == label)
                 .cloned();
             let Some(controller) = next else {
                 return;

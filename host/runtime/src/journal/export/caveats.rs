@@ -30,6 +30,12 @@ pub(super) fn missing(
             "the call or its instance drew more than {most} readings of a clock or random bytes: the rest is not kept"
         ));
     }
+    let requests = record.trace.requests;
+    if requests > 0 {
+        missing.push(format!(
+            "the call sent HTTP requests ({requests}), whose answers are not recorded: write http.json"
+        ));
+    }
     if !settings.is_empty() {
         missing.push(
             "the plugin has settings, which are not recorded: write those that it reads into request.json (settings)"

@@ -1,6 +1,6 @@
 //! Tests of the form of effects, and of what they change.
 
-use vmhost_core::{Apply, Create, Delete, Event, EventType, Gvk, ObjectName, Propagation};
+use vmhost_core::{Apply, Create, Delete, Event, EventType, Gvk, ObjectName, Other, Propagation};
 
 use super::*;
 
@@ -89,7 +89,10 @@ fn each_effect_has_the_form_of_a_test_case() {
             } }),
         ),
         (
-            Effect::Other("teleport".into()),
+            Effect::Other(Other {
+                name: "teleport".into(),
+                body: "{}".into(),
+            }),
             json!({ "other": { "name": "teleport" } }),
         ),
     ] {
@@ -195,7 +198,10 @@ fn a_created_object_is_known_afterwards() {
         (&None, Some("Pod"))
     );
     for effect in [
-        Effect::Other("x".into()),
+        Effect::Other(Other {
+            name: "x".into(),
+            body: "{}".into(),
+        }),
         Effect::Create(Create { object: "?".into() }),
         patch(PatchType::Json, json!("odd")),
         patch(PatchType::Json, json!([1, { "op": "add" }, { "path": 7 }])),

@@ -17,9 +17,12 @@ use axum::routing::get;
 use percent_encoding::percent_decode_str;
 
 use vmhost_cluster::InformerState;
+use vmhost_core::Gvk;
 
 use crate::deploy::plugins::Plugins;
-use crate::deploy::slot::Wired;
+use crate::deploy::slot::{Generation, Wired};
+use crate::observe::metrics::controller::controller_label;
+use crate::wake::sources::Sources;
 
 /// The name of a check, and the reason if it failed.
 type Check = (String, Result<(), String>);
@@ -81,8 +84,11 @@ impl Probe {
     }
 }
 
-/// The conditions for a working host: plugins are loaded, no shutdown has begun, and each
-/// controller's workers run on synced stores.
+/// The conditions for a working host: plugins are loaded, no shutdown has begun, each controller's
+/// workers run on synced stores, and webhooks that are served can answer.
+///
+/// Stores of a kind that the host itself converts are not waited for: the API server may need the
+/// conversion to fill them, and reaches it only on hosts that are ready.
 fn ready(plugins: &Weak<Plugins>) -> Vec<Check> {
     let shutdown = "shutdown".to_owned();
     let Some(plugins) = plugins.upgrade() else {
@@ -97,33 +103,53 @@ fn ready(plugins: &Weak<Plugins>) -> Vec<Check> {
         ),
         (shutdown, fail_if(stopping, "shutting down")),
     ];
-    let mut controllers: Vec<Check> = slots
-        .iter()
-        .flat_map(|slot| {
-            let generation = slot.current();
-            let check = |wired: &Wired| (wired.controller.label.to_string(), works(wired));
-            generation
-                .controllers
-                .values()
-                .map(check)
-                .collect::<Vec<_>>()
-        })
-        .collect();
-    controllers.sort();
-    checks.extend(controllers);
+    checks.extend(plugins.checked());
+    let serves = plugins.loader.config.serve_webhooks;
+    let live: Vec<_> = slots.iter().map(|slot| slot.current()).collect();
+    let is_converted = |kind: &Gvk| serves && live.iter().any(|live| converts(live, kind));
+    let mut parts: Vec<Check> = Vec::new();
+    for generation in &live {
+        for wired in generation.controllers.values() {
+            let label = wired.controller.label.to_string();
+            parts.push((label, works(wired, is_converted)));
+        }
+        for (name, sources) in generation.readers.iter().filter(|_| serves) {
+            let label = controller_label(&generation.description().name, name);
+            parts.push((label, filled(sources, is_converted)));
+        }
+    }
+    parts.sort();
+    checks.extend(parts);
     checks
 }
 
+/// Returns whether a generation converts objects of a kind.
+fn converts(generation: &Generation, kind: &Gvk) -> bool {
+    let mut conversions = generation.description().conversions.iter();
+    conversions.any(|conversion| conversion.converts(kind))
+}
+
 /// Returns an error with the reason if a controller's workers do not run.
-fn works(wired: &Wired) -> Result<(), String> {
-    let waiting: BTreeSet<String> = wired.sources.waiting().collect();
-    if !waiting.is_empty() {
-        return Err(waiting.into_iter().collect::<Vec<_>>().join("; "));
-    }
+fn works(wired: &Wired, is_converted: impl Fn(&Gvk) -> bool) -> Result<(), String> {
+    filled(&wired.sources, is_converted)?;
     fail_if(
-        !wired.controller.has_started(),
+        !wired.controller.has_started() && wired.sources.unfilled().next().is_none(),
         "stores are synced, workers are about to start",
     )
+}
+
+/// Returns an error with the reason if stores are not filled, other than those of kinds that this
+/// host converts.
+fn filled(sources: &Sources, is_converted: impl Fn(&Gvk) -> bool) -> Result<(), String> {
+    let waiting: BTreeSet<String> = sources
+        .unfilled()
+        .filter(|state| !is_converted(&state.spec.kind))
+        .map(|state| state.to_string())
+        .collect();
+    match waiting.is_empty() {
+        true => Ok(()),
+        false => Err(waiting.into_iter().collect::<Vec<_>>().join("; ")),
+    }
 }
 
 fn fail_if(failed: bool, why: &str) -> Result<(), String> {

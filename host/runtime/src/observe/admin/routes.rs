@@ -189,7 +189,7 @@ impl Host {
             let redact = &self.warnings.redact;
             let reads_sensitive = handled.iter().any(|kind| redact.concerns(kind));
             drop(handled);
-            for wired in generation.controllers.values() {
+            for (wired, _) in generation.everywhere() {
                 let controller = &wired.controller;
                 let name = names::offline(generation.description(), &controller.kind);
                 controllers.push(Keyed {

@@ -42,8 +42,26 @@ pub(crate) fn state(
         .map(|slot| plugin(slot, &slot.current(), why))
         .collect();
     shown.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut stores: Vec<StoreState> = plugins.informers.states().iter().map(store).collect();
-    stores.sort_by(|a, b| (&a.kind, &a.namespace).cmp(&(&b.kind, &b.namespace)));
+    let at_home = plugins.informers.states();
+    let mut stores: Vec<StoreState> = at_home.iter().map(|state| store(state, None)).collect();
+    for site in plugins.sites.engaged() {
+        let states = site.informers.states();
+        stores.extend(
+            states
+                .iter()
+                .map(|state| store(state, Some(&*site.member.name))),
+        );
+    }
+    let place = |state: &StoreState| {
+        let StoreState {
+            cluster,
+            kind,
+            namespace,
+            ..
+        } = state;
+        (cluster.clone(), kind.clone(), namespace.clone())
+    };
+    stores.sort_by_cached_key(place);
     HostState {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -52,6 +70,7 @@ pub(crate) fn state(
         leader: leader(&plugins.leadership).to_owned(),
         plugins: shown,
         stores,
+        clusters: plugins.sites.states(),
         warnings,
         warned,
     }
@@ -73,11 +92,11 @@ fn plugin(slot: &Slot, generation: &Generation, why: Option<&Why<'_>>) -> Plugin
         .max_by_key(|(failures, pause)| (pause.is_some(), *failures))
         .unwrap_or_default();
     let mut controllers: Vec<ControllerState> = generation
-        .controllers
-        .values()
-        .map(|wired| controller(&wired.controller, why))
+        .everywhere()
+        .iter()
+        .map(|(wired, _)| controller(&wired.controller, why))
         .collect();
-    controllers.sort_by(|a, b| a.name.cmp(&b.name));
+    controllers.sort_by(|a, b| (&a.name, &a.cluster).cmp(&(&b.name, &b.cluster)));
     PluginState {
         name: slot.name.clone(),
         version: generation.description().version.clone(),
@@ -150,6 +169,10 @@ fn controller(controller: &Controller, why: Option<&Why<'_>>) -> ControllerState
             total: controller.metrics.turns(),
             failed: controller.metrics.failed_turns(),
         },
+        cluster: controller
+            .member
+            .as_ref()
+            .map(|member| member.name.to_string()),
     }
 }
 
@@ -161,9 +184,10 @@ fn refusal(refusal: &Refusal) -> String {
     }
 }
 
-fn store(state: &InformerState) -> StoreState {
+fn store(state: &InformerState, cluster: Option<&str>) -> StoreState {
     let spec = &state.spec;
     StoreState {
+        cluster: cluster.map(str::to_owned),
         kind: spec.kind.to_string(),
         namespace: spec.namespace.clone(),
         label_selector: spec.label_selector.clone(),

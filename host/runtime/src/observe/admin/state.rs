@@ -10,6 +10,7 @@ pub use crate::canary::told::CanaryState;
 pub use crate::deploy::history::report::RollbackSuggested;
 pub use crate::deploy::last::LastReload;
 use crate::journal::story::Warning;
+pub use crate::site::sites::ClusterState;
 
 /// The most warnings that are shown.
 pub const WARNINGS_SHOWN: usize = 100;
@@ -34,8 +35,11 @@ pub struct HostState {
     pub leader: String,
     /// The plugins, by name.
     pub plugins: Vec<PluginState>,
-    /// One entry for each watch, by kind and namespace.
+    /// One entry for each watch, by cluster, kind and namespace.
     pub stores: Vec<StoreState>,
+    /// The clusters besides the host's own, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<ClusterState>,
     /// The first warnings about keys.
     #[serde(default)]
     pub warnings: Vec<Warning>,
@@ -125,9 +129,12 @@ pub struct ControllerState {
     pub unmapped: usize,
     /// Keys whose last turn failed.
     pub failing: Failing,
-    /// The turns since the host started.
+    /// The turns since the host started, in all clusters.
     #[serde(default)]
     pub turns: TurnCounts,
+    /// The member cluster of its keys. Absent at home.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
 }
 
 /// How many turns a controller had, over all generations.
@@ -184,6 +191,9 @@ pub struct FailingKey {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StoreState {
+    /// The member cluster. Absent at home.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
     /// The kind: `VirtualMachine.v1.cloud.waibizi.com`.
     pub kind: String,
     /// The namespace. `None` for all namespaces, or for a cluster-scoped kind.

@@ -176,8 +176,9 @@ impl Turns {
 
     /// What the plugin of a controller may know besides what its turns saw.
     fn secrets<'a>(&'a self, controller: &str, running: &Running) -> PluginSecrets<'a> {
-        // A label is `plugin/controller`, or just the plugin's name if both are the same.
-        let plugin = controller.split('/').next().unwrap_or_default();
+        // A label is `plugin/controller`, or just the plugin's name if both are the same, each with
+        // `@cluster` in a member.
+        let plugin = controller.split(['/', '@']).next().unwrap_or_default();
         PluginSecrets {
             settings: self.settings.get(plugin).unwrap_or(&self.none),
             reads_sensitive: running.reads_sensitive(controller),

@@ -98,7 +98,12 @@ impl ControllerMetrics {
         }
     }
 
-    /// The number of turns since the host started, over all generations.
+    /// The label of the metrics. The same controller in several clusters has one.
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The number of turns since the host started, over all generations and clusters.
     pub(crate) fn turns(&self) -> u64 {
         let counters = [
             &self.success,

@@ -26,6 +26,9 @@ pub(crate) struct Gauges {
     store_bytes: IntGaugeVec,
     watch_silence: GaugeVec,
     key_warnings: IntGaugeVec,
+    cluster_up: IntGaugeVec,
+    cluster_depth: IntGaugeVec,
+    cluster_store_bytes: IntGaugeVec,
 }
 
 impl Gauges {
@@ -100,6 +103,21 @@ impl Gauges {
                 "Keys whose turns show a warning, by the warning's name",
                 &["controller", "warning"],
             )?,
+            cluster_up: whole(
+                "vmhost_cluster_up",
+                "Whether a member cluster answers and takes the host's credentials",
+                &["cluster"],
+            )?,
+            cluster_depth: whole(
+                "vmhost_cluster_depth",
+                "Keys that wait for a worker, in all queues of a member cluster",
+                &["cluster"],
+            )?,
+            cluster_store_bytes: whole(
+                "vmhost_cluster_store_bytes",
+                "Approximate bytes in all stores of a member cluster",
+                &["cluster"],
+            )?,
         })
     }
 
@@ -118,6 +136,9 @@ impl Gauges {
             store_bytes,
             watch_silence,
             key_warnings,
+            cluster_up,
+            cluster_depth,
+            cluster_store_bytes,
         } = self;
         for gauge in [unfinished, longest_running, watch_silence] {
             gauge.reset();
@@ -133,6 +154,9 @@ impl Gauges {
             store_objects,
             store_bytes,
             key_warnings,
+            cluster_up,
+            cluster_depth,
+            cluster_store_bytes,
         ] {
             gauge.reset();
         }
@@ -157,27 +181,46 @@ impl Gauges {
             .set(stats.unloads as i64);
     }
 
-    /// Sets the gauges of a controller with this many workers.
+    /// Adds a controller with this many workers to the gauges of its label, which it has in common
+    /// with the same controller in other clusters.
     pub(crate) fn controller(&self, label: &str, workers: u32, queue: &Stats) {
         let (by_controller, by_queue) = (&[label], &[label, label]);
         // The low lane gets the priority that controller-runtime gives to the initial list.
         for (priority, depth) in [("-100", queue.low), ("0", queue.high)] {
             self.depth
                 .with_label_values(&[label, label, priority])
-                .set(depth as i64);
+                .add(depth as i64);
         }
         self.unfinished
             .with_label_values(by_queue)
-            .set(queue.unfinished.as_secs_f64());
-        self.longest_running
-            .with_label_values(by_queue)
-            .set(queue.longest_running.as_secs_f64());
+            .add(queue.unfinished.as_secs_f64());
+        let longest = self.longest_running.with_label_values(by_queue);
+        longest.set(longest.get().max(queue.longest_running.as_secs_f64()));
         self.max_concurrent
             .with_label_values(by_controller)
-            .set(workers.into());
+            .add(workers.into());
         self.active_workers
             .with_label_values(by_controller)
-            .set(queue.processing as i64);
+            .add(queue.processing as i64);
+    }
+
+    /// Sets whether a member cluster works.
+    pub(crate) fn cluster(&self, name: &str, is_up: bool) {
+        self.cluster_up.with_label_values(&[name]).set(is_up.into());
+    }
+
+    /// Adds keys that wait in queues to the gauge of a member cluster.
+    pub(crate) fn cluster_depth(&self, name: &str, queue: &Stats) {
+        self.cluster_depth
+            .with_label_values(&[name])
+            .add((queue.high + queue.low) as i64);
+    }
+
+    /// Adds a store to the gauges of a member cluster.
+    pub(crate) fn cluster_store(&self, name: &str, bytes: usize) {
+        self.cluster_store_bytes
+            .with_label_values(&[name])
+            .add(bytes as i64);
     }
 
     /// Adds one store to the gauges of its kind, which may have several.

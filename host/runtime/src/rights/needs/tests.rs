@@ -110,3 +110,55 @@ fn namespaces_of_the_host_narrow_what_has_none_of_its_own() {
         || line.contains("CustomResourceDefinition")
         || line.contains("finalizers")));
 }
+
+#[test]
+fn what_registers_webhooks_is_written_by_name() {
+    let description = Description::parse(
+        r#"{"apiVersion":"vmhost/v1","name":"p",
+            "webhooks":[{"name":"w","type":"validating","rules":[{"apiGroups":[""],"apiVersions":["v1"],"resources":["pods"],"operations":["CREATE"]}],
+                         "reads":[{"version":"v1","kind":"ConfigMap"}]}],
+            "conversions":[{"name":"c","group":"x.io","kind":"Vm","resource":"vms","versions":["v1","v2"]}]}"#,
+    )
+    .unwrap();
+    let mut options = Options::default();
+    let all = |options: &Options| lines(&needs(&description, options));
+    let reads = [
+        "get ConfigMap: webhooks[0].reads[0]",
+        "list ConfigMap: webhooks[0].reads[0]",
+        "watch ConfigMap: webhooks[0].reads[0]",
+        "create Event: events",
+        "patch Event: events",
+    ];
+    assert_eq!(
+        all(&options),
+        reads,
+        "a host that serves none registers none"
+    );
+    options.webhooks = Some(Webhooks {
+        secret: Some(("vms".into(), "ca".into())),
+        register: false,
+    });
+    let named = [
+        "create Secret in vms: --webhook-bind-address",
+        "get Secret/ca in vms: --webhook-bind-address",
+        "update Secret/ca in vms: --webhook-bind-address",
+        "get ValidatingWebhookConfiguration/vmhost-p: webhooks[0]",
+        "patch ValidatingWebhookConfiguration/vmhost-p: webhooks[0]",
+        "get CustomResourceDefinition/vms.x.io: conversions[0]",
+        "patch CustomResourceDefinition/vms.x.io: conversions[0]",
+    ];
+    assert_eq!(all(&options)[reads.len()..], named);
+    options.webhooks = Some(Webhooks {
+        secret: None,
+        register: true,
+    });
+    let found = all(&options);
+    assert_eq!(
+        found[reads.len()],
+        "create ValidatingWebhookConfiguration/vmhost-p: webhooks[0]"
+    );
+    assert!(
+        !found.iter().any(|line| line.contains("Secret")),
+        "{found:?}"
+    );
+}

@@ -10,6 +10,7 @@ use vmhost_core::{Apply, Effect, ObjectKey, is_path_segment};
 
 use crate::lead::Leadership;
 use crate::rights::access::{Access, Required, Right};
+use crate::site::member::Member;
 use crate::wake::resources::Resources;
 
 pub(super) mod guard;
@@ -25,6 +26,8 @@ pub(crate) struct FencedWriter {
     /// The same writer, for responses with whole objects.
     whole: Writer,
     leadership: Arc<Leadership>,
+    /// The cluster that it writes to; `None` at home.
+    member: Option<Arc<Member>>,
 }
 
 /// The reason why an effect was not carried out.
@@ -61,7 +64,14 @@ impl FencedWriter {
             writer,
             resources,
             leadership,
+            member: None,
         }
+    }
+
+    /// This writer as one to a member cluster, which sends only until the cluster is left.
+    pub(crate) fn within(mut self, member: Arc<Member>) -> Self {
+        self.member = Some(member);
+        self
     }
 
     /// Carries out one effect. `key` is the object that it writes, with an empty name for a create
@@ -216,9 +226,12 @@ impl FencedWriter {
     }
 
     /// Returns the writer for one write that is sent right now. Returns an error if this host is
-    /// not the leader, or if the turn's canary was aborted.
+    /// not the leader, if the cluster was left, or if the turn's canary was aborted.
     fn fenced(&self, whole: bool, guard: Guard<'_>) -> Result<&Writer, Error> {
         self.leadership.fence()?;
+        if let Some(member) = &self.member {
+            member.fence()?;
+        }
         if let Some(candidate) = guard.candidate {
             candidate.fence()?;
         }

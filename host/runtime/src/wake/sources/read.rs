@@ -38,6 +38,10 @@ impl ObjectReader for Sources {
             Err(error) => LiveRead::answered(Err(error)),
         }
     }
+
+    fn reserved(&self, name: &str) -> Option<String> {
+        self.member.as_ref()?.setting(name)
+    }
 }
 
 impl Sources {

@@ -26,7 +26,9 @@ impl From<&Effect> for EffectForm {
             }),
             Effect::Delete(delete) => Self::Delete(delete.into()),
             Effect::Event(event) => Self::Event(event.into()),
-            Effect::Other(name) => Self::Other(OtherForm { name: name.clone() }),
+            Effect::Other(other) => Self::Other(OtherForm {
+                name: other.name.clone(),
+            }),
         }
     }
 }

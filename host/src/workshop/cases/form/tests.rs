@@ -1,7 +1,7 @@
 //! Tests that written forms can be read, and that an expectation has one meaning.
 
 use serde_json::json;
-use vmhost_core::{Apply, Create, Delete, Effect, Event, Gvk, ObjectKey, ObjectName, Patch};
+use vmhost_core::{Apply, Create, Delete, Effect, Event, Gvk, ObjectKey, ObjectName, Other, Patch};
 
 use super::*;
 
@@ -63,7 +63,10 @@ fn every_effect_is_read_as_it_is_written() {
             note: "odd".into(),
             related: Some(key),
         }),
-        Effect::Other("teleport".into()),
+        Effect::Other(Other {
+            name: "teleport".into(),
+            body: "{}".into(),
+        }),
     ] {
         let form = EffectForm::from(&effect);
         let text = serde_json::to_string(&form).unwrap();
@@ -78,6 +81,9 @@ fn an_expectation_says_one_thing() {
         r#"{"effects":[],"next":{"requeueAfterMs":5},"logs":[]}"#,
         r#"{"keys":[{"name":"x"}]}"#,
         r#"{"error":"trapped","logs":[]}"#,
+        r#"{"allowed":false,"status":{"code":403}}"#,
+        r#"{"allowed":true,"patch":[],"warnings":["w"],"auditAnnotations":{}}"#,
+        r#"{"objects":[]}"#,
     ] {
         assert!(settled(good).is_ok(), "{good}");
     }
@@ -86,6 +92,8 @@ fn an_expectation_says_one_thing() {
         (r#"{"effects":[]}"#, "next is missing"),
         (r#"{"next":"requeue","error":"x"}"#, "only one of"),
         (r#"{"effects":[],"keys":[]}"#, "only one of"),
+        (r#"{"allowed":true,"objects":[]}"#, "only one of"),
+        (r#"{"next":"requeue","patch":[]}"#, "allowed is missing"),
     ] {
         assert!(settled(bad).unwrap_err().contains(says), "{bad}");
     }

@@ -21,12 +21,14 @@ fn prepared(kind: &str, metadata: Value, request: Value) -> Result<Prepared, Str
         Given::new("object.json".into(), value).unwrap()
     });
     let case = Case {
+        http: Vec::new(),
         folder: Path::new("c").into(),
         object,
         cache: Vec::new(),
         previous: None,
         reads: None,
         request: serde_json::from_value(request).unwrap(),
+        review: None,
         expect: None,
     };
     prepare(&case, &Description::parse(KINDS).unwrap()).map_err(|error| format!("{error:#}"))

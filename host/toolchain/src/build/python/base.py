@@ -52,6 +52,7 @@ class Scripts:
         error = None
         try:
             __import__(entry)
+            opened.ends = True  # what follows is the SDK's
             # A built component runs this code after the policy's modules, too. It undoes their
             # changes to the logging module.
             exec(_component_code, component.__dict__)

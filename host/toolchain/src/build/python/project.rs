@@ -42,6 +42,30 @@ pub(crate) fn is_taken(module: &str) -> bool {
     ours.contains(&module) || LIBRARY.split_whitespace().any(|name| name == module)
 }
 
+/// Returns whether the policy sends HTTP requests: `http = true` under `[tool.vmhost]`. A component
+/// of Python imports a whole world, whatever the policy uses of it.
+pub(super) fn sends_http(folder: &Path) -> Result<bool> {
+    let file = folder.join("pyproject.toml");
+    let text = String::from_utf8_lossy(&place::read(&file)?).into_owned();
+    let section = text
+        .lines()
+        .map(str::trim)
+        .skip_while(|line| *line != "[tool.vmhost]");
+    let mut own = section.skip(1).take_while(|line| !line.starts_with('['));
+    let value = own.find_map(|line| {
+        let (key, value) = line.split('#').next()?.split_once('=')?;
+        (key.trim() == "http").then_some(value.trim())
+    });
+    match value {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(other) => Err(Error::Project {
+            problem: format!("has http = {other} under [tool.vmhost]: use true or false"),
+            file,
+        }),
+    }
+}
+
 /// Returns `name` under `[project]`. The other fields are for other tools.
 fn project_name(text: &str) -> Option<&str> {
     let project = text
@@ -97,6 +121,21 @@ mod tests {
                     file.display()
                 )
             );
+        }
+    }
+
+    #[test]
+    fn a_project_says_whether_it_sends_http_requests() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pyproject.toml");
+        for (text, sends) in [
+            ("[project]\nname = \"a\"\nhttp = true\n", Some(false)),
+            ("[tool.vmhost]\nhttp = true # yes\n[x]\n", Some(true)),
+            ("[tool.vmhost]\nhttp = false\n", Some(false)),
+            ("[tool.vmhost]\nhttp = 1\n", None),
+        ] {
+            fs::write(&file, text).unwrap();
+            assert_eq!(sends_http(folder.path()).ok(), sends, "{text}");
         }
     }
 

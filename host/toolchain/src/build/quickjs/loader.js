@@ -35,6 +35,7 @@ export function load(source) {
 }
 
 function required(name) {
+  if (name.startsWith("vmhost:http/") && !Object.hasOwn(imports, name)) throw new Error('a policy that sends HTTP requests has "vmhost": {"http": true} in its package.json');
   if (!Object.hasOwn(imports, name)) throw new Error(`there is no module ${name}: a policy imports the host through @vmhost/plugin`);
   return imports[name];
 }

@@ -45,8 +45,8 @@ pub(crate) fn keys(
         .slots()
         .iter()
         .flat_map(|slot| {
-            let generation = slot.current();
-            generation.controllers.values().cloned().collect::<Vec<_>>()
+            let controllers = slot.current().everywhere().into_iter();
+            controllers.map(|(wired, _)| wired)
         })
         .filter(|wired| is_asked(&wired.controller.label, query))
         .collect();

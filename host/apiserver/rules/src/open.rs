@@ -1,0 +1,237 @@
+//! Expressions over values without a schema: the conditions and policies of admission.
+//!
+//! Owns the variables of such expressions, the definitions that they share (`variables.x`), and
+//! what one evaluation may cost. Must not know what a variable means, or what follows from a
+//! result.
+
+use serde_json::Value;
+
+use crate::check::{Checked, Definition, check_with};
+use crate::code::Code;
+use crate::decl::OPEN;
+use crate::eval::evaluate_with;
+use crate::room::with_room;
+use crate::types::Type;
+use crate::value::{Failure, Val};
+
+/// What one evaluation may cost.
+const CALL_BUDGET: u64 = 1_000_000;
+
+/// The variables and definitions that expressions see.
+#[derive(Debug)]
+pub struct Scope {
+    names: Vec<(String, Type)>,
+    definitions: Vec<Definition>,
+    /// The definitions, in the same order.
+    codes: Vec<Code>,
+}
+
+/// A checked expression of a [`Scope`].
+#[derive(Debug)]
+pub struct Expression(Code);
+
+/// What an expression must give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// A condition.
+    Bool,
+    /// A message.
+    Text,
+    /// A text or nothing.
+    TextOrNull,
+}
+
+/// What an expression gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// A condition that holds, or does not.
+    Bool(bool),
+    /// A text.
+    Text(String),
+    /// Null, or a value of another type.
+    Other,
+}
+
+/// Why an expression gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unevaluated {
+    /// It costs more than it may, or than is left.
+    OverBudget,
+    /// It failed, for this reason.
+    Failed(String),
+}
+
+impl Scope {
+    /// Returns a scope with these variables.
+    pub fn new(names: &[&str]) -> Scope {
+        let names = names.iter().map(|name| ((*name).to_owned(), Type::Dyn));
+        Scope {
+            names: names.collect(),
+            definitions: Vec::new(),
+            codes: Vec::new(),
+        }
+    }
+
+    /// Adds a definition, which may use those before it. An error says what is wrong with it.
+    pub fn define(&mut self, name: &str, source: &str) -> Result<(), String> {
+        let Checked { code, depth, .. } = self.checked(source)?;
+        self.definitions.push(Definition {
+            name: name.to_owned(),
+            kind: code.kind.clone(),
+            depth,
+        });
+        self.codes.push(code);
+        Ok(())
+    }
+
+    /// Checks an expression. An error says what is wrong with it.
+    pub fn compile(&self, source: &str, wanted: Wanted) -> Result<Expression, String> {
+        let code = self.checked(source)?.code;
+        match (wanted, &code.kind) {
+            (Wanted::Bool, Type::Bool)
+            | (Wanted::Text, Type::String)
+            | (Wanted::TextOrNull, Type::String | Type::Null | Type::Dyn) => Ok(Expression(code)),
+            (Wanted::Bool, other) => Err(format!("must evaluate to bool but got {other}")),
+            (Wanted::Text, other) => Err(format!("must evaluate to string but got {other}")),
+            (Wanted::TextOrNull, other) => {
+                let known = "must evaluate to one of [string null_type]";
+                Err(format!("{known} but got {other}"))
+            }
+        }
+    }
+
+    fn checked(&self, source: &str) -> Result<Checked, String> {
+        let check = || check_with(source, self.names.clone(), &self.definitions);
+        let checked = with_room(source.chars().count(), check).flatten();
+        checked.map_err(|error| format!("compilation failed: {error}"))
+    }
+
+    /// Evaluates an expression of this scope with the values of its variables, in their order.
+    /// Takes what it costs from `left`.
+    pub fn evaluate(
+        &self,
+        expression: &Expression,
+        values: &[&Value],
+        left: &mut u64,
+    ) -> Result<Given, Unevaluated> {
+        let values: Result<Vec<Val<'_>>, Failure> =
+            values.iter().map(|value| Val::read(value, &OPEN)).collect();
+        let values = values.map_err(|failure| Unevaluated::Failed(failure.to_string()))?;
+        let budget = CALL_BUDGET.min(*left);
+        let (result, cost) = evaluate_with(&expression.0, values, &self.codes, budget);
+        *left = left.saturating_sub(cost);
+        match result {
+            Ok(Val::Bool(value)) => Ok(Given::Bool(value)),
+            Ok(Val::String(text)) => Ok(Given::Text(text.into_owned())),
+            Ok(_) => Ok(Given::Other),
+            Err(Failure::OverBudget) => Err(Unevaluated::OverBudget),
+            Err(failure) => Err(Unevaluated::Failed(failure.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn given(scope: &Scope, source: &str, values: &[&Value]) -> Result<Given, Unevaluated> {
+        let wanted = [Wanted::Bool, Wanted::TextOrNull];
+        let mut made = wanted
+            .into_iter()
+            .map(|wanted| scope.compile(source, wanted));
+        let expression = made.find_map(Result::ok);
+        let expression = expression.unwrap_or_else(|| panic!("{source} does not compile"));
+        scope.evaluate(&expression, values, &mut 10_000_000)
+    }
+
+    #[test]
+    fn values_need_no_schema() {
+        let scope = Scope::new(&["object", "oldObject"]);
+        let object = json!({
+            "metadata": { "name": "a", "labels": { "a.b/c": "x" } },
+            "spec": { "replicas": 3, "share": 0.5, "ports": [{ "port": 80 }], "none": null },
+        });
+        let values = [&object, &Value::Null];
+        for holds in [
+            "object.spec.replicas == 3 && object.spec.share < 1.0",
+            "object.metadata.labels['a.b/c'] == 'x' && !has(object.metadata.annotations)",
+            "object.spec.ports.all(p, p.port > 0) && oldObject == null",
+            "type(object.spec.replicas) == int && type(object.spec.share) == double",
+            "object.spec.none == null && object.?spec.?missing.orValue('d') == 'd'",
+            "object.metadata.name in ['a', 'b'] && object.metadata == object.metadata",
+        ] {
+            assert_eq!(
+                given(&scope, holds, &values),
+                Ok(Given::Bool(true)),
+                "{holds}"
+            );
+        }
+        let missing = given(&scope, "object.spec.missing == 1", &values);
+        assert_eq!(
+            missing,
+            Err(Unevaluated::Failed("no such key: missing".to_owned()))
+        );
+    }
+
+    #[test]
+    fn definitions_are_evaluated_where_they_are_used() {
+        let mut scope = Scope::new(&["object"]);
+        scope
+            .define("names", "object.items.map(i, i.name)")
+            .unwrap();
+        scope.define("broken", "object.missing").unwrap();
+        scope.define("first", "variables.names[0]").unwrap();
+        let object = json!({ "items": [{ "name": "a" }, { "name": "b" }] });
+        for holds in [
+            "variables.first == 'a' && size(variables.names) == 2",
+            "object.items.all(i, i.name in variables.names)",
+            "true || variables.broken == 1",
+        ] {
+            assert_eq!(
+                given(&scope, holds, &[&object]),
+                Ok(Given::Bool(true)),
+                "{holds}"
+            );
+        }
+        assert!(given(&scope, "variables.broken == 1", &[&object]).is_err());
+        assert!(scope.compile("variables.later == 1", Wanted::Bool).is_err());
+    }
+
+    #[test]
+    fn definitions_nest_only_so_deep() {
+        let mut scope = Scope::new(&["object"]);
+        scope.define("v0", "1").unwrap();
+        let mut more = (1..200).map(|at| {
+            let source = format!("variables.v{} + 1", at - 1);
+            scope.define(&format!("v{at}"), &source)
+        });
+        let error = more.find_map(Result::err).unwrap();
+        assert!(error.contains("nests deeper than 100 levels"), "{error}");
+    }
+
+    #[test]
+    fn the_type_of_a_result_is_checked() {
+        let scope = Scope::new(&["object"]);
+        let error = scope.compile("object.x", Wanted::Bool).unwrap_err();
+        assert_eq!(error, "must evaluate to bool but got dyn");
+        let error = scope.compile("params.x == 1", Wanted::Bool).unwrap_err();
+        assert!(
+            error.contains("undeclared reference to 'params'"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn an_evaluation_stays_within_its_budget() {
+        let scope = Scope::new(&["object"]);
+        let object = json!({ "items": vec![1; 2000] });
+        let source = "object.items.all(a, object.items.all(b, a == b))";
+        let expression = scope.compile(source, Wanted::Bool).unwrap();
+        let mut left = 10_000_000;
+        let result = scope.evaluate(&expression, &[&object], &mut left);
+        assert_eq!(result, Err(Unevaluated::OverBudget));
+        assert_eq!(left, 9_000_000);
+    }
+}

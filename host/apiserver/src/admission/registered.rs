@@ -1,0 +1,60 @@
+//! All webhooks and policies of a cluster, ready for use.
+//!
+//! A snapshot: a write of a configuration makes a new one, and a request keeps that with which it
+//! began. Must not know requests.
+
+use std::sync::Arc;
+
+use super::policy::{Binding, Policy};
+use super::webhook::Webhook;
+use crate::store::Store;
+
+/// The group of the kinds that configure admission.
+pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
+
+/// The webhooks and policies, in the order in which they are asked.
+#[derive(Debug, Default)]
+pub(crate) struct Registered {
+    pub mutating: Vec<Webhook>,
+    pub validating: Vec<Webhook>,
+    /// Those with a binding.
+    pub policies: Vec<Policy>,
+}
+
+impl Registered {
+    /// Reads the configurations of a cluster.
+    pub fn of(store: &Store) -> Arc<Registered> {
+        let webhooks = |plural: &str| {
+            let configurations = store.list(&format!("{GROUP}/{plural}"), None);
+            let all = configurations.flat_map(|(_, object)| Webhook::read_all(object));
+            all.collect::<Vec<_>>()
+        };
+        Arc::new(Registered {
+            mutating: webhooks("mutatingwebhookconfigurations"),
+            validating: webhooks("validatingwebhookconfigurations"),
+            policies: policies(store),
+        })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.mutating.is_empty() && self.validating.is_empty() && self.policies.is_empty()
+    }
+}
+
+fn policies(store: &Store) -> Vec<Policy> {
+    let bindings = store.list(&format!("{GROUP}/validatingadmissionpolicybindings"), None);
+    let mut bindings: Vec<Binding> = bindings.map(|(_, one)| Binding::read(one)).collect();
+    let mut found = Vec::new();
+    for (_, object) in store.list(&format!("{GROUP}/validatingadmissionpolicies"), None) {
+        let name = object.pointer("/metadata/name").and_then(|n| n.as_str());
+        let is_of = |binding: &mut Binding| Some(binding.policy.as_str()) == name;
+        let own: Vec<Binding> = bindings.extract_if(.., is_of).collect();
+        if !own.is_empty() {
+            found.push(Policy {
+                bindings: own,
+                ..Policy::read(object)
+            });
+        }
+    }
+    found
+}

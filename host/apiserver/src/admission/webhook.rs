@@ -1,0 +1,117 @@
+//! One admission webhook, as its configuration describes it.
+//!
+//! Owns the form of a webhook in a configuration, and whether it is called for a request. Must not
+//! know how it is called.
+
+use serde_json::Value;
+use vmhost_rules::Scope;
+
+use super::conditions::{self, Checked};
+use super::review::Review;
+use super::rules::{Criteria, Found};
+use crate::kinds::Target;
+use crate::reach::Reach;
+use crate::registry::Registry;
+
+/// The variables of match conditions.
+const VARIABLES: [&str; 3] = ["object", "oldObject", "request"];
+
+/// A webhook.
+#[derive(Debug)]
+pub(crate) struct Webhook {
+    pub name: String,
+    /// Identifies the webhook among all.
+    pub id: String,
+    pub reach: Reach,
+    criteria: Criteria,
+    scope: Scope,
+    conditions: Vec<Checked>,
+    /// Whether a failure of the call lets the request pass.
+    pub fail_open: bool,
+    pub allows_dry_run: bool,
+    /// Seconds.
+    pub timeout: u64,
+    /// Whether it is called again after a later one changed the object.
+    pub again: bool,
+    /// The version of AdmissionReview that it is sent; `None`: it knows none of this server's.
+    pub version: Option<&'static str>,
+}
+
+impl Webhook {
+    /// Reads the webhooks of a configuration, in their order.
+    pub fn read_all(configuration: &Value) -> Vec<Webhook> {
+        let name = configuration.pointer("/metadata/name");
+        let name = name.and_then(Value::as_str).unwrap_or_default();
+        let list = configuration["webhooks"].as_array().into_iter().flatten();
+        let numbered = list.enumerate();
+        numbered
+            .map(|(at, webhook)| Webhook::read(&format!("{name}/{at}"), webhook))
+            .collect()
+    }
+
+    fn read(id: &str, webhook: &Value) -> Webhook {
+        let text = |field: &str| webhook[field].as_str().unwrap_or_default();
+        let scope = Scope::new(&VARIABLES);
+        let versions = webhook["admissionReviewVersions"].as_array();
+        let mut versions = versions.into_iter().flatten().filter_map(Value::as_str);
+        Webhook {
+            name: text("name").to_owned(),
+            id: format!("{id}/{}", text("name")),
+            reach: Reach::read(&webhook["clientConfig"]),
+            criteria: Criteria::of_webhook(webhook),
+            conditions: conditions::read(&webhook["matchConditions"], &scope),
+            scope,
+            fail_open: text("failurePolicy") == "Ignore",
+            allows_dry_run: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
+            timeout: webhook["timeoutSeconds"].as_u64().unwrap_or(10),
+            again: text("reinvocationPolicy") == "IfNeeded",
+            version: versions.find_map(|version| match version {
+                "v1" => Some("v1"),
+                "v1beta1" => Some("v1beta1"),
+                _ => None,
+            }),
+        }
+    }
+
+    /// Returns whether a request may match, before its objects are looked at.
+    pub fn concerns(
+        &self,
+        review: &Review,
+        target: &Target,
+        registry: &Registry,
+        namespace: Option<&Value>,
+    ) -> bool {
+        self.criteria.concern(review, target, registry, namespace)
+    }
+
+    /// Returns how the request matches, without its conditions.
+    pub fn matches(
+        &self,
+        review: &Review,
+        target: &Target,
+        registry: &Registry,
+        namespace: Option<&Value>,
+    ) -> Option<Found> {
+        self.criteria.find(review, target, registry, namespace)
+    }
+
+    /// Returns whether the conditions hold. `object` and `old` are in the version that the webhook
+    /// gets. An error says which have no result.
+    pub fn holds(
+        &self,
+        review: &Review,
+        found: &Found,
+        object: &Value,
+        old: &Value,
+    ) -> Result<bool, String> {
+        if self.conditions.is_empty() {
+            return Ok(true);
+        }
+        let request = review.request(&found.resource, &found.kind);
+        let held = conditions::hold(&self.conditions, &self.scope, &[object, old, &request]);
+        match held {
+            Err(_) if self.fail_open => Ok(false),
+            held => held,
+        }
+    }
+}

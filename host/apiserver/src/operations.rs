@@ -1,0 +1,58 @@
+//! The operations of a JSON patch, and how deep objects nest.
+//!
+//! Owns the limits of both: a copy can double an object or its depth. Must not know where a patch
+//! comes from.
+
+use json_patch::PatchOperation;
+use serde_json::Value;
+
+/// The most levels of an object. What is read again, by a journal or by a client, may have 128,
+/// and the record of the owners of its fields is up to six levels deeper than the object.
+const DEEPEST: usize = 100;
+
+/// The most bytes that the operations of a patch copy, as in a real server.
+const COPIED: usize = 3 << 20;
+
+/// Returns whether a value may be so many levels below the root of an object.
+pub(crate) fn nests(value: &Value, below: usize) -> bool {
+    let inner = below + 1;
+    match value {
+        Value::Array(items) => inner <= DEEPEST && items.iter().all(|item| nests(item, inner)),
+        Value::Object(map) => inner <= DEEPEST && map.values().all(|item| nests(item, inner)),
+        _ => true,
+    }
+}
+
+/// Carries out the operations of a JSON patch. An error says why that is impossible; what it leaves
+/// of the object is of no use.
+pub(crate) fn operate(object: &mut Value, operations: &[PatchOperation]) -> Result<(), String> {
+    let level = |path: &str| path.matches('/').count();
+    let mut copied = 0_usize;
+    for operation in operations {
+        let fits = match operation {
+            PatchOperation::Add(add) => nests(&add.value, level(add.path.as_str())),
+            PatchOperation::Replace(to) => nests(&to.value, level(to.path.as_str())),
+            PatchOperation::Copy(copy) => {
+                let (from, to) = (copy.from.as_str(), level(copy.path.as_str()));
+                let value = object.pointer(from).unwrap_or(&Value::Null);
+                copied = copied.saturating_add(value.to_string().len());
+                copied <= COPIED && nests(value, to)
+            }
+            PatchOperation::Move(moved) => {
+                let (from, to) = (moved.from.as_str(), level(moved.path.as_str()));
+                let value = object.pointer(from).unwrap_or(&Value::Null);
+                to <= level(from) || {
+                    copied = copied.saturating_add(value.to_string().len());
+                    copied <= COPIED && nests(value, to)
+                }
+            }
+            PatchOperation::Remove(_) | PatchOperation::Test(_) => true,
+        };
+        if !fits {
+            return Err("it copies too much or nests too deep".to_owned());
+        }
+        json_patch::patch_unsafe(object, std::slice::from_ref(operation))
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}

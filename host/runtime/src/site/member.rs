@@ -1,0 +1,108 @@
+//! A cluster besides the host's own, as its turns see it. One that was left and is engaged again is
+//! another member.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio_util::sync::CancellationToken;
+use vmhost_cluster::Error;
+
+/// The setting by which a policy reads the name of its cluster. At home it is absent.
+const NAME: &str = "vmhost/cluster";
+
+/// The setting by which a policy reads the labels of its cluster, as a JSON object.
+const LABELS: &str = "vmhost/cluster-labels";
+
+/// The labels of a cluster.
+pub(crate) type Labels = BTreeMap<String, String>;
+
+/// A member of the host's clusters.
+#[derive(Debug)]
+pub(crate) struct Member {
+    /// Its number, which no other member of this process has or had.
+    pub(crate) number: u64,
+    /// Its name in logs, records and settings.
+    pub(crate) name: Arc<str>,
+    /// Its labels, by which descriptions select it.
+    pub(crate) labels: Labels,
+    /// The labels as JSON.
+    labels_text: String,
+    /// Cancelled when the cluster is left.
+    gone: CancellationToken,
+}
+
+/// The reason why a write was not sent.
+#[derive(Debug, thiserror::Error)]
+#[error("the cluster {0} was removed from this host")]
+struct Left(Arc<str>);
+
+impl Member {
+    /// A member of this name.
+    pub(crate) fn new(name: &str, labels: &Labels) -> Arc<Self> {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Arc::new(Self {
+            number: LAST.fetch_add(1, Ordering::Relaxed) + 1,
+            name: name.into(),
+            // A map of strings always has a text.
+            labels_text: serde_json::to_string(labels).unwrap_or_default(),
+            labels: labels.clone(),
+            gone: CancellationToken::new(),
+        })
+    }
+
+    /// The value of a reserved setting.
+    pub(crate) fn setting(&self, name: &str) -> Option<String> {
+        match name {
+            NAME => Some(self.name.to_string()),
+            LABELS => Some(self.labels_text.clone()),
+            _ => None,
+        }
+    }
+
+    /// Leaves the cluster: its workers end, and no write to it is sent any more.
+    pub(crate) fn leave(&self) {
+        self.gone.cancel();
+    }
+
+    /// Returns an error if the cluster was left. Called right before each write is sent.
+    pub(crate) fn fence(&self) -> Result<(), Error> {
+        match self.gone.is_cancelled() {
+            false => Ok(()),
+            true => Err(Error::NotSent(Box::new(Left(self.name.clone())))),
+        }
+    }
+
+    /// Runs a task until it ends or the cluster is left.
+    pub(crate) async fn run(&self, task: impl Future<Output = ()>) {
+        self.gone.run_until_cancelled(task).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn after_it_was_left_nothing_runs_and_nothing_is_written() {
+        let member = Member::new("east", &Labels::new());
+        assert!(member.fence().is_ok());
+        member.leave();
+        member.run(std::future::pending()).await;
+        let error = member.fence().unwrap_err();
+        assert!(!error.maybe_applied());
+        let text = vmhost_core::chain_line(&error);
+        assert!(text.contains("the cluster east was removed"), "{text}");
+    }
+
+    #[test]
+    fn each_engagement_is_another_member() {
+        let labels = Labels::from([("env".to_owned(), "prod".to_owned())]);
+        let (one, other) = (Member::new("east", &labels), Member::new("east", &labels));
+        assert_ne!(one.number, other.number);
+        assert_eq!(one.setting("vmhost/cluster").as_deref(), Some("east"));
+        let text = one.setting("vmhost/cluster-labels");
+        assert_eq!(text.as_deref(), Some(r#"{"env":"prod"}"#));
+        assert_eq!(one.setting("vmhost/other"), None);
+    }
+}

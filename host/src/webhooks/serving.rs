@@ -1,0 +1,151 @@
+//! Serves the webhooks of the plugins that run: the socket, the certificate, and the end in order.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio_util::sync::CancellationToken;
+use vmhost_cluster::Connection;
+use vmhost_runtime::manager::Manager;
+use vmhost_runtime::observe::metrics::Metrics;
+use vmhost_runtime::review::Reviews;
+use vmhost_runtime::rights::needs;
+use vmhost_webhook::{Keeper, Reach, SERVE_ON, Server, Source, Target};
+
+use super::described::targets;
+use super::register::Registrar;
+use super::settings::{SECRET, Settings};
+
+/// The listener, bound before anything else starts, so that a port in use is reported at once.
+pub(crate) struct Bound {
+    listener: TcpListener,
+    settings: Settings,
+}
+
+/// Webhooks that are served.
+pub(crate) struct Serving {
+    server: Server,
+    reviews: Reviews,
+    stop: CancellationToken,
+}
+
+impl Bound {
+    /// Binds the listener.
+    pub(crate) fn new(settings: Settings) -> Result<Self> {
+        let shown = settings.addresses.first();
+        let shown = shown.map(ToString::to_string).unwrap_or_default();
+        let listener = TcpListener::bind(&settings.addresses[..]).with_context(|| {
+            format!("cannot listen on {shown} (--webhook-bind-address): choose another address; another vmhost may use this one")
+        })?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        tracing::info!("--webhook-bind-address: listening on {address}");
+        Ok(Self { listener, settings })
+    }
+
+    /// Listens on a free port of this machine, and registers for an API server that runs on it.
+    #[cfg_attr(
+        not(feature = "dev"),
+        expect(dead_code, reason = "only `vmhost dev` serves this machine alone")
+    )]
+    pub(crate) fn loopback() -> Result<Self> {
+        let mut bound = Self::new(Settings {
+            addresses: vec![(Ipv4Addr::LOCALHOST, 0).into()],
+            cert_dir: None,
+            reach: None,
+            register: true,
+        })?;
+        let address = bound.listener.local_addr()?;
+        bound.settings.reach = Some(Reach::url(&format!("https://{address}"))?);
+        Ok(bound)
+    }
+
+    /// The rights that serving needs.
+    pub(crate) fn needs(&self, connection: &Connection) -> needs::Webhooks {
+        let own = self.settings.cert_dir.is_none();
+        needs::Webhooks {
+            secret: own.then(|| (self.namespace(connection), SECRET.to_owned())),
+            register: self.settings.register,
+        }
+    }
+
+    /// The namespace of the certificate authority: that of the Service, else the host's.
+    fn namespace(&self, connection: &Connection) -> String {
+        match &self.settings.reach {
+            Some(Reach::Service { namespace, .. }) => namespace.clone(),
+            Some(Reach::Url(_)) | None => connection.default_namespace().to_owned(),
+        }
+    }
+
+    /// Serves the webhooks of the plugins that this manager runs. Until there is a certificate,
+    /// handshakes fail, and the host is not ready. Must be called on the I/O runtime.
+    pub(crate) fn serve(
+        self,
+        connection: &Connection,
+        manager: &Manager,
+        metrics: &Metrics,
+    ) -> Result<Serving> {
+        let namespace = self.namespace(connection);
+        let Settings {
+            cert_dir,
+            reach,
+            register,
+            ..
+        } = self.settings;
+        let source = match cert_dir {
+            Some(folder) => Source::Folder(folder),
+            None => Source::Own {
+                secret: connection.secret(&namespace, SECRET),
+                names: reach.as_ref().map(Reach::names).unwrap_or_default(),
+            },
+        };
+        let keeper = Arc::new(Keeper::new(connection.webhook_objects(), source));
+        let reviews = Reviews::new(&manager.plugins);
+        let metrics = vmhost_webhook::Metrics::new(metrics.registry())?;
+        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        let policy = Arc::new(reviews.clone());
+        let server = Server::start(listener, keeper.shown(), policy, metrics)?;
+        let held = keeper.clone();
+        manager.plugins.also_check("webhooks", move || held.ready());
+        let stop = CancellationToken::new();
+        let (kept, of, end) = (keeper.clone(), reviews.clone(), stop.clone());
+        tokio::spawn(async move { kept.run(move || all_targets(&of), end).await });
+        if let (true, Some(reach)) = (register, reach) {
+            let registrar = Registrar {
+                keeper,
+                reviews: reviews.clone(),
+                reach,
+            };
+            tokio::spawn(registrar.run(stop.clone()));
+        }
+        Ok(Serving {
+            server,
+            reviews,
+            stop,
+        })
+    }
+}
+
+/// The objects that may register webhooks of the plugins that run.
+fn all_targets(reviews: &Reviews) -> Vec<Target> {
+    let answering = reviews.answering();
+    let targets = answering.iter().map(|of| targets(of.plugin.description()));
+    targets.flatten().collect()
+}
+
+impl Serving {
+    /// Keeps the plugins for the reviews that still come, while the host shuts down.
+    pub(crate) fn hold(&self) {
+        self.stop.cancel();
+        self.reviews.hold();
+    }
+
+    /// Ends in order: the host is not ready any more, so that the API server soon asks no further;
+    /// until then it gets answers.
+    pub(crate) async fn end(self, drain: Duration) {
+        self.hold();
+        self.server.stop(SERVE_ON, drain).await;
+        self.reviews.release();
+    }
+}

@@ -1,0 +1,45 @@
+//! Admission and conversion webhooks over HTTPS.
+//!
+//! ```text
+//! API server --https--> server --> desk --> review --> Policy (the host's plugins)
+//!                         | shows                 answer <--/
+//!                      certificates <-- keeper --> Secret, caBundle of what registers webhooks
+//! ```
+//!
+//! - [`Server`] owns sockets, TLS and the graceful end; a [`Policy`] answers what it reads.
+//! - [`Keeper`] owns the certificate that is shown, and that clients trust it: an authority in a
+//!   Secret with rotation, or a folder.
+//! - [`Registration`] owns the objects that tell an API server of webhooks.
+//!
+//! This crate must not know plugins, wasm, or the runtime: it exchanges names and JSON text with
+//! [`Policy`]. A review without an answer is an HTTP error, so that the registration's
+//! `failurePolicy` decides; it never becomes a permission.
+
+mod bundle;
+mod certificates;
+mod convert;
+mod desk;
+mod error;
+mod keeper;
+mod metrics;
+mod policy;
+mod reach;
+mod registration;
+mod review;
+mod server;
+mod target;
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;
+
+pub use certificates::shown::Shown;
+pub use error::Error;
+pub use keeper::{Keeper, Looked, Source};
+pub use metrics::Metrics;
+pub use policy::{Policy, Unanswered, Verdict};
+pub use reach::{Reach, ReachError};
+pub use registration::{Conversion, Registration, Rule, Webhook, WebhookType};
+pub use server::{SERVE_ON, Server};
+pub use target::{Target, configuration_name};

@@ -1,0 +1,260 @@
+//! The socket: TLS, HTTP/1.1 and HTTP/2, limits, and the graceful end.
+//!
+//! This module owns connections. It must not know what is asked on them.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderValue, Request, Version, header};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::certificates::shown::{self, Shown};
+use crate::desk::Desk;
+use crate::error::Error;
+use crate::metrics::Metrics;
+use crate::policy::Policy;
+
+mod silence;
+
+use silence::Requests;
+
+/// How many connections are served at once. Further ones wait.
+const CONNECTIONS: usize = 1000;
+/// The maximum number of requests on one HTTP/2 connection.
+const STREAMS: u32 = 250;
+/// How long a client may take for its handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a client may take for a request's head, and stay silent between two requests: longer
+/// than the 90 s for which the API server keeps a connection, so that it closes first.
+const HEAD: Duration = Duration::from_secs(120);
+/// How often a silent HTTP/2 connection is asked whether it lives.
+const PING: Duration = Duration::from_secs(30);
+/// How long the host serves on after it was told to end: until the API server no longer connects to
+/// a host that is not ready.
+pub const SERVE_ON: Duration = Duration::from_secs(5);
+/// Pause after a connection could not be accepted.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A running server. Dropping it drops its connections.
+pub struct Server {
+    address: SocketAddr,
+    signals: Signals,
+    accepting: Option<JoinHandle<()>>,
+}
+
+/// The three steps of an end.
+#[derive(Clone, Default)]
+struct Signals {
+    /// Answers ask the client to close its connection.
+    leaving: CancellationToken,
+    /// No connection is accepted, and connections end after their answers.
+    stop: CancellationToken,
+    /// Connections are dropped.
+    kill: CancellationToken,
+}
+
+/// What every connection needs.
+#[derive(Clone)]
+struct Door {
+    tls: TlsAcceptor,
+    desk: Arc<Desk>,
+    signals: Signals,
+    streams: TaskTracker,
+}
+
+impl Server {
+    /// Serves webhooks on a socket, on the runtime of the caller. Handshakes fail until there is a
+    /// certificate.
+    pub fn start(
+        listener: TcpListener,
+        shown: Arc<Shown>,
+        policy: Arc<dyn Policy>,
+        metrics: Metrics,
+    ) -> Result<Server, Error> {
+        let address = listener.local_addr().map_err(Error::Socket)?;
+        let tls = TlsAcceptor::from(Arc::new(shown::server_config(shown)?));
+        let signals = Signals::default();
+        let door = Door {
+            tls,
+            desk: Arc::new(Desk::new(policy, metrics)),
+            signals: signals.clone(),
+            streams: TaskTracker::new(),
+        };
+        Ok(Server {
+            address,
+            signals,
+            accepting: Some(tokio::spawn(accept(listener, door))),
+        })
+    }
+
+    /// Returns the address of the socket.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends gracefully. The caller has made the host unready before.
+    ///
+    /// Serves on for `serve_on` ([`SERVE_ON`]) and asks clients to close their connections; then
+    /// accepts no more and waits at most `drain` for answers in progress.
+    pub async fn stop(mut self, serve_on: Duration, drain: Duration) {
+        self.signals.leaving.cancel();
+        tokio::time::sleep(serve_on).await;
+        self.signals.stop.cancel();
+        let Some(mut accepting) = self.accepting.take() else {
+            return;
+        };
+        if tokio::time::timeout(drain, &mut accepting).await.is_err() {
+            self.signals.kill.cancel();
+            let _ = accepting.await;
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.signals.kill.cancel();
+    }
+}
+
+/// Accepts connections until stopped, then waits for the last one; or until killed, then drops all.
+async fn accept(listener: TcpListener, door: Door) {
+    let Signals { stop, kill, .. } = door.signals.clone();
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = kill.cancelled() => break,
+            () = stop.cancelled() => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            accepted = next(&listener, &places) => match accepted {
+                Some((stream, place)) => {
+                    let door = door.clone();
+                    connections.spawn(async move {
+                        serve(stream, door).await;
+                        drop(place);
+                    });
+                }
+                // Most likely out of file descriptors: other connections may end in the meantime.
+                None => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+    drop(listener);
+    tokio::select! {
+        () = kill.cancelled() => connections.shutdown().await,
+        () = async { while connections.join_next().await.is_some() {} } => {}
+    }
+    door.streams.close();
+    door.streams.wait().await;
+}
+
+/// Accepts a connection as soon as there is a place for it.
+async fn next(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+    let place = places.clone().acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => Some((stream, place)),
+        Err(error) => {
+            tracing::warn!(%error, "webhooks: cannot accept a connection; retrying in {PAUSE:?}");
+            None
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, door: Door) {
+    let _ = stream.set_nodelay(true);
+    let stream = match tokio::time::timeout(HANDSHAKE, door.tls.accept(stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!(%error, "webhooks: tls handshake failed"),
+        Err(_) => return tracing::debug!("webhooks: tls handshake timed out"),
+    };
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2".as_slice());
+    let tasks = Tasks {
+        kill: door.signals.kill.clone(),
+        streams: door.streams.clone(),
+    };
+    // The version is known, so that a client that sends nothing runs into the limit for the head.
+    let mut builder = match is_http2 {
+        true => Builder::new(tasks).http2_only(),
+        false => Builder::new(tasks).http1_only(),
+    };
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING)
+        .max_concurrent_streams(STREAMS);
+    let Signals { leaving, stop, .. } = door.signals;
+    let desk = door.desk;
+    let requests = Requests::default();
+    let counted = requests.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (desk, leaving) = (desk.clone(), leaving.clone());
+        let in_flight = counted.begin();
+        async move {
+            let _in_flight = in_flight;
+            let is_http1 = request.version() <= Version::HTTP_11;
+            let mut response = desk.answer(request).await;
+            if is_http1 && leaving.is_cancelled() {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+        () = requests.silent(HEAD), if is_http2 => {
+            connection.as_mut().graceful_shutdown();
+            tokio::time::timeout(HANDSHAKE, connection).await.unwrap_or(Ok(()))
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "webhooks: connection ended");
+    }
+}
+
+/// Runs the streams of HTTP/2 connections, which end with the server.
+#[derive(Clone)]
+struct Tasks {
+    kill: CancellationToken,
+    streams: TaskTracker,
+}
+
+impl<F> hyper::rt::Executor<F> for Tasks
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, task: F) {
+        let kill = self.kill.clone();
+        self.streams.spawn(async move {
+            tokio::select! {
+                () = kill.cancelled() => {}
+                () = task => {}
+            }
+        });
+    }
+}

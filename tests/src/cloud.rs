@@ -1,0 +1,269 @@
+//! A cloud with an API for machines, in this process: for the example `cloud-vm`. It makes one
+//! machine for each `Idempotency-Key`, shows it late, and can keep an answer to itself.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::net;
+
+/// A machine is listed from its second look on: until then, only the key tells that it was made.
+const LISTED: u32 = 2;
+
+/// It has an address from this look on.
+const READY: u32 = 4;
+
+const MACHINES: &str = "/v1/machines";
+
+/// A running cloud. Dropping the value stops it.
+pub struct Cloud {
+    addr: SocketAddr,
+    state: Arc<Mutex<State>>,
+    accepting: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct State {
+    token: String,
+    /// All that were ever made.
+    machines: Vec<Machine>,
+    requests: u64,
+    /// Whether the answer to the next POST is kept back for ever.
+    holds: bool,
+    held: u64,
+    /// Requests that no client should send.
+    wrong: Vec<String>,
+}
+
+struct Machine {
+    key: String,
+    owner: String,
+    looks: u32,
+    is_deleted: bool,
+}
+
+/// What becomes of a request.
+enum Answer {
+    Given(StatusCode, Value),
+    Never,
+}
+
+impl Cloud {
+    /// Listens on a free loopback port. Requests need this bearer token.
+    pub async fn start(token: &str) -> Result<Cloud> {
+        let listener = TcpListener::bind(net::loopback(0)).await;
+        let listener = listener.context("binding the cloud")?;
+        let addr = listener.local_addr().context("reading its address")?;
+        let state = Arc::new(Mutex::new(State {
+            token: token.to_owned(),
+            ..State::default()
+        }));
+        let shared = state.clone();
+        let accepting = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let state = shared.clone();
+                let service = service_fn(move |request| answer(state.clone(), request));
+                let serving = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+                tokio::spawn(async move {
+                    // A client that is killed breaks its connection.
+                    let _ = serving.await;
+                });
+            }
+        });
+        Ok(Cloud {
+            addr,
+            state,
+            accepting,
+        })
+    }
+
+    /// Returns its URL.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    /// Keeps the answer to the next POST back: the machine is made, and its client is never told.
+    pub fn hold_next_post(&self) {
+        self.lock().holds = true;
+    }
+
+    /// Returns how many answers were kept back.
+    pub fn held(&self) -> u64 {
+        self.lock().held
+    }
+
+    /// Returns how many requests it has seen.
+    pub fn requests(&self) -> u64 {
+        self.lock().requests
+    }
+
+    /// Returns how many machines were ever made for each owner.
+    pub fn made(&self) -> BTreeMap<String, usize> {
+        let mut made = BTreeMap::new();
+        for machine in &self.lock().machines {
+            *made.entry(machine.owner.clone()).or_default() += 1;
+        }
+        made
+    }
+
+    /// Returns how many machines have an address.
+    pub fn ready(&self) -> usize {
+        let state = self.lock();
+        let ready = state.machines.iter();
+        ready.filter(|machine| machine.looks >= READY).count()
+    }
+
+    /// Returns how many machines are left.
+    pub fn left(&self) -> usize {
+        let state = self.lock();
+        let left = state.machines.iter();
+        left.filter(|machine| !machine.is_deleted).count()
+    }
+
+    /// Returns the requests that no client should send.
+    pub fn wrong(&self) -> Vec<String> {
+        self.lock().wrong.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+impl Drop for Cloud {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn answer(
+    state: Arc<Mutex<State>>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let (head, body) = request.into_parts();
+    let body = match body.collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(_) => Bytes::new(),
+    };
+    let answer = lock(&state).answer(&head, &body);
+    let (status, body) = match answer {
+        Answer::Given(status, body) => (status, body),
+        Answer::Never => std::future::pending().await,
+    };
+    let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
+    *response.status_mut() = status;
+    Ok(response)
+}
+
+impl State {
+    fn answer(&mut self, head: &http::request::Parts, body: &[u8]) -> Answer {
+        self.requests += 1;
+        let header = |name: &str| {
+            let value = head.headers.get(name)?;
+            value.to_str().ok().map(str::to_owned)
+        };
+        let wanted = format!("Bearer {}", self.token);
+        if header(header::AUTHORIZATION.as_str()).as_deref() != Some(&*wanted) {
+            self.wrong.push(format!("{} without a token", head.uri));
+            return Answer::Given(StatusCode::UNAUTHORIZED, json!({}));
+        }
+        let path = head.uri.path();
+        let id = path
+            .strip_prefix(MACHINES)
+            .and_then(|id| id.strip_prefix('/'));
+        match (&head.method, id) {
+            (&Method::GET, None) => self.list(head.uri.query().unwrap_or_default()),
+            (&Method::POST, None) => self.make(header("idempotency-key"), body),
+            (&Method::DELETE, Some(id)) => self.delete(id),
+            _ => {
+                self.wrong.push(format!("{} {path}", head.method));
+                Answer::Given(StatusCode::NOT_FOUND, json!({}))
+            }
+        }
+    }
+
+    fn list(&mut self, query: &str) -> Answer {
+        let owner = query.strip_prefix("owner=").unwrap_or_default();
+        let mut listed = Vec::new();
+        for (number, machine) in self.machines.iter_mut().enumerate() {
+            if machine.owner != owner || machine.is_deleted {
+                continue;
+            }
+            machine.looks += 1;
+            if machine.looks >= LISTED {
+                listed.push(machine.shown(number));
+            }
+        }
+        Answer::Given(StatusCode::OK, json!({ "machines": listed }))
+    }
+
+    fn make(&mut self, key: Option<String>, body: &[u8]) -> Answer {
+        let body: Value = serde_json::from_slice(body).unwrap_or_default();
+        let (Some(key), Some(owner)) = (key, body["owner"].as_str()) else {
+            self.wrong
+                .push(format!("POST without a key or an owner: {body}"));
+            return Answer::Given(StatusCode::BAD_REQUEST, json!({}));
+        };
+        let known = self.machines.iter().position(|machine| machine.key == key);
+        let number = known.unwrap_or_else(|| {
+            self.machines.push(Machine {
+                key,
+                owner: owner.to_owned(),
+                looks: 0,
+                is_deleted: false,
+            });
+            self.machines.len() - 1
+        });
+        if std::mem::take(&mut self.holds) {
+            self.held += 1;
+            return Answer::Never;
+        }
+        let status = match known {
+            Some(_) => StatusCode::OK,
+            None => StatusCode::CREATED,
+        };
+        let shown = self
+            .machines
+            .get(number)
+            .map(|machine| machine.shown(number));
+        Answer::Given(status, shown.unwrap_or_default())
+    }
+
+    fn delete(&mut self, id: &str) -> Answer {
+        let number = id.strip_prefix("m-").and_then(|number| number.parse().ok());
+        let machine = number.and_then(|number: usize| self.machines.get_mut(number));
+        match machine.filter(|machine| !machine.is_deleted) {
+            Some(machine) => {
+                machine.is_deleted = true;
+                Answer::Given(StatusCode::OK, json!({}))
+            }
+            None => Answer::Given(StatusCode::NOT_FOUND, json!({})),
+        }
+    }
+}
+
+impl Machine {
+    fn shown(&self, number: usize) -> Value {
+        match self.looks >= READY {
+            true => json!({ "id": format!("m-{number}"), "address": format!("192.0.2.{number}") }),
+            false => json!({ "id": format!("m-{number}") }),
+        }
+    }
+}
