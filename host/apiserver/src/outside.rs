@@ -4,6 +4,7 @@
 //! not know what is asked, or what an answer means. Its errors have the words of Go's client, as
 //! kube-apiserver shows them.
 
+mod verifier;
 mod wording;
 
 use std::collections::HashMap;
@@ -21,11 +22,13 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
+use rustls::client::WebPkiServerVerifier;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::reach::Address;
+use verifier::Verifier;
 use wording::Failed;
 
 /// The number of different trusts whose connections are kept. Tests make a new authority each.
@@ -122,7 +125,7 @@ impl Outside {
 /// Returns TLS settings that trust these authorities.
 fn trusted(authorities: &[u8]) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
     if authorities.is_empty() {
@@ -130,12 +133,22 @@ fn trusted(authorities: &[u8]) -> Result<ClientConfig, String> {
         return Ok(builder.with_no_client_auth());
     }
     let mut roots = RootCertStore::empty();
+    let mut bundle = Vec::new();
     for certificate in CertificateDer::pem_slice_iter(authorities) {
         let why = |error: &dyn std::error::Error| {
             format!("unable to load root certificates: unable to parse bytes as PEM block: {error}")
         };
         let certificate = certificate.map_err(|error| why(&error))?;
-        roots.add(certificate).map_err(|error| why(&error))?;
+        roots
+            .add(certificate.clone())
+            .map_err(|error| why(&error))?;
+        bundle.push(certificate);
     }
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    let by_chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+    let by_chain = by_chain.build().map_err(|error| error.to_string())?;
+    let verifier = Arc::new(Verifier { by_chain, bundle });
+    Ok(builder
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth())
 }

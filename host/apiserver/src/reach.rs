@@ -51,7 +51,7 @@ impl Reach {
             .decode(text(config, "caBundle"))
             .unwrap_or_default();
         Reach {
-            url: text(config, "url"),
+            url: cleaned(&text(config, "url")),
             service: service.map(|service| Service {
                 namespace: text(service, "namespace"),
                 name: text(service, "name"),
@@ -136,6 +136,26 @@ impl Service {
     }
 }
 
+/// Returns a URL with its path as Go's `path.Join` writes it: envtest registers `//path`.
+fn cleaned(url: &str) -> String {
+    let after = url.find("://").map_or(0, |at| at + 3);
+    let (scheme, rest) = url.split_at(after);
+    let Some((host, path)) = rest.split_once('/') else {
+        return url.to_owned();
+    };
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("{scheme}{host}/{}", parts.join("/"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -154,6 +174,9 @@ mod tests {
             (address.host.as_str(), address.name),
             ("127.0.0.1:9443", None)
         );
+
+        assert_eq!(cleaned("https://a:1//b/./c/../d/"), "https://a:1/b/d");
+        assert_eq!(cleaned("https://a:1"), "https://a:1");
 
         let service = json!({ "service": { "namespace": "n", "name": "s", "path": "/p" } });
         let reach = Reach::read(&service);
