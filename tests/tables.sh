@@ -8,4 +8,5 @@
 set -eu
 cd "$(dirname "$0")/.."
 export VMHOST_WRITE_TABLES=1 VMHOST_REQUIRE_KUBE_APISERVER=1
-exec cargo test -p vmhost-tests --test suite tables:: -- --nocapture
+cargo test -p vmhost-tests --test suite tables::the_tables -- --nocapture
+exec python3 tests/protobuf.py

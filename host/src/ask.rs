@@ -40,6 +40,9 @@ const ORDER_TIMEOUT: Duration = Duration::from_secs(300);
 /// would give a state of 200 MiB, far more than any real host.
 const LONGEST: usize = 256 << 20;
 
+/// The variable that names a file with the host's token, as for orders.
+const TOKEN_FILE: &str = "VMHOST_ADMIN_TOKEN_FILE";
+
 /// The most bytes of a refusal's text that are shown.
 const REFUSAL: usize = 4 << 10;
 
@@ -123,7 +126,23 @@ impl Host {
     /// Gets a document.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Answer<T>> {
         let request = |_| Ok(Request::get(path));
+        let answer = self.document(TIMEOUT, path, request, Body::empty()).await?;
+        if !answer.needs_token() {
+            return Ok(answer);
+        }
+        let request = |peer| self.get_as_user(path, peer);
         self.document(TIMEOUT, path, request, Body::empty()).await
+    }
+
+    /// Returns a request with the host's token, which a host with --metrics-access token wants for
+    /// questions too.
+    fn get_as_user(&self, path: &str, peer: SocketAddr) -> Result<request::Builder> {
+        let file = std::env::var_os(TOKEN_FILE).map(PathBuf::from);
+        let token = token::find(&self.address, peer, file.as_deref()).with_context(|| {
+            format!("the vmhost at {} answers only callers with a token (its --metrics-access); {TOKEN_FILE} may name a file with its own", self.address)
+        })?;
+        let bearer = format!("Bearer {token}");
+        Ok(Request::get(path).header(header::AUTHORIZATION, bearer))
     }
 
     /// Gives an order, with the token in `token_file` or else the one that the host wrote for this
@@ -171,7 +190,11 @@ impl Host {
     /// Follows a path that sends events.
     pub(crate) async fn follow(&self, path: &str) -> Result<Answer<Follow>> {
         let request = self.send(|_| Ok(Request::get(path)), Body::empty());
-        let sent = self.within(TIMEOUT, request).await?;
+        let mut sent = self.within(TIMEOUT, request).await?;
+        if sent.status == StatusCode::UNAUTHORIZED {
+            let request = self.send(|peer| self.get_as_user(path, peer), Body::empty());
+            sent = self.within(TIMEOUT, request).await?;
+        }
         if sent.status != StatusCode::OK {
             let bytes = self.within(TIMEOUT, self.all(sent.body)).await?;
             return Ok(Answer::Refused(sent.status, text(&bytes, sent.status)));
@@ -253,6 +276,11 @@ fn text(bytes: &[u8], status: StatusCode) -> String {
 }
 
 impl<T> Answer<T> {
+    /// Returns whether the host wants a token.
+    fn needs_token(&self) -> bool {
+        matches!(self, Self::Refused(StatusCode::UNAUTHORIZED, _))
+    }
+
     /// Returns the document. A refusal is an error with the host's text.
     pub(crate) fn found(self) -> Result<T> {
         match self {

@@ -46,8 +46,8 @@ const TRIES: usize = 5;
 fn config(args: &AuditArgs) -> Result<Config> {
     check_namespaces(&args.namespaces)?;
     Ok(Config {
-        // --namespace chooses the objects. What a webhook reads may be elsewhere, and without it the
-        // webhook would say something else.
+        // --namespace chooses the objects. What a webhook reads may be elsewhere, and without it
+        // the webhook would say something else.
         settings: settings(&args.settings)?,
         ..Config::inspecting()
     })

@@ -11,13 +11,19 @@ use crate::workshop::source::PLUGIN;
 pub(crate) mod canary;
 pub(crate) mod clusters;
 pub(crate) mod common;
+pub(crate) mod install;
+pub(crate) mod plugins;
+pub(crate) mod registry;
 pub(crate) mod running;
 pub(crate) mod shadow;
 pub(crate) mod webhooks;
 
 use canary::CanaryCommand;
 use clusters::ClustersArgs;
-use common::{CommonArgs, OutputFormat, kubeconfig_help};
+use common::{CommonArgs, MetricsAccess, OutputFormat, kubeconfig_help};
+use install::{InstallArgs, PackageArgs};
+use plugins::PluginsArgs;
+use registry::{PullArgs, PushArgs, RegistryArgs, SignArgs, VerifyArgs};
 use running::{HistoryArgs, RollbackArgs, StatusArgs, TurnsArgs, WhyArgs};
 use shadow::ShadowCommand;
 use webhooks::{AuditArgs, WebhookArgs, WebhooksArgs};
@@ -49,6 +55,15 @@ pub(crate) enum Command {
     Workshop(Workshop),
     /// Show a component's size, digest, contract, imports, controllers, kinds and permissions.
     Inspect(InspectArgs),
+    /// Push a component to an OCI registry, in the CNCF Wasm artifact format. Credentials are those
+    /// of docker.
+    Push(PushArgs),
+    /// Pull a component from an OCI registry.
+    Pull(PullArgs),
+    /// Sign an artifact of an OCI registry with a private key. Keyless signing is cosign's.
+    Sign(SignArgs),
+    /// Verify the signatures of an artifact of an OCI registry, and show the trusted signers.
+    Verify(VerifyArgs),
     /// Show the state of a running vmhost: plugins, controllers, stores, failing keys.
     Status(StatusArgs),
     /// Show why a running vmhost reconciled an object: what woke each turn, what the policy saw,
@@ -79,6 +94,12 @@ pub(crate) enum Command {
     /// List the objects that carry a plugin's finalizers; with --remove, remove these finalizers so
     /// that the objects can be deleted without the plugin.
     Finalizers(FinalizersArgs),
+    /// Install vmhost in a cluster as its chart does with the default values; or print the objects,
+    /// or check an installation.
+    Install(InstallArgs),
+    /// Write what a team with one plugin commits: a kustomization, the least rights, and a
+    /// Deployment or a Plugin.
+    Package(PackageArgs),
 }
 
 /// `vmhost --plugin plugins/vm.wasm`.
@@ -90,10 +111,13 @@ pub(crate) struct RunArgs {
         value_name = "PATH",
         env = "VMHOST_PLUGIN",
         value_delimiter = ',',
-        required = true,
+        required_unless_present = "plugins_from_cluster",
         help = PLUGIN
     )]
     pub(crate) plugins: Vec<PathBuf>,
+    /// Plugins that are objects of the cluster.
+    #[command(flatten)]
+    pub(crate) from_cluster: PluginsArgs,
     /// A kubeconfig.
     #[arg(long, value_name = "FILE", env = "VMHOST_KUBECONFIG", help = kubeconfig_help())]
     pub(crate) kubeconfig: Option<PathBuf>,
@@ -135,6 +159,15 @@ pub(crate) struct RunArgs {
         default_value = "127.0.0.1:8082"
     )]
     pub(crate) admin_bind_address: String,
+    /// Who may read /metrics and use the admin address: everyone who reaches them (`open`), or users
+    /// of the cluster (`token`), whose token and right to the path the API server confirms.
+    #[arg(
+        long,
+        value_name = "WHO",
+        env = "VMHOST_METRICS_ACCESS",
+        default_value = "open"
+    )]
+    pub(crate) metrics_access: MetricsAccess,
     /// Do not watch plugin files for changes.
     #[arg(long, env = "VMHOST_NO_RELOAD", value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) no_reload: bool,
@@ -221,9 +254,12 @@ pub(crate) struct LeaderArgs {
 /// `vmhost inspect plugins/vm.wasm`.
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// The component.
+    /// The component: a file, or an artifact of a registry (oci://REGISTRY/REPOSITORY:TAG).
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+    /// How the registry is reached.
+    #[command(flatten)]
+    pub(crate) registry: RegistryArgs,
     /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
@@ -268,10 +304,16 @@ pub(crate) struct RbacArgs {
     /// Include the rights for --register-webhooks.
     #[arg(long)]
     pub(crate) register_webhooks: bool,
+    /// `token`: include the rights for a vmhost with --metrics-access token.
+    #[arg(long, value_name = "WHO", default_value = "open")]
+    pub(crate) metrics_access: MetricsAccess,
     /// Leave out the rights to the Secret with the certificate authority of webhooks, for a vmhost
     /// with --webhook-cert-dir.
     #[arg(long)]
     pub(crate) webhook_cert_dir: bool,
+    /// Print the rules as values of the chart (an entry of `plugins`), instead of roles.
+    #[arg(long)]
+    pub(crate) values: bool,
     /// A kubeconfig of a cluster from which the plurals of kinds are read. Default: the plurals of
     /// the plugin's own definitions and of Kubernetes, else guessed as Kubernetes does.
     #[arg(long, value_name = "FILE")]

@@ -1,9 +1,10 @@
-//! `vmhost inspect`: shows what a component is and what it asks for, without a cluster.
+//! `vmhost inspect`: shows what a component is and what it asks for, without a cluster. The
+//! component is in a file or in a registry.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::Value;
 use vmhost_core::{
@@ -11,18 +12,32 @@ use vmhost_core::{
     Watched,
 };
 use vmhost_engine::{Facts, Inspection};
-
-use crate::cli::common::OutputFormat;
+use vmhost_registry::Reference;
 use vmhost_runtime::deploy::loader::Loader;
+
+use crate::cli::InspectArgs;
+use crate::cli::common::OutputFormat;
+use crate::registry::fetch;
 
 mod reviews;
 
 /// Loads a component and prints its facts.
-pub(crate) async fn command(loader: &Loader, file: &Path, output: OutputFormat) -> Result<()> {
-    let loaded = loader.load_file(file).await?;
-    let facts = Facts::of(&loaded.bytes)?;
-    let inspection = loaded.plugin.inspection();
-    match output {
+pub(crate) async fn command(loader: &Loader, args: &InspectArgs) -> Result<()> {
+    let file = &args.file;
+    let reference = file.to_str().filter(|name| Reference::is_marked(name));
+    let (facts, inspection) = match reference {
+        None => {
+            let loaded = loader.load_file(file).await?;
+            (Facts::of(&loaded.bytes)?, loaded.plugin.inspection())
+        }
+        Some(reference) => {
+            let pulled = fetch(reference, &args.registry, false).await?;
+            let named = || format!("plugin {reference}");
+            let (plugin, _) = loader.load(&pulled.component).await.with_context(named)?;
+            (Facts::of(&pulled.component)?, plugin.inspection())
+        }
+    };
+    match args.output {
         OutputFormat::Json => {
             let both = Inspected {
                 inspection: &inspection,

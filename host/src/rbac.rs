@@ -1,5 +1,5 @@
 //! `vmhost rbac`: prints the least-privilege RBAC of a plugin, as YAML for `kubectl apply` and
-//! `kubectl auth reconcile`.
+//! `kubectl auth reconcile`, or as values for the chart.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +8,7 @@ use vmhost_cluster::{ConnectOptions, Reader, connect};
 use vmhost_core::{Description, Gvk};
 
 use crate::cli::RbacArgs;
+use crate::cli::common::MetricsAccess;
 use crate::flags::check_namespaces;
 use crate::output::print;
 use crate::webhooks::settings::SECRET;
@@ -15,7 +16,9 @@ use vmhost_runtime::deploy::loader::Loader;
 use vmhost_runtime::rights::names::{Name, offline};
 use vmhost_runtime::rights::needs::{Lease, Need, Options, Webhooks, needs, owner_needs};
 
-use vmhost_runtime::rights::roles::{Subject, by_scope, documents};
+use vmhost_runtime::rights::roles::{Document, Subject, by_scope, documents};
+
+mod values;
 
 /// Loads a component and prints the RBAC that it needs.
 pub(crate) async fn command(loader: &Loader, args: &RbacArgs) -> Result<()> {
@@ -38,12 +41,18 @@ pub(crate) async fn command(loader: &Loader, args: &RbacArgs) -> Result<()> {
                 .then(|| (account.namespace.clone(), SECRET.to_owned())),
             register: args.register_webhooks,
         }),
+        reviews_callers: args.metrics_access == MetricsAccess::Token,
     };
     let mut needs = needs(description, &options);
     needs.extend(owner_needs(description, &options));
     let names = names(args, description, &needs).await?;
     let scopes = by_scope(&needs, &names, args.role)?;
     let documents = documents(&description.name, &account, &scopes);
+    if args.values {
+        let values = values::of_plugin(&description.name, &documents)?;
+        print(serde_yaml_ng::to_string(&values)?.trim_end());
+        return Ok(());
+    }
     let mut text = format!(
         "# RBAC for the plugin {}, bound to the service account {}/{}, which must exist.\n",
         description.name, account.namespace, account.name
@@ -54,6 +63,23 @@ pub(crate) async fn command(loader: &Loader, args: &RbacArgs) -> Result<()> {
     }
     print(text.trim_end());
     Ok(())
+}
+
+/// Returns the roles of a plugin and their bindings, without asking a cluster.
+pub(crate) fn offline_documents(
+    description: &Description,
+    account: &Subject,
+    options: &Options,
+) -> Result<Vec<Document>> {
+    let mut needs = needs(description, options);
+    // Whoever writes nothing sets no owner.
+    if !description.permissions.is_empty() {
+        needs.extend(owner_needs(description, options));
+    }
+    let name = |need: &Need| (need.kind.clone(), offline(description, &need.kind));
+    let names: BTreeMap<Gvk, Name> = needs.iter().map(name).collect();
+    let scopes = by_scope(&needs, &names, false)?;
+    Ok(documents(&description.name, account, &scopes))
 }
 
 /// Reads the service account of --service-account.

@@ -21,12 +21,13 @@ use vmhost_runtime::rights::needs;
 use vmhost_webhook::SERVE_ON;
 
 use crate::cli::RunArgs;
+use crate::cli::common::MetricsAccess;
 use crate::flags::listen_address;
 use crate::signals::StopSignals;
 use crate::webhooks::settings::settings;
 use crate::webhooks::{Bound, Serving};
 use crate::workshop::source::component_of;
-use crate::{clusters, election, flags, shadow, token};
+use crate::{clusters, election, flags, plugins, shadow, token, traces};
 
 /// How long reviews in flight may take at a shutdown, however short --shutdown-timeout is.
 const DRAIN_LEAST: Duration = Duration::from_secs(1);
@@ -44,6 +45,7 @@ pub(crate) async fn command(args: RunArgs, guests: &Runtime) -> Result<()> {
     let election = election::settings(&args.leader)?;
     let home = home(&args);
     let fleet = clusters::settings(&args.clusters, home.clone(), args.streaming_lists)?;
+    let from_cluster = plugins::options(&args.from_cluster)?;
     let (shadows, source) = (shadow::from_start(&args.shadows)?, args.common.source);
     let token = token::given(args.common.admin_token_file.as_deref())?;
     let (admin, _token_file) = token::guarded(Admin::bind(addresses(&args)?)?, token);
@@ -55,15 +57,18 @@ pub(crate) async fn command(args: RunArgs, guests: &Runtime) -> Result<()> {
     };
     let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
     // Nothing runs yet, and no lease is held.
-    let (manager, plugins, options, connection, serving) = tokio::select! {
+    let (manager, first, options, connection, serving) = tokio::select! {
         connected = load_and_connect(args, home, election, loader, admin, webhooks) => connected?,
         () = stop.first() => return Ok(()),
     };
     let start = async {
-        plugins
+        first
             .start(&manager.plugins, &manager.rights, &options)
             .await?;
         fleet::start(&manager.plugins, &connection, fleet);
+        if let Some(options) = from_cluster {
+            plugins::start(&manager, &connection, options);
+        }
         shadow::start_with_host(shadows, &manager)
     };
     let started = tokio::select! {
@@ -138,12 +143,24 @@ async fn load_and_connect(
         name: settings.id.clone(),
     });
     options.webhooks = webhooks.as_ref().map(|bound| bound.needs(&connection));
+    options.reviews_callers = args.metrics_access == MetricsAccess::Token;
+    let admin = match args.metrics_access {
+        MetricsAccess::Open => admin,
+        MetricsAccess::Token => admin.with_reviews(connection.caller_reviews()),
+    };
     // From here on there is no `await`: a caller that cancels always has a manager to shut down.
     let leadership = match election {
         Some(settings) => lead::stand(connection.leases(), settings, metrics.clone()),
         None => Leadership::alone(),
     };
-    let manager = Manager::led(loader, connection.clone(), metrics.clone(), leadership);
+    let tracer = traces::start(&metrics);
+    let manager = Manager::traced(
+        loader,
+        connection.clone(),
+        metrics.clone(),
+        leadership,
+        tracer,
+    );
     let serving = webhooks.map(|bound| bound.serve(&connection, &manager, &metrics));
     let serving = serving.transpose()?;
     admin.serve(
@@ -188,6 +205,7 @@ pub(crate) async fn shut_down(
     );
     tokio::select! {
         (drained, ()) = join(manager.shut_down(), unserved) => {
+            manager.flush_traces().await;
             if !drained {
                 bail!("some calls were still in flight after {most:?} (--shutdown-timeout)");
             }

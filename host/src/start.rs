@@ -15,8 +15,8 @@ use vmhost_runtime::runtimes;
 use crate::cli::common::{LogFormat, QUIET};
 use crate::cli::{Cli, Command};
 use crate::{
-    audit, canary, exit, finalizers, history, inspect, rbac, run, shadow, status, turns, webhooks,
-    why, workshop,
+    audit, canary, exit, finalizers, history, inspect, install, kubectl, package, rbac, registry,
+    run, shadow, status, turns, webhooks, why, workshop,
 };
 
 /// Runs the `vmhost` command.
@@ -27,7 +27,15 @@ pub fn main() -> ExitCode {
     if let Some(exit) = workshop::as_tool(std::env::args_os()) {
         return exit;
     }
-    match start(Cli::parse()) {
+    if let Some(exit) = kubectl::as_completer(std::env::args_os()) {
+        return exit;
+    }
+    let by_kubectl = kubectl::is_plugin(std::env::args_os());
+    let cli = match by_kubectl {
+        true => kubectl::parse(),
+        false => Cli::parse(),
+    };
+    match start(cli, by_kubectl) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let (code, error) = exit::of(error);
@@ -45,7 +53,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn start(cli: Cli) -> Result<()> {
+fn start(mut cli: Cli, by_kubectl: bool) -> Result<()> {
     let (format, filter) = match &cli.command {
         None => cli.run.common.logging(),
         Some(Command::Workshop(workshop)) => workshop.logging(),
@@ -60,18 +68,25 @@ fn start(cli: Cli) -> Result<()> {
     let io = runtimes::io()?;
     let guests = runtimes::guests(std::thread::available_parallelism().map_or(2, usize::from))?;
     let result = io.block_on(async {
+        // Ends with the command.
+        let _forward = match &mut cli.command {
+            Some(command) => kubectl::reach(command, by_kubectl).await?,
+            None => None,
+        };
         match cli.command {
             None => run::command(cli.run, &guests).await,
             Some(Command::Workshop(what)) => workshop::command(what, &guests).await,
-            Some(Command::Inspect(args)) => {
-                inspect::command(&looking(&guests)?, &args.file, args.output).await
-            }
+            Some(Command::Inspect(args)) => inspect::command(&looking(&guests)?, &args).await,
             Some(Command::Rbac(args)) => rbac::command(&looking(&guests)?, &args).await,
             Some(Command::Webhooks(args)) => {
                 webhooks::show::command(&looking(&guests)?, &args).await
             }
             Some(Command::Audit(args)) => audit::command(&args, guests.handle()).await,
             Some(Command::Finalizers(args)) => finalizers::command(&looking(&guests)?, &args).await,
+            Some(Command::Push(args)) => registry::push::command(&looking(&guests)?, &args).await,
+            Some(Command::Pull(args)) => registry::pull::command(&args).await,
+            Some(Command::Sign(args)) => registry::sign::command(&args).await,
+            Some(Command::Verify(args)) => registry::verify::command(&args).await,
             Some(Command::Status(args)) => status::command(&args).await,
             Some(Command::Why(args)) => why::command(&args).await,
             Some(Command::Turns(args)) => turns::command(&args).await,
@@ -79,6 +94,8 @@ fn start(cli: Cli) -> Result<()> {
             Some(Command::History(args)) => history::list(&args).await,
             Some(Command::Rollback(args)) => history::roll_back(&args).await,
             Some(Command::Canary(command)) => canary::command(&command).await,
+            Some(Command::Install(args)) => install::command(&args).await,
+            Some(Command::Package(args)) => package::command(&looking(&guests)?, &args).await,
         }
     });
     // A busy guest must not delay the exit.

@@ -19,8 +19,8 @@ import (
 //go:wasmimport vmhost:http/http@1.0.0 send
 func httpSend(method uintptr, methodLen uint32, url uintptr, urlLen uint32, headers uintptr, headersLen uint32, body uintptr, bodyLen uint32, hasTimeout int32, timeout uint32, result uintptr)
 
-// The canonical ABI's result<response, error>, in words of 32 bits: the case, then of a response the
-// status, headers and body; of an error its case, and a text or a number.
+// The canonical ABI's result<response, error>, in words of 32 bits: the case, then of a response
+// the status, headers and body; of an error its case, and a text or a number.
 const resultWords = 6
 
 var httpErrors = [...]HTTPErrorCode{HTTPDenied, HTTPInvalid, HTTPNotSent, HTTPNoAnswer, HTTPTooLarge}

@@ -58,8 +58,8 @@ fn nameOf(object: std.json.ObjectMap) ![]const u8 {
     return vmhost.print("{s} {s}{s}{s}", .{ text(object, "kind"), namespace, if (namespace.len > 0) "/" else "", text(found.object, "name") });
 }
 
-/// Answers a batch by the policy's `convert`. An error is an answer, whose text the API server hands
-/// to the client.
+/// Answers a batch by the policy's `convert`. An error is an answer, whose text the API server
+/// hands to the client.
 pub fn conversion(comptime policy: type, turn: *vmhost.Turn) !vmhost.Next {
     const body = converted(policy, turn) catch |err| try vmhost.json(.{ .failed = vmhost.call.textOf(err) });
     try turn.add(.{ .other = .{ .name = "conversion", .body = body } });

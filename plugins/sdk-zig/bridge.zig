@@ -52,8 +52,8 @@ pub fn reconcile(comptime policy: type, request: *const Request) Outcome {
     return effects.outcome(turn.effects.items, next) catch @panic("out of memory");
 }
 
-/// Calls the policy as the host does: a review goes to `admit`, a batch of objects to `convert`, all
-/// else to `reconcile`.
+/// Calls the policy as the host does: a review goes to `admit`, a batch of objects to `convert`,
+/// all else to `reconcile`.
 pub fn call(comptime policy: type, turn: *vmhost.Turn) anyerror!vmhost.Next {
     const kind = turn.key.kind;
     if (std.mem.eql(u8, kind.group, "vmhost")) {

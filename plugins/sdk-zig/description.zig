@@ -38,7 +38,8 @@ pub const Controller = struct {
     event_source: ?[]const u8 = null,
     concurrency: ?u32 = null,
     retry: ?Retry = null,
-    /// In which clusters the keys are: `home` (the default), `members`, or a label selector of them.
+    /// In which clusters the keys are: `home` (the default), `members`, or a label selector of
+    /// them.
     clusters: ?[]const u8 = null,
 };
 

@@ -69,16 +69,16 @@ pub const Review = struct {
         try review.operations.append(vmhost.arena(), try vmhost.json(operation));
     }
 
-    /// Changes the object to this one, of any type that `std.json` writes. It must be whole: what it
-    /// lacks is removed. The patch is the smallest one that is found.
+    /// Changes the object to this one, of any type that `std.json` writes. It must be whole: what
+    /// it lacks is removed. The patch is the smallest one that is found.
     pub fn changeTo(review: *Review, new: anytype) !void {
         const before = try review.object(std.json.Value) orelse return vmhost.failed("a request without an object cannot be changed", .{});
         const after = try vmhost.parse(std.json.Value, try vmhost.json(new), "the changed object");
         try differ.diff(before, after, &review.operations);
     }
 
-    /// Adds a warning for the user, whatever the verdict is. At most 120 characters are shown by all
-    /// clients.
+    /// Adds a warning for the user, whatever the verdict is. At most 120 characters are shown by
+    /// all clients.
     pub fn warn(review: *Review, comptime format: []const u8, arguments: anytype) !void {
         try review.warnings.append(vmhost.arena(), try vmhost.print(format, arguments));
     }

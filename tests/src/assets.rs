@@ -77,9 +77,14 @@ pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
 /// Returns a program of one of the Go modules beside `kubernetes.sh`, from the cache or newly
 /// built. Announces a build on the terminal, because the test then seems to hang for minutes.
 pub(crate) fn built(module: &str, name: &str) -> Result<PathBuf> {
-    let script = script()?;
+    run_script("tests/kubernetes.sh", &[module, name], name)
+}
+
+/// Returns the program whose path a script of the tests prints.
+pub(crate) fn run_script(script: &str, arguments: &[&str], name: &str) -> Result<PathBuf> {
+    let script = find_script(script)?;
     let output = Command::new(&script)
-        .args([module, name])
+        .args(arguments)
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()
@@ -97,10 +102,10 @@ pub(crate) fn built(module: &str, name: &str) -> Result<PathBuf> {
 }
 
 /// Searches upwards, because the race includes this file in another package.
-fn script() -> Result<PathBuf> {
+fn find_script(script: &str) -> Result<PathBuf> {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
-        .map(|folder| folder.join("tests/kubernetes.sh"))
+        .map(|folder| folder.join(script))
         .find(|file| file.is_file())
-        .context("tests/kubernetes.sh, which builds kube-apiserver, does not exist")
+        .with_context(|| format!("{script}, which builds a program, does not exist"))
 }

@@ -41,6 +41,8 @@ struct State {
     /// All that were ever made.
     machines: Vec<Machine>,
     requests: u64,
+    /// The header `traceparent` of each request that has one.
+    traces: Vec<String>,
     /// Whether the answer to the next POST is kept back for ever.
     holds: bool,
     held: u64,
@@ -108,6 +110,11 @@ impl Cloud {
     /// Returns how many requests it has seen.
     pub fn requests(&self) -> u64 {
         self.lock().requests
+    }
+
+    /// Returns the traces that requests belonged to, as they said it.
+    pub fn traces(&self) -> Vec<String> {
+        self.lock().traces.clone()
     }
 
     /// Returns how many machines were ever made for each owner.
@@ -179,6 +186,7 @@ impl State {
             let value = head.headers.get(name)?;
             value.to_str().ok().map(str::to_owned)
         };
+        self.traces.extend(header("traceparent"));
         let wanted = format!("Bearer {}", self.token);
         if header(header::AUTHORIZATION.as_str()).as_deref() != Some(&*wanted) {
             self.wrong.push(format!("{} without a token", head.uri));

@@ -1,5 +1,5 @@
-//! Clusters for a host in many: further servers, `Cluster` objects that carry their kubeconfigs, and
-//! the objects that the example `fleet` marks.
+//! Clusters for a host in many: further servers, `Cluster` objects that carry their kubeconfigs,
+//! and the objects that the example `fleet` marks.
 
 use std::path::Path;
 

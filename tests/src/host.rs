@@ -93,13 +93,7 @@ pub fn bare() -> Result<HostCommand> {
 pub fn of(program: &Path) -> Result<HostCommand> {
     let [metrics, probes, admin] = net::free_ports()?;
     let mut command = Command::new(program);
-    // The machine's settings must not influence a test.
-    for (name, _) in env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("VMHOST_") || text.starts_with("KUBE") || text.starts_with("RUST_LOG") {
-            command.env_remove(&name);
-        }
-    }
+    without_settings(&mut command);
     // A cache folder of its own, so that earlier tests do not influence this one.
     let dir = tempfile::tempdir().context("making a folder")?;
     command
@@ -117,6 +111,19 @@ pub fn of(program: &Path) -> Result<HostCommand> {
     })
 }
 
+/// Keeps the machine's settings, which must not influence a test, from a program.
+pub(crate) fn without_settings(command: &mut Command) {
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if ["VMHOST_", "KUBE", "OTEL_", "RUST_LOG"]
+            .iter()
+            .any(|prefix| text.starts_with(prefix))
+        {
+            command.env_remove(&name);
+        }
+    }
+}
+
 /// Returns a host on the kubeconfig's cluster, with free ports for what it serves.
 pub fn on(kubeconfig: &Path) -> Result<HostCommand> {
     Ok(bare()?.on(kubeconfig))
@@ -125,9 +132,14 @@ pub fn on(kubeconfig: &Path) -> Result<HostCommand> {
 impl HostCommand {
     /// Runs on the cluster of that kubeconfig, with free ports for what it serves.
     pub fn on(self, kubeconfig: &Path) -> HostCommand {
+        self.arg("--kubeconfig").arg(kubeconfig).serving()
+    }
+
+    /// Serves on free ports of loopback.
+    pub fn serving(self) -> HostCommand {
         let served = [self.metrics, self.probes, self.admin];
         let [metrics, probes, admin] = served.map(|address| address.to_string());
-        self.arg("--kubeconfig").arg(kubeconfig).args([
+        self.args([
             "--metrics-bind-address",
             &metrics,
             "--health-probe-bind-address",
@@ -437,7 +449,7 @@ impl Drop for Host {
 
 /// Returns the path of the binary. Cargo sets the variable for integration tests; a test binary
 /// started by hand finds it two folders up.
-fn binary() -> Result<PathBuf> {
+pub fn binary() -> Result<PathBuf> {
     if let Some(path) = env::var_os(OsString::from(format!("CARGO_BIN_EXE_{BINARY}"))) {
         return Ok(path.into());
     }

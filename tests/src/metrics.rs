@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
     samples: Vec<Sample>,
+    /// The type of each family, by its name.
+    types: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug)]
@@ -16,7 +18,7 @@ struct Sample {
 }
 
 impl Metrics {
-    /// Parses the text format; ignores lines that are not samples.
+    /// Parses the text format; of other lines than samples, only the types count.
     pub fn parse(text: &str) -> Metrics {
         Metrics {
             samples: text
@@ -24,7 +26,20 @@ impl Metrics {
                 .filter(|line| !line.starts_with('#'))
                 .filter_map(sample)
                 .collect(),
+            types: text
+                .lines()
+                .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
+                .map(|(name, of)| (name.to_owned(), of.to_owned()))
+                .collect(),
         }
+    }
+
+    /// Returns the type of a metric, such as `counter`; of a histogram's parts, too.
+    pub fn type_of(&self, name: &str) -> Option<&str> {
+        let endings = ["", "_bucket", "_count", "_sum"].into_iter();
+        let mut families = endings.filter_map(|ending| name.strip_suffix(ending));
+        let found = families.find_map(|family| self.types.get(family));
+        found.map(String::as_str)
     }
 
     /// Returns the sum of all samples of `name` with these labels; 0 if there is none, as for a
@@ -36,6 +51,15 @@ impl Metrics {
     /// Returns whether there is a sample with these labels.
     pub fn has(&self, name: &str, labels: &[(&str, &str)]) -> bool {
         self.find(name, labels).next().is_some()
+    }
+
+    /// Returns the labels of all samples of `name`.
+    pub fn series(&self, name: &str) -> impl Iterator<Item = &BTreeMap<String, String>> {
+        let named = self
+            .samples
+            .iter()
+            .filter(move |sample| sample.name == name);
+        named.map(|sample| &sample.labels)
     }
 
     /// Returns all values of `label` in samples of `name`.
@@ -124,6 +148,8 @@ mod tests {
         );
         assert_eq!(metrics.sum("up", &[]), 1.0);
         assert!(!metrics.has("down", &[]));
+        assert_eq!(metrics.type_of("calls"), Some("counter"));
+        assert_eq!(metrics.type_of("up"), None);
         assert_eq!(metrics.values_of("calls", "plugin"), ["a", "b"]);
     }
 }

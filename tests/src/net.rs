@@ -61,6 +61,12 @@ pub async fn get_as(host: &str, addr: SocketAddr, path: &str) -> Result<(u16, St
     .await
 }
 
+/// Sends a GET request with a token; returns the status code and the body.
+pub async fn get_with_token(addr: SocketAddr, path: &str, token: &str) -> Result<(u16, String)> {
+    let head = format!("GET {path} HTTP/1.0\r\nHost: {addr}\r\nAuthorization: Bearer {token}");
+    exchange(addr, &format!("{head}\r\n\r\n")).await
+}
+
 /// Sends a POST request with JSON; returns the status code and the body.
 pub async fn post(addr: SocketAddr, path: &str, json: &str) -> Result<(u16, String)> {
     let head = format!("POST {path} HTTP/1.0\r\nHost: {addr}\r\nContent-Type: application/json");

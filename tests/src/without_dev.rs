@@ -27,9 +27,15 @@ const BUILD: [&str; 7] = [
 
 /// The command without any flag.
 pub fn bare() -> Result<HostCommand> {
+    host::of(&path()?)
+}
+
+/// The program.
+pub fn path() -> Result<PathBuf> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = BUILT.get_or_init(|| binary().map_err(|error| format!("{error:#}")));
-    host::of(built.as_ref().map_err(|error| anyhow!("{error}"))?)
+    let built = built.as_ref().map_err(|error| anyhow!("{error}"))?;
+    Ok(built.clone())
 }
 
 fn binary() -> Result<PathBuf> {

@@ -1,8 +1,8 @@
 //! Gets a machine from a cloud's API for each Machine: asks for it, waits while it is being made,
 //! writes its address into the status, and deletes it before the object goes.
 //!
-//! It keeps nothing in memory. Each turn asks the API what there is, so that a turn that was cut off
-//! is repeated, and no machine is made twice.
+//! It keeps nothing in memory. Each turn asks the API what there is, so that a turn that was cut
+//! off is repeated, and no machine is made twice.
 
 use serde::Deserialize;
 use serde_json::json;

@@ -1,8 +1,8 @@
 //! Admission: webhooks and policies that decide over a request.
 //!
-//! Owns for which requests there is somebody to ask, and in which order: mutating webhooks, then
-//! policies, then validating webhooks. Policies are evaluated here, under the lock; what webhooks
-//! are asked is a question of the request. Must not know how an object is stored.
+//! Owns which requests webhooks and policies are asked about, and in which order: mutating
+//! webhooks, then policies, then validating webhooks. Policies are evaluated here, under the lock;
+//! what webhooks are asked is a question of the request. Must not know how an object is stored.
 //!
 //! ```text
 //! review (what is asked) <- rules, conditions (for whom) <- webhook, policy <- registered (all)
@@ -97,7 +97,9 @@ pub(crate) fn may_mutate(inner: &Inner, call: &Call<'_>, review: &Review) -> boo
     let registered = call.questions.registered(&inner.registered);
     !is_configuration(review)
         && registered.mutating.iter().any(|webhook| {
-            webhook.concerns(review, call.target, &inner.registry, namespace.as_deref())
+            webhook
+                .criteria
+                .concern(review, call.target, &inner.registry, namespace.as_deref())
         })
 }
 
@@ -111,7 +113,9 @@ pub(crate) fn mutate(
     let namespace = case.namespace.as_deref();
     let mut all = case.registered.mutating.iter();
     let is_for = all.any(|webhook| {
-        let found = webhook.matches(&case.review, call.target, &case.registry, namespace);
+        let found = webhook
+            .criteria
+            .find(&case.review, call.target, &case.registry, namespace);
         found.is_some()
     });
     match is_for {
@@ -133,7 +137,9 @@ pub(crate) fn may_refuse(inner: &Inner, call: &Call<'_>, review: &Review) -> boo
             .iter()
             .any(|policy| concerns(&policy.criteria))
             || registered.validating.iter().any(|webhook| {
-                webhook.concerns(review, call.target, &inner.registry, namespace.as_deref())
+                webhook
+                    .criteria
+                    .concern(review, call.target, &inner.registry, namespace.as_deref())
             }))
 }
 
@@ -149,7 +155,9 @@ pub(crate) fn validate(inner: &Inner, call: &Call<'_>, review: Review) -> Result
     let namespace = case.namespace.as_deref();
     let mut all = case.registered.validating.iter();
     let is_for = all.any(|webhook| {
-        let found = webhook.matches(&case.review, call.target, &case.registry, namespace);
+        let found = webhook
+            .criteria
+            .find(&case.review, call.target, &case.registry, namespace);
         found.is_some()
     });
     if is_for {

@@ -9,17 +9,24 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::call::Done;
-use crate::encode;
+use crate::encode::{self, Written};
 use crate::kinds::Target;
-use crate::negotiate::Form;
+use crate::negotiate::{Form, Wire};
 use crate::read::{self, View};
 use crate::status::ApiError;
+use crate::{discovery, protobuf};
 
-pub(crate) const JSON: &str = "application/json";
+pub(crate) use crate::encode::JSON;
+
 const WARNING: HeaderName = HeaderName::from_static("warning");
 
+/// Returns a refusal in JSON.
 pub(crate) fn refusal(error: &ApiError) -> Response<Body> {
-    let mut response = json_answer(error.code, &error.to_value());
+    refusal_as(Wire::Json, error)
+}
+
+pub(crate) fn refusal_as(wire: Wire, error: &ApiError) -> Response<Body> {
+    let mut response = value_answer(error.code, wire, &error.to_value());
     let details = error.details.as_ref();
     let wait = details.and_then(|details| details.get("retryAfterSeconds")?.as_u64());
     if let Some(seconds) = wait {
@@ -39,14 +46,21 @@ pub(crate) fn done_answer(target: &Target, done: &Done, view: View) -> Response<
         },
         ..view
     };
-    warned(
-        answer(done.code, JSON, read::object(target, &done.object, plain)),
-        &done.warnings,
-    )
+    let object = read::object(target, &done.object, plain);
+    warned(written(done.code, object), &done.warnings)
 }
 
 pub(crate) fn json_answer(code: u16, value: &Value) -> Response<Body> {
-    answer(code, JSON, encode::object(value, false))
+    value_answer(code, Wire::Json, value)
+}
+
+/// Returns an answer that is no object of a kind: a status, a scale, discovery.
+pub(crate) fn value_answer(code: u16, wire: Wire, value: &Value) -> Response<Body> {
+    written(code, encode::object_as(wire, value, false))
+}
+
+pub(crate) fn written(code: u16, body: Written) -> Response<Body> {
+    answer(code, body.media, body.bytes)
 }
 
 pub(crate) fn answer(code: u16, media: &'static str, body: Vec<u8>) -> Response<Body> {
@@ -63,8 +77,13 @@ pub(crate) fn answer(code: u16, media: &'static str, body: Vec<u8>) -> Response<
     response
 }
 
-pub(crate) fn stream(body: Body) -> Response<Body> {
-    let mut response = answer(200, JSON, Vec::new());
+/// Returns the events of a watch.
+pub(crate) fn stream(wire: Wire, body: Body) -> Response<Body> {
+    let media = match wire {
+        Wire::Json => JSON,
+        Wire::Protobuf => protobuf::STREAM,
+    };
+    let mut response = answer(200, media, Vec::new());
     *response.body_mut() = body;
     response
 }
@@ -72,6 +91,21 @@ pub(crate) fn stream(body: Body) -> Response<Body> {
 /// Returns an answer that a client may cache and revalidate by its hash.
 pub(crate) fn cached(headers: &HeaderMap, media: &'static str, value: &Value) -> Response<Body> {
     cached_bytes(headers, media, encode::object(value, false))
+}
+
+/// Returns discovery, which may be aggregated.
+pub(crate) fn discovered(
+    headers: &HeaderMap,
+    (is_aggregated, wire): (bool, Wire),
+    value: &Value,
+) -> Response<Body> {
+    let body = encode::object_as(wire, value, false);
+    let media = match (is_aggregated, body.media == protobuf::MEDIA) {
+        (true, true) => discovery::AGGREGATED_PROTOBUF,
+        (true, false) => discovery::AGGREGATED,
+        (false, _) => body.media,
+    };
+    cached_bytes(headers, media, body.bytes)
 }
 
 pub(crate) fn cached_bytes(

@@ -6,7 +6,7 @@
 //! requests, or which other objects a deletion removes.
 
 use serde_json::Value;
-use vmhost_merge::{Manager, RESET_MAIN, track_update};
+use vmhost_merge::RESET_MAIN;
 
 use crate::access::aggregate;
 use crate::admission;
@@ -14,7 +14,7 @@ use crate::builtin::NAMESPACES;
 use crate::kinds::{Kind, Target};
 use crate::object::{Key, Object};
 use crate::state::Inner;
-use crate::{crd, meta, namespace};
+use crate::{crd, meta, namespace, ownership};
 
 /// Stores an object.
 pub(crate) fn put(inner: &mut Inner, kind: &Kind, key: &Key, stored: Value) -> Object {
@@ -58,18 +58,7 @@ pub(crate) fn by_controller(
     if **live == new {
         return;
     }
-    let manager = Manager {
-        name: "kube-controller-manager",
-        api_version: &target.api_version(),
-        subresource: "",
-        reset: RESET_MAIN,
-    };
-    track_update(
-        target.schema(),
-        Some(live),
-        &mut new,
-        &manager,
-        &meta::now(),
-    );
+    let name = "kube-controller-manager";
+    ownership::track(target, (live, &mut new), name, ("", RESET_MAIN));
     settle(inner, &target.kind, key, new);
 }

@@ -17,27 +17,58 @@ pub(crate) struct Body {
     pub duplicates: Vec<String>,
 }
 
+/// The most values and texts that the aliases of YAML may add, each text by the part that
+/// [`TEXT`] says. Without a limit, 3 MiB could name a list of a million items a million times.
+const ALIASED: usize = 400_000;
+/// As many bytes of a text count as one value.
+const TEXT: usize = 16;
+
 /// Reads JSON.
 pub(crate) fn json(text: &[u8]) -> Result<Body, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let body = read(&mut deserializer)?;
+    let body = read(&mut deserializer, usize::MAX)?;
     deserializer.end()?;
     Ok(body)
 }
 
 /// Reads YAML.
 pub(crate) fn yaml(text: &[u8]) -> Result<Body, serde_yaml_ng::Error> {
-    read(serde_yaml_ng::Deserializer::from_slice(text))
+    // Two bytes are needed for a value of a list, and each byte of a text is there.
+    let own = text.len() / 2 + text.len() / TEXT;
+    let left = match text.contains(&b'*') {
+        true => own.saturating_add(ALIASED),
+        false => usize::MAX,
+    };
+    read(serde_yaml_ng::Deserializer::from_slice(text), left)
 }
 
-fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Body, D::Error> {
-    let mut duplicates = Vec::new();
+fn read<'de, D: Deserializer<'de>>(deserializer: D, left: usize) -> Result<Body, D::Error> {
+    let mut found = Found {
+        duplicates: Vec::new(),
+        left,
+    };
     let reader = Reader {
         at: At::Root,
-        duplicates: &mut duplicates,
+        found: &mut found,
     };
     let value = reader.deserialize(deserializer)?;
+    let duplicates = found.duplicates;
     Ok(Body { value, duplicates })
+}
+
+/// What was found so far.
+struct Found {
+    duplicates: Vec<String>,
+    /// How many values may follow.
+    left: usize,
+}
+
+impl Found {
+    fn spend<E: Error>(&mut self, values: usize) -> Result<(), E> {
+        let left = self.left.checked_sub(values);
+        self.left = left.ok_or_else(|| E::custom("yaml: document contains excessive aliasing"))?;
+        Ok(())
+    }
 }
 
 /// A place in a body. It is a text only for a field that is given twice: to write it for each value
@@ -63,13 +94,14 @@ impl fmt::Display for At<'_> {
 /// Reads one value at a place.
 struct Reader<'p> {
     at: At<'p>,
-    duplicates: &'p mut Vec<String>,
+    found: &'p mut Found,
 }
 
 impl<'de> DeserializeSeed<'de> for Reader<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.found.spend::<D::Error>(1)?;
         deserializer.deserialize_any(self)
     }
 }
@@ -97,11 +129,13 @@ impl<'de> Visitor<'de> for Reader<'_> {
         Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        self.found.spend::<E>(value.len() / TEXT)?;
         Ok(Value::from(value))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+    fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
+        self.found.spend::<E>(value.len() / TEXT)?;
         Ok(Value::String(value))
     }
 
@@ -122,7 +156,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
         loop {
             let item = Reader {
                 at: At::Item(&self.at, items.len()),
-                duplicates: &mut *self.duplicates,
+                found: &mut *self.found,
             };
             match seq.next_element_seed(item)? {
                 Some(item) => items.push(item),
@@ -133,16 +167,16 @@ impl<'de> Visitor<'de> for Reader<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut fields = Map::new();
-        while let Some(name) = map.next_key_seed(Name)? {
+        while let Some(name) = map.next_key_seed(Name(&mut *self.found))? {
             let field = Reader {
                 at: At::Field(&self.at, &name),
-                duplicates: &mut *self.duplicates,
+                found: &mut *self.found,
             };
             let value = map.next_value_seed(field)?;
-            if fields.contains_key(&name) && self.duplicates.len() < MOST {
+            if fields.contains_key(&name) && self.found.duplicates.len() < MOST {
                 let path = At::Field(&self.at, &name).to_string();
-                if !self.duplicates.contains(&path) {
-                    self.duplicates.push(path);
+                if !self.found.duplicates.contains(&path) {
+                    self.found.duplicates.push(path);
                 }
             }
             fields.insert(name, value);
@@ -152,18 +186,17 @@ impl<'de> Visitor<'de> for Reader<'_> {
 }
 
 /// Reads a key; YAML has some that are no texts.
-struct Name;
+struct Name<'p>(&'p mut Found);
 
-impl<'de> DeserializeSeed<'de> for Name {
+impl<'de> DeserializeSeed<'de> for Name<'_> {
     type Value = String;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
-        let mut none = Vec::new();
         let reader = Reader {
             at: At::Root,
-            duplicates: &mut none,
+            found: self.0,
         };
-        match deserializer.deserialize_any(reader)? {
+        match reader.deserialize(deserializer)? {
             Value::String(name) => Ok(name),
             name @ (Value::Bool(_) | Value::Number(_)) => Ok(name.to_string()),
             _ => Err(D::Error::custom("a key must be a text")),
@@ -206,6 +239,24 @@ mod tests {
         let body = json(text.as_bytes()).unwrap();
         assert_eq!(body.duplicates.len(), MOST);
         assert_eq!(body.value["99999"], 2);
+    }
+
+    #[test]
+    fn aliases_add_only_so_much() {
+        let few = yaml(b"a: &a [1, 2]\nb: *a\nc: *a\n").unwrap();
+        assert_eq!(few.value, json!({ "a": [1, 2], "b": [1, 2], "c": [1, 2] }));
+        let many = |item: &str, count: usize| {
+            let aliases = vec!["*a"; count].join(", ");
+            yaml(format!("a: &a {item}\nb: [{aliases}]\n").as_bytes())
+        };
+        assert!(many("[1, 2]", 1000).is_ok());
+        let items = format!("[{}]", vec!["1"; 10_000].join(","));
+        let error = many(&items, 10_000).unwrap_err().to_string();
+        assert!(error.contains("excessive aliasing"), "{error}");
+        assert!(many(&"x".repeat(1 << 20), 10_000).is_err());
+        // What is written out is read, however much it is.
+        let all = vec!["'*'"; 500_000].join(",");
+        assert!(yaml(format!("[{all}]").as_bytes()).is_ok());
     }
 
     #[test]

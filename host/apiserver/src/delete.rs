@@ -16,7 +16,7 @@ use crate::request::Options;
 use crate::selector::Selector;
 use crate::state::Inner;
 use crate::status::{ApiError, INVALID, NOT_SUPPORTED, cause};
-use crate::{meta, refuse};
+use crate::{decode, meta, refuse};
 
 /// The body of a DELETE.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -42,7 +42,8 @@ impl DeleteOptions {
         let options: DeleteOptions = if body.iter().all(u8::is_ascii_whitespace) {
             query.clone()
         } else {
-            serde_yaml_ng::from_slice(body).map_err(|e| ApiError::bad_request(e.to_string()))?
+            let body = decode::yaml(body).map_err(|e| ApiError::bad_request(e.to_string()))?;
+            serde_json::from_value(body.value).map_err(|e| ApiError::bad_request(e.to_string()))?
         };
         if options.orphan_dependents.is_some() && options.propagation_policy.is_some() {
             let policy = options.propagation_policy.as_deref().unwrap_or_default();

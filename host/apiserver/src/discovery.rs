@@ -11,6 +11,10 @@ use crate::registry::{Group, Registry};
 pub(crate) const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
+/// The same, in protobuf.
+pub(crate) const AGGREGATED_PROTOBUF: &str =
+    "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
 /// Returns aggregated discovery, of the core group or of all others.
 pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
     let groups = registry.groups();

@@ -1,13 +1,36 @@
-//! Serialises JSON for the wire.
+//! Writes answers for the wire.
 //!
-//! Owns the order of keys, and assembles answers from parts without copying objects. Must not know
-//! HTTP.
+//! Owns the order of keys in JSON, and assembles answers from parts without copying objects. Must
+//! not know HTTP, or how protobuf is written.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::kinds::Target;
+use crate::negotiate::Wire;
 use crate::object::Object;
+use crate::protobuf;
+
+/// The media type of JSON.
+pub(crate) const JSON: &str = "application/json";
+
+/// A written answer.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub media: &'static str,
+    pub bytes: Vec<u8>,
+}
+
+impl Written {
+    /// Returns the answer in protobuf; in JSON if there is no such form.
+    fn of(protobuf: Option<Vec<u8>>, json: impl FnOnce() -> Vec<u8>) -> Written {
+        let (media, bytes) = match protobuf {
+            Some(bytes) => (protobuf::MEDIA, bytes),
+            None => (JSON, json()),
+        };
+        Written { media, bytes }
+    }
+}
 
 /// An object with its keys in the order of a real server: custom objects alphabetically, built-in
 /// ones with kind, apiVersion and metadata first. Built-in objects in a list omit kind and
@@ -102,6 +125,62 @@ impl Serialize for List<'_> {
     }
 }
 
+/// Writes one object.
+pub(crate) fn object_as(wire: Wire, value: &Value, custom: bool) -> Written {
+    let protobuf = match wire {
+        Wire::Protobuf => protobuf::to_protobuf(value),
+        Wire::Json => None,
+    };
+    Written::of(protobuf, || object(value, custom))
+}
+
+/// Writes a list.
+pub(crate) fn list_as(wire: Wire, target: &Target, metadata: &Value, items: &[Object]) -> Written {
+    let kind = &target.kind;
+    let protobuf = match wire {
+        Wire::Protobuf => {
+            let api_version = target.api_version();
+            let names = (&*api_version, &*kind.list_kind, &*kind.kind);
+            protobuf::encoded_list(names, metadata, items.iter().map(|item| &**item))
+        }
+        Wire::Json => None,
+    };
+    Written::of(protobuf, || list(target, metadata, items))
+}
+
+/// Writes a list of objects' metadata.
+pub(crate) fn partial_list(wire: Wire, metadata: &Value, items: &[Object]) -> Written {
+    const API_VERSION: &str = "meta.k8s.io/v1";
+    const KIND: &str = "PartialObjectMetadataList";
+    let protobuf = match wire {
+        // Of an object, only the metadata is a field of this message.
+        Wire::Protobuf => {
+            let names = (API_VERSION, KIND, "PartialObjectMetadata");
+            protobuf::encoded_list(names, metadata, items.iter().map(|item| &**item))
+        }
+        Wire::Json => None,
+    };
+    Written::of(protobuf, || {
+        let items: Vec<Value> = items.iter().map(|o| partial(o)).collect();
+        let list = json!({
+            "kind": KIND,
+            "apiVersion": API_VERSION,
+            "metadata": metadata,
+            "items": items,
+        });
+        object(&list, false)
+    })
+}
+
+/// Writes one event of a watch.
+pub(crate) fn event_as(wire: Wire, kind: &str, value: &Value, custom: bool) -> Vec<u8> {
+    let protobuf = match wire {
+        Wire::Protobuf => protobuf::event(kind, value),
+        Wire::Json => None,
+    };
+    protobuf.unwrap_or_else(|| event(kind, value, custom))
+}
+
 /// Serialises one object.
 pub(crate) fn object(value: &Value, custom: bool) -> Vec<u8> {
     text(&Ordered {
@@ -112,7 +191,7 @@ pub(crate) fn object(value: &Value, custom: bool) -> Vec<u8> {
 }
 
 /// Serialises a list.
-pub(crate) fn list(target: &Target, metadata: &Value, items: &[Object]) -> Vec<u8> {
+fn list(target: &Target, metadata: &Value, items: &[Object]) -> Vec<u8> {
     text(&List {
         target,
         metadata,
@@ -121,7 +200,7 @@ pub(crate) fn list(target: &Target, metadata: &Value, items: &[Object]) -> Vec<u
 }
 
 /// Serialises one line of a watch. `type` comes before `object`, which readers rely on.
-pub(crate) fn event(kind: &str, value: &Value, custom: bool) -> Vec<u8> {
+fn event(kind: &str, value: &Value, custom: bool) -> Vec<u8> {
     let mut line = format!("{{\"type\":\"{kind}\",\"object\":").into_bytes();
     line.extend(object(value, custom));
     line.extend(b"}\n");
@@ -148,7 +227,6 @@ pub(crate) fn partial(object: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn built_in_objects_begin_with_what_they_are() {

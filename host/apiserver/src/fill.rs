@@ -21,6 +21,19 @@ use crate::kinds::Fill;
 use crate::state::Inner;
 use crate::status::Cause;
 
+/// Returns why an object may not be created as it is; in a part of a cluster, classes are missing.
+pub(crate) fn forbidden(
+    kind: Fill,
+    inner: &Inner,
+    live: Option<&Value>,
+    new: &Value,
+) -> Option<String> {
+    match kind {
+        Fill::Pod if live.is_none() && !inner.partial => pod::forbidden(inner, new),
+        _ => None,
+    }
+}
+
 /// Completes an object after its schema's defaults were filled in; returns what is wrong with it.
 /// `now` is the time of the request.
 pub(crate) fn fill(

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State as Shared;
-use http::header::ACCEPT;
-use http::{HeaderMap, Method, Request, Response};
+use http::{Method, Request, Response};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -18,15 +17,14 @@ use crate::access::credentials::{Access, Author, Peer};
 use crate::access::impersonate;
 use crate::access::rbac::decide;
 use crate::access::user::User;
-use crate::answer::{JSON, answer, cached, cached_bytes, json_answer, refusal};
+use crate::answer::{
+    JSON, answer, cached, cached_bytes, discovered, json_answer, refusal_as, value_answer,
+};
 use crate::route::{Route, route};
 use crate::state::State;
 use crate::status::ApiError;
 use crate::verbs::Asked;
-use crate::{discovery, negotiate, openapi, verbs, yaml};
-
-/// The maximum size of a request, as in a real server.
-const MAX_BODY: usize = 3 << 20;
+use crate::{body, discovery, negotiate, openapi, verbs, yaml};
 
 /// The context for answering requests.
 #[derive(Clone, Debug)]
@@ -52,12 +50,13 @@ pub(crate) fn router(gate: Gate) -> Router {
 
 async fn handle(Shared(gate): Shared<Gate>, request: Request<Body>) -> Response<Body> {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let wire = negotiate::plain(request.headers());
     let answer = gate.answer(request).await;
     let code = answer
         .as_ref()
         .map_or_else(|e| e.code, |r| r.status().as_u16());
     tracing::debug!(%method, path, code, "request");
-    answer.unwrap_or_else(|error| refusal(&error))
+    answer.unwrap_or_else(|error| refusal_as(wire, &error))
 }
 
 impl Gate {
@@ -125,26 +124,30 @@ impl Front {
                     "paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"],
                 }),
             )),
-            Route::Api if aggregated(headers) => Ok(cached(
-                headers,
-                discovery::AGGREGATED,
-                &discovery::aggregated(&registry, true),
-            )),
-            Route::Apis if aggregated(headers) => Ok(cached(
-                headers,
-                discovery::AGGREGATED,
-                &discovery::aggregated(&registry, false),
-            )),
-            Route::Api => Ok(cached(headers, JSON, &discovery::versions(&self.address))),
-            Route::Apis => Ok(cached(headers, JSON, &discovery::groups(&registry))),
-            Route::Group(group) => Ok(json_answer(
-                200,
-                &known(discovery::group(&registry, &group))?,
-            )),
-            Route::GroupVersion(group, version) => Ok(json_answer(
-                200,
-                &known(discovery::resources(&registry, &group, &version))?,
-            )),
+            Route::Api => {
+                let asked = negotiate::discovery(headers);
+                let found = match asked {
+                    (true, _) => discovery::aggregated(&registry, true),
+                    (false, _) => discovery::versions(&self.address),
+                };
+                Ok(discovered(headers, asked, &found))
+            }
+            Route::Apis => {
+                let asked = negotiate::discovery(headers);
+                let found = match asked {
+                    (true, _) => discovery::aggregated(&registry, false),
+                    (false, _) => discovery::groups(&registry),
+                };
+                Ok(discovered(headers, asked, &found))
+            }
+            Route::Group(group) => {
+                let found = known(discovery::group(&registry, &group))?;
+                Ok(value_answer(200, negotiate::plain(headers), &found))
+            }
+            Route::GroupVersion(group, version) => {
+                let found = known(discovery::resources(&registry, &group, &version))?;
+                Ok(value_answer(200, negotiate::plain(headers), &found))
+            }
             Route::OpenapiV3 => Ok(cached(
                 headers,
                 "text/plain; charset=utf-8",
@@ -168,9 +171,7 @@ impl Front {
             Route::Resource(path) => {
                 let found = registry.find(&path.group, &path.version, &path.plural);
                 let target = found.ok_or_else(ApiError::no_such_path)?;
-                let body = axum::body::to_bytes(body, MAX_BODY)
-                    .await
-                    .map_err(|_| ApiError::too_large())?;
+                let body = body::read(body).await?;
                 let asked = Asked {
                     parts: &parts,
                     path: &path,
@@ -183,24 +184,4 @@ impl Front {
             Route::Unknown => Err(ApiError::no_such_path()),
         }
     }
-}
-
-/// Returns whether the first supported form of discovery in the `Accept` header is the aggregated
-/// one.
-fn aggregated(headers: &HeaderMap) -> bool {
-    if headers.get(ACCEPT).is_none() {
-        return false;
-    }
-    for clause in negotiate::clauses(headers).iter().filter(|c| c.is_json()) {
-        match clause.param("as") {
-            "" => return false,
-            "APIGroupDiscoveryList"
-                if clause.param("g") == "apidiscovery.k8s.io" && clause.param("v") == "v2" =>
-            {
-                return true;
-            }
-            _ => {}
-        }
-    }
-    false
 }

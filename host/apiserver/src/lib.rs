@@ -39,8 +39,8 @@
 //! Everything from the read of the live object to the store is one function under one lock: a write
 //! is never visible half done. It is repeated only if it has to ask webhooks: it ends with a
 //! question before it has stored anything, the question is asked without the lock, and the write
-//! begins anew (`questions`, `answers`, `admission`, `conversion`). With a `journal` it is in a file
-//! before anybody hears of it. A watch has no queue; it is a position in the store's bounded
+//! begins anew (`questions`, `answers`, `admission`, `conversion`). With a `journal` it is in a
+//! file before anybody hears of it. A watch has no queue; it is a position in the store's bounded
 //! history.
 //!
 //! Owner references work as in kube-controller-manager: every write updates an index of them
@@ -55,7 +55,7 @@
 //! higher floor.
 //! ```text
 //! socket          server, kubeconfig | options | overlay
-//! HTTP            front, verbs, yaml, answer
+//! HTTP            front, verbs, yaml, answer, body
 //! a verb          watch, read, table, encode | subresource | scale, patch, strategic, write |
 //!                 delete | answers | collect
 //! one object      end, change, crd, namespace | access/{review, escalation, ...} |
@@ -64,7 +64,7 @@
 //! the cluster     state, admission/{registered, webhook, policy, rules}, registry, openapi |
 //!                 journal, secrets | outside | tls, access/token | error
 //! kinds           refuse, selector, builtin, kinds, reach, autoscaler, jsonpath
-//! stored objects  store, owners, object, meta, status
+//! stored objects  ownership, store, owners, object, meta, status
 //! ```
 //! Beside them are the forms of requests and answers, which know refusals and at most the served
 //! kinds: `route`, `request`, `negotiate`, `decode`, `operations`, `protobuf`, `discovery`. Below
@@ -81,13 +81,14 @@
 //! - Deletion has no grace period. Namespaces and definitions ignore the propagation policy. An
 //!   owner of a kind that is not served counts as existing, even if the kind is served later.
 //! - Built-in kinds are validated by their schema, and by some rules of their code: immutable
-//!   fields, selectors and their templates, addresses and ports of services. A value of a wrong
-//!   type is refused with 422 instead of 400. A list that Go would print as null is left out.
-//! - Objects nest 100 levels at most, and the operations of a JSON patch copy 3 MiB at most.
+//!   fields, selectors and their templates, addresses and ports of services. A list that Go would
+//!   print as null is left out.
+//! - Objects nest 100 levels at most, the operations of a JSON patch copy 3 MiB at most, and the
+//!   aliases of YAML add 400,000 values at most.
 //! - The documents are those of one version of Kubernetes, without alpha and beta versions.
 //! - Namespaces and definitions are deleted within the DELETE request, unless finalizers hold them.
-//! - Answers are JSON or YAML (except OpenAPI v2). Bodies may be protobuf for the built-in kinds
-//!   except definitions.
+//! - Bodies and answers are JSON, YAML (except watches and discovery), or, of built-in kinds,
+//!   protobuf; never CBOR. A field of protobuf that no kind has is refused.
 //! - No admission plugins but the defaults of tolerations, priorities and new nodes, webhooks and
 //!   ValidatingAdmissionPolicies (MutatingAdmissionPolicies change nothing). A webhook is reached
 //!   by a URL; a Service leads somewhere only if it has an external name. Garbage collection, and
@@ -100,6 +101,7 @@ mod admission;
 mod answer;
 mod answers;
 mod autoscaler;
+mod body;
 mod builtin;
 mod call;
 mod change;
@@ -129,6 +131,7 @@ mod options;
 mod outside;
 mod overlay;
 mod owners;
+mod ownership;
 mod patch;
 mod protobuf;
 mod questions;
@@ -159,5 +162,6 @@ mod yaml;
 pub use error::Error;
 pub use options::Options;
 pub use overlay::{Changed, Overlay};
+pub use protobuf::{from_protobuf, to_protobuf};
 pub use server::Server;
 pub use state::{Backup, State};

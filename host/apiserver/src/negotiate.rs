@@ -5,6 +5,7 @@
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 
+use crate::protobuf;
 use crate::status::ApiError;
 
 /// The form of an answer with objects.
@@ -16,6 +17,13 @@ pub(crate) enum Form {
     Table,
     /// `PartialObjectMetadata`, or its list.
     Partial,
+}
+
+/// How an answer is written. YAML is made of JSON afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wire {
+    Json,
+    Protobuf,
 }
 
 /// One clause of an `Accept` header.
@@ -44,6 +52,21 @@ impl Clause {
     /// Returns whether objects can be answered so, in JSON or converted from it.
     fn is_text(&self) -> bool {
         self.is_json() || self.media == "application/yaml"
+    }
+
+    /// Returns how an answer to this clause is written; `None`: it is not.
+    fn wire(&self) -> Option<Wire> {
+        match self.is_text() {
+            true => Some(Wire::Json),
+            false => (self.media == protobuf::MEDIA).then_some(Wire::Protobuf),
+        }
+    }
+
+    /// Returns whether the clause asks for a kind of a group and version instead of the plain form.
+    fn asks_for(&self, kind: &str, group: &str, version: &str) -> bool {
+        [("as", kind), ("g", group), ("v", version)]
+            .iter()
+            .all(|(name, value)| self.param(name) == *value)
     }
 }
 
@@ -85,23 +108,78 @@ fn clause(text: &str) -> Option<Clause> {
     (clause.quality > 0.0).then_some(clause)
 }
 
-/// Returns the form for one object or a watch (`list` is false), or for a list.
-pub(crate) fn form(headers: &HeaderMap, list: bool) -> Result<Form, ApiError> {
+/// Returns the form for one object or a watch (`list` is false), or for a list. `is_custom`: the
+/// objects themselves have no form in protobuf, but their metadata has.
+pub(crate) fn form(
+    headers: &HeaderMap,
+    list: bool,
+    is_custom: bool,
+) -> Result<(Form, Wire), ApiError> {
     let partial = if list {
         "PartialObjectMetadataList"
     } else {
         "PartialObjectMetadata"
     };
-    for clause in clauses(headers).iter().filter(|c| c.is_text()) {
-        let meta = clause.param("g") == "meta.k8s.io" && clause.param("v") == "v1";
-        match clause.param("as") {
-            "" => return Ok(Form::Plain),
-            "Table" if meta => return Ok(Form::Table),
-            name if meta && name == partial => return Ok(Form::Partial),
+    for clause in clauses(headers) {
+        let Some(wire) = clause.wire() else {
+            continue;
+        };
+        let is_text = wire == Wire::Json;
+        if clause.asks_for(partial, "meta.k8s.io", "v1") {
+            return Ok((Form::Partial, wire));
+        }
+        if is_text && clause.asks_for("Table", "meta.k8s.io", "v1") {
+            return Ok((Form::Table, wire));
+        }
+        if clause.param("as").is_empty() && (is_text || !is_custom) {
+            return Ok((Form::Plain, wire));
+        }
+    }
+    Err(ApiError::not_acceptable(
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf",
+    ))
+}
+
+/// Returns how a refusal is written, or another answer that has only the plain form.
+pub(crate) fn plain(headers: &HeaderMap) -> Wire {
+    // Most requests do not name protobuf.
+    let values = headers.get_all(ACCEPT);
+    let mut texts = values.iter().filter_map(|value| value.to_str().ok());
+    if !texts.any(|text| text.contains("protobuf")) {
+        return Wire::Json;
+    }
+    let clauses = clauses(headers);
+    let mut plain = clauses.iter().filter(|c| c.param("as").is_empty());
+    plain.find_map(Clause::wire).unwrap_or(Wire::Json)
+}
+
+/// Returns whether the first supported form of discovery is the aggregated one, and how it is
+/// written.
+pub(crate) fn discovery(headers: &HeaderMap) -> (bool, Wire) {
+    if headers.get(ACCEPT).is_none() {
+        return (false, Wire::Json);
+    }
+    for clause in clauses(headers) {
+        let wire = clause.wire().filter(|_| clause.media != "application/yaml");
+        match wire {
+            Some(wire) if clause.param("as").is_empty() => return (false, wire),
+            Some(wire) if clause.asks_for("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2") => {
+                return (true, wire);
+            }
             _ => {}
         }
     }
-    Err(ApiError::not_acceptable("application/json"))
+    (false, Wire::Json)
+}
+
+/// Refuses a request for the answer to a question in another form than its own: there is no table
+/// of it.
+pub(crate) fn has_plain(headers: &HeaderMap) -> Result<(), ApiError> {
+    let own = |clause: &Clause| clause.wire().is_some() && clause.param("as").is_empty();
+    match clauses(headers).iter().any(own) {
+        true => Ok(()),
+        false => Err(ApiError::not_acceptable("application/json")),
+    }
 }
 
 /// Returns whether the first supported form of `/openapi/v2` is protobuf, and not JSON.
@@ -142,10 +220,14 @@ pub(crate) fn body_type(headers: &HeaderMap) -> String {
 mod tests {
     use super::*;
 
-    fn asked(text: &str, list: bool) -> Option<Form> {
+    fn headers(text: &str) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, text.parse().unwrap());
-        form(&headers, list).ok()
+        headers
+    }
+
+    fn asked(text: &str, list: bool) -> Option<Form> {
+        form(&headers(text), list, true).ok().map(|(form, _)| form)
     }
 
     #[test]
@@ -169,6 +251,46 @@ mod tests {
             asked("application/json;as=Table;v=v1beta1;g=meta.k8s.io", true),
             None
         );
-        assert_eq!(form(&HeaderMap::new(), false).ok(), Some(Form::Plain));
+        let none = form(&HeaderMap::new(), false, false);
+        assert_eq!(none.ok(), Some((Form::Plain, Wire::Json)));
+    }
+
+    #[test]
+    fn protobuf_is_written_where_it_comes_first() {
+        const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,application/json";
+        const METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+        const TABLE: &str = "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1,application/json;as=Table;g=meta.k8s.io;v=v1";
+        let of = |text: &str, is_custom| form(&headers(text), false, is_custom).ok();
+        assert_eq!(of(PROTOBUF, false), Some((Form::Plain, Wire::Protobuf)));
+        assert_eq!(of(PROTOBUF, true), Some((Form::Plain, Wire::Json)));
+        assert_eq!(of(METADATA, true), Some((Form::Partial, Wire::Protobuf)));
+        assert_eq!(of(TABLE, false), Some((Form::Table, Wire::Json)));
+        let only = "application/vnd.kubernetes.protobuf;stream=watch";
+        assert_eq!(of(only, false), Some((Form::Plain, Wire::Protobuf)));
+        assert_eq!(of(only, true), None);
+        let second = "application/json,application/vnd.kubernetes.protobuf";
+        assert_eq!(of(second, false), Some((Form::Plain, Wire::Json)));
+        assert_eq!(
+            of("application/cbor,application/json", false),
+            Some((Form::Plain, Wire::Json))
+        );
+        assert_eq!(of("application/cbor", false), None);
+        assert_eq!(plain(&headers(PROTOBUF)), Wire::Protobuf);
+        assert_eq!(plain(&headers(METADATA)), Wire::Json);
+        assert_eq!(plain(&headers(second)), Wire::Json);
+        assert_eq!(plain(&HeaderMap::new()), Wire::Json);
+        assert_eq!(discovery(&headers(PROTOBUF)), (false, Wire::Protobuf));
+        let aggregated = "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+        assert_eq!(discovery(&headers(aggregated)), (true, Wire::Protobuf));
+        assert!(has_plain(&HeaderMap::new()).is_ok());
+        assert!(
+            has_plain(&headers(
+                "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+            ))
+            .is_ok()
+        );
+        assert!(has_plain(&headers(PROTOBUF)).is_ok());
+        let only = headers("application/json;as=Table;v=v1;g=meta.k8s.io");
+        assert_eq!(has_plain(&only).unwrap_err().code, 406);
     }
 }

@@ -13,7 +13,7 @@ use crate::kinds::Target;
 use crate::request::Options;
 use crate::state::Inner;
 use crate::status::{ApiError, FORBIDDEN, REQUIRED, cause};
-use crate::{meta, operations, refuse, strategic, write};
+use crate::{decode, meta, operations, refuse, strategic, write};
 
 /// A parsed patch.
 #[derive(Debug)]
@@ -48,9 +48,9 @@ impl Patch {
                 serde_json::from_slice(body).map_err(|e| bad(&e))?,
             )),
             "application/apply-patch+yaml" | "application/apply-patch+json" => {
-                let patch: Value = serde_yaml_ng::from_slice(body)
+                let patch = decode::yaml(body)
                     .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
-                Ok(Patch::Apply(patch))
+                Ok(Patch::Apply(patch.value))
             }
             "application/strategic-merge-patch+json" if !target.kind.custom => {
                 let patch = serde_json::from_slice(body).map_err(|e| bad(&e))?;

@@ -39,7 +39,7 @@ pub(crate) enum Question {
     },
 }
 
-/// A request with what decides whom it is for.
+/// A request, with what decides which webhooks and policies are asked about it.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub review: Arc<Review>,

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use crate::conversion;
 use crate::encode;
+use crate::encode::Written;
 use crate::kinds::Target;
-use crate::negotiate::Form;
+use crate::negotiate::{Form, Wire};
 use crate::object::{Key, Object};
 use crate::request::Options;
 use crate::selector::Selector;
@@ -24,10 +25,11 @@ use crate::table::{Include, table};
 /// How long a read waits for a version that does not exist yet.
 const FRESH: Duration = Duration::from_secs(3);
 
-/// The form of an answer, and what the rows of a Table include.
+/// The form of an answer, how it is written, and what the rows of a Table include.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
     pub form: Form,
+    pub wire: Wire,
     pub include: Include,
 }
 
@@ -57,21 +59,19 @@ impl Token {
     }
 }
 
-/// Serialises one object in the requested form.
-pub(crate) fn object(target: &Target, object: &Value, view: View) -> Vec<u8> {
+/// Writes one object in the requested form.
+pub(crate) fn object(target: &Target, object: &Value, view: View) -> Written {
     match view.form {
-        Form::Plain => encode::object(object, target.kind.custom),
-        Form::Partial => encode::object(&encode::partial(object), false),
+        Form::Plain => encode::object_as(view.wire, object, target.kind.custom),
+        Form::Partial => encode::object_as(view.wire, &encode::partial(object), false),
         Form::Table => {
             let version = object
                 .pointer("/metadata/resourceVersion")
                 .cloned()
                 .unwrap_or_default();
             let metadata = json!({ "resourceVersion": version });
-            encode::object(
-                &table(target, metadata, [object], view.include, true),
-                false,
-            )
+            let table = table(target, metadata, [object], view.include, true);
+            encode::object_as(view.wire, &table, false)
         }
     }
 }
@@ -102,7 +102,7 @@ pub(crate) async fn list(
     namespace: Option<&str>,
     options: &Options,
     view: View,
-) -> Result<Vec<u8>, ApiError> {
+) -> Result<Written, ApiError> {
     options.check_list()?;
     let selector = Selector::parse(target, &options.label_selector, &options.field_selector)?;
     let asked = options.version_number().map_err(|why| {
@@ -208,23 +208,15 @@ async fn converted(
     Ok(objects)
 }
 
-/// Serialises a list in the requested form.
-pub(crate) fn list_of(target: &Target, metadata: Value, items: &[Object], view: View) -> Vec<u8> {
+/// Writes a list in the requested form.
+pub(crate) fn list_of(target: &Target, metadata: Value, items: &[Object], view: View) -> Written {
     match view.form {
-        Form::Plain => encode::list(target, &metadata, items),
+        Form::Plain => encode::list_as(view.wire, target, &metadata, items),
         Form::Table => {
             let objects = items.iter().map(|o| &**o);
-            encode::object(&table(target, metadata, objects, view.include, true), false)
+            let table = table(target, metadata, objects, view.include, true);
+            encode::object_as(view.wire, &table, false)
         }
-        Form::Partial => {
-            let items: Vec<Value> = items.iter().map(|o| encode::partial(o)).collect();
-            let list = json!({
-                "kind": "PartialObjectMetadataList",
-                "apiVersion": "meta.k8s.io/v1",
-                "metadata": metadata,
-                "items": items,
-            });
-            encode::object(&list, false)
-        }
+        Form::Partial => encode::partial_list(view.wire, &metadata, items),
     }
 }

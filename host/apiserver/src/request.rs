@@ -2,6 +2,7 @@
 //!
 //! Owns the options of every verb. Must not know paths, or what is done with the options.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::extract::Query;
@@ -56,13 +57,12 @@ impl Options {
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
         let mut options = Options::default();
-        let mut given = Vec::new();
+        let mut given = HashSet::new();
         for (name, value) in pairs {
             // Of two values the first counts: it is the one whose rights were checked.
-            if name != "dryRun" && given.contains(&name) {
+            if name != "dryRun" && !given.insert(name.clone()) {
                 continue;
             }
-            given.push(name.clone());
             match name.as_str() {
                 "watch" => options.watch = truth(&value),
                 "labelSelector" => options.label_selector = value,

@@ -217,7 +217,12 @@ async fn serve(stream: TcpStream, door: Door, tasks: Tasks) {
         access: door.access,
         peer: Arc::new(peer),
     };
-    let mut builder = Builder::new(tasks);
+    // By what the handshake agreed on: a client that sends nothing afterwards is not waited for.
+    let is_second = stream.get_ref().1.alpn_protocol() == Some(&b"h2"[..]);
+    let mut builder = match is_second {
+        true => Builder::new(tasks).http2_only(),
+        false => Builder::new(tasks).http1_only(),
+    };
     builder.http1().timer(TokioTimer::new());
     builder
         .http2()

@@ -81,7 +81,8 @@ impl ApiError {
     }
 
     pub fn too_large() -> ApiError {
-        ApiError::new(413, "RequestEntityTooLarge", "limit is 3145728")
+        let message = "Request entity too large: limit is 3145728";
+        ApiError::new(413, "RequestEntityTooLarge", message)
     }
 
     pub fn internal(message: impl Into<String>) -> ApiError {

@@ -3,6 +3,9 @@
 //! Owns the merge: lists of objects by key and lists of values where the kind's schema says so;
 //! every other list is replaced. Custom kinds do not support this patch, as in a real server.
 
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value, json};
 
 use crate::status::ApiError;
@@ -56,8 +59,9 @@ fn merge_map(
             let gone = value
                 .as_array()
                 .ok_or_else(|| bad(format!("{key} is no list")))?;
+            let gone = places(gone, None);
             if let Some(items) = map.get_mut(list).and_then(Value::as_array_mut) {
-                items.retain(|item| !gone.contains(item));
+                items.retain(|item| !gone.contains_key(&item.to_string()));
             }
         }
     }
@@ -125,8 +129,10 @@ fn merge_list(list: &mut Value, items: &[Value], schema: &Value) -> Result<(), A
         let Value::Array(live) = list else {
             return Ok(());
         };
+        let mut known = places(live, None);
         for item in items {
-            if !live.contains(item) {
+            if let Entry::Vacant(place) = known.entry(item.to_string()) {
+                place.insert(live.len());
                 live.push(item.clone());
             }
         }
@@ -146,45 +152,63 @@ fn merge_list(list: &mut Value, items: &[Value], schema: &Value) -> Result<(), A
     let Value::Array(live) = list else {
         return Ok(());
     };
+    let inner = schema.get("items").unwrap_or(NONE);
+    let mut known = places(live, Some(key));
+    let mut gone = HashSet::new();
     for item in items {
-        let Some(id) = item.get(key) else {
+        let Some(id) = item.get(key).map(Value::to_string) else {
             return Err(bad(format!(
                 "map: {item} does not contain declared merge key: {key}"
             )));
         };
-        let at = live.iter().position(|l| l.get(key) == Some(id));
-        match (at, item.as_object()) {
-            (Some(at), _) if directive(item, "delete") => {
-                live.remove(at);
-            }
-            (None, _) if directive(item, "delete") => {}
-            (Some(at), Some(item)) => {
-                merge_map(&mut live[at], item, schema.get("items").unwrap_or(NONE))?
-            }
-            (_, Some(item)) => {
+        if directive(item, "delete") {
+            gone.extend(known.remove(&id));
+            continue;
+        }
+        let patch = item
+            .as_object()
+            .ok_or_else(|| bad(format!("{item} is no object")))?;
+        match known.get(&id).and_then(|at| live.get_mut(*at)) {
+            Some(same) => merge_map(same, patch, inner)?,
+            None => {
                 let mut new = json!({});
-                merge_map(&mut new, item, schema.get("items").unwrap_or(NONE))?;
+                merge_map(&mut new, patch, inner)?;
+                known.insert(id, live.len());
                 live.push(new);
             }
-            (_, None) => return Err(bad(format!("{item} is no object"))),
         }
     }
+    let mut places = 0..live.len();
+    live.retain(|_| places.next().is_some_and(|at| !gone.contains(&at)));
     in_order(live, items, &before, Some(key));
     Ok(())
+}
+
+/// Returns what identifies an item: its key, or itself.
+fn id(item: &Value, key: Option<&str>) -> String {
+    let known = key.and_then(|key| item.get(key));
+    known.unwrap_or(item).to_string()
+}
+
+/// Returns where each item of a list is first.
+fn places(list: &[Value], key: Option<&str>) -> HashMap<String, usize> {
+    let mut places = HashMap::new();
+    for (at, item) in list.iter().enumerate() {
+        places.entry(id(item, key)).or_insert(at);
+    }
+    places
 }
 
 /// Sorts a merged list: items of the patch in the patch's order, other items in their old order. An
 /// old item precedes a patched one only if it did so before.
 fn in_order(list: &mut Vec<Value>, patch: &[Value], before: &[Value], key: Option<&str>) {
-    let id = |v: &Value| key.and_then(|key| v.get(key)).unwrap_or(v).clone();
-    let ids = |list: &[Value]| list.iter().map(id).collect::<Vec<_>>();
-    let (patch, before) = (ids(patch), ids(before));
-    let place = |ids: &[Value], item: &Value| ids.iter().position(|known| *known == id(item));
+    let (patch, before) = (places(patch, key), places(before, key));
+    let place = |places: &HashMap<String, usize>, item: &Value| places.get(&id(item, key)).copied();
     let (mut patched, mut others): (Vec<Value>, Vec<Value>) = std::mem::take(list)
         .into_iter()
         .partition(|item| place(&patch, item).is_some());
-    patched.sort_by_key(|item| place(&patch, item));
-    others.sort_by_key(|item| place(&before, item));
+    patched.sort_by_cached_key(|item| place(&patch, item));
+    others.sort_by_cached_key(|item| place(&before, item));
     let mut others = others.into_iter().peekable();
     for item in patched {
         let at = place(&before, &item);
@@ -198,14 +222,8 @@ fn in_order(list: &mut Vec<Value>, patch: &[Value], before: &[Value], key: Optio
 
 /// Sorts the items in `order` by it; other items follow.
 fn sort(items: &mut [Value], order: &[Value], key: Option<&str>) {
-    let id = |v: &Value| key.and_then(|key| v.get(key)).unwrap_or(v).clone();
-    let order: Vec<Value> = order.iter().map(id).collect();
-    items.sort_by_key(|item| {
-        order
-            .iter()
-            .position(|o| *o == id(item))
-            .unwrap_or(usize::MAX)
-    });
+    let order = places(order, key);
+    items.sort_by_cached_key(|item| order.get(&id(item, key)).copied().unwrap_or(usize::MAX));
 }
 
 #[cfg(test)]
@@ -220,6 +238,28 @@ mod tests {
         } });
         merge(&mut object, &patch, &schema).unwrap();
         object
+    }
+
+    #[test]
+    fn long_lists_are_merged_in_time() {
+        let names = |from: usize| -> Vec<Value> {
+            let all = from..from + 100_000;
+            all.map(|n| json!({ "name": n.to_string() })).collect()
+        };
+        let (live, patch) = (json!({ "by": names(0) }), json!({ "by": names(50_000) }));
+        assert_eq!(
+            merged(live, patch)["by"].as_array().map(Vec::len),
+            Some(150_000)
+        );
+        let values = |from: u32| -> Vec<u32> { (from..from + 100_000).collect() };
+        let (live, patch) = (
+            json!({ "set": values(0) }),
+            json!({ "set": values(50_000) }),
+        );
+        assert_eq!(
+            merged(live, patch)["set"].as_array().map(Vec::len),
+            Some(150_000)
+        );
     }
 
     #[test]

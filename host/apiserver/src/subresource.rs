@@ -165,7 +165,7 @@ fn replace(
         let (parent, field) = path.rsplit_once('/').unwrap_or(("", path));
         let value = new.pointer(path).cloned();
         if value.is_some() && whole.pointer(parent).is_none() {
-            // Nobody has looked at the object yet: it has no status.
+            // No controller has written a status yet.
             whole[parent.trim_start_matches('/')] = json!({});
         }
         match (whole.pointer_mut(parent), value) {

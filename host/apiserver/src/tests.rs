@@ -7,12 +7,14 @@ mod certificates;
 mod custom;
 mod discovery;
 mod front;
+mod fuzz;
 mod garbage;
 mod kept;
 mod lists;
 mod objects;
 mod overlay;
 mod patches;
+mod protobuf;
 mod watches;
 
 use std::sync::Arc;

@@ -16,7 +16,7 @@ use body::{delete_options, read_body, twice};
 
 use crate::access::credentials::SERVICE_ACCOUNTS;
 use crate::access::request_token;
-use crate::answer::{JSON, answer, done_answer, json_answer, refusal, stream, warned};
+use crate::answer::{done_answer, refusal_as, stream, value_answer, warned, written};
 use crate::answers::{may_ask, settle, shown};
 use crate::call::{Call, Door};
 use crate::decode::Body;
@@ -49,12 +49,16 @@ pub(crate) async fn resource(
     asked: Asked<'_>,
 ) -> Result<Response<axum::body::Body>, ApiError> {
     let questions = Questions::default();
+    let headers = &asked.parts.headers;
     let answer = verb(state, stop, asked, &questions).await;
     let warnings = questions.warnings();
     match answer {
         Ok(response) => Ok(warned(response, &warnings)),
         Err(error) if warnings.is_empty() => Err(error),
-        Err(error) => Ok(warned(refusal(&error), &warnings)),
+        Err(error) => {
+            let refused = refusal_as(negotiate::plain(headers), &error);
+            Ok(warned(refused, &warnings))
+        }
     }
 }
 
@@ -121,8 +125,10 @@ async fn verb(
             .ok_or_else(|| ApiError::bad_request("unrecognized includeObject value"))
     };
     let view = |list: bool| {
+        let (form, wire) = negotiate::form(headers, list, kind.custom)?;
         Ok::<_, ApiError>(View {
-            form: negotiate::form(headers, list)?,
+            form,
+            wire,
             include: include()?,
         })
     };
@@ -139,19 +145,22 @@ async fn verb(
             let view = view(false)?;
             let lines =
                 watch::watch(state, target, namespace, &options, view, stop.clone()).await?;
-            Ok(stream(axum::body::Body::from_stream(lines)))
+            Ok(stream(view.wire, axum::body::Body::from_stream(lines)))
         }
         (None, None, &Method::GET) => {
             allowed("list")?;
             let list = read::list(state, target, namespace, &options, view(true)?).await?;
             Ok(warned(
-                answer(200, JSON, list),
+                written(200, list),
                 target.version().warning.as_slice(),
             ))
         }
         (None, None, &Method::POST) if !everywhere || kind.answer.is_some() => {
             allowed("create")?;
             let view = view(false)?;
+            if kind.answer.is_some() {
+                negotiate::has_plain(headers)?;
+            }
             let Body {
                 mut value,
                 duplicates,
@@ -184,11 +193,7 @@ async fn verb(
             });
             let (items, version) = deleted.await?;
             let metadata = json!({ "resourceVersion": version.to_string() });
-            Ok(answer(
-                200,
-                JSON,
-                read::list_of(target, metadata, &items, view),
-            ))
+            Ok(written(200, read::list_of(target, metadata, &items, view)))
         }
         (None, Some(_), &Method::DELETE) => {
             allowed("delete")?;
@@ -198,10 +203,10 @@ async fn verb(
                 delete::delete(inner, &call, &deleting)
             });
             match deleted.await? {
-                Deleted::Gone(status) => Ok(json_answer(200, &status)),
+                Deleted::Gone(status) => Ok(value_answer(200, view.wire, &status)),
                 Deleted::Waiting(object) => {
                     let object = conversion::shown_one(state, target, object).await?;
-                    Ok(answer(200, JSON, read::object(target, &object, view)))
+                    Ok(written(200, read::object(target, &object, view)))
                 }
             }
         }
@@ -214,9 +219,9 @@ async fn verb(
             let object = state.read(|inner| call.live(inner).cloned());
             let object = object.map_err(|_| refuse::not_found(target, name))?;
             let object = conversion::shown_one(state, target, object).await?;
-            let text = read::object(target, &object, view);
+            let found = read::object(target, &object, view);
             Ok(warned(
-                answer(200, JSON, text),
+                written(200, found),
                 target.version().warning.as_slice(),
             ))
         }
@@ -257,11 +262,7 @@ async fn verb(
                 request_token::answer(inner, &call, &request)
             });
             let done = done.await?;
-            Ok(answer(
-                done.code,
-                JSON,
-                read::object(target, &done.object, view),
-            ))
+            Ok(written(done.code, read::object(target, &done.object, view)))
         }
         (Some("scale"), Some(_), _) if target.version().scale.is_some() => {
             part::scale(state, &call, &parts.method, headers, body).await

@@ -1,4 +1,4 @@
-//! WATCH: the changes of a kind as lines of JSON.
+//! WATCH: the changes of a kind as lines of JSON, or as frames of protobuf.
 //!
 //! Owns one watch's position in the history. A watch has no queue: when the reader has consumed the
 //! previous lines, the watch reads the history from its position. So a slow reader costs nothing,
@@ -32,6 +32,9 @@ use crate::table::table;
 /// The number of changes that are read from the history at once, and so the lines that wait for a
 /// reader.
 const BATCH: usize = 64;
+/// The size of lines after which no more are read, so that large objects do not add up in memory
+/// for a client that does not read.
+const LINES: usize = 1 << 20;
 /// How often an idle watch sends a bookmark.
 const BOOKMARK: Duration = Duration::from_secs(60);
 
@@ -129,10 +132,12 @@ impl Watch {
             }
             let mut lines = Vec::new();
             if !self.initial.is_empty() {
-                let count = self.initial.len().min(BATCH);
-                let some = self.initial.drain(..count).collect();
+                let some = self.initial.iter().take(BATCH).cloned().collect();
                 match conversion::shown(&self.state, &self.target, some).await {
-                    Ok(shown) => self.added(&mut lines, &shown),
+                    Ok(shown) => {
+                        let told = self.added(&mut lines, &shown);
+                        drop(self.initial.drain(..told));
+                    }
                     Err(error) => self.fail(&mut lines, &error),
                 }
             } else if std::mem::take(&mut self.announce) {
@@ -149,18 +154,24 @@ impl Watch {
         }
     }
 
-    /// Writes initial objects, which are in the version of the request.
-    fn added(&mut self, lines: &mut Vec<u8>, shown: &[Object]) {
-        for object in shown {
+    /// Writes initial objects, which are in the version of the request. Returns how many: not more
+    /// than lines have room for.
+    fn added(&mut self, lines: &mut Vec<u8>, shown: &[Object]) -> usize {
+        for (at, object) in shown.iter().enumerate() {
+            if lines.len() >= LINES {
+                return at;
+            }
             if self.selector.matches(object) {
                 self.line(lines, "ADDED", object);
             }
         }
+        shown.len()
     }
 
     /// Ends the watch with an error.
     fn fail(&mut self, lines: &mut Vec<u8>, error: &ApiError) {
-        lines.extend(encode::event("ERROR", &error.to_value(), false));
+        let status = error.to_value();
+        lines.extend(encode::event_as(self.view.wire, "ERROR", &status, false));
         self.ended = true;
     }
 
@@ -218,6 +229,10 @@ impl Watch {
                 }
                 for change in changes {
                     self.change(lines, &change);
+                    if lines.len() >= LINES {
+                        self.position = change.version;
+                        break;
+                    }
                 }
             }
             Err(compacted) => {
@@ -287,16 +302,19 @@ impl Watch {
     }
 
     fn line(&mut self, lines: &mut Vec<u8>, kind: &str, object: &Value) {
-        let custom = self.target.kind.custom;
+        let (custom, wire) = (self.target.kind.custom, self.view.wire);
         match self.view.form {
-            Form::Plain => lines.extend(encode::event(kind, object, custom)),
-            Form::Partial => lines.extend(encode::event(kind, &encode::partial(object), false)),
+            Form::Plain => lines.extend(encode::event_as(wire, kind, object, custom)),
+            Form::Partial => {
+                let partial = encode::partial(object);
+                lines.extend(encode::event_as(wire, kind, &partial, false));
+            }
             Form::Table => {
                 let columns = !std::mem::replace(&mut self.columns_sent, true);
                 let metadata =
                     json!({ "resourceVersion": object.pointer("/metadata/resourceVersion") });
                 let table = table(&self.target, metadata, [object], self.view.include, columns);
-                lines.extend(encode::event(kind, &table, false));
+                lines.extend(encode::event_as(wire, kind, &table, false));
             }
         }
     }

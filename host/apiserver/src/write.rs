@@ -7,6 +7,7 @@ mod admit;
 mod fixed;
 mod status;
 mod steps;
+mod types;
 
 use serde_json::{Value, json};
 use vmhost_merge::keep_times;

@@ -1,4 +1,5 @@
-//! What this host's own credentials may do: one `SelfSubjectAccessReview` per question.
+//! What this host's own credentials, or another user's, may do: one `SelfSubjectAccessReview` or
+//! `SubjectAccessReview` per question.
 //!
 //! This module owns the wire form of the question. It must not know why a caller asks, nor cache an
 //! answer: permissions change while the host runs.
@@ -18,6 +19,8 @@ use crate::error::Error;
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+
+const REVIEWS_OF_OTHERS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
 /// An action that this host may want to take. An absent part means all: without a namespace every
 /// namespace (or a cluster-scoped kind), without a name every object.
@@ -76,12 +79,30 @@ impl AccessReviews {
     /// Asks whether this host's own credentials allow an action. Creates nothing in the cluster,
     /// and every authenticated user may ask (`system:basic-user`).
     pub async fn ask(&self, question: &AccessQuestion<'_>) -> Result<Access, Error> {
-        let body = Bytes::from(question.body().to_string());
-        let request = request(Method::POST, REVIEWS, Some("application/json"), body)?;
+        self.send(REVIEWS, question.body()).await
+    }
+
+    /// Asks whether another user may take an action: `groups` are the user's. Needs the right to
+    /// create `subjectaccessreviews`.
+    pub async fn ask_about(
+        &self,
+        user: &str,
+        groups: &[String],
+        question: &AccessQuestion<'_>,
+    ) -> Result<Access, Error> {
+        let mut body = question.body();
+        body["kind"] = "SubjectAccessReview".into();
+        body["spec"]["user"] = user.into();
+        body["spec"]["groups"] = json!(groups);
+        self.send(REVIEWS_OF_OTHERS, body).await
+    }
+
+    async fn send(&self, path: &str, body: Value) -> Result<Access, Error> {
+        let body = Bytes::from(body.to_string());
+        let request = request(Method::POST, path, Some("application/json"), body)?;
         let (_, body) = self.0.call(request, REVIEW_TIMEOUT).await?;
-        let Review { status } = serde_json::from_slice(&body).map_err(|error| {
-            Error::Unreadable(format!("invalid SelfSubjectAccessReview: {error}"))
-        })?;
+        let Review { status } = serde_json::from_slice(&body)
+            .map_err(|error| Error::Unreadable(format!("invalid access review: {error}")))?;
         let reason = [status.reason, status.evaluation_error]
             .into_iter()
             .filter(|text| !text.is_empty())
@@ -167,6 +188,22 @@ mod tests {
             sent["spec"],
             json!({"resourceAttributes": {"verb": "patch", "group": "apps", "resource": "deployments", "subresource": "scale", "namespace": "a"}})
         );
+    }
+
+    #[tokio::test]
+    async fn another_users_rights_are_asked_for_by_name() {
+        let fake = Fake::script([json(201, r#"{"status":{"allowed":true}}"#)]);
+        let reviews = fake.connection().access_reviews();
+        let groups = ["system:serviceaccounts".to_owned()];
+        let access = reviews.ask_about("system:serviceaccount:a:b", &groups, &QUESTION);
+        assert!(access.await.unwrap().allowed);
+        let seen = &fake.seen()[0];
+        assert_eq!(seen.path, REVIEWS_OF_OTHERS);
+        let sent: Value = serde_json::from_str(&seen.body).unwrap();
+        assert_eq!(sent["kind"], "SubjectAccessReview");
+        assert_eq!(sent["spec"]["user"], "system:serviceaccount:a:b");
+        assert_eq!(sent["spec"]["groups"], json!(["system:serviceaccounts"]));
+        assert_eq!(sent["spec"]["resourceAttributes"]["verb"], "patch");
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -27,6 +27,9 @@ const SMALL_MAX: usize = 1 << 20;
 /// Maximum size of a refusal's body, in bytes; a `Status` has a few hundred bytes, a proxy's page
 /// some KiB.
 const REFUSAL_MAX: usize = 64 << 10;
+
+/// W3C's header that names the trace of a request.
+const TRACEPARENT: &str = "traceparent";
 
 /// Timeout of a refusal's body, after its head.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(4);
@@ -82,8 +85,14 @@ pub(crate) fn encode(value: &str, out: &mut String) {
 
 impl Connection {
     /// Sends a request. Returns a success whose body is not read yet.
-    pub(crate) async fn open(&self, request: Request<Bytes>) -> Result<Response<Body>, Error> {
+    pub(crate) async fn open(&self, mut request: Request<Bytes>) -> Result<Response<Body>, Error> {
         let method = request.method().clone();
+        if let Some(text) = self.traceparent()
+            && let Ok(value) = HeaderValue::try_from(text)
+        {
+            let name = HeaderName::from_static(TRACEPARENT);
+            request.headers_mut().insert(name, value);
+        }
         let answer = self.transport().send(request).await;
         self.observe(
             answer.as_ref().map_or(0, |answer| answer.status().as_u16()),
@@ -158,7 +167,35 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use futures_util::future::BoxFuture;
+
     use super::*;
+    use crate::connect::TraceSource;
+
+    struct Fixed(Option<&'static str>);
+
+    impl TraceSource for Fixed {
+        fn traceparent(&self) -> Option<String> {
+            self.0.map(str::to_owned)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_tells_the_server_its_trace() {
+        let serve = |request: Request<Bytes>| -> BoxFuture<'static, Response<Bytes>> {
+            let told = request.headers().get(TRACEPARENT);
+            let told = told.map(|value| Bytes::copy_from_slice(value.as_bytes()));
+            Box::pin(async move { Response::new(told.unwrap_or_default()) })
+        };
+        let limit = Duration::from_secs(10);
+        for (trace, expected) in [(Some("00-a"), "00-a"), (None, "")] {
+            let connection = Connection::local(serve, "local").with_traces(Arc::new(Fixed(trace)));
+            let body = connection.fetch("/version", limit).await.unwrap();
+            assert_eq!(body, expected);
+        }
+    }
 
     #[test]
     fn a_refusal_is_read_whatever_it_is() {

@@ -38,6 +38,13 @@ pub trait RequestObserver: Send + Sync {
     fn request(&self, code: u16, method: &str, host: &str);
 }
 
+/// Tells which trace a request belongs to. Implementations must be quick.
+pub trait TraceSource: Send + Sync {
+    /// The value of `traceparent` for the request that is sent now. `None` if it belongs to no
+    /// trace.
+    fn traceparent(&self) -> Option<String>;
+}
+
 /// The answer to `/version`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -59,6 +66,7 @@ pub struct Connection {
     transport: Transport,
     about: Arc<About>,
     observer: Option<Arc<dyn RequestObserver>>,
+    traces: Option<Arc<dyn TraceSource>>,
     write_timeout: Duration,
     streaming_lists: bool,
 }
@@ -146,6 +154,7 @@ impl Connection {
             transport,
             about,
             observer: None,
+            traces: None,
             write_timeout: WRITE_TIMEOUT,
             streaming_lists: false,
         }
@@ -181,6 +190,13 @@ impl Connection {
     #[must_use]
     pub fn with_observer(mut self, observer: Arc<dyn RequestObserver>) -> Self {
         self.observer = Some(observer);
+        self
+    }
+
+    /// Returns this connection, whose requests tell the server their trace.
+    #[must_use]
+    pub fn with_traces(mut self, source: Arc<dyn TraceSource>) -> Self {
+        self.traces = Some(source);
         self
     }
 
@@ -265,6 +281,11 @@ impl Connection {
     /// Stops asking the server to answer writes with metadata only.
     pub(crate) fn answer_whole(&self) {
         self.about.whole_answers.store(true, Ordering::Relaxed);
+    }
+
+    /// The value of `traceparent` for a request that is sent now.
+    pub(crate) fn traceparent(&self) -> Option<String> {
+        self.traces.as_ref()?.traceparent()
     }
 
     pub(crate) fn observe(&self, code: u16, method: &str) {

@@ -134,7 +134,12 @@ impl Definitions {
         let resource = resource();
         let writer = self.0.writer();
         let applied = writer
-            .apply(&path(&resource, name), body.to_string(), manager, false)
+            .apply(
+                &ObjectPath::of_cluster(&resource, name),
+                body.to_string(),
+                manager,
+                false,
+            )
             .await;
         match applied {
             Ok(written) => Ok(match before {
@@ -288,15 +293,6 @@ fn resource() -> Resource {
         plural: "customresourcedefinitions".into(),
         namespaced: false,
         subresources: Vec::new(),
-    }
-}
-
-fn path<'a>(resource: &'a Resource, name: &'a str) -> ObjectPath<'a> {
-    ObjectPath {
-        resource,
-        namespace: None,
-        name: Some(name),
-        subresource: None,
     }
 }
 

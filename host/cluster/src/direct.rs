@@ -43,6 +43,11 @@ use link::{Link, Opener};
 /// balancers, so that a link is seldom found closed.
 const IDLE: Duration = Duration::from_secs(45);
 
+/// The header that names the user that a request is sent as, and how it and the headers with the
+/// user's groups and uid begin.
+pub(crate) const IMPERSONATE_USER: &str = "impersonate-user";
+const IMPERSONATE: &str = "impersonate-";
+
 /// The headers that are added to each request; a name may occur more than once.
 pub(crate) type Headers = Vec<(HeaderName, HeaderValue)>;
 
@@ -150,7 +155,15 @@ impl Direct {
     fn dress(&self, request: Request<Bytes>) -> Result<Request<Full<Bytes>>, BoxError> {
         let (mut head, body) = request.into_parts();
         head.headers.insert(header::HOST, self.host.clone());
-        head.headers.extend(self.headers.iter().cloned());
+        // A write that is sent as somebody else must not get the groups of the user whom the
+        // kubeconfig impersonates.
+        let is_as = head.headers.contains_key(IMPERSONATE_USER);
+        let is_other = |name: &HeaderName| !name.as_str().starts_with(IMPERSONATE);
+        let own = self
+            .headers
+            .iter()
+            .filter(|(name, _)| !is_as || is_other(name));
+        head.headers.extend(own.cloned());
         if !self.base.is_empty() {
             let path = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
             head.uri = Uri::try_from([self.base.as_str(), path].concat())?;

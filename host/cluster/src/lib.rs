@@ -6,7 +6,7 @@
 //!                |            \--list+watch--> informer --text--> store --(then)--> Subscriber
 //!                |--> Writer: apply, patch, create, replace, delete
 //!                |--> Events --> Recorder
-//!                \--> Leases, AccessReviews, Definitions, Manifests
+//!                \--> Leases, AccessReviews, CallerReviews, Definitions, Manifests
 //! ```
 //!
 //! A [`Connection`] can do everything through its parts, and is for the wiring code. All other code
@@ -16,8 +16,8 @@
 //! - [`Writer`] has no method that reads. As a dry run, it changes nothing.
 //! - [`Events`], [`Leases`] and [`Definitions`] write one kind each, and no other.
 //! - [`OneSecret`] and [`WebhookObjects`] write what webhooks are registered with.
-//! - [`AccessReviews`] has no method that changes anything: it only asks.
-//! - [`Manifests`] writes objects of any kind, only for `vmhost dev`.
+//! - [`AccessReviews`] and [`CallerReviews`] have no method that changes anything: they only ask.
+//! - [`Manifests`] writes objects of any kind, only for `vmhost dev` and `vmhost install`.
 //!
 //! Only this crate uses `kube`: the kubeconfig types, the TLS connector and the headers of a user;
 //! requests go over this crate's own connections (`direct`). Of an object it only parses the
@@ -31,6 +31,7 @@
 mod access;
 mod api;
 mod backoff;
+mod callers;
 mod connect;
 mod crd;
 mod credentials;
@@ -59,9 +60,10 @@ mod write;
 mod fake;
 
 pub use access::{Access, AccessQuestion, AccessReviews};
+pub use callers::{Caller, CallerReviews};
 pub use connect::{
     CONFIGURATION_ORDER, ConnectError, ConnectOptions, Connection, RequestObserver, ServerVersion,
-    WRITE_TIMEOUT, connect,
+    TraceSource, WRITE_TIMEOUT, connect,
 };
 pub use crd::{CrdError, Definitions, Installed, PLUGIN_VERSION, crd_name};
 pub use discovery::Resource;

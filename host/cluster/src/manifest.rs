@@ -1,4 +1,5 @@
-//! Applies manifests for `vmhost dev`, like a patient `kubectl apply --server-side`.
+//! Applies manifests for `vmhost dev` and `vmhost install`, like a patient `kubectl apply
+//! --server-side`.
 //!
 //! This module owns the waiting for CRDs. It must not read files or YAML: its callers pass JSON.
 
@@ -15,7 +16,7 @@ use crate::object_path::ObjectPath;
 use crate::status::Status;
 use crate::write::Written;
 
-/// The field manager of manifests.
+/// The field manager of the manifests of `vmhost dev`.
 const MANAGER: &str = "vmhost-dev";
 /// How long to wait for a kind to be served after its CRD, and for a CRD to be established; a real
 /// server needs a second or two.
@@ -76,19 +77,30 @@ pub enum ManifestError {
     },
 }
 
-/// Applies the manifests of `vmhost dev`: objects of any kind. Cheap to clone.
+/// Applies objects of any kind, for commands that are given them. Cheap to clone.
 #[derive(Clone)]
-pub struct Manifests(Connection);
+pub struct Manifests {
+    connection: Connection,
+    manager: &'static str,
+}
 
 impl Connection {
-    /// Returns the part that applies manifests.
+    /// Returns the part that applies manifests for `vmhost dev`.
     pub fn manifests(&self) -> Manifests {
-        Manifests(self.clone())
+        self.manifests_of(MANAGER)
+    }
+
+    /// Returns the part that applies manifests, by this field manager.
+    pub fn manifests_of(&self, manager: &'static str) -> Manifests {
+        Manifests {
+            connection: self.clone(),
+            manager,
+        }
     }
 }
 
 impl Manifests {
-    /// Applies one object server-side by manager `vmhost-dev`, with force. Waits for its kind to be
+    /// Applies one object server-side, with force. Waits for its kind to be
     /// served, and for a CRD to be established. A namespaced object without a namespace goes to the
     /// connection's default namespace.
     pub async fn apply(&self, manifest: &Value) -> Result<Manifested, ManifestError> {
@@ -103,7 +115,7 @@ impl Manifests {
         let namespace = resource.namespaced.then(|| {
             head.metadata
                 .namespace
-                .unwrap_or_else(|| self.0.default_namespace().to_owned())
+                .unwrap_or_else(|| self.connection.default_namespace().to_owned())
         });
         let path = ObjectPath {
             resource: &resource,
@@ -131,7 +143,7 @@ impl Manifests {
 
     /// Returns the kind's resource. A new CRD takes a moment to be served.
     async fn served(&self, kind: &Gvk, object: &str) -> Result<Resource, ManifestError> {
-        let (reader, start) = (self.0.reader(), Instant::now());
+        let (reader, start) = (self.connection.reader(), Instant::now());
         loop {
             match reader.resolve(kind).await {
                 Ok(Some(resource)) => return Ok(resource),
@@ -154,9 +166,12 @@ impl Manifests {
     /// Applies an object, with retries: just after a CRD is established its storage may not be
     /// ready, which gives 404 or 429 for a moment.
     async fn apply_patiently(&self, path: &ObjectPath<'_>, text: &str) -> Result<Written, Error> {
-        let (writer, start) = (self.0.writer(), Instant::now());
+        let (writer, start) = (self.connection.writer(), Instant::now());
         loop {
-            match writer.apply(path, text.to_owned(), MANAGER, true).await {
+            match writer
+                .apply(path, text.to_owned(), self.manager, true)
+                .await
+            {
                 Err(Error::Refused(Status {
                     code: 404 | 429,
                     retry_after,
@@ -177,7 +192,10 @@ impl Manifests {
                 object: object.to_owned(),
                 source,
             };
-            let body = self.0.fetch(&url, self.0.write_timeout()).await;
+            let body = self
+                .connection
+                .fetch(&url, self.connection.write_timeout())
+                .await;
             let body = body.map_err(apply)?;
             let crd: Value = serde_json::from_slice(&body)
                 .map_err(|error| apply(Error::Unreadable(error.to_string())))?;

@@ -16,7 +16,17 @@ pub struct ObjectPath<'a> {
     pub subresource: Option<&'a str>,
 }
 
-impl ObjectPath<'_> {
+impl<'a> ObjectPath<'a> {
+    /// Returns the path of a cluster-scoped object itself.
+    pub(crate) fn of_cluster(resource: &'a Resource, name: &'a str) -> ObjectPath<'a> {
+        ObjectPath {
+            resource,
+            namespace: None,
+            name: Some(name),
+            subresource: None,
+        }
+    }
+
     /// Returns the URL path. Rejects names that are not valid there: a proxy that normalises paths
     /// would resolve a name made of dots.
     pub(crate) fn encoded(&self) -> Result<String, Error> {

@@ -3,7 +3,7 @@
 //!
 //! This module owns where such a connection leads, and which of two kubeconfigs are trusted: files
 //! of this machine are, text that came out of a cluster is not (`kubeconfig::foreign`). It must not
-//! know who found the cluster.
+//! know where the cluster was found.
 
 use std::fmt;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 //! function in this process, or, in tests, through a kube client with a test server behind it.
 //!
 //! This module owns which [`Backend`] sends the next request. The backend is replaced as a whole
-//! when credentials change ([`renew`]), and when the configuration does; requests in flight finish on
-//! the old one. It must not know what a request is for.
+//! when credentials change ([`renew`]), and when the configuration does; requests in flight finish
+//! on the old one. It must not know what a request is for.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -153,7 +153,7 @@ impl WebhookObjects {
     /// Reads an object; `None` if it does not exist.
     pub async fn get(&self, kind: WebhookObject, name: &str) -> Result<Option<Value>, Error> {
         let resource = kind.resource();
-        let path = path(&resource, name).encoded()?;
+        let path = ObjectPath::of_cluster(&resource, name).encoded()?;
         match self.0.fetch(&path, self.0.write_timeout()).await {
             Ok(body) => serde_json::from_slice(&body)
                 .map(Some)
@@ -174,7 +174,12 @@ impl WebhookObjects {
         let body = operations.to_string();
         let writer = self.0.writer();
         writer
-            .patch(&path(&resource, name), PatchType::Json, body, MANAGER)
+            .patch(
+                &ObjectPath::of_cluster(&resource, name),
+                PatchType::Json,
+                body,
+                MANAGER,
+            )
             .await
     }
 
@@ -189,7 +194,12 @@ impl WebhookObjects {
         let body = body.to_string();
         let writer = self.0.writer();
         writer
-            .apply(&path(&resource, name), body, MANAGER, true)
+            .apply(
+                &ObjectPath::of_cluster(&resource, name),
+                body,
+                MANAGER,
+                true,
+            )
             .await
     }
 }
@@ -222,15 +232,6 @@ impl WebhookObject {
             namespaced: false,
             subresources: Vec::new(),
         }
-    }
-}
-
-fn path<'a>(resource: &'a Resource, name: &'a str) -> ObjectPath<'a> {
-    ObjectPath {
-        resource,
-        namespace: None,
-        name: Some(name),
-        subresource: None,
     }
 }
 

@@ -12,6 +12,7 @@ use vmhost_core::{PatchType, Propagation};
 
 use crate::api::{query, request};
 use crate::connect::Connection;
+use crate::direct::IMPERSONATE_USER;
 use crate::error::Error;
 use crate::object_path::ObjectPath;
 
@@ -38,6 +39,8 @@ pub struct Writer {
     whole_answers: bool,
     /// Whether the server carries nothing out, and only answers as if it had.
     dry_run: bool,
+    /// The user that writes are sent as. `None` for the host's own.
+    user: Option<HeaderValue>,
 }
 
 impl Connection {
@@ -47,6 +50,7 @@ impl Connection {
             connection: self.clone(),
             whole_answers: false,
             dry_run: false,
+            user: None,
         }
     }
 }
@@ -66,6 +70,14 @@ impl Writer {
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
         self
+    }
+
+    /// Returns this writer, whose writes are sent as another user: the server checks that user's
+    /// rights, and the host's right to impersonate it. Fails if the name cannot be sent.
+    pub fn acting_as(mut self, user: &str) -> Result<Self, Error> {
+        let name = HeaderValue::from_str(user);
+        self.user = Some(name.map_err(|error| Error::NotSent(error.into()))?);
+        Ok(self)
     }
 
     /// Applies `body` server-side as `manager`. An object that does not exist is created, unless
@@ -208,6 +220,10 @@ impl Writer {
         if narrow {
             let accept = HeaderValue::from_static(METADATA);
             request.headers_mut().insert(ACCEPT, accept);
+        }
+        if let Some(user) = &self.user {
+            // The server adds the groups of a service account itself.
+            request.headers_mut().insert(IMPERSONATE_USER, user.clone());
         }
         match connection.call(request, connection.write_timeout()).await {
             Ok((headers, body)) => answer::read(&headers, body),

@@ -62,6 +62,10 @@ pub struct Description {
     /// What must exist before the controllers start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<Setup>,
+    /// The structural schema of the plugin's settings (as `openAPIV3Schema` of a
+    /// CustomResourceDefinition), which settings of a `Plugin` object have to fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings_schema: Option<serde_json::Value>,
 }
 
 /// One controller: its keys, what wakes them, and how they are processed.
@@ -218,6 +222,10 @@ pub struct Permission {
     /// objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
+    /// Whether the plugin also works without it: a `Plugin` object that is not granted it runs
+    /// without it, instead of not at all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
 }
 
 impl Permission {

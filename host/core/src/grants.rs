@@ -10,6 +10,7 @@ use crate::description::{Description, HttpGrant, Permission, Verb, Watched};
 use crate::effect::Effect;
 use crate::key::{Gvk, ObjectKey};
 
+pub mod ceiling;
 mod reviews;
 
 use reviews::{Answered, answered};
@@ -58,6 +59,13 @@ impl Grants {
             answered: answered(description),
             hidden: description.hidden_settings().map(str::to_owned).collect(),
         }
+    }
+
+    /// These grants, with these permissions in place of those that the description declares.
+    #[must_use]
+    pub fn narrowed(mut self, permissions: Vec<Permission>) -> Self {
+        self.permissions = permissions;
+        self
     }
 
     /// Checks that the description asks for nothing beyond these grants. The error lists what is

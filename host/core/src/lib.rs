@@ -10,6 +10,7 @@ pub mod description;
 pub mod effect;
 pub mod field_path;
 pub mod grants;
+pub mod group;
 pub mod http;
 pub mod key;
 pub mod limits;

@@ -1,5 +1,5 @@
 //! The host function `send` of `wit/http-v1`, for components that import it. It must not know what
-//! is granted: whoever answers the call's reads decides and sends.
+//! is granted: the part that answers the call's reads decides and sends.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

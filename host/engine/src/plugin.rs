@@ -76,7 +76,22 @@ impl Plugin {
         let instance = Instance::new(engine, &image, &limits, Arc::default(), World::Real)
             .await
             .map_err(LoadError::Instantiate)?;
-        Self::described(engine, image, limits, settings, instance, None).await
+        let own = |name: &str| settings.get(name).cloned().unwrap_or_default();
+        Self::described(engine, image, limits, own, instance, None).await
+    }
+
+    /// Like [`Plugin::load`], with the settings of this plugin, whatever its name is.
+    pub async fn load_with(
+        engine: &Engine,
+        image: Arc<Image>,
+        limits: Limits,
+        settings: Settings,
+    ) -> Result<Self, LoadError> {
+        let instance = Instance::new(engine, &image, &limits, Arc::default(), World::Real)
+            .await
+            .map_err(LoadError::Instantiate)?;
+        let own = |_: &str| settings;
+        Self::described(engine, image, limits, own, instance, None).await
     }
 
     /// Like [`Plugin::load`], with the image of an interpreter whose instances each load a script.
@@ -93,14 +108,15 @@ impl Plugin {
         let (instance, loaded) = started.await.map_err(LoadError::Instantiate)?;
         loaded.problem()?;
         let script = Some(script.of_used(&loaded));
-        Self::described(engine, image, limits, settings, instance, script).await
+        let own = |name: &str| settings.get(name).cloned().unwrap_or_default();
+        Self::described(engine, image, limits, own, instance, script).await
     }
 
     async fn described(
         engine: &Engine,
         image: Arc<Image>,
         limits: Limits,
-        settings: &HashMap<String, Settings>,
+        settings: impl FnOnce(&str) -> Settings,
         mut instance: Instance,
         script: Option<Script>,
     ) -> Result<Self, LoadError> {
@@ -110,7 +126,7 @@ impl Plugin {
             .map_err(LoadError::Describe)?
             .map_err(LoadError::Refused)?;
         let description = Description::parse(&text)?;
-        let mut settings = settings.get(&description.name).cloned().unwrap_or_default();
+        let mut settings = settings(&description.name);
         for hidden in description.hidden_settings() {
             settings.remove(hidden);
         }

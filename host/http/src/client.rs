@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
@@ -36,6 +36,9 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 /// How long a request that changes something waits for its connection: less than the time between
 /// the closing of the leader's fence, which is asked before, and the next leader's first turn.
 const CONNECT: Duration = Duration::from_secs(4);
+
+/// W3C's header that names the trace of a request.
+const TRACEPARENT: &str = "traceparent";
 
 /// Why headers of a grant are not sent to a public address without TLS.
 const EXPOSED: &str = "without TLS, anybody on the way would read the headers that the host adds; use https, or name this host with --allow-http";
@@ -117,6 +120,20 @@ impl Client {
     /// Checks a request against the grants and the operator's flags. Sends nothing.
     pub fn prepare(&self, grants: &[HttpGrant], call: &HttpCall) -> Result<Prepared, HttpError> {
         Prepared::new(&self.plugin, grants, &self.outside.flags, call)
+    }
+
+    /// Tells the server of a request which trace it belongs to, unless the server is the API server
+    /// of the cluster, or the policy names a trace of its own.
+    pub fn tell_trace(&self, prepared: &mut Prepared, traceparent: &str) {
+        let Prepared {
+            target, headers, ..
+        } = prepared;
+        if headers.contains_key(TRACEPARENT) || self.guard.is_api_server(&target.host) {
+            return;
+        }
+        if let Ok(value) = HeaderValue::try_from(traceparent) {
+            headers.insert(TRACEPARENT, value);
+        }
     }
 
     /// Sends a request once, and waits as long as this for the whole response.

@@ -81,6 +81,11 @@ const BY_NAME: &str = "a grant with allowPrivate and --allow-http must both name
 /// What is never reached.
 const NEVER: &str = "no service has such an address";
 
+/// The names of the API server within a cluster, and how longer ones begin: they end with the
+/// domain of the cluster.
+const API_SERVER: [&str; 3] = ["kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+const API_SERVER_IN: &str = "kubernetes.default.svc.";
+
 /// The resolver, and what it must not lead to.
 pub(crate) struct Guard {
     pub(crate) resolver: Arc<dyn Resolve>,
@@ -89,6 +94,17 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
+    /// Returns whether a host is the API server by its name or address. No name is resolved.
+    pub(crate) fn is_api_server(&self, host: &str) -> bool {
+        let is_own = self.api_server.as_deref().is_some_and(|own| {
+            match (own.parse::<IpAddr>(), host.parse::<IpAddr>()) {
+                (Ok(own), Ok(address)) => is_same(own, address),
+                _ => own.eq_ignore_ascii_case(host),
+            }
+        });
+        is_own || API_SERVER.contains(&host) || host.starts_with(API_SERVER_IN)
+    }
+
     /// Returns those addresses of a host that may be connected to. With `private`, also those of
     /// this machine, of this network and of the cluster.
     pub(crate) async fn addresses(
@@ -245,6 +261,27 @@ pub(crate) mod tests {
             assert!(tokio::time::timeout(soon, looking).await.is_err());
         }
         assert_eq!(*mute.0.lock(), LOOKUPS);
+    }
+
+    #[test]
+    fn the_api_server_is_known_by_its_names() {
+        let guard = |own: &str| Guard {
+            resolver: Scripted::new(&[]),
+            api_server: Some(own.to_owned()),
+        };
+        for (own, host, expected) in [
+            ("1.2.3.4", "1.2.3.4", true),
+            ("1.2.3.4", "::ffff:1.2.3.4", true),
+            ("1.2.3.4", "1.2.3.5", false),
+            ("api.Example.com", "api.example.com", true),
+            ("1.2.3.4", "kubernetes.default", true),
+            ("1.2.3.4", "kubernetes.default.svc.cluster.local", true),
+            ("1.2.3.4", "kubernetes.default.svc", true),
+            ("1.2.3.4", "kubernetes.example.com", false),
+            ("1.2.3.4", "shop.default.svc", false),
+        ] {
+            assert_eq!(guard(own).is_api_server(host), expected, "{own} {host}");
+        }
     }
 
     async fn passed(answer: &[&str], api: Option<&str>, private: bool) -> Result<usize, String> {

@@ -109,7 +109,7 @@ fn climbs(path: &str) -> bool {
         }
         path = decoded;
     }
-    // Who encodes a path this often hides something.
+    // A path that is encoded this often hides something.
     true
 }
 

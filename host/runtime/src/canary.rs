@@ -26,22 +26,26 @@ use tokio::sync::watch;
 use vmhost_cluster::Error;
 use vmhost_core::ObjectName;
 
+pub(crate) mod breach;
 pub(crate) mod end;
 pub(crate) mod fit;
 pub(crate) mod keys;
 pub(crate) mod order;
 pub(crate) mod part;
 pub(crate) mod report;
+pub mod rules;
 pub(crate) mod score;
-pub(crate) mod steps;
+pub mod steps;
 pub mod told;
 pub(crate) mod warned;
 pub(crate) mod weight;
 
+use breach::{Breach, Counts};
 use end::{End, TakenBack};
 use keys::CandidateKeys;
 use report::{Report, Written};
-use score::{Breach, Counts, Noted, Score};
+use rules::{Rules, Tuning};
+use score::{Noted, Score};
 use steps::Steps;
 use weight::Weight;
 
@@ -54,6 +58,8 @@ pub struct Canary {
     pub(crate) about: About,
     /// The steps in which the candidate's share grows.
     pub(crate) steps: Steps,
+    /// When it is aborted.
+    pub(crate) rules: Rules,
     seed: u64,
     step: Mutex<Step>,
     /// The candidate's keys, by the controller's name. A controller of timers has no entry.
@@ -119,6 +125,7 @@ impl Canary {
     pub(crate) fn new(
         about: About,
         steps: Steps,
+        tuning: Tuning,
         keys: BTreeMap<String, Arc<CandidateKeys>>,
         component: Vec<u8>,
     ) -> Arc<Self> {
@@ -129,10 +136,11 @@ impl Canary {
         Arc::new(Self {
             about,
             steps,
-            seed: fastrand::u64(..),
+            rules: tuning.rules,
+            seed: tuning.seed.unwrap_or_else(|| fastrand::u64(..)),
             step: Mutex::new(step),
             keys,
-            score: Mutex::default(),
+            score: Mutex::new(Score::under(tuning.rules)),
             report: Mutex::default(),
             component: Mutex::new(component),
             ended: OnceLock::new(),
@@ -140,7 +148,7 @@ impl Canary {
         })
     }
 
-    /// Returns this share of the objects, drawn with the canary's own seed.
+    /// Returns this share of the objects, drawn with the canary's seed.
     pub(crate) fn weight(&self, permille: u16) -> Weight {
         Weight::new(permille, self.seed)
     }

@@ -13,6 +13,9 @@ use vmhost_http::{Allow, Authorities};
 use crate::deploy::history::keep::Keep;
 use crate::journal::sensitive::Sensitive;
 
+pub mod book;
+pub mod terms;
+
 /// The settings for running plugins. They do not depend on the cluster.
 #[derive(Clone, Debug)]
 pub struct Config {

@@ -30,6 +30,7 @@ pub mod files;
 pub mod first;
 pub mod history;
 pub mod idle;
+mod kept;
 pub mod last;
 pub(crate) mod lineup;
 pub mod loaded;

@@ -35,6 +35,7 @@
 //! | [`turn`] | from a key to the decision about it |
 //! | [`review`] | admission reviews and conversions: questions of the API server, answered at once |
 //! | [`shadow`] | another version that gets each turn after the live one, and writes nothing |
+//! | [`given`] | plugins that come, change and go while the host runs |
 //! | [`manager`] | the wiring, and the order of the shutdown |
 //! | [`private`] | folders that only this user may write to |
 //!
@@ -52,6 +53,7 @@ pub mod config;
 pub mod controller;
 pub mod deploy;
 pub mod fleet;
+pub mod given;
 pub mod journal;
 pub mod lead;
 pub mod manager;

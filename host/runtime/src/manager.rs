@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 use vmhost_cluster::{Connection, Informers};
 use vmhost_engine::Plugin;
+use vmhost_otlp::Tracer;
 
 use crate::controller::Controller;
 use crate::deploy::history::report::Why;
@@ -29,6 +30,7 @@ use crate::journal::watch::Warnings;
 use crate::lead::Leadership;
 use crate::observe::informers::Observer;
 use crate::observe::metrics::Metrics;
+use crate::observe::trace::CurrentSpan;
 use crate::observe::{sample, warn};
 use crate::rights::wait::Rights;
 use crate::shadow::order::Shadows;
@@ -43,7 +45,7 @@ use crate::wake::resources::Resources;
 /// How often a task waiting for store sync checks that its generation is current.
 const STILL_WANTED: Duration = Duration::from_secs(5);
 
-/// How long the last Events may take during a shutdown.
+/// How long the last Events may take during a shutdown, and after them the last spans.
 const FLUSH: Duration = Duration::from_secs(2);
 
 /// Runs plugins against one cluster.
@@ -75,7 +77,21 @@ impl Manager {
         metrics: Arc<Metrics>,
         leadership: Arc<Leadership>,
     ) -> Arc<Self> {
-        let connection = connection.with_observer(metrics.clone());
+        Self::traced(loader, connection, metrics, leadership, None)
+    }
+
+    /// Like [`Manager::led`], for a host that exports traces of its turns.
+    pub fn traced(
+        loader: Arc<Loader>,
+        connection: Connection,
+        metrics: Arc<Metrics>,
+        leadership: Arc<Leadership>,
+        tracer: Option<Tracer>,
+    ) -> Arc<Self> {
+        let mut connection = connection.with_observer(metrics.clone());
+        if tracer.is_some() {
+            connection = connection.with_traces(Arc::new(CurrentSpan));
+        }
         let resources = Arc::new(Resources::new(connection.reader()));
         let rights = Rights::new(connection.access_reviews(), leadership.clone());
         let writer = FencedWriter::new(resources.clone(), connection.writer(), leadership.clone());
@@ -88,6 +104,7 @@ impl Manager {
             rights: rights.clone(),
             leadership: leadership.clone(),
             journal: loader.journal.clone(),
+            tracer,
             guests: loader.guests.clone(),
             tasks: TaskTracker::new(),
         });
@@ -127,6 +144,19 @@ impl Manager {
     pub async fn add(&self, plugin: Plugin) -> Result<Arc<Slot>> {
         let mut slots = self.plugins.add_all(vec![plugin]).await?;
         slots.pop().context("a plugin that was added has a slot")
+    }
+
+    /// What exports the traces of this host. `None` if nobody asks for them.
+    pub fn tracer(&self) -> Option<Tracer> {
+        self.workers.tracer.clone()
+    }
+
+    /// Sends the last spans, as far as the collector takes them soon. Comes after all else, so that
+    /// what was answered during the shutdown is among them.
+    pub async fn flush_traces(&self) {
+        if let Some(tracer) = &self.workers.tracer {
+            tracer.flush(FLUSH).await;
+        }
     }
 
     /// Lets no new turn begin. Running turns continue.
@@ -186,6 +216,8 @@ struct Workers {
     rights: Arc<Rights>,
     leadership: Arc<Leadership>,
     journal: Arc<Journal>,
+    /// Exports the traces of turns, if anybody asks for them.
+    tracer: Option<Tracer>,
     /// The runtime that guests run on.
     guests: Handle,
     /// Closed when no more workers may start.
@@ -276,6 +308,7 @@ impl Workers {
             rights,
             leadership: self.leadership.clone(),
             journal: self.journal.clone(),
+            tracer: self.tracer.clone(),
         };
         for _ in 0..controller.workers {
             let worker = worker.clone();

@@ -1,11 +1,10 @@
 //! HTTP requests of plugins to services outside of the cluster: when they are sent, how many at
 //! once, and what becomes of one that is cut off.
 //!
-//! The crate `vmhost-http` decides what is granted and sends it. This module asks the leader's fence
-//! right before a request that changes something, and reads the values of headers. It must not know
-//! how a turn ends.
+//! The crate `vmhost-http` decides what is granted and sends it. This module asks the leader's
+//! fence right before a request that changes something, and reads the values of headers. It must
+//! not know how a turn ends.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,10 +17,11 @@ use vmhost_core::{
     Gvk, HttpAnswer, HttpCall, HttpError, HttpGrant, HttpHeader, HttpRequest, HttpResponse,
     HttpTurn,
 };
-use vmhost_engine::Settings;
 use vmhost_http::{Allow, Authorities, Client, Outside, Prepared};
 
+use crate::config::book::SettingsBook;
 use crate::lead::Leadership;
+use crate::observe::trace::{carried, traceparent};
 
 pub(crate) mod cut_off;
 mod secrets;
@@ -46,7 +46,7 @@ pub struct Outgoing {
     io: Handle,
     leadership: Arc<Leadership>,
     secrets: Secrets,
-    settings: HashMap<String, Settings>,
+    settings: Arc<SettingsBook>,
     /// The number of requests, by plugin, method and what they came to.
     requests: IntCounterVec,
 }
@@ -78,7 +78,7 @@ impl Outgoing {
     /// `settings` those of all plugins.
     pub fn new(
         (flags, authorities): (Vec<Allow>, Authorities),
-        settings: HashMap<String, Settings>,
+        settings: Arc<SettingsBook>,
         connection: &Connection,
         requests: IntCounterVec,
         leadership: Arc<Leadership>,
@@ -153,7 +153,8 @@ impl HttpRequests {
 
     /// The grants with the places that settings say.
     fn placed(&self, grants: &[HttpGrant]) -> Vec<HttpGrant> {
-        let settings = self.outgoing.settings.get(&*self.plugin);
+        let all = self.outgoing.settings.all();
+        let settings = all.get(&*self.plugin);
         let setting = |name: &str| settings?.get(name).map(String::as_str);
         grants.iter().map(|grant| grant.placed(setting)).collect()
     }
@@ -199,10 +200,10 @@ impl HttpRequests {
             let changes = !exchange.call.request.is_safe();
             let watched = changes.then(|| cut_off.watch(&exchange.call));
             // A call that stops waiting (at its deadline) cancels the request.
-            let sending = AbortOnDropHandle::new(io.spawn(async move {
+            let sending = AbortOnDropHandle::new(io.spawn(carried(async move {
                 let _place = place;
                 exchange.run().await
-            }));
+            })));
             let answer = match sending.await {
                 Ok(answer) => answer,
                 Err(error) => Err(HttpError::NoAnswer(error.to_string())),
@@ -231,6 +232,9 @@ impl Exchange {
             let value = self.value(header).await?;
             self.prepared.add(header, &value)?;
         }
+        if let Some(traceparent) = traceparent() {
+            self.client.tell_trace(&mut self.prepared, &traceparent);
+        }
         let left = self.call.left.saturating_sub(began.elapsed());
         if !self.call.request.is_safe() {
             if self.outgoing.leadership.fence().is_err() {
@@ -243,8 +247,8 @@ impl Exchange {
         }
         let answer = self.client.send(self.prepared, left).await?;
         if matches!(answer.status, 401 | 403) {
-            // The Secret may have been exchanged. Those of other services are kept: one that refuses
-            // everything would have all of them read at each of its requests.
+            // The Secret may have been exchanged. Those of other services are kept: one that
+            // refuses everything would have all of them read at each of its requests.
             let secrets = added.iter().filter_map(|header| header.secret.as_ref());
             secrets.for_each(|secret| self.outgoing.secrets.forget(secret));
         }
@@ -264,7 +268,8 @@ impl Exchange {
             };
         }
         let setting = header.setting.as_deref().unwrap_or_default();
-        let settings = self.outgoing.settings.get(&*self.plugin);
+        let all = self.outgoing.settings.all();
+        let settings = all.get(&*self.plugin);
         let value = settings.and_then(|settings| settings.get(setting));
         value
             .map(|value| value.clone().into_bytes())

@@ -16,7 +16,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -25,15 +24,18 @@ use serde_json::value::RawValue;
 use tokio_util::task::AbortOnDropHandle;
 use vmhost_core::{Description, Outcome, cut, one_line};
 use vmhost_engine::Plugin;
-use vmhost_webhook::{Policy, Unanswered, Verdict};
+use vmhost_otlp::Tracer;
+use vmhost_webhook::{Arrival, Policy, Unanswered, Verdict};
 
 use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::Slot;
 use crate::observe::metrics::controller::controller_label;
+use crate::observe::trace::TurnTrace;
 
 pub mod audit;
 mod call;
 pub mod question;
+mod traced;
 pub mod verdict;
 
 use question::Question;
@@ -42,12 +44,18 @@ use verdict::Answered;
 /// How many bytes of the reason a log line shows.
 const LOGGED: usize = 1024;
 
+/// The results that alerts count. Prometheus sees the increase of a counter only if it was there
+/// before.
+const ALERTED: [&str; 2] = ["failed", "timed_out"];
+
 /// Answers reviews with the plugins of a host. Cheap to clone.
 #[derive(Clone)]
 pub struct Reviews {
     plugins: Weak<Plugins>,
     /// The slots that still answer while the host shuts down.
     held: Arc<Mutex<Vec<Arc<Slot>>>>,
+    /// Exports the traces of reviews. `None` if nobody asks for them.
+    tracer: Option<Tracer>,
 }
 
 /// A plugin that answers reviews, as it runs now.
@@ -71,7 +79,15 @@ impl Reviews {
         Self {
             plugins: Arc::downgrade(plugins),
             held: Arc::default(),
+            tracer: None,
         }
+    }
+
+    /// Exports a trace of each review, if there is a tracer.
+    #[must_use]
+    pub fn traced(mut self, tracer: Option<Tracer>) -> Self {
+        self.tracer = tracer;
+        self
     }
 
     /// Lets the plugins of this moment answer until [`Reviews::release`], also after the host has
@@ -133,7 +149,7 @@ impl Reviews {
         &self,
         plugin: String,
         question: Question,
-        deadline: Instant,
+        arrival: Arrival,
         read: Read<T>,
     ) -> Result<T, Unanswered> {
         let plugins = self.plugins.upgrade().ok_or(Unanswered::NotReady)?;
@@ -153,10 +169,13 @@ impl Reviews {
         let slot = slot.ok_or(unknown)?;
         let label = controller_label(&plugin, &question.name);
         let key = question.key.clone();
-        let task = plugins.loader.guests.spawn(in_slot(slot, question, read));
+        let trace = traced::begin(self.tracer.as_ref(), &arrival);
+        let name = traced::name(trace.as_ref(), &question, &label);
+        let asked = in_slot(slot, question, read, trace.clone());
+        let task = plugins.loader.guests.spawn(asked);
         // Dropped with this future: the call ends then, and its instance with it.
         let task = AbortOnDropHandle::new(task);
-        let answer = match tokio::time::timeout_at(deadline.into(), task).await {
+        let answer = match tokio::time::timeout_at(arrival.deadline.into(), task).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => Err(Unanswered::Failed(format!("the call was cut off: {error}"))),
             Err(_) => Err(Unanswered::TimedOut),
@@ -164,7 +183,19 @@ impl Reviews {
         if !matches!(answer, Err(Unanswered::NoSuchWebhook)) {
             let result = answer.as_ref().map_or_else(result_of, T::result);
             let reviews = &plugins.metrics.reviews;
+            for alerted in ALERTED {
+                reviews
+                    .with_label_values(&[label.as_str(), alerted])
+                    .inc_by(0);
+            }
             reviews.with_label_values(&[label.as_str(), result]).inc();
+            traced::end(
+                trace.as_deref(),
+                name,
+                &key,
+                &arrival,
+                (result, answer.is_err()),
+            );
         }
         if let Err(error @ (Unanswered::Failed(_) | Unanswered::TimedOut)) = &answer {
             // It may hold a guest's text.
@@ -177,8 +208,13 @@ impl Reviews {
 }
 
 /// Answers on the guests' runtime.
-async fn in_slot<T>(slot: Arc<Slot>, question: Question, read: Read<T>) -> Result<T, Unanswered> {
-    let answer = call::newest(&slot, &question).await?;
+async fn in_slot<T>(
+    slot: Arc<Slot>,
+    question: Question,
+    read: Read<T>,
+    trace: Option<Arc<TurnTrace>>,
+) -> Result<T, Unanswered> {
+    let answer = call::newest(&slot, &question, trace.as_ref()).await?;
     read(
         answer.generation.description(),
         &question.name,
@@ -204,10 +240,10 @@ impl Policy for Reviews {
         uid: &str,
         namespace: Option<&str>,
         request: Box<RawValue>,
-        deadline: Instant,
+        arrival: Arrival,
     ) -> BoxFuture<'_, Result<Verdict, Unanswered>> {
         let question = Question::admission(webhook, uid, namespace, &request);
-        self.ask(plugin.to_owned(), question, deadline, verdict::admission)
+        self.ask(plugin.to_owned(), question, arrival, verdict::admission)
             .boxed()
     }
 
@@ -218,10 +254,10 @@ impl Policy for Reviews {
         uid: &str,
         desired: &str,
         objects: Vec<Box<RawValue>>,
-        deadline: Instant,
+        arrival: Arrival,
     ) -> BoxFuture<'_, Result<Vec<Box<RawValue>>, Unanswered>> {
         let question = Question::conversion(conversion, uid, desired, &objects);
-        let converted = self.ask(plugin.to_owned(), question, deadline, verdict::conversion);
+        let converted = self.ask(plugin.to_owned(), question, arrival, verdict::conversion);
         converted
             .map(|converted| converted.map(|converted| converted.0))
             .boxed()

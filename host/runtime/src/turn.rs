@@ -28,6 +28,7 @@ use vmhost_core::{
     ObjectName, ObjectReader, Page, ReadError, Snapshot,
 };
 use vmhost_engine::Plugin;
+use vmhost_otlp::Tracer;
 
 use crate::canary::Canary;
 use crate::canary::part::Part;
@@ -37,6 +38,7 @@ use crate::deploy::breaker::Breaker;
 use crate::deploy::slot::Generation;
 use crate::journal::record::Origin;
 use crate::observe::log::reconcile::Reconcile;
+use crate::observe::trace::TurnTrace;
 use crate::outgoing::Fence;
 use crate::shadow::job::Live;
 use crate::wake::sources::Sources;
@@ -48,6 +50,7 @@ pub(crate) mod draft;
 pub mod effects;
 pub mod finalizer;
 pub(crate) mod map;
+mod spans;
 pub mod verdict;
 pub(crate) mod worker;
 
@@ -134,6 +137,13 @@ impl Turn {
         }
     }
 
+    /// Lets the tracer decide whether this turn, which has not begun to run, is exported.
+    pub(crate) fn trace(&mut self, tracer: &Tracer) {
+        if let Some(reconcile) = Arc::get_mut(&mut self.reconcile) {
+            reconcile.trace = TurnTrace::begin(tracer);
+        }
+    }
+
     /// Records a warning Event about the turn's object.
     pub(crate) fn warn(&self, reason: &str, note: String) {
         self.record(&Event {
@@ -148,6 +158,9 @@ impl Turn {
     /// Hands an Event about the turn's object to the recorder. This never fails the turn.
     pub(crate) fn record(&self, event: &Event) {
         let controller = &self.desk.controller;
+        let Some(about) = self.desk.generation.terms.about(&self.key) else {
+            return;
+        };
         let cut = |text: &str| text.chars().take(128).collect::<String>();
         // Texts are cut, since a guest may return megabytes and the recorder's queue is long.
         let related = event
@@ -161,7 +174,7 @@ impl Turn {
         recorder.record(RecordedEvent {
             regarding: ObjectRef {
                 kind: controller.kind.clone(),
-                name: self.key.clone(),
+                name: about,
                 uid: self.object.as_ref().map(|object| object.uid().to_owned()),
                 version: self.object.as_ref().map(|object| object.version),
             },

@@ -10,8 +10,8 @@
 //! The stores that the same informers fill are read here too: [`sources`] holds a controller's
 //! subscriptions and answers reads from their stores, [`live`] sends reads to the API server, and
 //! [`resources`] finds the resource that serves a kind. [`keys`] has the mappings that need no
-//! store, and `readers` the stores of webhooks and conversions, which have no keys. This module must
-//! not know what becomes of a key.
+//! store, and `readers` the stores of webhooks and conversions, which have no keys. This module
+//! must not know what becomes of a key.
 
 pub mod keys;
 pub mod live;

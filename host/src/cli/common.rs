@@ -78,8 +78,8 @@ pub(crate) struct CommonArgs {
     )]
     pub(crate) record_bytes: String,
     /// Allow plugins to send HTTP requests to this host, *.DOMAIN or address, of those that their
-    /// descriptions name; `none` allows no requests. May be repeated. Default: all that they name. A
-    /// host with a private address needs this flag, too.
+    /// descriptions name; `none` allows no requests. May be repeated. Default: all that they name.
+    /// A host with a private address needs this flag, too.
     #[arg(
         long,
         value_name = "HOST[:PORT]",
@@ -202,6 +202,15 @@ pub(crate) enum LogFormat {
     Text,
     /// One JSON object per line.
     Json,
+}
+
+/// Who may read metrics and use the admin address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MetricsAccess {
+    /// Everyone who reaches the addresses.
+    Open,
+    /// Users of the cluster who may use the path.
+    Token,
 }
 
 /// The output format of a command.

@@ -14,6 +14,13 @@ pub(crate) struct HostArgs {
     /// `vmhost dev` that wrote $KUBECONFIG or ./.vmhost/kubeconfig, else 127.0.0.1:8082.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) address: Option<String>,
+    /// The Deployment of a host in the cluster, whose leader is asked through `kubectl
+    /// port-forward`, unless --address is given. Default of `kubectl vmhost`: vmhost-system/vmhost.
+    #[arg(long, value_name = "[NAMESPACE/]NAME", env = "VMHOST_DEPLOYMENT")]
+    pub(crate) deployment: Option<String>,
+    /// The context of the kubeconfig for --deployment.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
 }
 
 /// Which host is given an order, and with which token.

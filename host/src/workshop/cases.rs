@@ -7,8 +7,8 @@
 //! ```
 //! A case is a folder: `object.json` (absent if the object is deleted), `cache/*.json` (other
 //! objects in the cluster), `request.json` (values that differ from the defaults), `http.json` (the
-//! answers to its HTTP requests) and `expect.json`. Time stands still, random numbers are fixed, and each case has its own instance,
-//! so that its result is always the same.
+//! answers to its HTTP requests) and `expect.json`. Time stands still, random numbers are fixed,
+//! and each case has its own instance, so that its result is always the same.
 //!
 //! A case may also be a recorded turn: with its clock readings and random numbers (in
 //! `request.json`), with the answers to its reads (in `reads.json`, if the other files do not give

@@ -18,6 +18,7 @@ use vmhost_runtime::deploy::files::folder::FolderWatch;
 use vmhost_runtime::deploy::first::FirstLoad;
 use vmhost_runtime::deploy::loader::Loader;
 use vmhost_runtime::deploy::source::{Build, Building, Source};
+use vmhost_runtime::lead::Leadership;
 use vmhost_runtime::manager::Manager;
 use vmhost_runtime::observe::admin::token::{TokenFile, read as read_token};
 use vmhost_runtime::observe::admin::{Addresses, Admin, page};
@@ -39,7 +40,7 @@ use crate::output::print;
 use crate::run::shut_down;
 use crate::signals::StopSignals;
 use crate::webhooks::{Bound, Serving};
-use crate::{flags, token};
+use crate::{flags, token, traces};
 
 /// Builds the folder at each save.
 struct Workbench {
@@ -151,7 +152,13 @@ impl Session {
         .await?;
         let metrics = Metrics::new()?;
         let cluster = connection.manifests();
-        let manager = Manager::new(loader, connection.clone(), metrics.clone());
+        let manager = Manager::traced(
+            loader,
+            connection.clone(),
+            metrics.clone(),
+            Leadership::alone(),
+            traces::start(&metrics),
+        );
         let serving = match plugin.answers_reviews() {
             true => Some(Bound::loopback()?.serve(&connection, &manager, &metrics)?),
             false => None,

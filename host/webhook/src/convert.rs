@@ -3,13 +3,12 @@
 //! This module owns the order in which a policy gets the objects of a review, and the check of what
 //! it gives back. It must not know HTTP.
 
-use std::time::Instant;
-
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use serde_json::value::RawValue;
 use tokio::time::timeout_at;
 
+use crate::arrival::Arrival;
 use crate::policy::{Policy, Unanswered};
 use crate::review::conversion::{self, Conversion};
 
@@ -25,7 +24,7 @@ pub(crate) struct Batches<'a> {
     pub policy: &'a dyn Policy,
     pub plugin: &'a str,
     pub conversion: &'a str,
-    pub deadline: Instant,
+    pub arrival: Arrival,
 }
 
 impl Batches<'_> {
@@ -71,9 +70,9 @@ impl Batches<'_> {
             uid,
             desired,
             objects.clone(),
-            self.deadline,
+            self.arrival.clone(),
         );
-        let converted = timeout_at(self.deadline.into(), asked)
+        let converted = timeout_at(self.arrival.deadline.into(), asked)
             .await
             .unwrap_or(Err(Unanswered::TimedOut))?;
         if converted.len() != objects.len() {

@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout_at;
 use vmhost_core::{cut, one_line};
 
+use crate::arrival::Arrival;
 use crate::convert::{Batches, LARGE, off_thread};
 use crate::metrics::{Metrics, UNKNOWN};
 use crate::policy::{Policy, Unanswered};
@@ -125,15 +126,16 @@ impl Desk {
         let _in_flight = self.metrics.begin();
         let (head, body) = request.into_parts();
         let path = head.uri.path();
+        let arrival = |most: Duration| Arrival::new(began, began + most, &head.headers);
         let answered = match Place::of(path) {
             None => Err(Failure::NoPlace),
             Some(_) if head.method != Method::POST => Err(Failure::Method),
             Some(place) if place.converts => {
-                self.convert(&place, body, began + CONVERSION_TIME).await
+                self.convert(&place, body, arrival(CONVERSION_TIME)).await
             }
             Some(place) => {
-                let deadline = began + admission_time(head.uri.query());
-                self.admit(&place, body, deadline).await
+                let arrival = arrival(admission_time(head.uri.query()));
+                self.admit(&place, body, arrival).await
             }
         };
         let label = match &answered {
@@ -153,8 +155,9 @@ impl Desk {
         &self,
         place: &Place<'_>,
         body: Incoming,
-        deadline: Instant,
+        arrival: Arrival,
     ) -> Result<Vec<u8>, Failure> {
+        let deadline = arrival.deadline;
         let (body, _room) = self.admissions.read(body, deadline).await?;
         let Admission {
             uid,
@@ -166,7 +169,7 @@ impl Desk {
         let namespace = namespace.as_deref();
         let asked = self
             .policy
-            .admit(plugin, webhook, &uid, namespace, request, deadline);
+            .admit(plugin, webhook, &uid, namespace, request, arrival);
         let verdict = timeout_at(deadline.into(), asked)
             .await
             .unwrap_or(Err(Unanswered::TimedOut))?;
@@ -177,15 +180,15 @@ impl Desk {
         &self,
         place: &Place<'_>,
         body: Incoming,
-        deadline: Instant,
+        arrival: Arrival,
     ) -> Result<Vec<u8>, Failure> {
-        let (body, _room) = self.conversions.read(body, deadline).await?;
+        let (body, _room) = self.conversions.read(body, arrival.deadline).await?;
         let review = off_thread(body.len() > LARGE, move || conversion::read(&body)).await?;
         let batches = Batches {
             policy: &*self.policy,
             plugin: place.plugin,
             conversion: place.name,
-            deadline,
+            arrival,
         };
         Ok(batches.answer(review?).await?)
     }

@@ -67,7 +67,7 @@ pub enum Error {
     Foreign {
         /// Kind and name.
         object: String,
-        /// Who, and what to do.
+        /// The program that changed it, and what to do.
         why: String,
     },
     /// The definition whose conversion was to be registered does not exist.

@@ -117,7 +117,7 @@ impl Keeper {
     }
 
     /// Returns the certificates that clients must trust, PEM; `None` before the first look, or if
-    /// whoever fills the folder tells clients.
+    /// the program that fills the folder tells clients.
     pub async fn bundle(&self) -> Option<String> {
         self.state.lock().await.bundle()
     }
@@ -269,7 +269,7 @@ impl Keeper {
             let mut wanted = registration.conversion(conversion, bundle);
             let present = &found["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"];
             if bundle.is_none() && present.is_string() {
-                // Whoever fills the folder has written it.
+                // The program that fills the folder has written it.
                 wanted["webhook"]["clientConfig"]["caBundle"] = present.clone();
             }
             if found["spec"]["conversion"] == wanted {

@@ -15,6 +15,7 @@
 //! [`Policy`]. A review without an answer is an HTTP error, so that the registration's
 //! `failurePolicy` decides; it never becomes a permission.
 
+mod arrival;
 mod bundle;
 mod certificates;
 mod convert;
@@ -34,6 +35,7 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
+pub use arrival::Arrival;
 pub use certificates::shown::Shown;
 pub use error::Error;
 pub use keeper::{Keeper, Looked, Source};

@@ -3,11 +3,11 @@
 //! This module owns the questions, the answers, and why there may be none. It must not know HTTP,
 //! nor what an unanswered review becomes there.
 
-use std::time::Instant;
-
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+
+use crate::arrival::Arrival;
 
 /// Answers reviews. The host implements it with the plugins that run.
 ///
@@ -22,7 +22,7 @@ pub trait Policy: Send + Sync + 'static {
         uid: &str,
         namespace: Option<&str>,
         request: Box<RawValue>,
-        deadline: Instant,
+        arrival: Arrival,
     ) -> BoxFuture<'_, Result<Verdict, Unanswered>>;
 
     /// Converts one batch; the answer has the same order and count.
@@ -33,7 +33,7 @@ pub trait Policy: Send + Sync + 'static {
         uid: &str,
         desired: &str,
         objects: Vec<Box<RawValue>>,
-        deadline: Instant,
+        arrival: Arrival,
     ) -> BoxFuture<'_, Result<Vec<Box<RawValue>>, Unanswered>>;
 }
 

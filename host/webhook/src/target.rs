@@ -154,7 +154,7 @@ impl Target {
         if lacks.is_empty() {
             return Finding::Holds;
         }
-        // Whoever looked at the Secret later has patched the object since.
+        // A host that looked at the Secret later has patched the object since.
         let version = &object["metadata"]["resourceVersion"];
         let mut operations =
             vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": version})];

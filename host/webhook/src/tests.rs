@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
-use crate::{Policy, Server, Unanswered, Verdict};
+use crate::{Arrival, Policy, Server, Unanswered, Verdict};
 
 mod client;
 
@@ -36,11 +36,11 @@ impl Policy for Plugin {
         uid: &str,
         namespace: Option<&str>,
         request: Box<RawValue>,
-        _deadline: Instant,
+        arrival: Arrival,
     ) -> BoxFuture<'_, Result<Verdict, Unanswered>> {
         let request: Value = serde_json::from_str(request.get()).unwrap();
         let said = json!({"plugin": plugin, "uid": uid, "namespace": namespace,
-            "dryRun": request["dryRun"]});
+            "dryRun": request["dryRun"], "traceparent": arrival.traceparent});
         let webhook = webhook.to_owned();
         Box::pin(async move {
             match webhook.as_str() {
@@ -82,7 +82,7 @@ impl Policy for Plugin {
         _uid: &str,
         desired: &str,
         objects: Vec<Box<RawValue>>,
-        _deadline: Instant,
+        _arrival: Arrival,
     ) -> BoxFuture<'_, Result<Vec<Box<RawValue>>, Unanswered>> {
         let (conversion, desired) = (conversion.to_owned(), desired.to_owned());
         Box::pin(async move {
@@ -148,7 +148,8 @@ async fn verdicts_come_back_over_both_versions_of_http() {
         let said: Value = serde_json::from_str(said).unwrap();
         assert_eq!(
             said,
-            json!({"plugin": "p", "uid": "u-1", "namespace": "n", "dryRun": true})
+            json!({"plugin": "p", "uid": "u-1", "namespace": "n", "dryRun": true,
+                "traceparent": client::TRACEPARENT})
         );
         let (_, body) = client.post("/admit/p/deny", admission()).await.json();
         assert_eq!(body["response"]["allowed"], false);

@@ -38,7 +38,7 @@ def everything() -> Description:
         clusters="members",
         retry=Retry(1, 2, 3, Bucket(4, 5)),
     )
-    permission = Permission(CASE, [Verb.PATCH], subresources=["status"], namespaces=["default"])
+    permission = Permission(CASE, [Verb.PATCH], subresources=["status"], namespaces=["default"], optional=True)
     definition = {"kind": "CustomResourceDefinition"}
     http = HttpGrant("*.example.com", 1, "http", ["GET"], "/v1", [HttpHeader("A", "b ", ("n", "s", "k"), "t")], "url", True)
     webhook = Webhook(
@@ -57,7 +57,7 @@ def everything() -> Description:
     )
     conversion = Conversion("convert", "example.com", "Case", "cases", ["v1", "v2"], reads=[POD])
     controllers = [cases, Controller("ticker", every_ms=5)]
-    return Description("all", controllers, "1.0.0", [permission], [definition], [http], [webhook], [conversion])
+    return Description("all", controllers, "1.0.0", [permission], [definition], [http], [webhook], [conversion], {"type": "object"})
 
 
 class TestDescription(unittest.TestCase):
@@ -85,8 +85,9 @@ class TestDescription(unittest.TestCase):
         self.assertEqual(ticker, {"name": "ticker", "timer": {"everyMs": 5}})
         self.assertEqual(
             written["permissions"],
-            [{"group": "example.com", "version": "v1", "kind": "Case", "verbs": ["patch"], "subresources": ["status"], "namespaces": ["default"]}],
+            [{"group": "example.com", "version": "v1", "kind": "Case", "verbs": ["patch"], "subresources": ["status"], "namespaces": ["default"], "optional": True}],
         )
+        self.assertEqual(written["settingsSchema"], {"type": "object"})
         self.assertEqual(written["setup"], {"customResourceDefinitions": [{"kind": "CustomResourceDefinition"}]})
 
     @unittest.skipUnless(SCHEMA.exists(), "the schema is beside the SDK in vmhost's own repository only")

@@ -32,10 +32,13 @@ class Permission:
     """On these subresources instead of the object itself."""
     namespaces: Sequence[str] = ()
     """Only in these namespaces."""
+    optional: bool = False
+    """Whether the plugin runs without it, too: it is then narrowed to what the operator allows."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the JSON form."""
         return kind_json(self.kind) | compact(
+            optional=self.optional or None,
             verbs=texts("verbs of Permission", self.verbs),
             subresources=texts("subresources of Permission", self.subresources) or None,
             namespaces=texts("namespaces of Permission", self.namespaces) or None,
@@ -185,6 +188,8 @@ class Description:
     """Admission webhooks, which `Policy.admit` answers."""
     conversions: Sequence[Conversion] = ()
     """Custom resources whose versions `Policy.convert` converts."""
+    settings_schema: Mapping[str, Any] | None = None
+    """The structural schema that the settings of a Plugin object have to fit."""
 
     def to_json(self) -> str:
         """Returns the document that `describe` returns."""
@@ -200,5 +205,6 @@ class Description:
                 permissions=[each.to_json() for each in self.permissions] or None,
                 http=[each.to_json() for each in self.http] or None,
                 setup={"customResourceDefinitions": definitions} if definitions else None,
+                settingsSchema=self.settings_schema,
             )
         )

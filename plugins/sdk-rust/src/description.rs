@@ -310,10 +310,10 @@ impl Controller {
         self
     }
 
-    /// Sets in which clusters the keys are: `home` (the default), `members` (all others of the host,
-    /// with a queue for each), or a label selector of members. Reads and effects are in the cluster
-    /// of the key; `setting("vmhost/cluster")` is its name, `setting("vmhost/cluster-labels")` are
-    /// its labels as JSON.
+    /// Sets in which clusters the keys are: `home` (the default), `members` (all others of the
+    /// host, with a queue for each), or a label selector of members. Reads and effects are in the
+    /// cluster of the key; `setting("vmhost/cluster")` is its name,
+    /// `setting("vmhost/cluster-labels")` are its labels as JSON.
     pub fn clusters(mut self, clusters: &str) -> Self {
         self.clusters = Some(clusters.into());
         self

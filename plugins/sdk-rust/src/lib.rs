@@ -73,7 +73,8 @@ pub mod bindings {
     });
 }
 
-/// The output of `wit-bindgen` for `wit/http-v1`. A policy that sends nothing imports nothing of it.
+/// The output of `wit-bindgen` for `wit/http-v1`. A policy that sends nothing imports nothing of
+/// it.
 #[doc(hidden)]
 #[allow(
     missing_docs,

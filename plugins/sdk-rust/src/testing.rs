@@ -45,8 +45,8 @@ impl TestHost {
     }
 
     /// Answers a request with this method and URL. Equal requests are answered in order, the last
-    /// answer stays. Each request is a line, as `http: METHOD URL BODY`; one without an answer is not
-    /// sent.
+    /// answer stays. Each request is a line, as `http: METHOD URL BODY`; one without an answer is
+    /// not sent.
     pub fn http(mut self, method: &str, url: &str, status: u16, body: impl Into<Vec<u8>>) -> Self {
         self.responses
             .push(http::Given::new(method, url, status, body.into()));

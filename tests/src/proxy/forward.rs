@@ -125,7 +125,7 @@ async fn answer(
 }
 
 fn record(head: &http::request::Parts, body: Bytes) -> Request {
-    let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
+    let text = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok());
     Request {
         method: head.method.to_string(),
         path: head.uri.path().to_owned(),
@@ -133,6 +133,9 @@ fn record(head: &http::request::Parts, body: Bytes) -> Request {
         user_agent: text(header::USER_AGENT).unwrap_or_default().to_owned(),
         content_type: text(header::CONTENT_TYPE).unwrap_or_default().to_owned(),
         authorization: text(header::AUTHORIZATION).unwrap_or_default().to_owned(),
+        traceparent: text(HeaderName::from_static("traceparent"))
+            .unwrap_or_default()
+            .to_owned(),
         body,
         answered: None,
         began: 0,

@@ -21,6 +21,8 @@ pub struct Request {
     pub content_type: String,
     /// `Bearer ...`, or empty.
     pub authorization: String,
+    /// The `traceparent`, or empty.
+    pub traceparent: String,
     /// The whole body.
     pub body: Bytes,
     /// The status code of the answer. `None` until there is one, or if the answer was dropped.

@@ -92,8 +92,8 @@ impl Scene {
         json!({ "matchLabels": { "kubernetes.io/metadata.name": self.namespace } })
     }
 
-    /// Waits until a webhook is called for new ConfigMaps: a real server learns of a configuration a
-    /// moment later.
+    /// Waits until a webhook is called for new ConfigMaps: a real server learns of a configuration
+    /// a moment later.
     async fn until_called(&self, webhook: &Webhook, path: &str) -> Result<()> {
         let probe = format!("{}?dryRun=All", self.maps());
         eventually("the webhook is called", async || {

@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 use vmhost_tests::both_servers;
 use vmhost_tests::net::{answer, send};
 use vmhost_tests::server::TestServer;
+use vmhost_tests::tally::Tally;
 
 const TABLE: &str = include_str!("../../cases/kinds.json");
 const JSON: &str = "application/json";
+const MANAGERS: [&str; 2] = ["one", "two"];
 const AS_TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 
 both_servers!(objects_of_every_kind, own);
@@ -20,21 +22,11 @@ async fn objects_of_every_kind(server: &TestServer) -> Result<()> {
     let client = server.client().await?;
     let cases = table["cases"].as_array().context("the table has cases")?;
     ensure!(cases.len() >= 50, "{} cases", cases.len());
-    let mut wrong = Vec::new();
+    let mut tally = Tally::of(format!("every_kind {:?}", server.target()));
     for case in cases {
-        let case = Case::read(&client, case)?;
-        if let Err(error) = case.run().await {
-            wrong.push(format!("{}: {error:#}", case.path));
-        }
+        Case::read(&client, case)?.run(&mut tally).await;
     }
-    ensure!(
-        wrong.is_empty(),
-        "{} of {} kinds:\n{}",
-        wrong.len(),
-        cases.len(),
-        wrong.join("\n")
-    );
-    Ok(())
+    tally.finish(cases.len() * 9)
 }
 
 struct Case<'a> {
@@ -84,28 +76,55 @@ impl<'a> Case<'a> {
         Ok(value)
     }
 
-    async fn run(&self) -> Result<()> {
-        self.is_refused().await?;
+    /// Does all that is done with an object, each as a case of its own.
+    async fn run(&self, tally: &mut Tally) {
+        let path = &self.path;
+        let outcome = self.is_refused().await;
+        tally.case(format!("{path} is refused with unknown fields"), outcome);
+        let outcome = self.is_tried().await;
+        tally.case(format!("{path} is tried, and not created"), outcome);
+        let outcome = self.is_created().await;
+        tally.case(format!("{path} is created"), outcome);
+        let outcome = self.is_read().await;
+        tally.case(format!("{path} is read"), outcome);
+        let outcome = self.is_listed().await;
+        tally.case(format!("{path} is listed, as a table too"), outcome);
+        if self.patched {
+            let outcome = self.is_patched().await;
+            tally.case(format!("{path} is patched in three forms"), outcome);
+        }
+        if self.status.is_some() {
+            let outcome = self.has_a_status().await;
+            tally.case(format!("{path} has a status of its own"), outcome);
+        }
+        for manager in MANAGERS {
+            let outcome = self.is_applied(manager).await;
+            tally.case(format!("{path} is applied by {manager}"), outcome);
+        }
+        let outcome = self.is_owned().await;
+        tally.case(format!("{path} is owned by what applied it"), outcome);
+        let outcome = self.is_deleted().await;
+        tally.case(format!("{path} is deleted"), outcome);
+    }
+
+    async fn is_tried(&self) -> Result<()> {
         let dry = format!("{}?dryRun=All", self.collection);
         let tried = self.ask(Method::POST, &dry, JSON, self.object, 201).await?;
-        self.check(&tried).context("a dry run")?;
-        self.ask(Method::GET, &self.path, "", &Value::Null, 404)
-            .await?;
+        self.check(&tried)?;
+        let gone = self.ask(Method::GET, &self.path, "", &Value::Null, 404);
+        gone.await.map(drop)
+    }
+
+    async fn is_created(&self) -> Result<()> {
         let made = self
             .ask(Method::POST, self.collection, JSON, self.object, 201)
             .await?;
-        self.check(&made).context("a creation")?;
-        let got = self
-            .ask(Method::GET, &self.path, "", &Value::Null, 200)
-            .await?;
-        self.check(&got).context("the stored object")?;
-        self.is_listed().await?;
-        if self.patched {
-            self.is_patched().await?;
-        }
-        self.has_a_status().await?;
-        self.is_applied().await?;
-        self.is_deleted().await
+        self.check(&made)
+    }
+
+    async fn is_read(&self) -> Result<()> {
+        let got = self.ask(Method::GET, &self.path, "", &Value::Null, 200);
+        self.check(&got.await?)
     }
 
     /// Compares an object with what is expected.
@@ -235,22 +254,22 @@ impl<'a> Case<'a> {
         Ok(())
     }
 
-    async fn is_applied(&self) -> Result<()> {
-        let mut last = Value::Null;
-        for manager in ["one", "two"] {
-            let path = format!("{}?fieldManager={manager}&force=true", self.path);
-            let media = "application/apply-patch+yaml";
-            last = self
-                .ask(Method::PATCH, &path, media, self.object, 200)
-                .await
-                .context("an apply")?;
-        }
-        let entries = last["metadata"]["managedFields"].as_array();
-        let owners = ["one", "two"].into_iter().filter(|_| self.shared);
-        for manager in owners {
+    async fn is_applied(&self, manager: &str) -> Result<()> {
+        let path = format!("{}?fieldManager={manager}&force=true", self.path);
+        let media = "application/apply-patch+yaml";
+        let applied = self.ask(Method::PATCH, &path, media, self.object, 200);
+        applied.await.map(drop)
+    }
+
+    /// Both managers own what they applied.
+    async fn is_owned(&self) -> Result<()> {
+        let got = self.ask(Method::GET, &self.path, "", &Value::Null, 200);
+        let got = got.await?;
+        let entries = got["metadata"]["managedFields"].as_array();
+        for manager in MANAGERS.into_iter().filter(|_| self.shared) {
             let mut all = entries.into_iter().flatten();
             let owns = all.any(|e| e["manager"] == manager && e["operation"] == "Apply");
-            ensure!(owns, "{manager} owns nothing: {last}");
+            ensure!(owns, "{manager} owns nothing: {got}");
         }
         Ok(())
     }

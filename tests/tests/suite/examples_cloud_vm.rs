@@ -1,10 +1,11 @@
 //! The example `cloud-vm`: one machine for each object, whatever is killed; and what a policy may
 //! not reach, or see.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use vmhost_tests::both_servers;
 use vmhost_tests::cloud::Cloud;
+use vmhost_tests::collector::{Collector, Span};
 use vmhost_tests::example::{User, host};
 use vmhost_tests::guests::EXAMPLE_CLOUD_VM;
 use vmhost_tests::host::HostCommand;
@@ -126,6 +127,53 @@ async fn one_machine_for_each_object_whatever_is_killed(server: &TestServer) -> 
         told.contains("/v1/machines") && !told.contains("owner="),
         "{told}"
     );
+    Ok(())
+}
+
+both_servers!(a_service_is_told_the_trace);
+async fn a_service_is_told_the_trace(server: &TestServer) -> Result<()> {
+    let collector = Collector::start().await?;
+    let sample = Sample::start(server).await?;
+    sample.create("traced").await?;
+    // By its name: the API server has the same address.
+    let url = sample.cloud.url().replace("127.0.0.1", "localhost");
+    let host = host(server)?
+        .namespace(&sample.namespace)
+        .plugin(EXAMPLE_CLOUD_VM)
+        .args(["--setting", &format!("cloud-vm.url={url}")])
+        .args(["--allow-http", "localhost"]);
+    let host = collector.watch(host).ready().await?;
+    let is_made = |span: &Span| span.attribute("http.response.status_code") == "201";
+    let spans = collector
+        .until_trace("the cloud makes a machine", |spans| {
+            spans.iter().any(is_made)
+        })
+        .await?;
+    let made = spans.iter().find(|span| is_made(span));
+    let made = made.context("the request is a span")?;
+    let call = spans.iter().find(|span| span.name == "call");
+    let call = call.context("the call is a span")?;
+    let port = url.rsplit(':').next().unwrap_or_default();
+    for (attribute, value) in [
+        ("http.request.method", "POST"),
+        ("server.address", "localhost"),
+        ("server.port", port),
+    ] {
+        ensure!(made.attribute(attribute) == value, "{attribute}: {made:?}");
+    }
+    ensure!(
+        made.name == "http" && made.kind == 3 && made.parent == call.id,
+        "{spans:?}"
+    );
+    let told = sample.cloud.traces();
+    let expected = format!("00-{}-{}-01", made.trace, made.id);
+    ensure!(told.contains(&expected), "{expected}: {told:?}");
+    let shown = format!("{:?}", collector.spans());
+    ensure!(
+        !shown.contains(TOKEN) && !shown.contains("/v1/machines"),
+        "{shown}"
+    );
+    drop(host);
     Ok(())
 }
 

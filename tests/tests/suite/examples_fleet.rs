@@ -1,5 +1,5 @@
-//! The example `fleet`: VGPUInstances of all clusters that `Cluster` objects lead to are marked once
-//! for each change; clusters come, change and go while the host runs.
+//! The example `fleet`: VGPUInstances of all clusters that `Cluster` objects lead to are marked
+//! once for each change; clusters come, change and go while the host runs.
 
 use anyhow::{Result, ensure};
 use serde_json::json;

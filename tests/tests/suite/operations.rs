@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
-use vmhost_runtime::observe::admin::state::{HostState, PluginState, StoreState};
+use vmhost_runtime::observe::admin::state::{ControllerState, HostState, PluginState, StoreState};
 use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
 use vmhost_tests::host::{self, Host};
 use vmhost_tests::obey::{Obey, complete};
@@ -264,7 +264,12 @@ async fn failing_keys_are_named(server: &TestServer) -> Result<()> {
     let shown = obey
         .host
         .until_state("the failing key is shown", |state| {
-            vms(state).is_some_and(|controller| controller.failing.total == 1)
+            let waits = |controller: &ControllerState| {
+                controller.failing.total == 1
+                    && controller.back_offs == 1
+                    && controller.queue.delayed == 1
+            };
+            vms(state).as_ref().is_some_and(waits)
         })
         .await?;
     let controller = vms(&shown).context("the controller is there")?;
@@ -272,10 +277,6 @@ async fn failing_keys_are_named(server: &TestServer) -> Result<()> {
     ensure!(
         key.key == format!("{}/bad", obey.vms.namespace()) && key.attempt >= 1,
         "{key:?}"
-    );
-    ensure!(
-        controller.back_offs == 1 && controller.queue.delayed == 1,
-        "{controller:?}"
     );
     Ok(())
 }

@@ -21,12 +21,15 @@ const WIDTH: usize = 100;
 
 /// Pages beside those in the folders of `plugins` and `examples`. Templates are not checked,
 /// because they contain placeholders.
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 14] = [
     "README.md",
     "examples/README.md",
     "host/ADMIN.md",
     "host/README.md",
     "host/apiserver/README.md",
+    "host/registry/README.md",
+    "host/package/README.md",
+    "host/package/WALK.md",
     "plugins/README.md",
     "tests/README.md",
     "tests/conformance/README.md",
@@ -36,9 +39,10 @@ const PAGES: [&str; 11] = [
 ];
 
 /// Pages whose flags are all flags of vmhost, except for [`FOREIGN_FLAGS`].
-const PAGES_OF_FLAGS: [&str; 4] = [
+const PAGES_OF_FLAGS: [&str; 5] = [
     "README.md",
     "host/README.md",
+    "host/registry/README.md",
     "plugins/README.md",
     "wit/README.md",
 ];
@@ -50,7 +54,7 @@ const FOREIGN_FLAGS: [&str; 3] = ["bench", "watch-cache", "server-side"];
 const PLAIN_FLAGS: [&str; 2] = ["help", "version"];
 
 /// The subcommands of vmhost.
-const SUBCOMMANDS: [&str; 26] = [
+const SUBCOMMANDS: [&str; 32] = [
     "apiserver",
     "audit",
     "build",
@@ -62,8 +66,12 @@ const SUBCOMMANDS: [&str; 26] = [
     "finalizers",
     "history",
     "inspect",
+    "install",
     "new",
+    "package",
     "preview",
+    "pull",
+    "push",
     "rbac",
     "record",
     "replay",
@@ -71,10 +79,12 @@ const SUBCOMMANDS: [&str; 26] = [
     "shadow start",
     "shadow status",
     "shadow stop",
+    "sign",
     "status",
     "test",
     "turns",
     "types",
+    "verify",
     "webhooks",
     "why",
 ];
@@ -82,7 +92,8 @@ const SUBCOMMANDS: [&str; 26] = [
 /// Commands of other programs, each with a file and words in that file. The file runs the command,
 /// or compiles or installs the command's subject, or is a page that says that no test runs the
 /// command.
-const OTHERS: [(&str, &str, &str); 17] = [
+const OTHERS: [(&str, &str, &str); 21] = [
+    (".ci/release", "tests/tests/suite/release.rs", ".ci/release"),
     (
         "cargo bench --profile dev",
         ".ci/run",
@@ -105,6 +116,21 @@ const OTHERS: [(&str, &str, &str); 17] = [
     ),
     ("cargo test --workspace", ".ci/run", "test --workspace"),
     ("cargo test -p vmhost-tests", ".ci/run", "test --workspace"),
+    (
+        "helm install",
+        "tests/tests/suite/chart.rs",
+        "[\"install\"]",
+    ),
+    (
+        "host/package/image",
+        "tests/src/pod.rs",
+        "host/package/image",
+    ),
+    (
+        "host/package/kustomize",
+        "tests/tests/suite/chart.rs",
+        "host/package/kustomize",
+    ),
     ("go test ./...", SDKS, "&[\"test\", \"./...\"]"),
     (
         "make -C plugins/",

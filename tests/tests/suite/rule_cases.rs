@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use vmhost_tests::both_servers;
 use vmhost_tests::net::send;
 use vmhost_tests::server::TestServer;
+use vmhost_tests::tally::Tally;
 use vmhost_tests::wait::eventually;
 
 const TABLE: &str = include_str!("../../cases/rules.json");
@@ -72,31 +73,19 @@ fn check(expected: &Value, code: u16, answer: &Value) -> Result<()> {
     Ok(())
 }
 
-fn report(wrong: &[String], cases: usize) -> Result<()> {
-    let count = wrong.len();
-    ensure!(
-        wrong.is_empty(),
-        "{count} of {cases} cases:\n{}",
-        wrong.join("\n")
-    );
-    Ok(())
-}
-
 both_servers!(definitions_are_accepted_or_refused);
 async fn definitions_are_accepted_or_refused(server: &TestServer) -> Result<()> {
     let client = server.client().await?;
     let table = table()?;
     let cases = cases(&table, "definitions")?;
-    let mut wrong = Vec::new();
+    let mut tally = Tally::of(format!("definitions {:?}", server.target()));
     let path = format!("{DEFINITIONS}?dryRun=All");
     for case in cases {
         let new = definition("samples", "Sample", case);
         let (code, answer) = send(&client, Method::POST, &path, "application/json", &new).await?;
-        if let Err(error) = check(case, code, &answer) {
-            wrong.push(format!("{}: {error:#}", case["name"]));
-        }
+        tally.case(&case["name"], check(case, code, &answer));
     }
-    report(&wrong, cases.len())
+    tally.finish(cases.len())
 }
 
 both_servers!(objects_keep_the_rules);
@@ -109,16 +98,17 @@ async fn objects_keep_the_rules(server: &TestServer) -> Result<()> {
         let sent = send(&client, Method::POST, DEFINITIONS, "application/json", &new).await?;
         ensure!(sent.0 == 201, "{}: {} {}", case["name"], sent.0, sent.1);
     }
-    let mut wrong = Vec::new();
+    let mut tally = Tally::of(format!("rules {:?}", server.target()));
     for (number, case) in cases.iter().enumerate() {
-        if let Err(error) = run(&client, number, case).await {
-            wrong.push(format!("{}: {error:#}", case["name"]));
+        if let Err(error) = run(&client, number, case, &mut tally).await {
+            tally.case(&case["name"], Err(error));
         }
     }
-    report(&wrong, cases.len())
+    tally.finish(cases.len())
 }
 
-async fn run(client: &Client, number: usize, case: &Value) -> Result<()> {
+/// Takes the steps of a case, each as a case of its own. An error ends the case.
+async fn run(client: &Client, number: usize, case: &Value, tally: &mut Tally) -> Result<()> {
     let path = format!("/apis/{GROUP}/v1/namespaces/default/r{number}s");
     eventually("the kind is served", async || {
         let (code, answer) = send(client, Method::GET, &path, "", &Value::Null).await?;
@@ -148,7 +138,8 @@ async fn run(client: &Client, number: usize, case: &Value) -> Result<()> {
             }
             other => bail!("no such verb: {other}"),
         };
-        check(step, code, &answer).with_context(|| format!("step {at}"))?;
+        let what = format!("{}, step {at}: {}", case["name"], step["verb"]);
+        tally.case(what, check(step, code, &answer));
     }
     Ok(())
 }

@@ -1,10 +1,12 @@
-//! The tables of built-in kinds: what is checked in is what the pinned kube-apiserver publishes.
+//! The tables of built-in kinds: what is checked in is what the pinned kube-apiserver publishes,
+//! and what its Go modules say of their messages.
 
 use std::io::{Write, stderr};
+use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use vmhost_tests::real::Options;
-use vmhost_tests::run::real_only;
+use vmhost_tests::run::{alone, real_only, skip};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::tables::{self, Tables, differences};
 
@@ -39,4 +41,31 @@ async fn compare(server: &TestServer) -> Result<()> {
         shown.join("\n")
     );
     Ok(())
+}
+
+#[test]
+fn the_messages_are_those_of_the_modules() {
+    let name = concat!(module_path!(), "::the_messages_are_those_of_the_modules");
+    alone(name, async || {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let modules = tests.join("kube-apiserver");
+        // Without the modules there is no kube-apiserver either.
+        if let Err(error) = vmhost_tests::assets::find() {
+            ensure!(!vmhost_tests::assets::required(), "{error:#}");
+            return skip(name, &format!("no kube-apiserver: {error:#}"));
+        }
+        let made = tokio::process::Command::new("python3")
+            .arg(tests.join("protobuf.py"))
+            .arg("--check")
+            .current_dir(modules)
+            .output();
+        let made = made.await.context("starting python3")?;
+        ensure!(
+            made.status.success(),
+            "tests/tables.sh makes the table anew:\n{}{}",
+            String::from_utf8_lossy(&made.stdout),
+            String::from_utf8_lossy(&made.stderr)
+        );
+        Ok(())
+    });
 }

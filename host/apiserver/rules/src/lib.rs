@@ -38,8 +38,8 @@
 //! # Differences from kube-apiserver
 //! Expressions of admission see all their variables without types, so that an unknown field is
 //! found when they are evaluated, and they have no `authorizer`. Named formats (`format.named`) and
-//! time zones by name are unknown. The crate's parser words syntax errors, and limits the nesting of
-//! expressions, differently.
+//! time zones by name are unknown. The crate's parser words syntax errors, and limits the nesting
+//! of expressions, differently.
 
 mod check;
 mod clock;

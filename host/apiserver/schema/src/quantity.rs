@@ -25,6 +25,42 @@ enum Form {
     Exponent,
 }
 
+/// The parts of a quantity as it is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Amount<'a> {
+    /// 1 or -1.
+    pub sign: i128,
+    /// Digits; may be empty if `fraction` is not.
+    pub whole: &'a str,
+    /// The digits behind the point; may be empty.
+    pub fraction: &'a str,
+    /// What is behind the digits, unchecked.
+    pub suffix: &'a str,
+}
+
+impl<'a> Amount<'a> {
+    /// Takes a quantity apart; `None` if it does not begin with a number.
+    #[must_use]
+    pub fn parse(text: &'a str) -> Option<Amount<'a>> {
+        let (sign, rest) = match text.strip_prefix('-') {
+            Some(rest) => (-1, rest),
+            None => (1, text.strip_prefix('+').unwrap_or(text)),
+        };
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, suffix) = rest.split_at(end.unwrap_or(rest.len()));
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+            return None;
+        }
+        Some(Amount {
+            sign,
+            whole,
+            fraction,
+            suffix,
+        })
+    }
+}
+
 /// Writes all quantities of an object in their canonical form. Returns whether all are quantities.
 pub(crate) fn normalize(value: &mut Value, node: &Node) -> bool {
     if node.kind.is_none() && node.format() == Some("quantity") {
@@ -66,17 +102,13 @@ pub(crate) fn normalize(value: &mut Value, node: &Node) -> bool {
 /// Returns the canonical form of a quantity; `None` if the text is not one.
 fn canonical(text: &str) -> Option<String> {
     let text = text.trim();
-    let (sign, rest) = match text.strip_prefix('-') {
-        Some(rest) => (-1, rest),
-        None => (1, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (number, suffix) = rest.split_at(end.unwrap_or(rest.len()));
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let Amount {
+        sign,
+        whole,
+        fraction,
+        suffix,
+    } = Amount::parse(text)?;
     let digits = format!("{whole}{fraction}");
-    if digits.is_empty() || fraction.contains('.') {
-        return None;
-    }
     let (form, exponent) = suffix_of(suffix)?;
     if digits.len() > DIGITS {
         return Some(text.to_owned());

@@ -2,15 +2,14 @@
 //!
 //! Owns the behaviour of kube-controller-manager's controller of them (k8s.io/kubernetes
 //! `pkg/controller/clusterroleaggregation`), within the write that changes a role. Must not know
-//! who may have a role.
+//! which users have a role.
 
 use serde_json::{Value, json};
-use vmhost_merge::{Manager, track_update};
 
 use super::rbac::{CLUSTER_ROLES, GROUP};
 use crate::kinds::{Kind, Target};
-use crate::meta;
 use crate::object::Key;
+use crate::ownership;
 use crate::selector::{self, Selector};
 use crate::state::Inner;
 
@@ -56,19 +55,8 @@ fn changed(inner: &Inner, target: &Target) -> Vec<(Key, Value)> {
         }
         let mut new = Value::clone(live);
         new["rules"] = json!(rules);
-        let manager = Manager {
-            name: "clusterrole-aggregation-controller",
-            api_version: &target.api_version(),
-            subresource: "",
-            reset: &[],
-        };
-        track_update(
-            target.schema(),
-            Some(live),
-            &mut new,
-            &manager,
-            &meta::now(),
-        );
+        let name = "clusterrole-aggregation-controller";
+        ownership::track(target, (live, &mut new), name, ("", &[]));
         changed.push((key.clone(), new));
     }
     changed

@@ -1,7 +1,7 @@
 //! The question whether a request is allowed.
 //!
 //! Owns its form, how a request asks it (k8s.io/apiserver `pkg/endpoints/request`), and the words
-//! of a refusal. Must not know who answers it.
+//! of a refusal. Must not know how it is answered.
 
 use axum::extract::Query;
 use http::{Method, Uri};

@@ -1,7 +1,7 @@
 //! Users that client certificates name.
 //!
 //! Owns the reading of a certificate's subject: its common name is the user, its organizations are
-//! the groups. Must not know who signed the certificate.
+//! the groups. Must not know which authority signed the certificate.
 
 use sha2::{Digest, Sha256};
 

@@ -1,7 +1,8 @@
 //! Rules of roles.
 //!
 //! Owns which questions a rule answers with yes, when rules cover another, and their words in a
-//! refusal (k8s.io/component-helpers `auth/rbac/validation`). Must not know who has a role.
+//! refusal (k8s.io/component-helpers `auth/rbac/validation`). Must not know which users have a
+//! role.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Requests for certificates: a CertificateSigningRequest says who created it.
 //!
-//! Must not know who signs, or what is signed.
+//! Must not know the signer, or what is signed.
 
 use serde_json::Value;
 

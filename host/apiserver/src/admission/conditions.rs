@@ -1,7 +1,7 @@
 //! Match conditions: expressions that a request must fulfil.
 //!
-//! Owns their evaluation with one budget, and the texts of their failures. Must not know whom the
-//! request is for.
+//! Owns their evaluation with one budget, and the texts of their failures. Must not know which
+//! webhook or policy the request is for.
 
 use serde_json::Value;
 use vmhost_rules::{Expression, Given, Scope, Unevaluated, Wanted};

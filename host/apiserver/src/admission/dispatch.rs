@@ -83,7 +83,9 @@ impl Between<'_> {
     async fn pass(&mut self, state: &State, webhook: &Webhook) -> Result<Option<bool>, ApiError> {
         let case = self.case;
         let namespace = case.namespace.as_deref();
-        let found = webhook.matches(&self.review, &case.target, &case.registry, namespace);
+        let found = webhook
+            .criteria
+            .find(&self.review, &case.target, &case.registry, namespace);
         let Some(found) = found else {
             return Ok(None);
         };
@@ -192,7 +194,9 @@ async fn relevant<'c>(state: &State, case: &'c Case) -> Result<Vec<Relevant<'c>>
     let namespace = case.namespace.as_deref();
     let mut relevant = Vec::new();
     for webhook in &case.registered.validating {
-        let found = webhook.matches(review, &case.target, &case.registry, namespace);
+        let found = webhook
+            .criteria
+            .find(review, &case.target, &case.registry, namespace);
         let Some(found) = found else {
             continue;
         };

@@ -170,8 +170,8 @@ fn verdict(
     }
 }
 
-/// Checks the types of an answer's fields. A field of another type makes the answer none: it must
-/// not count as one that is left out, for instance a patch that is a list and not a text.
+/// Checks the types of an answer's fields. An answer with a field of another type is no answer: it
+/// must not count as one that is left out, for instance a patch that is a list and not a text.
 fn check_types(response: &Value) -> Result<(), String> {
     let is_text = |value: &Value| value.is_string() || value.is_null();
     for (field, wanted) in FIELDS {

@@ -1,6 +1,6 @@
 //! What admission is asked about: one request, as webhooks and policies see it.
 //!
-//! Owns the form of the `request` of an AdmissionReview. Must not know who is asked.
+//! Owns the form of the `request` of an AdmissionReview. Must not know which webhook is asked.
 
 use serde_json::{Value, json};
 

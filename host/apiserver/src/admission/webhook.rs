@@ -9,9 +9,7 @@ use vmhost_rules::Scope;
 use super::conditions::{self, Checked};
 use super::review::Review;
 use super::rules::{Criteria, Found};
-use crate::kinds::Target;
 use crate::reach::Reach;
-use crate::registry::Registry;
 
 /// The variables of match conditions.
 const VARIABLES: [&str; 3] = ["object", "oldObject", "request"];
@@ -23,7 +21,7 @@ pub(crate) struct Webhook {
     /// Identifies the webhook among all.
     pub id: String,
     pub reach: Reach,
-    criteria: Criteria,
+    pub criteria: Criteria,
     scope: Scope,
     conditions: Vec<Checked>,
     /// Whether a failure of the call lets the request pass.
@@ -71,28 +69,6 @@ impl Webhook {
                 _ => None,
             }),
         }
-    }
-
-    /// Returns whether a request may match, before its objects are looked at.
-    pub fn concerns(
-        &self,
-        review: &Review,
-        target: &Target,
-        registry: &Registry,
-        namespace: Option<&Value>,
-    ) -> bool {
-        self.criteria.concern(review, target, registry, namespace)
-    }
-
-    /// Returns how the request matches, without its conditions.
-    pub fn matches(
-        &self,
-        review: &Review,
-        target: &Target,
-        registry: &Registry,
-        namespace: Option<&Value>,
-    ) -> Option<Found> {
-        self.criteria.find(review, target, registry, namespace)
     }
 
     /// Returns whether the conditions hold. `object` and `old` are in the version that the webhook

@@ -1,7 +1,7 @@
-//! Converted objects, so that lists and watches convert once what nobody has changed.
+//! Converted objects, so that lists and watches convert an object once for each change of it.
 //!
 //! Like the cache of a real server, it does not hear that a webhook converts in another way since;
-//! reads of one object and writes do not rely on it. Must not know who converts.
+//! reads of one object and writes do not rely on it. Must not know how objects are converted.
 
 use std::collections::HashMap;
 

@@ -4,12 +4,13 @@
 //! Owns what kube-apiserver's controllers write there. Must not know how kinds are served.
 
 use serde_json::{Value, json};
-use vmhost_merge::{Manager, RESET_STATUS, track_update};
+use vmhost_merge::RESET_STATUS;
 
 use super::{approval, names};
 use crate::kinds::Target;
 use crate::meta;
 use crate::object::{Key, Object};
+use crate::ownership;
 use crate::state::Inner;
 
 /// Updates the status, as a controller of a real server would.
@@ -20,19 +21,8 @@ pub(super) fn write(inner: &mut Inner, target: &Target, key: &Key, live: &Object
     }
     let mut new = Value::clone(live);
     new["status"] = status;
-    let manager = Manager {
-        name: "kube-apiserver",
-        api_version: &target.api_version(),
-        subresource: "status",
-        reset: RESET_STATUS,
-    };
-    track_update(
-        target.schema(),
-        Some(live),
-        &mut new,
-        &manager,
-        &meta::now(),
-    );
+    let part = ("status", RESET_STATUS);
+    ownership::track(target, (live, &mut new), "kube-apiserver", part);
     inner.store.put(&target.kind.storage, key.clone(), new);
 }
 

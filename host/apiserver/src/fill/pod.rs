@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::absent::absent;
-use crate::object::Key;
+use crate::object::{Key, Object};
 use crate::state::Inner;
 
 const CLASSES: &str = "scheduling.k8s.io/priorityclasses";
@@ -34,20 +34,47 @@ pub(super) fn fill(inner: &Inner, live: Option<&Value>, new: &mut Value) {
     complete(live, new);
 }
 
-/// Sets the priority that a pod's class has, as the admission plugin `Priority` does.
-fn prioritize(inner: &Inner, pod: &mut Value) {
-    let name = pod["priorityClassName"].as_str().unwrap_or_default();
-    let system = SYSTEM_CLASSES.iter().find(|(class, _)| *class == name);
-    let class = match name {
+fn system_priority(name: &str) -> Option<i64> {
+    let class = SYSTEM_CLASSES.iter().find(|(class, _)| *class == name);
+    class.map(|(_, value)| *value)
+}
+
+/// Returns the class of a name, or the default one.
+fn priority_class<'i>(inner: &'i Inner, name: &str) -> Option<&'i Object> {
+    match name {
         "" => {
             let mut all = inner.store.list(CLASSES, None).map(|(_, class)| class);
             all.find(|class| class["globalDefault"] == true)
         }
         name => inner.store.get(CLASSES, &Key::new("", name)),
+    }
+}
+
+/// Returns why a new pod may not have the priority that it asks for, as the admission plugin
+/// `Priority` words it.
+pub(super) fn forbidden(inner: &Inner, pod: &Value) -> Option<String> {
+    let spec = pod.get("spec")?;
+    let name = spec["priorityClassName"].as_str().unwrap_or_default();
+    let class = || priority_class(inner, name)?["value"].as_i64();
+    let priority = match system_priority(name).or_else(class) {
+        Some(priority) => priority,
+        None if name.is_empty() => 0,
+        None => return Some(format!("no PriorityClass with name {name} was found")),
     };
-    if let Some((_, value)) = system {
+    let asked = spec["priority"]
+        .as_i64()
+        .filter(|asked| *asked != priority)?;
+    Some(format!(
+        "the integer value of priority ({asked}) must not be provided in pod spec; priority admission controller computed {priority} from the given PriorityClass name"
+    ))
+}
+
+/// Sets the priority that a pod's class has, as the admission plugin `Priority` does.
+fn prioritize(inner: &Inner, pod: &mut Value) {
+    let name = pod["priorityClassName"].as_str().unwrap_or_default();
+    if let Some(value) = system_priority(name) {
         pod["priority"] = json!(value);
-    } else if let Some(class) = class.cloned() {
+    } else if let Some(class) = priority_class(inner, name).cloned() {
         pod["priorityClassName"] = class["metadata"]["name"].clone();
         for (field, from) in [
             ("priority", "value"),

@@ -121,7 +121,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Whoever opens the folder next must find no thread that changes it.
+        // The next process that opens the folder must find no thread that changes it.
         let _ = self.wait();
     }
 }

@@ -1,6 +1,6 @@
 //! The words of Go's client for what goes wrong with a call.
 //!
-//! Must not know who is called.
+//! Must not know which webhook is called.
 
 use std::error::Error;
 use std::io;

@@ -1,6 +1,7 @@
 //! The rules of a `clientConfig`.
 //!
-//! Follows k8s.io/apiserver `pkg/util/webhook/validation.go`. Must not know who is called.
+//! Follows k8s.io/apiserver `pkg/util/webhook/validation.go`. Must not know which webhook is
+//! called.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

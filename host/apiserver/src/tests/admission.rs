@@ -37,7 +37,7 @@ async fn a_webhook_without_an_answer_refuses_or_lets_pass_by_its_policy() {
         c.get(&format!("{CMS}/a"))
             .await
             .refused(404, "NotFound", "");
-        // Requests that no rule names are asked about by nobody.
+        // No webhook is asked about requests that no rule names.
         let secret = json!({ "metadata": { "name": "s" } });
         let secrets = "/api/v1/namespaces/default/secrets";
         c.post(secrets, &secret).await.ok();

@@ -311,8 +311,9 @@ async fn bodies_of_another_shape_are_refused() {
                 )
                 .await;
             let optional = path == SERVICES && spec.is_null();
+            let of_type = spec.is_string() || spec.is_array();
             assert!(
-                answer.code == 422 || optional,
+                answer.code == 400 || optional || (answer.code == 422 && !of_type),
                 "{path} {spec}: {}",
                 answer.text
             );
@@ -325,6 +326,6 @@ async fn bodies_of_another_shape_are_refused() {
                 &json!({ "metadata": { "generateName": "x" }, "spec": spec }),
             )
             .await;
-        assert_eq!(answer.code, 422, "{path}: {}", answer.text);
+        answer.refused(400, "BadRequest", "cannot unmarshal");
     }
 }

@@ -80,7 +80,7 @@ async fn names_and_places_are_checked() {
 
 #[tokio::test]
 async fn requests_of_unknown_form_are_refused() {
-    let c = Cluster::new();
+    let c = Cluster::with_vms().await;
     let body = cm("x", "1").to_string();
     let protobuf = [(CONTENT_TYPE, "application/vnd.kubernetes.protobuf")];
     c.send("POST", CMS, &protobuf, &body).await.refused(
@@ -88,7 +88,7 @@ async fn requests_of_unknown_form_are_refused() {
         "BadRequest",
         "protobuf: the prefix is missing",
     );
-    c.send("POST", CRDS, &protobuf, &body).await.refused(
+    c.send("POST", VMS, &protobuf, &body).await.refused(
         415,
         "UnsupportedMediaType",
         "application/json",

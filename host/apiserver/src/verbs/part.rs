@@ -6,7 +6,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Response};
 
 use super::body::{read_body, twice};
-use crate::answer::{JSON, answer, done_answer, warned};
+use crate::answer::{JSON, answer, done_answer, value_answer, warned};
 use crate::answers::{settle, shown};
 use crate::call::{Call, Done};
 use crate::conversion;
@@ -16,7 +16,7 @@ use crate::read::View;
 use crate::state::State;
 use crate::status::ApiError;
 use crate::subresource::{self, Input};
-use crate::{encode, negotiate, scale};
+use crate::{negotiate, scale};
 
 type Answer = Result<Response<axum::body::Body>, ApiError>;
 
@@ -55,11 +55,11 @@ pub(super) async fn scale(
         }
         _ => return Err(ApiError::method_not_allowed()),
     };
-    negotiate::form(headers, false)?;
+    let (_, wire) = negotiate::form(headers, false, target.kind.custom)?;
     let done = shown(state, target, done).await?;
     let scale = scale::show(target, &done.object)?;
     Ok(warned(
-        answer(done.code, JSON, encode::object(&scale, false)),
+        value_answer(done.code, wire, &scale),
         &done.warnings,
     ))
 }

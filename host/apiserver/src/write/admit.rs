@@ -1,7 +1,7 @@
 //! Admission in the steps of a write.
 //!
 //! Owns what webhooks see of an object that is not stored yet, and which fields stay the server's
-//! own whatever they make of it. Must not know who is asked.
+//! own whatever they make of it. Must not know which webhook is asked.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(super) struct Proposal<'a> {
 }
 
 /// Lets mutating webhooks change an object. Returns whether the ownership of its fields is recorded
-/// now: what webhooks change belongs to nobody.
+/// now: no manager owns what webhooks change.
 pub(super) fn mutate(
     inner: &Inner,
     call: &Call<'_>,

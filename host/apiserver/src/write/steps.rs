@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::types;
 use crate::access::{escalation, signing};
 use crate::builtin::{DEFINITIONS, NAMESPACES};
 use crate::call::Call;
@@ -195,11 +196,16 @@ pub(crate) fn prepare(
 ) -> Result<(), ApiError> {
     escalation::check(inner, call, live, new)?;
     signing::record(call, live, new);
+    let name = meta::text(new, "name");
+    if let Some(why) = fill::forbidden(call.target.kind.fill, inner, live, new) {
+        return Err(refuse::forbidden(call.target, name, why));
+    }
     match &*call.target.kind.storage {
         NAMESPACES => namespace::prepare(live, new),
         DEFINITIONS => {
             let causes = crd::prepare(live, new);
             if !causes.is_empty() {
+                types::check(call, &schema_faults(call, live, new))?;
                 return Err(refuse::invalid(
                     call.target,
                     meta::text(new, "name"),
@@ -210,6 +216,7 @@ pub(crate) fn prepare(
         _ => {
             let causes = fill::fill(call.target.kind.fill, inner, live, new, call.now);
             if !causes.is_empty() {
+                types::check(call, &schema_faults(call, live, new))?;
                 let name = meta::text(new, "name");
                 return Err(refuse::invalid(call.target, name, &causes));
             }
@@ -229,8 +236,10 @@ pub(crate) fn check(
     known: &[Cause],
 ) -> Result<Vec<String>, ApiError> {
     causes.extend(meta::check::validate(new, call.target.kind.label_names));
-    let faults = schema_faults(call, old, new).into_iter();
-    causes.extend(faults.filter(|fault| !known.contains(fault)));
+    let mut faults = schema_faults(call, old, new);
+    faults.retain(|fault| !known.contains(fault));
+    types::check(call, &faults)?;
+    causes.extend(faults);
     let warnings = rule_faults(call, old, new, &mut causes);
     if causes.is_empty() {
         Ok(warnings)

@@ -136,6 +136,31 @@ async fn a_connection_is_used_again_once_its_answer_is_read() {
 }
 
 #[tokio::test]
+async fn who_acts_as_another_user_gets_no_group_of_the_kubeconfigs_user() {
+    let server = Server::start(vec![vec![OK]]).await;
+    let headers = [
+        ("authorization", "Bearer secret"),
+        ("impersonate-user", "admin"),
+        ("impersonate-group", "system:masters"),
+    ];
+    let client = server.client("", &headers);
+    let mut request = patch();
+    let account = HeaderValue::from_static("system:serviceaccount:a:b");
+    request.headers_mut().insert(IMPERSONATE_USER, account);
+    assert_eq!(text(client.send(request).await.unwrap()).await, "ok");
+    let seen = server.seen.lock()[0].to_lowercase();
+    assert!(
+        seen.contains("impersonate-user: system:serviceaccount:a:b\r\n"),
+        "{seen}"
+    );
+    assert!(seen.contains("authorization: bearer secret\r\n"), "{seen}");
+    assert!(
+        !seen.contains("admin") && !seen.contains("masters"),
+        "{seen}"
+    );
+}
+
+#[tokio::test]
 async fn a_connection_that_was_closed_meanwhile_costs_nothing() {
     let closing = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokclose";
     let server = Server::start(vec![vec![closing], vec![OK]]).await;

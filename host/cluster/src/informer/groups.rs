@@ -139,7 +139,7 @@ impl Inner {
         }
     }
 
-    /// Ends all informers, whoever still uses their stores.
+    /// Ends all informers, also those whose stores are still in use.
     pub(super) fn stop(&self) {
         let mut table = self.table.lock();
         table.stopped = true;

@@ -54,6 +54,11 @@ impl Description {
             let at = format!("setup.customResourceDefinitions[{index}]");
             check_definition(definition).map_err(|reason| field(&at, &reason))?;
         }
+        if let Some(schema) = &self.settings_schema
+            && !schema.is_object()
+        {
+            return Err(field("settingsSchema", "it is not a schema: a JSON object"));
+        }
         HttpGrant::check_all(&self.http)
     }
 

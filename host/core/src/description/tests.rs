@@ -367,6 +367,7 @@ fn the_published_schema_has_every_field() {
             verbs: vec![Verb::Create],
             subresources: vec!["s".into()],
             namespaces: vec!["n".into()],
+            optional: true,
         }],
         http: vec![HttpGrant {
             host: "h".into(),
@@ -390,6 +391,7 @@ fn the_published_schema_has_every_field() {
         setup: Some(Setup {
             custom_resource_definitions: vec![serde_json::Value::Null],
         }),
+        settings_schema: Some(serde_json::Value::Null),
     };
     let value = serde_json::to_value(full).unwrap();
     let fields = |value: &serde_json::Value| {

@@ -346,3 +346,37 @@ async fn only_a_known_authority_is_trusted() {
         200
     );
 }
+
+#[tokio::test]
+async fn a_service_is_told_the_trace_and_the_api_server_is_not() {
+    let client = |api_server: &str| {
+        let guard = Guard {
+            resolver: here(),
+            api_server: Some(api_server.to_owned()),
+        };
+        let flags = vec!["cloud.test".parse().unwrap()];
+        Client::new(Outside::guarded(flags, Authorities::default(), guard), "p")
+    };
+    let server = Server::start(OK).await;
+    let grants = grant(server.port, PRIVATE);
+    let url = format!("http://cloud.test:{}/", server.port);
+    let told = async |client: &Client, own: Option<&str>| {
+        let mut call = call("GET", &url, "u", 1);
+        let headers = own.map(|own| ("Traceparent".to_owned(), own.to_owned()));
+        call.request.headers.extend(headers);
+        let mut prepared = client.prepare(&grants, &call).unwrap();
+        client.tell_trace(&mut prepared, "00-host");
+        client.send(prepared, call.left).await.unwrap();
+        let seen = server.seen().pop().unwrap_or_default();
+        let mut lines = seen.lines().filter(|line| line.starts_with("traceparent:"));
+        let line = lines.next().map(str::to_owned);
+        assert_eq!(lines.next(), None);
+        line
+    };
+    let elsewhere = client("api.test");
+    let line = told(&elsewhere, None).await;
+    assert_eq!(line.as_deref(), Some("traceparent: 00-host"));
+    let line = told(&elsewhere, Some("00-own")).await;
+    assert_eq!(line.as_deref(), Some("traceparent: 00-own"));
+    assert_eq!(told(&client("cloud.test"), None).await, None);
+}

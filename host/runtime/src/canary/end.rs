@@ -5,7 +5,7 @@ use std::fmt;
 
 use vmhost_cluster::Error;
 
-use crate::canary::score::Breach;
+use crate::canary::breach::Breach;
 
 /// How a canary ended.
 #[derive(Clone, Debug, PartialEq)]

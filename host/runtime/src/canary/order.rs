@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::canary::rules::Tuning;
 use crate::canary::steps::Steps;
+use crate::config::terms::Terms;
 use crate::deploy::loaded::Loaded;
 use crate::journal::story::Warning;
 
@@ -15,6 +17,10 @@ pub(crate) struct Start {
     pub(crate) loaded: Loaded,
     /// The steps in which the candidate's share grows.
     pub(crate) steps: Steps,
+    /// When it is aborted, and which objects it begins with.
+    pub(crate) tuning: Tuning,
     /// Returns the present warnings about keys.
     pub(crate) warned: Warned,
+    /// The terms that the candidate runs under. `None` for those of the live version.
+    pub(crate) terms: Option<Arc<Terms>>,
 }

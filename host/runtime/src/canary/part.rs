@@ -9,8 +9,9 @@ use foldhash::fast::FixedState;
 use vmhost_core::{ObjectName, Snapshot};
 
 use crate::canary::Canary;
+use crate::canary::breach::Breach;
 use crate::canary::keys::{CandidateKeys, Recall};
-use crate::canary::score::{Breach, Noted};
+use crate::canary::score::Noted;
 use crate::controller::memory::KeyMemory;
 
 /// One side of a canary, for the turns of one controller.

@@ -5,23 +5,15 @@
 //! done about a breach.
 
 use std::collections::HashSet;
-use std::fmt;
 
 use vmhost_core::ObjectName;
 
-/// The canary is aborted when this many of the candidate's keys have ended in a trap, a deadline or
-/// a terminal failure.
-const BROKEN: usize = 3;
-
-/// The shares of failing keys are compared once the candidate has run this many keys.
-const ENOUGH: usize = 50;
+use crate::canary::breach::{Breach, Counts};
+use crate::canary::rules::Rules;
 
 /// The canary is aborted if the failing share of the candidate's keys is more than this many times
-/// that of the live version's ...
+/// that of the live version's, and also exceeds it by what the rules say.
 const TIMES: f64 = 2.0;
-
-/// ... and also exceeds it by more than this.
-const ABOVE: f64 = 0.05;
 
 /// The number of keys that are counted on each side. Further keys are not counted at all, so that
 /// the shares stay right.
@@ -39,41 +31,10 @@ pub(crate) struct Noted {
     pub(crate) hot: bool,
 }
 
-/// Why a canary is aborted.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Breach {
-    /// Keys ended in a trap, a deadline or a terminal failure; each key with what happened.
-    Broken(Vec<(String, &'static str)>),
-    /// More keys fail than on the live version.
-    Fails {
-        /// The keys of the candidate.
-        candidate: Counts,
-        /// The keys of the live version.
-        live: Counts,
-    },
-    /// A key keeps waking itself.
-    Hot(String),
-    /// The turns of a key show a warning that the live version does not have.
-    Warning {
-        /// The warning's name.
-        name: String,
-        /// The key.
-        key: String,
-    },
-}
-
-/// The keys that one side has run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Keys that had a turn.
-    pub ran: usize,
-    /// Keys whose last turn failed.
-    pub failing: usize,
-}
-
 /// The score of a canary.
 #[derive(Debug, Default)]
 pub(crate) struct Score {
+    rules: Rules,
     candidate: Side,
     live: Side,
     /// The candidate's keys that broke, each with what happened.
@@ -90,6 +51,14 @@ struct Side {
 }
 
 impl Score {
+    /// A score under these rules.
+    pub(crate) fn under(rules: Rules) -> Self {
+        Self {
+            rules,
+            ..Self::default()
+        }
+    }
+
     /// Counts a turn on the live version. `id` stands for the key.
     pub(crate) fn live(&mut self, id: u64, noted: Noted) {
         self.live.note(id, noted);
@@ -100,20 +69,20 @@ impl Score {
         self.candidate.note(id, noted);
         // The list ends with the breach: turns that end later, before the abort, add nothing to it.
         if let Some(how) = noted.broke
-            && self.broken.len() < BROKEN
+            && self.broken.len() < self.rules.broken
             && self.broken.iter().all(|(known, ..)| *known != id)
         {
             self.broken.push((id, key.to_string(), how));
         }
-        if self.broken.len() >= BROKEN {
+        if self.broken.len() >= self.rules.broken {
             let broken = self.broken.iter().map(|(_, key, how)| (key.clone(), *how));
             return Some(Breach::Broken(broken.collect()));
         }
-        if noted.hot && !self.live.hot {
+        if self.rules.hot && noted.hot && !self.live.hot {
             return Some(Breach::Hot(key.to_string()));
         }
         let [candidate, live] = self.counts();
-        fails_more(candidate, live).then_some(Breach::Fails { candidate, live })
+        fails_more(&self.rules, candidate, live).then_some(Breach::Fails { candidate, live })
     }
 
     /// The keys of the candidate, and those of the live version.
@@ -149,56 +118,13 @@ impl Side {
     }
 }
 
-impl Counts {
-    /// The share of the keys that fail.
-    fn share(self) -> f64 {
-        match self.ran {
-            0 => 0.0,
-            ran => self.failing as f64 / ran as f64,
-        }
-    }
-}
-
 /// Returns whether so many more keys fail on the candidate than on the live version that chance is
 /// no explanation.
-fn fails_more(candidate: Counts, live: Counts) -> bool {
+fn fails_more(rules: &Rules, candidate: Counts, live: Counts) -> bool {
     let (candidate_share, live_share) = (candidate.share(), live.share());
-    candidate.ran >= ENOUGH
+    candidate.ran >= rules.enough
         && candidate_share > TIMES * live_share
-        && candidate_share > live_share + ABOVE
-}
-
-impl fmt::Display for Breach {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Broken(keys) => {
-                let keys: Vec<String> = keys
-                    .iter()
-                    .map(|(key, how)| format!("{key} ({how})"))
-                    .collect();
-                let (count, keys) = (keys.len(), keys.join(", "));
-                write!(f, "{count} keys of the candidate broke: {keys}")
-            }
-            Self::Fails { candidate, live } => write!(
-                f,
-                "{} of {} keys of the candidate fail ({:.1} %), and {} of {} of the live version ({:.1} %)",
-                candidate.failing,
-                candidate.ran,
-                candidate.share() * 100.0,
-                live.failing,
-                live.ran,
-                live.share() * 100.0
-            ),
-            Self::Hot(key) => write!(
-                f,
-                "the candidate's own turns keep waking the key {key}, so that it was held"
-            ),
-            Self::Warning { name, key } => write!(
-                f,
-                "turns of the key {key} on the candidate show the warning {name}, which the live version does not have"
-            ),
-        }
-    }
+        && candidate_share > live_share + f64::from(rules.above) / 100.0
 }
 
 #[cfg(test)]

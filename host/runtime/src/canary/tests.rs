@@ -32,7 +32,7 @@ pub(crate) fn canary() -> Arc<Canary> {
     let keys = Arc::new(CandidateKeys::new("p/c".into()));
     let keys = BTreeMap::from([("c".to_owned(), keys)]);
     let steps = Steps::parse(Some("100"), None, None).unwrap();
-    Canary::new(about, steps, keys, Vec::new())
+    Canary::new(about, steps, Tuning::default(), keys, Vec::new())
 }
 
 fn answer(name: &str, end: AnswerEnd) -> Answer {

@@ -7,8 +7,8 @@ use std::time::SystemTime;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::canary::breach::Counts;
 use crate::canary::end::End;
-use crate::canary::score::Counts;
 use crate::canary::steps::percent;
 use crate::canary::{Canary, Stage};
 use crate::journal::story::Field;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::canary::score::Breach;
+use crate::canary::breach::Breach;
 use crate::journal::story::Warning;
 
 /// A key needs this many turns on the candidate before a warning about it counts against the

@@ -25,6 +25,7 @@ use crate::canary::order::{Start, Warned};
 use crate::canary::steps::Next;
 use crate::canary::warned::{Names, names, strange};
 use crate::canary::{About, Canary, Stage};
+use crate::config::terms::Terms;
 use crate::deploy::orders::{Order, OrderError};
 use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::{Generation, Lineup, Slot};
@@ -74,11 +75,16 @@ pub(crate) async fn start(
     let Start {
         loaded,
         steps,
+        tuning,
         warned,
+        terms,
     } = start;
     let present = slot.lineup();
     let live = &present.live;
-    let generation = generation(plugins, slot, live, loaded.plugin).map_err(unfit)?;
+    let generation = {
+        let terms = terms.unwrap_or_else(|| live.terms.clone());
+        generation(plugins, slot, live, loaded.plugin, terms).map_err(unfit)?
+    };
     let known = names(&warned());
     let keys = generation
         .controllers
@@ -99,7 +105,7 @@ pub(crate) async fn start(
     };
     let keys: BTreeMap<_, _> = keys.collect();
     let component = loaded.bytes;
-    let canary = Canary::new(about, steps, keys, component.clone());
+    let canary = Canary::new(about, steps, tuning, keys, component.clone());
     let mut watch = Watch {
         plugins: plugins.clone(),
         slot: slot.clone(),
@@ -153,12 +159,13 @@ fn generation(
     slot: &Slot,
     live: &Generation,
     plugin: vmhost_engine::Plugin,
+    terms: Arc<Terms>,
 ) -> Result<Arc<Generation>, Misfit> {
-    if plugin.digest() == live.plugin.digest() {
+    if plugin.digest() == live.plugin.digest() && terms == live.terms {
         return Err(Misfit::Same);
     }
     fit(live.description(), plugin.description())?;
-    let controllers = plugins.wire(plugin.description(), Some(live), &live.share);
+    let controllers = plugins.wire(plugin.description(), &terms, Some(live), &live.share);
     // Because the descriptions are equal, queues and stores have to be those of the live version.
     if let Some(other) = controllers.values().find(|wired| !live.has(wired)) {
         return Err(Misfit::Differs {
@@ -168,7 +175,7 @@ fn generation(
     }
     let number = slot.next_number();
     let share = live.share.clone();
-    let generation = Generation::new(number, plugin, controllers, share);
+    let generation = Generation::new(number, plugin, controllers, share).under(terms);
     // Reviews go to the live version alone, and to the candidate when it is promoted.
     Ok(Arc::new(generation.with_readers(live.readers.clone())))
 }
@@ -204,7 +211,9 @@ impl Watch {
             let keys = controllers.find(|(_, keys)| &*keys.label == label);
             keys.map_or(0, |(_, keys)| keys.turns(key))
         };
-        if let Some(breach) = strange(&(self.warned)(), &self.known, turns) {
+        if self.canary.rules.warnings
+            && let Some(breach) = strange(&(self.warned)(), &self.known, turns)
+        {
             self.slot.abort(&self.canary, Abort::Score(breach));
             return;
         }

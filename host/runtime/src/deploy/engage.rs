@@ -1,5 +1,5 @@
-//! Gives plugins their controllers in member clusters, and takes them away: whenever a cluster comes
-//! or goes, and whenever a generation replaces another.
+//! Gives plugins their controllers in member clusters, and takes them away: whenever a cluster
+//! comes or goes, and whenever a generation replaces another.
 //!
 //! ```text
 //! engage, disengage   a cluster comes or goes: the controllers of the running generation follow
@@ -18,6 +18,7 @@ use futures_util::future::join_all;
 use vmhost_cluster::Recorder;
 use vmhost_core::{ControllerDescription, Description};
 
+use crate::config::terms::Terms;
 use crate::controller::Controller;
 use crate::controller::changes::buffer::MapBuffer;
 use crate::deploy::branch::Branch;
@@ -36,6 +37,7 @@ struct Seating<'a> {
     site: &'a Site,
     branch: &'a Arc<Branch>,
     description: &'a Description,
+    terms: &'a Terms,
 }
 
 impl Plugins {
@@ -74,14 +76,19 @@ impl Plugins {
     }
 
     /// The controllers of a new description in the members of now, whose stores begin to fill.
-    pub(crate) fn seats(&self, description: &Description, present: &Generation) -> Seats {
+    pub(crate) fn seats(
+        &self,
+        description: &Description,
+        terms: &Terms,
+        present: &Generation,
+    ) -> Seats {
         let before = present.seats.load_full();
-        self.seated(description, &before, &Seats::new())
+        self.seated((description, terms), &before, &Seats::new())
     }
 
-    /// Waits a moment until the new stores of these controllers are filled, as far as their clusters
-    /// work. Stores that the present generation also reads are not waited for: a kind that a cluster
-    /// does not serve would hold up each swap.
+    /// Waits a moment until the new stores of these controllers are filled, as far as their
+    /// clusters work. Stores that the present generation also reads are not waited for: a kind that
+    /// a cluster does not serve would hold up each swap.
     pub(crate) async fn seats_filled(&self, seats: &Seats, present: &Generation) {
         let up = seats
             .values()
@@ -99,7 +106,8 @@ impl Plugins {
         let present = slot.current();
         let before = present.seats.load_full();
         let made = generation.seats.load_full();
-        let mut seats = self.seated(generation.description(), &before, &made);
+        let of = (generation.description(), &*generation.terms);
+        let mut seats = self.seated(of, &before, &made);
         for (number, seat) in &mut seats {
             let Some(site) = self.sites.of(*number) else {
                 continue;
@@ -108,6 +116,7 @@ impl Plugins {
                 site: &site,
                 branch: &seat.branch,
                 description: generation.description(),
+                terms: &generation.terms,
             };
             for wired in seat.controllers.values_mut() {
                 if wired.controller.has_started() && !wired.sources.is_synced() {
@@ -133,7 +142,8 @@ impl Plugins {
         let _seating = slot.seating.lock();
         let generation = slot.current();
         let had = generation.seats.load_full();
-        let seats = Arc::new(self.seated(generation.description(), &had, &had));
+        let of = (generation.description(), &*generation.terms);
+        let seats = Arc::new(self.seated(of, &had, &had));
         generation.seats.store(seats.clone());
         for (number, seat) in had.iter() {
             if !seats.contains_key(number) {
@@ -166,19 +176,20 @@ impl Plugins {
 
     /// The controllers of a description in the members of now. Those that are `made` are taken as
     /// they are; others go on where those `before` are.
-    fn seated(&self, description: &Description, before: &Seats, made: &Seats) -> Seats {
+    fn seated(&self, of: (&Description, &Terms), before: &Seats, made: &Seats) -> Seats {
         let mut seats = Seats::new();
         for site in self.sites.engaged() {
             let (number, labels) = (site.member.number, &site.member.labels);
+            let name = &*site.member.name;
             let label = |key: &str| labels.get(key).map(String::as_str);
-            let controllers = description.controllers.iter();
+            let controllers = of.0.controllers.iter();
             let wanted: Vec<_> = controllers
-                .filter(|wanted| wanted.clusters.takes(label))
+                .filter(|wanted| wanted.clusters.takes(label) && of.1.takes(name, label))
                 .collect();
             if let Some(seat) = made.get(&number) {
                 seats.insert(number, seat.clone());
             } else if !wanted.is_empty() {
-                let seat = self.new_seat(&site, description, &wanted, before.get(&number));
+                let seat = self.new_seat(&site, of, &wanted, before.get(&number));
                 seats.insert(number, seat);
             }
         }
@@ -188,7 +199,7 @@ impl Plugins {
     fn new_seat(
         &self,
         site: &Site,
-        description: &Description,
+        (description, terms): (&Description, &Terms),
         wanted: &[&ControllerDescription],
         before: Option<&Seat>,
     ) -> Seat {
@@ -200,6 +211,7 @@ impl Plugins {
             site,
             branch: &branch,
             description,
+            terms,
         };
         let wire = |wanted: &&ControllerDescription| {
             let before = before.and_then(|seat| seat.controllers.get(&wanted.name));
@@ -241,8 +253,10 @@ impl Plugins {
             site,
             branch,
             description,
+            terms,
         } = *seating;
         let config = &self.loader.config;
+        let namespaces = terms.namespaces(&config.namespaces);
         let fits = |wired: &&Wired| keeps && wired.controller.fits(wanted, config.workers);
         let kept = before.filter(fits);
         let controller = match kept {
@@ -265,12 +279,12 @@ impl Plugins {
             }
         };
         let sources = match kept {
-            Some(wired) if wired.sources.description() == wanted => wired.sources.clone(),
+            Some(wired) if wired.sources.is_of(wanted, namespaces) => wired.sources.clone(),
             _ => Arc::new(Sources::subscribe(
                 &site.informers,
                 branch.live.clone(),
                 wanted,
-                &config.namespaces,
+                namespaces,
                 controller.clone(),
                 Some(site.member.clone()),
             )),

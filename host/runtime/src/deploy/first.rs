@@ -12,7 +12,6 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use vmhost_engine::{Code, Plugin};
 
-use crate::deploy::history::report::Why;
 use crate::deploy::loaded::Loaded;
 use crate::deploy::loader::Loader;
 use crate::deploy::optimise::optimise_later;
@@ -106,7 +105,7 @@ impl FirstLoad {
             all.push(plugin);
         }
         let slots = plugins.add_all(all).await?;
-        began(plugins, &slots).await;
+        rollback::began(&plugins.loader, &slots).await;
         for (slot, (source, bytes, checked)) in slots.iter().zip(rest) {
             let (rights, of, options) = (rights.clone(), slot.clone(), options.clone());
             tokio::spawn(async move {
@@ -131,18 +130,4 @@ impl FirstLoad {
             }
         }
     }
-}
-
-/// Adds the first generations to the histories. If a history has a run without an end, the process
-/// that ran it was killed.
-async fn began(plugins: &Plugins, slots: &[Arc<Slot>]) {
-    let first: Vec<_> = slots.iter().map(|slot| slot.current()).collect();
-    let history = rollback::with(&plugins.loader.history, move |history| {
-        for generation in first {
-            let (plugin, number) = (&generation.plugin, generation.number);
-            // Whether the plugin's file has a refused version was already checked.
-            history.began(plugin, number, Why::Crash, None, false);
-        }
-    });
-    history.await;
 }

@@ -34,7 +34,7 @@ mod start;
 pub(crate) use start::Start;
 
 use error::HistoryError;
-use folder::Folder;
+use folder::{Folder, is_digest};
 use index::{Index, Run, named};
 use keep::Keep;
 use report::{HistoryReport, Why};
@@ -42,7 +42,10 @@ use report::{HistoryReport, Why};
 /// The histories of all plugins.
 pub struct History {
     keep: Keep,
+    /// By the names of their places, see [`History::place`].
     plugins: Mutex<HashMap<String, Arc<Mutex<Past>>>>,
+    /// The owners of plugins that were handed over, by the plugin's name.
+    owners: Mutex<HashMap<String, String>>,
     /// Whether the log already names a folder that cannot be used.
     warned: AtomicBool,
 }
@@ -74,7 +77,42 @@ impl History {
         Self {
             keep,
             plugins: Mutex::default(),
+            owners: Mutex::default(),
             warned: AtomicBool::new(false),
+        }
+    }
+
+    /// From now on the plugin of this name is this owner's. Versions that ran for another owner are
+    /// none of its history: a rollback must not run one owner's code with what another is granted.
+    pub(crate) fn belongs(&self, plugin: &str, owner: &str) {
+        self.owners
+            .lock()
+            .insert(plugin.to_owned(), owner.to_owned());
+    }
+
+    /// The name of a plugin's place among the histories.
+    fn place(&self, plugin: &str) -> String {
+        match self.owners.lock().get(plugin) {
+            None => plugin.to_owned(),
+            Some(owner) => placed(plugin, owner),
+        }
+    }
+
+    /// The component of a version that ran for this owner, whose the plugin need not be yet. `None`
+    /// if it is not kept. Reads files, and none but those of versions, whatever the digest says.
+    pub(crate) fn kept(&self, plugin: &str, owner: &str, digest: &str) -> Option<Vec<u8>> {
+        if !is_digest(digest) {
+            return None;
+        }
+        let past = self.past_at(plugin, placed(plugin, owner))?;
+        let past = past.lock();
+        past.read(digest).ok().filter(|bytes| !bytes.is_empty())
+    }
+
+    /// As [`History::lift`], for this owner, whose the plugin need not be yet. Writes files.
+    pub(crate) fn lift_of(&self, plugin: &str, owner: &str) {
+        if let Some(past) = self.past_at(plugin, placed(plugin, owner)) {
+            past.lock().lift(plugin);
         }
     }
 
@@ -239,23 +277,27 @@ impl History {
     /// The history of a plugin, which is read when it is first needed. `None` if no history is
     /// kept.
     fn past(&self, plugin: &str) -> Option<Arc<Mutex<Past>>> {
+        self.past_at(plugin, self.place(plugin))
+    }
+
+    fn past_at(&self, plugin: &str, place: String) -> Option<Arc<Mutex<Past>>> {
         if self.keep == Keep::Off {
             return None;
         }
         let mut plugins = self.plugins.lock();
-        if let Some(past) = plugins.get(plugin) {
+        if let Some(past) = plugins.get(&place) {
             return Some(past.clone());
         }
-        let past = Arc::new(Mutex::new(self.open(plugin)));
-        plugins.insert(plugin.to_owned(), past.clone());
+        let past = Arc::new(Mutex::new(self.open(plugin, &place)));
+        plugins.insert(place, past.clone());
         Some(past)
     }
 
-    fn open(&self, plugin: &str) -> Past {
+    fn open(&self, plugin: &str, place: &str) -> Past {
         let Keep::Folder(root) = &self.keep else {
             return Past::default();
         };
-        match Folder::open(root, plugin) {
+        match Folder::open(root, place) {
             Ok(folder) => Past {
                 index: folder.read_index(),
                 folder: Some(folder),
@@ -275,6 +317,15 @@ impl History {
             }
         }
     }
+}
+
+/// The place of an owner's plugin, which is the name of a folder below that of all histories. No
+/// plugin's name has an `@`.
+fn placed(plugin: &str, owner: &str) -> String {
+    let sound = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+    let [plugin, owner] =
+        [plugin, owner].map(|text| text.chars().filter(sound).collect::<String>());
+    format!("{plugin}@{owner}")
 }
 
 /// Formats the present time, without fractions of a second.

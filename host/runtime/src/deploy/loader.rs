@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use bytes::Bytes;
 use tokio::runtime::Handle;
-use vmhost_engine::{Engine, EngineConfig, LoadError, Plugin, Script};
+use vmhost_engine::{Engine, EngineConfig, Image, LoadError, Plugin, Script};
 
 use crate::config::Config;
+use crate::config::book::SettingsBook;
+use crate::config::terms::Terms;
 use crate::deploy::files;
 use crate::deploy::files::hub::Hub;
 use crate::deploy::history::History;
@@ -22,6 +25,8 @@ pub struct Loader {
     pub engine: Engine,
     /// The operator's settings.
     pub config: Config,
+    /// The settings of all plugins.
+    pub settings: Arc<SettingsBook>,
     /// The runtime that guests run on.
     pub guests: Handle,
     /// The records of turns.
@@ -50,6 +55,7 @@ impl Loader {
             journal: Arc::new(Journal::new(config.record_bytes, threads)),
             engine,
             history: Arc::new(History::new(config.history.clone())),
+            settings: SettingsBook::new(config.settings.clone()),
             config,
             guests,
             files: Hub::new(),
@@ -83,14 +89,9 @@ impl Loader {
         script: Option<Script>,
     ) -> Result<(Plugin, Duration), LoadError> {
         let limits = self.config.limits.clone();
-        let started = std::time::Instant::now();
-        let image = self
-            .engine
-            .compile(bytes.to_vec(), limits.component)
-            .await?;
-        let compiled = started.elapsed();
+        let (image, compiled) = self.compile(bytes.to_vec().into()).await?;
         let engine = self.engine.clone();
-        let settings = self.config.settings.clone();
+        let settings = self.settings.all();
         let plugin = self.guests.spawn(async move {
             match script {
                 None => Plugin::load(&engine, image, limits, &settings).await,
@@ -101,5 +102,30 @@ impl Loader {
         });
         let cut_off = |error| Err(LoadError::CutOff(format!("{error}")));
         Ok((plugin.await.unwrap_or_else(cut_off)?, compiled))
+    }
+
+    /// Compiles the component on threads outside the runtimes. Also returns the compilation time.
+    pub async fn compile(&self, bytes: Bytes) -> Result<(Arc<Image>, Duration), LoadError> {
+        let started = std::time::Instant::now();
+        let limit = self.config.limits.component;
+        let image = self.engine.compile(bytes, limit).await?;
+        Ok((image, started.elapsed()))
+    }
+
+    /// Calls `describe` of compiled code on the guests' runtime. The plugin has the settings and
+    /// limits of these terms.
+    pub async fn describe(&self, image: Arc<Image>, terms: &Terms) -> Result<Plugin, LoadError> {
+        let limits = terms.limits.clone();
+        let limits = limits.unwrap_or_else(|| self.config.limits.clone());
+        let (engine, flags) = (self.engine.clone(), self.settings.all());
+        let own = terms.settings.clone();
+        let plugin = self.guests.spawn(async move {
+            match own {
+                None => Plugin::load(&engine, image, limits, &flags).await,
+                Some(own) => Plugin::load_with(&engine, image, limits, own).await,
+            }
+        });
+        let cut_off = |error| Err(LoadError::CutOff(format!("{error}")));
+        plugin.await.unwrap_or_else(cut_off)
     }
 }

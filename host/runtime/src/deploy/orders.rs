@@ -3,11 +3,15 @@
 //!
 //! This module must not know where an order comes from, nor how it is carried out.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::canary::order::Start;
+use crate::config::terms::Terms;
 use crate::deploy::history::report::RolledBack;
+use crate::deploy::loaded::Loaded;
 
 /// The number of orders that may wait in the channel.
 const WAITING: usize = 8;
@@ -24,6 +28,21 @@ pub(crate) enum Order {
         to: Option<String>,
         /// The channel for the answer.
         answer: Answer<RolledBack>,
+    },
+    /// Replace the running version by this one, under these terms. A version that was rolled back is
+    /// refused.
+    Swap {
+        /// The version.
+        loaded: Box<Loaded>,
+        /// The terms.
+        terms: Arc<Terms>,
+        /// The channel for the answer: the text of the swap.
+        answer: Answer<String>,
+    },
+    /// End the task: the plugin is removed.
+    End {
+        /// The channel for the answer.
+        answer: Answer<()>,
     },
     /// Try a version on a share of the objects.
     StartCanary {
@@ -57,6 +76,9 @@ pub(crate) enum OrderError {
     /// The version did not pass a check, or its stores did not fill.
     #[error(transparent)]
     Unfit(Box<dyn std::error::Error + Send + Sync>),
+    /// The version was rolled back. The text says how to lift that.
+    #[error("{0}")]
+    RolledBack(String),
 }
 
 /// The orders for one plugin.

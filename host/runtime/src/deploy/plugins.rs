@@ -5,10 +5,10 @@
 //! are started through [`StartWorkers`].
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use vmhost_cluster::{
@@ -18,6 +18,7 @@ use vmhost_core::{ControllerDescription, Description};
 use vmhost_engine::Plugin;
 
 use crate::canary::end::Abort;
+use crate::config::terms::Terms;
 use crate::controller::Controller;
 use crate::controller::changes::buffer::MapBuffer;
 use crate::deploy::loader::Loader;
@@ -58,12 +59,16 @@ pub struct Plugins {
     outgoing: Arc<Outgoing>,
     workers: Arc<dyn StartWorkers>,
     slots: Mutex<Vec<Arc<Slot>>>,
+    /// Held while plugins are added.
+    adding: tokio::sync::Mutex<()>,
     /// The tasks that follow the plugins' sources.
     followers: Mutex<JoinSet<()>>,
     stopping: AtomicBool,
     /// How many plugins are about to be added.
-    adding: AtomicUsize,
+    unadded: AtomicUsize,
     checks: Mutex<Vec<(String, ReadyCheck)>>,
+    /// Whether the plugins that come from elsewhere have come.
+    arrived: OnceLock<ReadyCheck>,
 }
 
 /// Returns why a part of the host that is not a plugin is not ready, if it is not.
@@ -83,7 +88,7 @@ impl Plugins {
         let config = &loader.config;
         let outgoing = Outgoing::new(
             (config.allow_http.clone(), config.http_authorities.clone()),
-            config.settings.clone(),
+            loader.settings.clone(),
             connection,
             metrics.http_requests.clone(),
             leadership.clone(),
@@ -103,10 +108,12 @@ impl Plugins {
             outgoing,
             workers,
             slots: Mutex::default(),
+            adding: tokio::sync::Mutex::default(),
             followers: Mutex::default(),
             stopping: AtomicBool::new(false),
-            adding: AtomicUsize::new(0),
+            unadded: AtomicUsize::new(0),
             checks: Mutex::default(),
+            arrived: OnceLock::new(),
         }
     }
 
@@ -125,6 +132,21 @@ impl Plugins {
         self.checks.lock().push((name.to_owned(), Box::new(check)));
     }
 
+    /// Makes `/readyz` ask this instead of whether a plugin is loaded: the plugins come and go, and
+    /// a host that has none works. Only the first call counts.
+    pub fn come_from(&self, arrived: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
+        // A second source of plugins does not exist.
+        let _ = self.arrived.set(Box::new(arrived));
+    }
+
+    /// Returns why the plugins are not there yet; `None` if they are.
+    pub(crate) fn awaited(&self) -> Option<String> {
+        match self.arrived.get() {
+            Some(arrived) => arrived().err(),
+            None => (self.slots.lock().is_empty()).then(|| "no plugin is loaded yet".to_owned()),
+        }
+    }
+
     /// The results of what `/readyz` asks besides the plugins.
     pub(crate) fn checked(&self) -> Vec<(String, Result<(), String>)> {
         let checks = self.checks.lock();
@@ -140,20 +162,42 @@ impl Plugins {
     /// After an error, or when the future is dropped, some plugins have stores and none has
     /// workers. The only valid next step is a shutdown.
     pub(crate) async fn add_all(&self, plugins: Vec<Plugin>) -> Result<Vec<Arc<Slot>>> {
-        for plugin in &plugins {
+        let plugins = plugins.into_iter().map(|plugin| (plugin, Arc::default()));
+        self.add_under(plugins.collect()).await
+    }
+
+    /// Like [`Plugins::add_all`], with the terms of each plugin. One that is added alone leaves
+    /// nothing behind after an error.
+    pub(crate) async fn add_under(
+        &self,
+        plugins: Vec<(Plugin, Arc<Terms>)>,
+    ) -> Result<Vec<Arc<Slot>>> {
+        // Two that are added at once must not both find the name free.
+        let _adding = self.adding.lock().await;
+        for (plugin, _) in &plugins {
             self.check_unique(plugin.description(), None)?;
         }
-        self.adding.fetch_add(plugins.len(), Ordering::SeqCst);
+        let is_alone = plugins.len() == 1;
+        self.unadded.fetch_add(plugins.len(), Ordering::SeqCst);
         let mut slots = Vec::new();
-        for plugin in plugins {
+        for (plugin, terms) in plugins {
             let description = plugin.description();
-            self.set_up(description)
-                .await
-                .with_context(|| format!("plugin {}", description.name))?;
+            if let Err(error) = self.set_up(description, &terms).await {
+                if is_alone {
+                    // The host goes on without it.
+                    self.unadded.fetch_sub(1, Ordering::SeqCst);
+                }
+                let named = format!("plugin {}", description.name);
+                return Err(anyhow::Error::new(error).context(named));
+            }
+            if terms.settings.is_some() {
+                let settings = terms.settings.as_ref();
+                self.loader.settings.set(&description.name, settings);
+            }
             let share = self.share(&description.name);
-            let controllers = self.wire(description, None, &share);
-            let readers = self.readers(description, None, &share);
-            let first = Generation::new(1, plugin, controllers, share);
+            let controllers = self.wire(description, &terms, None, &share);
+            let readers = self.readers(description, &terms, None, &share);
+            let first = Generation::new(1, plugin, controllers, share).under(terms);
             slots.push(self.push(first.with_readers(readers)));
         }
         for slot in &slots {
@@ -189,8 +233,9 @@ impl Plugins {
             .generation
             .with_label_values(&[slot.name.as_str()])
             .set(1);
+        self.metrics.plugin(&slot.name);
         self.slots.lock().push(slot.clone());
-        self.adding.fetch_sub(1, Ordering::SeqCst);
+        self.unadded.fetch_sub(1, Ordering::SeqCst);
         slot
     }
 
@@ -209,8 +254,13 @@ impl Plugins {
 
     /// Sets up what a generation needs before its stores: its CustomResourceDefinitions have to be
     /// served.
-    pub(crate) async fn set_up(&self, description: &Description) -> Result<(), CrdError> {
-        let allowed = self.loader.config.install_crds;
+    pub(crate) async fn set_up(
+        &self,
+        description: &Description,
+        terms: &Terms,
+    ) -> Result<(), CrdError> {
+        // A definition is for the whole cluster, whoever may create a `Plugin`.
+        let allowed = self.loader.config.install_crds && !terms.is_granted;
         setup::run(&self.definitions, description, allowed).await
     }
 
@@ -219,12 +269,13 @@ impl Plugins {
     pub(crate) fn wire(
         &self,
         description: &Description,
+        terms: &Terms,
         present: Option<&Generation>,
         share: &Share,
     ) -> HashMap<String, Wired> {
         let wire = |wanted: &ControllerDescription| {
             let present = present.and_then(|generation| generation.controllers.get(&wanted.name));
-            let wired = self.wire_one(description, wanted, present, share);
+            let wired = self.wire_one((description, terms), wanted, present, share);
             (wanted.name.clone(), wired)
         };
         let controllers = description.controllers.iter();
@@ -234,12 +285,13 @@ impl Plugins {
 
     fn wire_one(
         &self,
-        description: &Description,
+        (description, terms): (&Description, &Terms),
         wanted: &ControllerDescription,
         present: Option<&Wired>,
         share: &Share,
     ) -> Wired {
         let config = &self.loader.config;
+        let namespaces = terms.namespaces(&config.namespaces);
         let before = present.filter(|wired| wired.controller.fits(wanted, config.workers));
         let controller = match before {
             Some(wired) => wired.controller.clone(),
@@ -258,12 +310,12 @@ impl Plugins {
             }
         };
         let sources = match before {
-            Some(wired) if wired.sources.description() == wanted => wired.sources.clone(),
+            Some(wired) if wired.sources.is_of(wanted, namespaces) => wired.sources.clone(),
             _ => Arc::new(Sources::subscribe(
                 &self.informers,
                 share.live.clone(),
                 wanted,
-                &config.namespaces,
+                namespaces,
                 controller.clone(),
                 None,
             )),
@@ -279,18 +331,20 @@ impl Plugins {
     pub(crate) fn readers(
         &self,
         description: &Description,
+        terms: &Terms,
         present: Option<&Generation>,
         share: &Share,
     ) -> Readers {
+        let namespaces = terms.namespaces(&self.loader.config.namespaces);
         let subscribe = |wanted: ControllerDescription| {
             let present = present.and_then(|generation| generation.readers.get(&wanted.name));
             let sources = match present {
-                Some(sources) if *sources.description() == wanted => sources.clone(),
+                Some(sources) if sources.is_of(&wanted, namespaces) => sources.clone(),
                 _ => Arc::new(readers::subscribe(
                     &self.informers,
                     share.live.clone(),
                     &wanted,
-                    &self.loader.config.namespaces,
+                    namespaces,
                 )),
             };
             (wanted.name, sources)
@@ -308,15 +362,23 @@ impl Plugins {
         self.workers.forget(member);
     }
 
+    /// Takes a plugin out of the list, so that no question, scrape or swap finds it any more.
+    pub(crate) fn take(&self, slot: &Arc<Slot>) {
+        self.slots.lock().retain(|other| !Arc::ptr_eq(other, slot));
+        let generation = &self.metrics.generation;
+        // It has a value since the plugin was added.
+        let _ = generation.remove_label_values(&[slot.name.as_str()]);
+    }
+
     /// The slots of all plugins.
     pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
         self.slots.lock().clone()
     }
 
     /// Returns whether plugins are still to be added, so that one that is unknown may yet come. It
-    /// stays so if adding them failed.
+    /// stays so if adding several failed.
     pub(crate) fn is_adding(&self) -> bool {
-        self.adding.load(Ordering::SeqCst) > 0
+        self.unadded.load(Ordering::SeqCst) > 0
     }
 
     /// Returns whether a shutdown has begun.
@@ -330,6 +392,11 @@ impl Plugins {
         // Tasks of canaries end by themselves. The set would keep each result until it is taken.
         while followers.try_join_next().is_some() {}
         followers.spawn(follower);
+    }
+
+    /// Runs the task that follows the `Plugin` objects of the cluster, until the host closes.
+    pub fn follow_objects(&self, follower: impl Future<Output = ()> + Send + 'static) {
+        self.follow(follower);
     }
 
     /// Stops all tasks that follow sources, including running builds, and waits for their end.

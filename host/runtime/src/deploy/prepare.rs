@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use vmhost_core::Description;
 use vmhost_engine::Plugin;
 
+use crate::config::terms::Terms;
 use crate::deploy::error::ReloadError;
 use crate::deploy::loaded::Loaded;
 use crate::deploy::plugins::Plugins;
@@ -104,11 +105,12 @@ async fn ready(
     }
     let checked = Instant::now();
     let description = loaded.plugin.description();
+    let terms = present.terms.clone();
     tries
-        .until(|| Box::pin(check(plugins, slot, present.description(), description)))
+        .until(|| Box::pin(check(plugins, slot, &present, description, &terms)))
         .await?;
-    let controllers = plugins.wire(description, Some(&present), &present.share);
-    let readers = plugins.readers(description, Some(&present), &present.share);
+    let controllers = plugins.wire(description, &terms, Some(&present), &present.share);
+    let readers = plugins.readers(description, &terms, Some(&present), &present.share);
     tries
         .until(|| {
             Box::pin(async {
@@ -120,10 +122,11 @@ async fn ready(
         .await?;
     // Not before: the tries may last for hours, and a cluster that is left meanwhile would keep its
     // stores.
-    let seats = plugins.seats(description, &present);
+    let seats = plugins.seats(description, &terms, &present);
     plugins.seats_filled(&seats, &present).await;
     Some(Ready {
         loaded,
+        terms,
         controllers,
         seats,
         readers,
@@ -131,24 +134,26 @@ async fn ready(
     })
 }
 
-/// Prepares a loaded plugin for a swap that was ordered. Each step is tried once.
+/// Prepares a loaded plugin for a swap under these terms that was ordered. Each step is tried once.
 pub(crate) async fn once(
     plugins: &Arc<Plugins>,
     slot: &Slot,
     loaded: Loaded<Arc<Plugin>>,
+    terms: Arc<Terms>,
 ) -> Result<Ready, ReloadError> {
     let present = slot.current();
     let checked = Instant::now();
     let description = loaded.plugin.description();
-    check(plugins, slot, present.description(), description).await?;
-    let controllers = plugins.wire(description, Some(&present), &present.share);
-    let seats = plugins.seats(description, &present);
-    let readers = plugins.readers(description, Some(&present), &present.share);
+    check(plugins, slot, &present, description, &terms).await?;
+    let controllers = plugins.wire(description, &terms, Some(&present), &present.share);
+    let seats = plugins.seats(description, &terms, &present);
+    let readers = plugins.readers(description, &terms, Some(&present), &present.share);
     synced(plugins, description, &controllers, &readers, &present).await?;
     plugins.check_unique(description, Some(slot))?;
     plugins.seats_filled(&seats, &present).await;
     Ok(Ready {
         loaded,
+        terms,
         controllers,
         seats,
         readers,
@@ -172,9 +177,12 @@ fn refuse(plugins: &Plugins, slot: &Slot, path: &Path, digest: &str, is_news: bo
 async fn check(
     plugins: &Plugins,
     slot: &Slot,
-    present: &Description,
+    present: &Generation,
     description: &Description,
+    terms: &Terms,
 ) -> Result<(), ReloadError> {
+    let before = (present.description(), &*present.terms);
+    let present = present.description();
     if description.name != slot.name {
         return Err(ReloadError::OtherName {
             found: description.name.clone(),
@@ -183,20 +191,24 @@ async fn check(
     }
     let config = &plugins.loader.config;
     if !config.allow_wider
+        && !terms.is_granted
         && let Err(wider) = slot.grants.check_description(description)
     {
         return Err(ReloadError::Wider(wider.0.join(", ")));
     }
-    let options = needs::Options::of(config);
     let (reader, reviews) = (&plugins.reader, &plugins.reviews);
-    let (before, after) = (needs::at_home(present), needs::at_home(description));
-    check::at_swap(reader, reviews, &before, &after, &options).await?;
+    let options = |terms: &Terms| needs::Options::under(config, terms);
+    let needed = |(of, terms): (&Description, &Terms)| {
+        needs::needs(&needs::under(&needs::at_home(of), terms), &options(terms))
+    };
+    let after = (description, terms);
+    check::at_swap(reader, reviews, &needed(before), after.0, needed(after)).await?;
     plugins.check_unique(description, Some(slot))?;
     if config.serve_webhooks {
         let registers = config.register_webhooks;
         registered::check(reader, present, description, registers).await?;
     }
-    Ok(plugins.set_up(description).await?)
+    Ok(plugins.set_up(description, terms).await?)
 }
 
 /// Waits until new stores are ready. Stores that the present generation also reads are not waited

@@ -87,7 +87,7 @@ pub(crate) async fn replace(plugins: &Arc<Plugins>, slot: &Arc<Slot>, ready: Rea
     let number = slot.next_number();
     let share = slot.current().share.clone();
     let generation = Generation::new(number, ready.loaded.plugin, ready.controllers, share);
-    let generation = generation.with_readers(ready.readers);
+    let generation = generation.with_readers(ready.readers).under(ready.terms);
     generation.seats.store(Arc::new(ready.seats));
     let generation = Arc::new(generation);
     let (pause, keys) = exchange(plugins, slot, &generation).await;
@@ -177,6 +177,10 @@ async fn exchange(
         let started = Instant::now();
         (slot.replace(generation.clone()), started.elapsed())
     };
+    if generation.terms.settings.is_some() {
+        let settings = generation.terms.settings.as_ref();
+        plugins.loader.settings.set(&slot.name, settings);
+    }
     // After this, the calls that were about to start on the old code have started, and the swap can
     // be announced.
     before.started().await;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use vmhost_core::{chain, one_line};
 use vmhost_engine::{Code, LoadError, Plugin};
 
+use crate::deploy::history::report::Why;
 use crate::deploy::history::{History, Start, Version};
 use crate::deploy::loaded::Loaded;
 use crate::deploy::loader::Loader;
@@ -161,6 +162,20 @@ pub(crate) fn outcome(plugin: &str, refused: &str, runs: &str) -> String {
         short(refused),
         how_to_lift(plugin, refused)
     )
+}
+
+/// Adds the first generations to the histories. If a history has a run without an end, the process
+/// that ran it was killed.
+pub(crate) async fn began(loader: &Loader, slots: &[Arc<Slot>]) {
+    let first: Vec<_> = slots.iter().map(|slot| slot.current()).collect();
+    let history = with(&loader.history, move |history| {
+        for generation in first {
+            let (plugin, number) = (&generation.plugin, generation.number);
+            // Whether the plugin's file has a refused version was already checked.
+            history.began(plugin, number, Why::Crash, None, false);
+        }
+    });
+    history.await;
 }
 
 /// Runs `work` with the history, on a thread that may read and write files. Returns `None` if it

@@ -21,6 +21,7 @@ use vmhost_engine::Plugin;
 
 use crate::canary::Canary;
 use crate::canary::end::{Abort, End};
+use crate::config::terms::Terms;
 use crate::controller::Controller;
 use crate::controller::changes::buffer::MapBuffer;
 use crate::deploy::branch::Branch;
@@ -47,7 +48,10 @@ pub struct Generation {
     /// The plugin with its compiled code. A rollback makes a new generation that shares the plugin
     /// of an older one.
     pub plugin: Arc<Plugin>,
-    /// The allowed effects: those that the plugin declared, which the slot's grants cover.
+    /// The terms that the plugin runs under.
+    pub(crate) terms: Arc<Terms>,
+    /// The allowed effects: those that the plugin declared, which the slot's grants cover, or those
+    /// of them that its terms name.
     pub(crate) grants: Grants,
     /// The controllers at home, by name.
     pub controllers: HashMap<String, Wired>,
@@ -138,6 +142,7 @@ impl Generation {
         share.handled.lock().extend(kinds(description));
         Self {
             number,
+            terms: Arc::default(),
             grants: Grants::of(description),
             plugin,
             controllers,
@@ -148,6 +153,16 @@ impl Generation {
             map_breaker: Breaker::default(),
             share,
         }
+    }
+
+    /// This generation, under these terms.
+    #[must_use]
+    pub(crate) fn under(mut self, terms: Arc<Terms>) -> Self {
+        if let Some(permissions) = &terms.permissions {
+            self.grants = self.grants.narrowed(permissions.clone());
+        }
+        self.terms = terms;
+        self
     }
 
     /// This generation, with what its webhooks and conversions read.
@@ -230,6 +245,8 @@ impl Generation {
 /// Everything that a swap needs.
 pub(crate) struct Ready {
     pub(crate) loaded: Loaded<Arc<Plugin>>,
+    /// The terms that the new generation runs under.
+    pub(crate) terms: Arc<Terms>,
     /// The controllers at home, with filled stores.
     pub(crate) controllers: HashMap<String, Wired>,
     /// The controllers in member clusters, as far as they were wired before the swap.

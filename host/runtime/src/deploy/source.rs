@@ -19,6 +19,9 @@ pub enum Source {
     /// A folder of source code and its build. The folder has been watched since before its first
     /// build, so that no save is lost.
     Folder(FolderWatch, Box<dyn Build>),
+    /// Nothing that the host watches: versions come by orders. The path is their source's name, for
+    /// messages.
+    Orders(PathBuf),
 }
 
 /// Builds a folder of source and loads the result.
@@ -45,7 +48,7 @@ impl Source {
     /// The file or the folder.
     pub(crate) fn path(&self) -> &Path {
         match self {
-            Self::File(path) => path,
+            Self::File(path) | Self::Orders(path) => path,
             Self::Folder(watch, _) => watch.folder(),
         }
     }

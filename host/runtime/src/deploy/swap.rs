@@ -15,8 +15,10 @@ use std::sync::Arc;
 use vmhost_core::chain_line;
 use vmhost_engine::Plugin;
 
+use crate::config::terms::Terms;
 use crate::deploy::files::FileWatch;
 use crate::deploy::history::report::{RollbackSuggested, RolledBack, Why};
+use crate::deploy::loaded::Loaded;
 use crate::deploy::optimise::optimise_later;
 use crate::deploy::orders::{Order, OrderError};
 use crate::deploy::plugins::Plugins;
@@ -27,8 +29,8 @@ use crate::deploy::slot::{Ready, Slot};
 use crate::deploy::source::{Build, News, Source, Watch};
 use crate::deploy::{canary, tries};
 
-/// Watches a plugin's source and swaps when its content changes, and carries out the operator's
-/// orders. Never returns. A failed reload leaves the current generation running.
+/// Watches a plugin's source and swaps when its content changes, and carries out orders. Returns
+/// when the plugin is removed. A failed reload leaves the current generation running.
 pub async fn follow(plugins: Arc<Plugins>, slot: Arc<Slot>, source: Source) {
     let Some(mut orders) = slot.orders.incoming() else {
         tracing::error!(plugin = slot.name, "two tasks swap the plugin; one ends");
@@ -59,8 +61,13 @@ pub async fn follow(plugins: Arc<Plugins>, slot: Arc<Slot>, source: Source) {
             Next::Ready(Some(ready)) => {
                 swap_to_the_end(&plugins, &slot, ready, Why::Swapped).await;
             }
+            Next::Order(Order::End { answer }) => {
+                // The caller may have stopped waiting.
+                let _ = answer.send(Ok(()));
+                return;
+            }
             Next::Order(order) => {
-                obey(&plugins, &slot, order).await;
+                obey(&plugins, &slot, &path, order).await;
                 // The order interrupted the preparation, so it begins again.
                 pending = is_pending.then_some(None);
             }
@@ -88,6 +95,7 @@ fn watch(plugins: &Plugins, slot: &Slot, source: Source) -> (Watch, Option<Box<d
         _ if !plugins.loader.config.reload => (Watch::Off, None),
         Source::File(path) => (Watch::File(watch_file(plugins, slot, &path)), None),
         Source::Folder(watch, build) => (Watch::Folder(watch), Some(build)),
+        Source::Orders(_) => (Watch::Off, None),
     }
 }
 
@@ -106,8 +114,17 @@ async fn ready(
 }
 
 /// Carries out an order.
-async fn obey(plugins: &Arc<Plugins>, slot: &Arc<Slot>, order: Order) {
+async fn obey(plugins: &Arc<Plugins>, slot: &Arc<Slot>, path: &Path, order: Order) {
     match order {
+        Order::Swap {
+            loaded,
+            terms,
+            answer,
+        } => {
+            let _ = answer.send(swap_to(plugins, slot, path, *loaded, terms).await);
+        }
+        // Handled by the caller, which ends.
+        Order::End { answer } => drop(answer),
         Order::Rollback { to, answer } => {
             let done = roll_back(plugins, slot, to, Why::RolledBack).await;
             if let Err(error) = &done {
@@ -129,6 +146,40 @@ async fn obey(plugins: &Arc<Plugins>, slot: &Arc<Slot>, order: Order) {
     }
 }
 
+/// Replaces the running version by one that was handed over, unless that was rolled back. Each step
+/// is tried once.
+async fn swap_to(
+    plugins: &Arc<Plugins>,
+    slot: &Arc<Slot>,
+    path: &Path,
+    loaded: Loaded,
+    terms: Arc<Terms>,
+) -> Result<String, OrderError> {
+    let digest = loaded.plugin.digest().to_owned();
+    if rollback::refused(&plugins.loader, slot, &digest)
+        .await
+        .is_some()
+    {
+        let why = rollback::refusal(slot, path, &digest);
+        tries::count(&plugins.metrics, slot, "refused", why.clone(), None);
+        return Err(OrderError::RolledBack(why));
+    }
+    let ready = prepare::once(plugins, slot, loaded.shared(), terms).await;
+    let ready = ready.map_err(|error| {
+        let about = chain_line(&error);
+        tracing::error!(
+            plugin = slot.name,
+            "cannot load {}; generation {} keeps running: {about}",
+            path.display(),
+            slot.current().number
+        );
+        tries::count(&plugins.metrics, slot, "failed", about, None);
+        OrderError::Unfit(Box::new(error))
+    })?;
+    let swapped = swap_to_the_end(plugins, slot, ready, Why::Swapped).await;
+    swapped.ok_or(OrderError::Dropped)
+}
+
 /// Replaces the running version by an older one, and refuses it until the source has other bytes.
 async fn roll_back(
     plugins: &Arc<Plugins>,
@@ -138,7 +189,8 @@ async fn roll_back(
 ) -> Result<RolledBack, OrderError> {
     let loader = &plugins.loader;
     let Chosen { loaded, code } = rollback::choose(loader, slot, to).await?;
-    let ready = prepare::once(plugins, slot, loaded).await;
+    let terms = slot.current().terms.clone();
+    let ready = prepare::once(plugins, slot, loaded, terms).await;
     let ready = ready.map_err(|error| OrderError::Unfit(Box::new(error)))?;
     let from = slot.current();
     // Done before the swap: if the host is killed in between, it starts with the older version.

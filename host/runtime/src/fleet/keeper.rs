@@ -21,6 +21,7 @@ use super::found::Found;
 use super::report::Trouble;
 use super::shared::Fleet;
 use crate::observe::informers::Observer;
+use crate::observe::trace::CurrentSpan;
 use crate::site::member::{Labels, Member};
 use crate::site::place::Site;
 
@@ -208,8 +209,10 @@ impl Keeper {
         self.free_all_but(&identity);
         let describe = connection.describe().to_owned();
         let metrics = plugins.metrics.clone();
+        // Without an exporter no request has a span.
         let connection = connection
             .with_observer(metrics.clone())
+            .with_traces(Arc::new(CurrentSpan))
             .with_streaming_lists(fleet.settings.streaming_lists);
         let site = Site::open(
             Member::new(&wanted.name, &wanted.labels),

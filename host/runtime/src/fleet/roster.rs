@@ -1,5 +1,5 @@
-//! The roster of clusters: looks where they are found, and begins, changes and ends a task for each.
-//! It must not know what a task does.
+//! The roster of clusters: looks where they are found, and begins, changes and ends a task for
+//! each. It must not know what a task does.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -41,7 +41,8 @@ struct Kept {
     ended: oneshot::Receiver<()>,
 }
 
-/// What a task is given: the cluster, and what ends when another one of the same name has been left.
+/// What a task is given: the cluster, and what ends when another one of the same name has been
+/// left.
 pub(super) type Given = (watch::Receiver<Found>, Option<oneshot::Receiver<()>>);
 
 /// The clusters that have tasks.
@@ -187,7 +188,7 @@ where
         let task = (self.begin)((receiver, before));
         self.tasks.spawn(async move {
             task.await;
-            // Who waits for the end learns it from this.
+            // Tasks that wait for the end learn it from this.
             drop(ends);
         });
         let kept = Kept {

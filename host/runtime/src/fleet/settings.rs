@@ -1,5 +1,5 @@
-//! The operator's settings for clusters besides the host's own. Plain data, filled in by the command
-//! line.
+//! The operator's settings for clusters besides the host's own. Plain data, filled in by the
+//! command line.
 
 use vmhost_cluster::ConnectOptions;
 

@@ -84,6 +84,18 @@ impl Leadership {
             .await;
     }
 
+    /// Waits until this host leads, if it did not, or does not lead any more, if it did.
+    pub(crate) async fn changes_from(&self, was_leading: bool) {
+        let Some(election) = &self.election else {
+            return std::future::pending().await;
+        };
+        let mut standing = election.standing.subscribe();
+        // The sender lives as long as this value.
+        let _ = standing
+            .wait_for(|standing| standing.leads() != was_leading)
+            .await;
+    }
+
     /// Marks the host as ending. It keeps renewing the lease for the writes in flight.
     pub(crate) fn ending(&self) {
         if let Some(election) = &self.election {

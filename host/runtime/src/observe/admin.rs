@@ -12,13 +12,16 @@ use axum::http::header;
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use vmhost_cluster::CallerReviews;
 
 use crate::deploy::plugins::Plugins;
 use crate::journal::watch::Warnings;
 use crate::observe::metrics::Metrics;
 use crate::shadow::order::Shadows;
 
+mod access;
 pub(crate) mod asked;
+mod callers;
 pub(crate) mod follow;
 mod gate;
 mod guard;
@@ -39,6 +42,8 @@ pub mod token;
 pub(crate) mod turns;
 pub(crate) mod wanted;
 
+use access::Door;
+use callers::Callers;
 use orders::desk::Desk;
 pub use questions::STATE_PATH;
 use token::Token;
@@ -63,25 +68,28 @@ pub struct Admin {
     admin: Option<TcpListener>,
     /// The token that orders must carry. `None` refuses all orders.
     token: Option<Token>,
+    /// Knows who may read metrics and use the admin address. `None` if everyone may.
+    callers: Option<Arc<Callers>>,
 }
 
 impl Admin {
     /// Binds the listeners.
     pub fn bind(addresses: Addresses) -> Result<Self> {
-        let admin = bind("--admin-bind-address", addresses.admin)?;
-        if let Some(address) = local(admin.as_ref())
-            && !address.ip().is_loopback()
-        {
-            tracing::warn!(
-                "--admin-bind-address {address}: other machines may reach it, and it shows objects to everyone who asks"
-            );
-        }
         Ok(Self {
+            admin: bind("--admin-bind-address", addresses.admin)?,
             metrics: bind("--metrics-bind-address", addresses.metrics)?,
             probes: bind("--health-probe-bind-address", addresses.probes)?,
-            admin,
             token: None,
+            callers: None,
         })
+    }
+
+    /// Serves metrics and the admin address only to users of the cluster who may use the path, and
+    /// to callers with the host's own token. Probes stay open.
+    #[must_use]
+    pub fn with_reviews(mut self, reviews: CallerReviews) -> Self {
+        self.callers = Some(Arc::new(Callers::new(reviews)));
+        self
     }
 
     /// Accepts orders that carry this token.
@@ -110,9 +118,18 @@ impl Admin {
         warnings: &Arc<Warnings>,
         shadows: &Arc<Shadows>,
     ) -> Result<()> {
+        if let Some(address) = local(self.admin.as_ref())
+            && !address.ip().is_loopback()
+            && self.callers.is_none()
+        {
+            tracing::warn!(
+                "--admin-bind-address {address}: other machines may reach it, and it shows objects to everyone who asks; --metrics-access token asks who it is"
+            );
+        }
         if let Some(listener) = self.metrics {
             let router = Router::new().route("/metrics", get(render));
-            spawn(listener, router.with_state(metrics))?;
+            let router = behind(router.with_state(metrics), &self.callers, None);
+            spawn(listener, router)?;
         }
         if let Some(listener) = self.probes {
             spawn(listener, health::router(Arc::downgrade(plugins)))?;
@@ -131,10 +148,22 @@ impl Admin {
             };
             let routes = routes::router(plugins, warnings, shadows.clone());
             let router = routes.merge(orders::router(desk, self.token));
+            let router = behind(router, &self.callers, self.token);
             let guarded = router.layer(from_fn_with_state(bound, guard::check));
             spawn(listener, guarded)?;
         }
         Ok(())
+    }
+}
+
+/// Puts a door before these routes, if access is controlled.
+fn behind(router: Router, callers: &Option<Arc<Callers>>, own: Option<Token>) -> Router {
+    match callers {
+        None => router,
+        Some(callers) => {
+            let callers = callers.clone();
+            router.layer(from_fn_with_state(Door { callers, own }, access::check))
+        }
     }
 }
 

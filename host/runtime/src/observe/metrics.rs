@@ -9,6 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use prometheus::{Encoder, HistogramVec, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
 use vmhost_cluster::{EventObserver, RequestObserver};
+use vmhost_otlp::{SpanObserver, SpanResult};
 
 mod buckets;
 pub(crate) mod canary;
@@ -70,6 +71,8 @@ pub struct Metrics {
     /// `vmhost_shadow_turns_total{plugin,result,reason}`: turns of the live version by the result
     /// of the shadow's comparison.
     pub(crate) shadow_turns: IntCounterVec,
+    /// `vmhost_spans_total{result}`.
+    spans: IntCounterVec,
     gauges: Gauges,
     samplers: Mutex<Vec<Sampler>>,
 }
@@ -261,6 +264,12 @@ impl Metrics {
                 "Turns by what they came to in the plugin's shadow, and why",
                 &["plugin", "result", "reason"],
             )?,
+            spans: counters(
+                r,
+                "vmhost_spans_total",
+                "Spans by what became of them on their way to the collector",
+                &["result"],
+            )?,
             gauges: Gauges::new(r)?,
             samplers: Mutex::default(),
             registry,
@@ -302,6 +311,13 @@ impl RequestObserver for Metrics {
         self.requests
             .with_label_values(&[code.as_str(), method, host])
             .inc();
+    }
+}
+
+impl SpanObserver for Metrics {
+    fn spans(&self, result: SpanResult, count: usize) {
+        let counter = self.spans.with_label_values(&[result.as_str()]);
+        counter.inc_by(count as u64);
     }
 }
 

@@ -68,14 +68,14 @@ fn report(plugins: &Plugins, news: &News) {
     let origin = &news.origin;
     let note = format!("{}: {}", news.warning.name, news.warning.text);
     tracing::warn!(controller = &*origin.controller, object = %news.key, "{note}");
-    let Some(recorder) = recorder_of(plugins, &origin.controller) else {
+    let Some((recorder, about)) = recorder_of(plugins, &origin.controller, &news.key) else {
         return;
     };
     let object = news.object.as_ref();
     recorder.record(RecordedEvent {
         regarding: ObjectRef {
             kind: origin.kind.clone(),
-            name: news.key.clone(),
+            name: about,
             uid: object.map(|object| object.uid().to_owned()),
             version: object.map(|object| object.version),
         },
@@ -99,21 +99,27 @@ fn slot_of(plugins: &Plugins, controller: &str) -> Option<Arc<Slot>> {
     })
 }
 
-/// Returns what records Events about the keys of this controller, in its cluster.
-fn recorder_of(plugins: &Plugins, controller: &str) -> Option<Recorder> {
+/// Returns what records Events about a key of this controller, in its cluster, and what an Event is
+/// about.
+fn recorder_of(
+    plugins: &Plugins,
+    controller: &str,
+    key: &ObjectName,
+) -> Option<(Recorder, ObjectName)> {
     let generation = slot_of(plugins, controller)?.current();
+    let about = generation.terms.about(key)?;
     let mut controllers = generation.everywhere().into_iter();
     let (_, branch) = controllers.find(|(wired, _)| &*wired.controller.label == controller)?;
-    Some(match branch {
+    let recorder = match branch {
         None => generation.share.recorder.clone(),
         Some(branch) => branch.recorder.clone(),
-    })
+    };
+    Some((recorder, about))
 }
 
 fn settings(plugins: &Plugins, controller: &str) -> Settings {
     let name = slot_of(plugins, controller).map(|slot| slot.name.clone());
-    let all = &plugins.loader.config.settings;
-    name.and_then(|name| all.get(&name).cloned())
+    name.map(|name| plugins.loader.settings.of(&name))
         .unwrap_or_default()
 }
 

@@ -1,4 +1,5 @@
-//! Requests that are not sent, and values that are read. The crate `vmhost-http` tests what is sent.
+//! Requests that are not sent, and values that are read. The crate `vmhost-http` tests what is
+//! sent.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -67,7 +68,7 @@ const SECRET: &str = r#"{"kind":"Secret","apiVersion":"v1","metadata":{"name":"c
 fn outgoing(connection: &Connection, leadership: Leadership) -> Arc<Outgoing> {
     Outgoing::new(
         (Vec::new(), Authorities::default()),
-        HashMap::new(),
+        Arc::default(),
         connection,
         Metrics::new().unwrap().http_requests.clone(),
         Arc::new(leadership),

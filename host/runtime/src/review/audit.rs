@@ -92,7 +92,7 @@ impl Audit {
         let question = Question::admission(webhook, uid, namespace, request);
         let plugin = self.plugin.clone();
         let task = self.guests.spawn(async move {
-            let outcome = call::call(&plugin, sources, 0, &question, || {}).await?;
+            let outcome = call::call(&plugin, sources, 0, (&question, None), || {}).await?;
             verdict::admission(plugin.description(), &question.name, outcome)
         });
         let cut_off = |error| Err(Unanswered::Failed(format!("the call was cut off: {error}")));

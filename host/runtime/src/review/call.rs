@@ -2,6 +2,7 @@
 //! announced, as with turns.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::FutureExt;
 use vmhost_core::{
@@ -12,9 +13,12 @@ use vmhost_engine::{CallError, Plugin};
 use vmhost_webhook::Unanswered;
 
 use super::question::Question;
+use super::traced;
 use crate::deploy::slot::{Generation, Slot};
 use crate::observe::log::reconcile::Reconcile;
 use crate::observe::metrics::controller::controller_label;
+use crate::observe::trace::TurnTrace;
+use crate::observe::trace::reader::TracedReader;
 use crate::wake::sources::Sources;
 
 /// What a generation answered.
@@ -54,7 +58,11 @@ impl ObjectReader for Reader {
 }
 
 /// Asks the newest live generation of a plugin.
-pub(super) async fn newest(slot: &Slot, question: &Question) -> Result<Answer, Unanswered> {
+pub(super) async fn newest(
+    slot: &Slot,
+    question: &Question,
+    trace: Option<&Arc<TurnTrace>>,
+) -> Result<Answer, Unanswered> {
     loop {
         let lineup = slot.lineup();
         let generation = &lineup.live;
@@ -69,16 +77,21 @@ pub(super) async fn newest(slot: &Slot, question: &Question) -> Result<Answer, U
         let Some(starting) = slot.begin(&lineup) else {
             continue;
         };
+        let began = Instant::now();
+        let number = generation.number;
         let outcome = call(
             &generation.plugin,
             reader,
-            generation.number,
-            question,
+            number,
+            (question, trace),
             || drop(starting),
         );
+        let outcome = outcome.await;
+        let version = (generation.plugin.digest(), number);
+        traced::called(trace, began, version, outcome.as_ref().err());
         return Ok(Answer {
             generation: generation.clone(),
-            outcome: outcome.await?,
+            outcome: outcome?,
         });
     }
 }
@@ -103,16 +116,22 @@ fn sources<'a>(
     }
 }
 
-/// Calls a plugin. `started` is called just before the guest runs.
+/// Calls a plugin with a question, which may have a trace. `started` is called just before the
+/// guest runs.
 pub(super) async fn call(
     plugin: &Plugin,
     reader: Arc<dyn ObjectReader>,
     generation: u64,
-    question: &Question,
+    (question, trace): (&Question, Option<&Arc<TurnTrace>>),
     started: impl FnOnce(),
 ) -> Result<Outcome, Unanswered> {
     let label = controller_label(&plugin.description().name, &question.name);
-    let reconcile = Reconcile::new(label.into(), generation, question.key.clone());
+    let mut reconcile = Reconcile::new(label.into(), generation, question.key.clone());
+    let mut reader = reader;
+    if let (Some(trace), Some(reconcile)) = (trace, Arc::get_mut(&mut reconcile)) {
+        reconcile.trace = Some(trace.clone());
+        reader = Arc::new(TracedReader::new(reader, trace.clone()));
+    }
     let request = question.request();
     let mut trace = Trace::default();
     let called = plugin.call(&request, reader, &mut trace, started);

@@ -84,12 +84,10 @@ pub(crate) fn follow(
 pub(crate) async fn at_swap(
     reader: &Reader,
     reviews: &AccessReviews,
-    before: &Description,
+    old: &[Need],
     after: &Description,
-    options: &Options,
+    mut new: Vec<Need>,
 ) -> Result<(), MissingRights> {
-    let old = needs(before, options);
-    let mut new = needs(after, options);
     new.retain(|need| !old.iter().any(|other| other.same_access(need)));
     if new.is_empty() {
         return Ok(());
@@ -135,7 +133,11 @@ pub(crate) async fn missing(
 
 /// The resource name of each kind: from the cluster, else from the plugin's own definition. Names
 /// of built-in kinds never change.
-async fn names(reader: &Reader, description: &Description, needs: &[Need]) -> HashMap<Gvk, Name> {
+pub(crate) async fn names(
+    reader: &Reader,
+    description: &Description,
+    needs: &[Need],
+) -> HashMap<Gvk, Name> {
     let kinds: BTreeSet<Gvk> = needs.iter().map(|need| need.kind.clone()).collect();
     stream::iter(kinds)
         .map(|kind| async move {
@@ -163,7 +165,7 @@ async fn names(reader: &Reader, description: &Description, needs: &[Need]) -> Ha
 }
 
 /// One question per namespace.
-fn questions(need: &Need, name: &Name) -> Vec<Missing> {
+pub(crate) fn questions(need: &Need, name: &Name) -> Vec<Missing> {
     let namespaces: Vec<Option<String>> = match &need.scope {
         Scope::Only(namespaces) if name.namespaced => {
             namespaces.iter().cloned().map(Some).collect()

@@ -5,6 +5,7 @@ use vmhost_core::description::webhook::WebhookType;
 use vmhost_core::{ControllerDescription, Description, Gvk, Role, Verb, Watched};
 
 use crate::config::Config;
+use crate::config::terms::Terms;
 use crate::rights::access::Access;
 use crate::rights::names::Name;
 
@@ -44,6 +45,8 @@ pub struct Options {
     pub install_crds: bool,
     /// How the host serves webhooks. `None` if it serves none.
     pub webhooks: Option<Webhooks>,
+    /// Whether the host asks the API server about its callers.
+    pub reviews_callers: bool,
 }
 
 impl Options {
@@ -54,8 +57,30 @@ impl Options {
             lease: None,
             install_crds: config.install_crds,
             webhooks: None,
+            reviews_callers: false,
         }
     }
+
+    /// The options for a plugin under these terms.
+    pub(crate) fn under(config: &Config, terms: &Terms) -> Self {
+        Self {
+            namespaces: terms.namespaces(&config.namespaces).to_vec(),
+            install_crds: config.install_crds && !terms.is_granted,
+            ..Self::of(config)
+        }
+    }
+}
+
+/// Returns what the host does itself for a plugin under these terms. Writes that are sent as a
+/// service account need that account's rights and not the host's.
+pub(crate) fn under(description: &Description, terms: &Terms) -> Description {
+    let mut description = description.clone();
+    match (&terms.account, &terms.permissions) {
+        (Some(_), _) => description.permissions.clear(),
+        (None, Some(permissions)) => description.permissions.clone_from(permissions),
+        (None, None) => {}
+    }
+    description
 }
 
 /// How a host serves webhooks, as far as it needs rights for it.
@@ -117,6 +142,9 @@ pub fn needs(description: &Description, options: &Options) -> Vec<Need> {
     }
     if let Some(lease) = &options.lease {
         list.lease(lease);
+    }
+    if options.reviews_callers {
+        list.callers();
     }
     list.0
 }
@@ -343,6 +371,17 @@ impl Needs {
         let why = "--leader-elect";
         self.objects(&["create"], &kind, &scope, why);
         self.named(&["get", "update"], &kind, Some(&lease.name), &scope, why);
+    }
+
+    /// The host asks who its callers are, and what they may do.
+    fn callers(&mut self) {
+        for (group, kind) in [
+            ("authentication.k8s.io", "TokenReview"),
+            ("authorization.k8s.io", "SubjectAccessReview"),
+        ] {
+            let kind = Gvk::new(group, "v1", kind);
+            self.objects(&["create"], &kind, &Scope::All, "--metrics-access");
+        }
     }
 
     /// Adds these verbs on one object.

@@ -133,7 +133,8 @@ impl ObjectReader for Answers {
         LiveRead::answered(self.page(true, &query))
     }
 
-    /// Sends nothing, not even what only reads: a request that the live version sent has its answer.
+    /// Sends nothing, not even what only reads: a request that the live version sent has its
+    /// answer.
     fn http(&self, call: HttpCall) -> HttpAnswer {
         let mut recorded = self.http.lock();
         // A policy may reckon its time-out from the clock.

@@ -17,8 +17,8 @@ pub(crate) async fn candidate(
     image: Arc<Image>,
     live: &Plugin,
 ) -> Result<Plugin, String> {
-    let (limits, settings) = (loader.config.limits.clone(), &loader.config.settings);
-    let loaded = Plugin::load(&loader.engine, image, limits, settings).await;
+    let (limits, settings) = (loader.config.limits.clone(), loader.settings.all());
+    let loaded = Plugin::load(&loader.engine, image, limits, &settings).await;
     let plugin = loaded.map_err(|error| chain_line(&error))?;
     // Each turn gets a new instance, so the one that described itself is not needed any more.
     plugin.rest(Instant::now());

@@ -121,11 +121,7 @@ async fn load(work: &Work) -> Option<Result<Plugin, String>> {
 
 impl Trial {
     fn new(work: Work, candidate: Candidate, plugin: Plugin) -> Self {
-        let settings = &work.loader.config.settings;
-        let settings: Settings = settings
-            .get(&work.shadow.plugin)
-            .cloned()
-            .unwrap_or_default();
+        let settings: Settings = work.loader.settings.of(&work.shadow.plugin);
         Self {
             work,
             candidate,

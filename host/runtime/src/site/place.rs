@@ -44,7 +44,7 @@ impl Site {
         })
     }
 
-    /// Leaves the cluster: its workers and watches end, whoever still holds its stores.
+    /// Leaves the cluster: its workers and watches end, also if its stores are still held.
     pub(crate) fn close(&self) {
         self.member.leave();
         self.informers.stop();

@@ -11,7 +11,9 @@ use crate::journal::Journal;
 use crate::journal::record::{Act, Acts, Quiet, TurnRecord};
 use crate::journal::tag::WakeTag;
 use crate::observe::metrics::controller::TurnResult;
+use crate::observe::trace::TurnTrace;
 use crate::shadow::job::{Called, Job};
+use crate::turn::spans::{self, Ended};
 use crate::turn::{Desk, Turn};
 
 /// The act of a turn that has done nothing else.
@@ -34,6 +36,8 @@ pub(crate) struct Draft {
     pub(crate) last: Option<Refusal>,
     /// How long the policy's call took.
     pub(crate) call: Duration,
+    /// When the policy's call began. `None` without a call.
+    called: Option<Instant>,
     /// What the policy asked the host.
     pub(crate) trace: Trace,
 }
@@ -51,13 +55,15 @@ impl Draft {
             attempt: 0,
             last: None,
             call: Duration::ZERO,
+            called: None,
             trace: Trace::default(),
         }
     }
 
-    /// Notes that the policy's call has ended.
-    pub(crate) fn called(&mut self, took: Duration) {
-        self.call = took;
+    /// Notes that the policy's call, which began at this time, has ended.
+    pub(crate) fn called(&mut self, began: Instant) {
+        self.call = began.elapsed();
+        self.called = Some(began);
     }
 
     /// Notes that the policy has returned.
@@ -102,6 +108,9 @@ impl Draft {
         (decision, result): (Decision, TurnResult),
         message: Option<String>,
     ) {
+        if let Some(trace) = &turn.reconcile.trace {
+            self.end_trace(trace, turn, &acts, result);
+        }
         let candidate = turn.desk.candidate();
         if !journal.is_on() && candidate.is_none() {
             return;
@@ -120,6 +129,27 @@ impl Draft {
             }
             journal.turn(record);
         }
+    }
+
+    /// Ends the turn's trace, and exports it.
+    fn end_trace(&self, trace: &TurnTrace, turn: &Turn, acts: &Acts, result: TurnResult) {
+        spans::end(
+            trace,
+            &Ended {
+                origin: &turn.desk.origin,
+                key: &turn.key,
+                began: self.began,
+                wait: self.wait,
+                lane: self.lane,
+                attempt: self.attempt,
+                deleting: turn.deleting,
+                call: self.called.map(|began| (began, self.call)),
+                act: &self.act,
+                broke: self.broke,
+                acts,
+                result,
+            },
+        );
     }
 
     fn take_act(&mut self) -> Act {

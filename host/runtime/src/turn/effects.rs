@@ -21,6 +21,7 @@ pub mod check;
 mod held;
 mod owners;
 mod settle;
+mod traced;
 mod warnings;
 pub(crate) mod writes;
 mod wrote;
@@ -189,10 +190,10 @@ async fn write_all(
         }
     }
     let changed = wrote.changed;
-    if tokio::time::timeout(OWN_WRITES, wrote.shown())
-        .await
-        .is_err()
-    {
+    let span = traced::awaiting(&turn.reconcile.trace, changed);
+    let shown = tokio::time::timeout(OWN_WRITES, wrote.shown()).await;
+    traced::awaited(span, shown.is_ok());
+    if shown.is_err() {
         controller.metrics.own_write_timeouts.inc();
         tracing::warn!(
             "the turn's own writes did not show up in the store within {OWN_WRITES:?}; continuing without them"
@@ -278,17 +279,24 @@ async fn write_one(
         uid: seen.map(|object| object.uid()),
         written,
         candidate,
+        account: turn.desk.generation.terms.account.as_ref(),
     };
     // If a watch selects by fields outside the metadata, the response must contain the whole
     // object, which tells whether the watch shows it.
     let whole = sources
         .watching(&key.kind, key.name.namespace())
         .any(|(_, selection)| selection.looks_inside());
-    match carrier
-        .writer
-        .carry_out(effect, &key, guard, &controller.field_manager, whole)
-        .await
-    {
+    let span = traced::begin(&turn.reconcile.trace, effect, &key);
+    let (writer, manager) = (&carrier.writer, &controller.field_manager);
+    let written = match &span {
+        None => writer.carry_out(effect, &key, guard, manager, whole).await,
+        Some(span) => {
+            let writing = writer.carry_out(effect, &key, guard, manager, whole);
+            Box::pin(span.scope(writing)).await
+        }
+    };
+    traced::end(span, written.as_ref().map_err(|unwritten| &unwritten.error));
+    match written {
         Ok(written) => {
             controller.metrics.effect(verb, "ok");
             for warning in &written.warnings {

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use vmhost_core::{Outcome, Request};
+use vmhost_core::{ObjectReader, Outcome, Request};
 use vmhost_engine::CallError;
+use vmhost_otlp::Tracer;
 use vmhost_queue::Decision;
 
 use crate::canary::end::Abort;
@@ -20,6 +21,7 @@ use crate::journal::tag::Cause;
 use crate::lead::Leadership;
 use crate::observe::metrics::controller::TurnResult;
 use crate::observe::metrics::worker::WorkerMetrics;
+use crate::observe::trace::reader::TracedReader;
 use crate::rights::wait::Rights;
 use crate::turn::conclude::{Conclusion, conclude, leave};
 use crate::turn::decide::Ended;
@@ -46,6 +48,8 @@ pub(crate) struct Worker {
     pub(crate) leadership: Arc<Leadership>,
     /// Keeps a record of each turn.
     pub(crate) journal: Arc<Journal>,
+    /// Exports the traces of turns. `None` if nobody asks for them.
+    pub(crate) tracer: Option<Tracer>,
 }
 
 impl Worker {
@@ -112,7 +116,10 @@ impl Worker {
                 lease.finish(Decision::Postpone(Duration::ZERO));
                 continue;
             }
-            let turn = Turn::at(desk, lease.key(), seen);
+            let mut turn = Turn::at(desk, lease.key(), seen);
+            if let Some(tracer) = &self.tracer {
+                turn.trace(tracer);
+            }
             let reconcile = turn.reconcile.clone();
             let draft = match &mut draft {
                 Some(draft) => {
@@ -152,7 +159,7 @@ impl Worker {
                 turn.deleting = deleting;
                 let began = Instant::now();
                 let called = call(&turn, starting, draft).await;
-                draft.called(began.elapsed());
+                draft.called(began);
                 metrics.call(draft.call);
                 let shadow = &self.slot.shadow;
                 shadow.offer(|| draft.for_shadow(&turn, &called));
@@ -267,9 +274,13 @@ async fn call(
         attempt: draft.attempt,
         last: draft.last.as_ref(),
     };
+    let reader: Arc<dyn ObjectReader> = match &turn.reconcile.trace {
+        None => turn.desk.clone(),
+        Some(trace) => Arc::new(TracedReader::new(turn.desk.clone(), trace.clone())),
+    };
     let called = generation
         .plugin
-        .call(&request, turn.desk.clone(), &mut draft.trace, || {
+        .call(&request, reader, &mut draft.trace, || {
             drop(starting);
         })
         .await;

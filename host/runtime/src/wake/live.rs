@@ -17,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use vmhost_cluster::{Error, LiveQuery, ObjectPath};
 use vmhost_core::{Gvk, ListQuery, LiveRead, ObjectName, Page, ReadError, Snapshot};
 
+use crate::observe::trace::carried;
 use crate::wake::resources::Resources;
 use vmhost_core::chain;
 
@@ -126,10 +127,10 @@ impl LiveReads {
         };
         LiveRead::new(admitted, async move |places| {
             // A call that stops waiting (at its deadline) cancels the read.
-            let reading = AbortOnDropHandle::new(io.spawn(async move {
+            let reading = AbortOnDropHandle::new(io.spawn(carried(async move {
                 let _places = places;
                 read.await
-            }));
+            })));
             match reading.await {
                 Ok(Ok(value)) => Ok(value),
                 Ok(Err(error)) => Err(ReadError::Unavailable(format!(

@@ -154,6 +154,11 @@ impl Sources {
         &self.description
     }
 
+    /// Returns whether these are the stores of this description in these namespaces.
+    pub(crate) fn is_of(&self, description: &ControllerDescription, namespaces: &[String]) -> bool {
+        self.description == *description && self.namespaces == namespaces
+    }
+
     /// Lets changes wake keys from now on.
     pub(crate) fn open(&self) {
         self.gate.open();

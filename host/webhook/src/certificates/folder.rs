@@ -1,6 +1,6 @@
 //! Certificates that someone else puts into a folder, as cert-manager's Secret is mounted.
 //!
-//! This module owns the names of the files and when they are read. It must not know who writes
+//! This module owns the names of the files and when they are read. It must not know what writes
 //! them.
 
 use std::io::ErrorKind;
@@ -28,7 +28,7 @@ pub(crate) struct Folder {
 struct Files {
     certificate: Vec<u8>,
     key: Vec<u8>,
-    /// What clients must trust, PEM; none: whoever fills the folder tells them.
+    /// What clients must trust, PEM; `None`: the program that fills the folder tells them.
     authority: Option<Vec<u8>>,
 }
 

@@ -1,7 +1,7 @@
 //! AdmissionReview, `admission.k8s.io/v1`.
 //!
-//! This module owns its wire form. It must not know who answers, nor judge a verdict except for
-//! what the API server could not read.
+//! This module owns its wire form. It must not know how it is answered, nor judge a verdict except
+//! for what the API server could not read.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -22,7 +22,7 @@ const FORM: Form = Form {
 #[derive(Debug)]
 pub(crate) struct Admission {
     pub uid: String,
-    /// None: the object is cluster-scoped.
+    /// `None`: the object is cluster-scoped.
     pub namespace: Option<String>,
     /// The review's `request`, as the API server wrote it: dryRun, subresources, old object,
     /// options and all.

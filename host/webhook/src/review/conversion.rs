@@ -2,7 +2,7 @@
 //! was converted.
 //!
 //! This module owns what the API server demands of a conversion: same order and count, kind, name,
-//! namespace and uid. It must not know who converts.
+//! namespace and uid. It must not know how objects are converted.
 
 use std::collections::BTreeMap;
 

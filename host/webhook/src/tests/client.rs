@@ -22,6 +22,9 @@ use crate::certificates::authority::Authority;
 use crate::certificates::shown::provider;
 use crate::{Metrics, Policy, Server, Shown};
 
+/// The trace of each request.
+pub(super) const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
 /// A running server on loopback.
 pub(super) struct Host {
     server: Option<Server>,
@@ -151,7 +154,9 @@ impl Client {
     }
 
     async fn send(&mut self, method: Method, path: &str, body: String) -> Answer {
-        let request = Request::builder().method(method);
+        let request = Request::builder()
+            .method(method)
+            .header("traceparent", TRACEPARENT);
         let body = Full::new(Bytes::from(body));
         let response: Response<Incoming> = match self {
             Self::Http1(sender) => {

@@ -7,15 +7,16 @@ use std::rc::Rc;
 
 use ipnet::IpNet;
 
+use super::text::one;
 use crate::uri::Uri;
 use crate::value::{Failure, Function, Opaque, Val};
 
 pub(super) fn find(name: &str) -> Option<Function> {
     let function: Function = match name {
         "ip" => ip,
-        "isIP" => |args| Ok(Val::Bool(address(text(args)?).is_some())),
+        "isIP" => |args| Ok(Val::Bool(address(one(args)?).is_some())),
         "ip.isCanonical" => |args| {
-            let text = text(args)?;
+            let text = one(args)?;
             let ip = address(text).ok_or_else(|| not_an_ip(text))?;
             Ok(Val::Bool(ip.to_string() == text))
         },
@@ -26,17 +27,17 @@ pub(super) fn find(name: &str) -> Option<Function> {
         "isLinkLocalUnicast" => |args| of_ip(args, |ip| Val::Bool(is_link_local(ip))),
         "isGlobalUnicast" => |args| of_ip(args, |ip| Val::Bool(is_global(ip))),
         "cidr" => |args| {
-            let text = text(args)?;
+            let text = one(args)?;
             let cidr = network(text).ok_or_else(|| not_a_cidr(text))?;
             Ok(Val::opaque(Opaque::Cidr(cidr)))
         },
-        "isCIDR" => |args| Ok(Val::Bool(network(text(args)?).is_some())),
+        "isCIDR" => |args| Ok(Val::Bool(network(one(args)?).is_some())),
         "containsIP" => contains_ip,
         "containsCIDR" => contains_cidr,
         "masked" => |args| of_cidr(args, |cidr| Val::opaque(Opaque::Cidr(cidr.trunc()))),
         "prefixLength" => |args| of_cidr(args, |cidr| Val::Int(i64::from(cidr.prefix_len()))),
         "url" => |args| {
-            let text = text(args)?;
+            let text = one(args)?;
             let wrong = || {
                 Failure::text(format!(
                     "URL parse error during conversion from string: parse {text:?}: invalid URI for request"
@@ -46,7 +47,7 @@ pub(super) fn find(name: &str) -> Option<Function> {
                 Uri::parse(text).ok_or_else(wrong)?,
             )))
         },
-        "isURL" => |args| Ok(Val::Bool(Uri::parse(text(args)?).is_some())),
+        "isURL" => |args| Ok(Val::Bool(Uri::parse(one(args)?).is_some())),
         "getScheme" => |args| of_url(args, |url| Val::string(url.scheme.clone())),
         "getHost" => |args| of_url(args, |url| Val::string(url.host.clone())),
         "getHostname" => |args| of_url(args, |url| Val::string(url.host_and_port().0)),
@@ -64,13 +65,6 @@ pub(super) fn find(name: &str) -> Option<Function> {
         _ => return None,
     };
     Some(function)
-}
-
-fn text<'b>(args: &'b [Val<'_>]) -> Result<&'b str, Failure> {
-    match args {
-        [Val::String(text), ..] => Ok(&**text),
-        _ => Err(Failure::NoOverload),
-    }
 }
 
 fn opaque<'b>(args: &'b [Val<'_>]) -> Result<&'b Opaque, Failure> {
@@ -110,7 +104,7 @@ fn ip<'a>(args: &[Val<'a>]) -> Result<Val<'a>, Failure> {
     if let Ok(Opaque::Cidr(cidr)) = opaque(args) {
         return Ok(Val::opaque(Opaque::Ip(cidr.addr())));
     }
-    let text = text(args)?;
+    let text = one(args)?;
     let ip = address(text).ok_or_else(|| not_an_ip(text))?;
     Ok(Val::opaque(Opaque::Ip(ip)))
 }

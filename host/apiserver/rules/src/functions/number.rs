@@ -6,7 +6,9 @@
 use std::cmp::Ordering;
 
 use semver::Version;
+use vmhost_schema::Amount;
 
+use super::text::one;
 use crate::value::{Failure, Function, Opaque, Val};
 
 const BILLION: i128 = 1_000_000_000;
@@ -14,7 +16,7 @@ const BILLION: i128 = 1_000_000_000;
 pub(super) fn find(name: &str) -> Option<Function> {
     let function: Function = match name {
         "quantity" => |args| {
-            let text = text(args)?;
+            let text = one(args)?;
             let wrong = || {
                 Failure::text(
                     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
@@ -24,7 +26,7 @@ pub(super) fn find(name: &str) -> Option<Function> {
                 quantity(text).ok_or_else(wrong)?,
             )))
         },
-        "isQuantity" => |args| Ok(Val::Bool(quantity(text(args)?).is_some())),
+        "isQuantity" => |args| Ok(Val::Bool(quantity(one(args)?).is_some())),
         "sign" => |args| Ok(Val::Int(nanos(args)?.cmp(&0) as i64)),
         "isInteger" => |args| Ok(Val::Bool(integer(nanos(args)?).is_some())),
         "asInteger" => |args| {
@@ -51,25 +53,14 @@ pub(super) fn find(name: &str) -> Option<Function> {
     Some(function)
 }
 
-fn text<'b>(args: &'b [Val<'_>]) -> Result<&'b str, Failure> {
-    match args {
-        [Val::String(text), ..] => Ok(&**text),
-        _ => Err(Failure::NoOverload),
-    }
-}
-
 /// Parses a quantity: `100m`, `1.5Gi`, `2e3`.
 fn quantity(text: &str) -> Option<i128> {
-    let (sign, rest) = match text.strip_prefix('-') {
-        Some(rest) => (-1, rest),
-        None => (1, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (number, suffix) = rest.split_at(end.unwrap_or(rest.len()));
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
-        return None;
-    }
+    let Amount {
+        sign,
+        whole,
+        fraction,
+        suffix,
+    } = Amount::parse(text)?;
     let digits: i128 = format!("0{whole}{fraction}").parse().ok()?;
     let scale = u32::try_from(fraction.len()).ok()?;
     let binary = |power: u32| 1024_i128.checked_pow(power).map(|factor| (factor, 0));
@@ -151,7 +142,7 @@ fn compare(args: &[Val<'_>]) -> Result<Ordering, Failure> {
 
 /// Parses a version. With `true` as second argument, a `v` before it and missing parts are allowed.
 fn version(args: &[Val<'_>]) -> Result<Option<Version>, Failure> {
-    let text = text(args)?;
+    let text = one(args)?;
     let lenient = match args {
         [_] => false,
         [_, Val::Bool(lenient)] => *lenient,

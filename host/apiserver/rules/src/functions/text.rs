@@ -46,7 +46,8 @@ pub(super) fn find(name: &str) -> Option<Function> {
     Some(function)
 }
 
-fn one<'b>(args: &'b [Val<'_>]) -> Result<&'b str, Failure> {
+/// Returns the first argument, which must be a text.
+pub(super) fn one<'b>(args: &'b [Val<'_>]) -> Result<&'b str, Failure> {
     match args {
         [Val::String(text), ..] => Ok(&**text),
         _ => Err(Failure::NoOverload),

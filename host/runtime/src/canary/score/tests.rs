@@ -80,7 +80,7 @@ fn shares_are_compared_from_fifty_keys_on() {
         (counts(1000, 0), counts(1000, 500), false),
     ] {
         assert_eq!(
-            fails_more(candidate, live),
+            fails_more(&Rules::default(), candidate, live),
             expected,
             "{candidate:?} {live:?}"
         );
@@ -146,4 +146,32 @@ fn the_sets_are_bounded_and_the_shares_stay_right() {
     // At the limit, a key that is already counted can still change from failing to fine.
     score.live(0, FINE);
     assert_eq!(score.counts()[1].failing, MOST / 2 - 1);
+}
+
+#[test]
+fn rules_say_what_is_too_much() {
+    let rules = Rules {
+        broken: 1,
+        above: 50,
+        enough: 2,
+        hot: false,
+        warnings: true,
+    };
+    let mut score = Score::under(rules);
+    assert!(score.candidate(1, &key(1), broke("trap")).is_some());
+    let mut score = Score::under(rules);
+    let hot = Noted { hot: true, ..FINE };
+    assert_eq!(score.candidate(1, &key(1), hot), None);
+    let counts = |ran, failing| Counts { ran, failing };
+    for (candidate, expected) in [
+        (counts(1, 1), false),
+        (counts(2, 1), false),
+        (counts(3, 2), true),
+    ] {
+        assert_eq!(
+            fails_more(&rules, candidate, counts(9, 0)),
+            expected,
+            "{candidate:?}"
+        );
+    }
 }

@@ -177,7 +177,8 @@ impl Folder {
     }
 }
 
-fn is_digest(text: &str) -> bool {
+/// Returns whether a text is a digest in hex, and so the name of a version's file.
+pub(super) fn is_digest(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 

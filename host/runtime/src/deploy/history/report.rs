@@ -56,6 +56,8 @@ pub enum Why {
     Breaker,
     /// The host shut down.
     Shutdown,
+    /// The plugin was removed.
+    Removed,
     /// The host ended without a shutdown.
     Crash,
 }
@@ -69,6 +71,7 @@ impl Why {
             Self::RolledBack => "rolled back",
             Self::Breaker => "breaker opened",
             Self::Shutdown => "shutdown",
+            Self::Removed => "removed",
             Self::Crash => "crash",
         }
     }

@@ -162,3 +162,44 @@ fn without_a_history_nothing_is_refused_and_nothing_rolled_back() {
     assert_eq!(history.choose(PLUGIN, "a", None), Err(HistoryError::Off));
     assert_eq!(history.report(PLUGIN), Err(HistoryError::Off));
 }
+
+#[test]
+fn a_rollback_runs_no_code_of_another_owner() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let [old, new] = rolled_back(root, [b"old", b"new"]);
+    let history = History::new(Keep::Folder(root.to_owned()));
+    history.belongs(PLUGIN, "uid-1");
+    assert!(matches!(history.start(PLUGIN, &new), Start::Run));
+    assert!(history.choose(PLUGIN, &new, Some(&old[..8])).is_err());
+    history.belongs(PLUGIN, "../uid-2");
+    history.ended(PLUGIN, Why::Shutdown);
+    assert!(
+        root.join("vm@uid-2").is_dir(),
+        "an owner stays below the folder"
+    );
+    drop(history);
+    let flags = History::new(Keep::Folder(root.to_owned()));
+    assert!(flags.refuses(PLUGIN, &new), "its own past is untouched");
+}
+
+#[test]
+fn what_is_asked_for_an_owner_stays_in_its_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let [_, new] = rolled_back(root, [b"old", b"new"]);
+    let history = History::new(Keep::Folder(root.to_owned()));
+    let own = Folder::open(root, "vm@uid-1").unwrap();
+    own.put(&new, b"new").unwrap();
+    drop(own);
+    assert_eq!(history.kept(PLUGIN, "uid-1", &new), Some(b"new".to_vec()));
+    assert_eq!(history.kept(PLUGIN, "uid-2", &new), None);
+    let precious = root.join("precious.wasm");
+    fs::write(&precious, "kept").unwrap();
+    assert_eq!(history.kept(PLUGIN, "uid-1", "../precious"), None);
+    assert_eq!(history.kept("../x", "uid-1", &new), None);
+    assert!(precious.exists(), "a torn file was made of it");
+    assert!(root.join("x@uid-1").is_dir());
+    history.lift_of(PLUGIN, "uid-1");
+    assert!(history.refuses(PLUGIN, &new), "another owner's stays");
+}

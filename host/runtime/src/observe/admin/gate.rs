@@ -1,4 +1,5 @@
-//! Lets an order through only if it carries the host's token, and if no foreign web page sent it.
+//! Lets an order through only if it carries the host's token, or comes from a user of the cluster
+//! who may give it ([`super::access`]), and if no foreign web page sent it.
 //! ([`super::guard`] checks that the request names this machine.)
 //!
 //! This module must not know what is ordered.
@@ -10,6 +11,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::access::Reviewed;
 use super::token::{Shown, Token};
 
 /// Passes an order on, or answers 401 or 403.
@@ -18,7 +20,13 @@ pub(super) async fn check(
     request: Request,
     next: Next,
 ) -> Response {
-    let (status, why) = match refusal(token, request.uri(), request.headers()) {
+    let is_reviewed = request.extensions().get::<Reviewed>().is_some();
+    let by = if is_reviewed {
+        By::User
+    } else {
+        By::Token(token)
+    };
+    let (status, why) = match refusal(by, request.uri(), request.headers()) {
         None => return next.run(request).await,
         Some(refusal) => refusal,
     };
@@ -30,14 +38,26 @@ pub(super) async fn check(
     response
 }
 
+/// Who gives an order.
+#[derive(Clone, Copy)]
+enum By {
+    /// A user of the cluster, who may give it.
+    User,
+    /// Anybody with this token; nobody, if the host has none.
+    Token(Option<Token>),
+}
+
 /// Returns the reason why an order is refused, if it is.
-fn refusal(token: Option<Token>, uri: &Uri, headers: &HeaderMap) -> Option<(StatusCode, String)> {
+fn refusal(by: By, uri: &Uri, headers: &HeaderMap) -> Option<(StatusCode, String)> {
     if let Some(foreign) = foreign_origin(uri, headers) {
         let why = format!(
             "the Origin header {foreign:?} is not this address: a web page of another server may not give orders"
         );
         return Some((StatusCode::FORBIDDEN, why));
     }
+    let By::Token(token) = by else {
+        return None;
+    };
     let why = match token.map(|token| token.shown_in(headers)) {
         Some(Shown::Right) => return None,
         Some(Shown::Wrong) => {
@@ -85,7 +105,7 @@ mod tests {
         }
         let request = request.body(()).unwrap();
         let token = Token::new("0123456789abcdef");
-        refusal(Some(token), request.uri(), request.headers())
+        refusal(By::Token(Some(token)), request.uri(), request.headers())
     }
 
     #[test]
@@ -98,7 +118,7 @@ mod tests {
             assert!(why.contains("--admin-token-file"), "{why}");
         }
         let headers = HeaderMap::new();
-        let (status, why) = refusal(None, &Uri::default(), &headers).unwrap();
+        let (status, why) = refusal(By::Token(None), &Uri::default(), &headers).unwrap();
         assert!(status == StatusCode::UNAUTHORIZED && why.contains("takes no orders"));
     }
 

@@ -97,10 +97,7 @@ fn ready(plugins: &Weak<Plugins>) -> Vec<Check> {
     let slots = plugins.slots();
     let stopping = plugins.is_stopping();
     let mut checks = vec![
-        (
-            "plugins".to_owned(),
-            fail_if(slots.is_empty(), "no plugin is loaded yet"),
-        ),
+        ("plugins".to_owned(), plugins.awaited().map_or(Ok(()), Err)),
         (shutdown, fail_if(stopping, "shutting down")),
     ];
     checks.extend(plugins.checked());

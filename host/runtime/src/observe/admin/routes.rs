@@ -58,7 +58,7 @@ pub(super) fn router(
     warned: &Arc<Warnings>,
     shadows: Arc<dyn Shadowing>,
 ) -> Router {
-    let settings = plugins.loader.config.settings.clone();
+    let settings = plugins.loader.settings.clone();
     let turns_of = Turns::new(plugins.journal.clone(), warned.redact.clone(), settings);
     let host = Host {
         plugins: Arc::downgrade(plugins),

@@ -13,6 +13,7 @@ use super::asked::{Refused, meant, named, wanted};
 use super::questions::{Listed, TurnsQuery, WhyQuery};
 use super::running::{Keyed, Running};
 use super::wanted::{Record, Wanted};
+use crate::config::book::SettingsBook;
 use crate::journal::record::TurnRecord;
 use crate::journal::redact::{PluginSecrets, Redact};
 use crate::journal::story::{Story, Turn};
@@ -31,7 +32,7 @@ pub(crate) struct Turns {
     journal: Arc<Journal>,
     redact: Arc<Redact>,
     /// The settings of each plugin, by its name. No document shows their values.
-    settings: HashMap<String, Settings>,
+    settings: Arc<SettingsBook>,
     /// The settings of a plugin that has none.
     none: Settings,
     /// A time before the first turn.
@@ -43,7 +44,7 @@ impl Turns {
     pub(crate) fn new(
         journal: Arc<Journal>,
         redact: Arc<Redact>,
-        settings: HashMap<String, Settings>,
+        settings: Arc<SettingsBook>,
     ) -> Self {
         Self {
             journal,
@@ -111,7 +112,8 @@ impl Turns {
         for change in changes {
             woken.entry(change.key.clone()).or_default().push(change);
         }
-        let secrets = self.secrets(controller, running);
+        let settings = self.settings.all();
+        let secrets = self.secrets(&settings, controller, running);
         let mut told = HashMap::new();
         for (key, turn) in last {
             let woken = woken.remove(&key).unwrap_or_default();
@@ -129,7 +131,8 @@ impl Turns {
 
     /// Describes a record.
     pub(crate) fn whole(&self, record: &Record, running: &Running) -> Turn {
-        let secrets = self.secrets(&record.origin().controller, running);
+        let settings = self.settings.all();
+        let secrets = self.secrets(&settings, &record.origin().controller, running);
         let time = |at| self.journal.time(at);
         match record {
             Record::Turn(turn) => {
@@ -159,7 +162,8 @@ impl Turns {
         let mut all = Story::default();
         for keyed in controllers {
             let label = &keyed.controller;
-            let secrets = self.secrets(label, running);
+            let settings = self.settings.all();
+            let secrets = self.secrets(&settings, label, running);
             let story = {
                 let (journal, redact) = (&self.journal, &self.redact);
                 tell::story(journal, redact, label, name, secrets, warnings)
@@ -175,12 +179,17 @@ impl Turns {
     }
 
     /// What the plugin of a controller may know besides what its turns saw.
-    fn secrets<'a>(&'a self, controller: &str, running: &Running) -> PluginSecrets<'a> {
+    fn secrets<'a>(
+        &'a self,
+        settings: &'a HashMap<String, Settings>,
+        controller: &str,
+        running: &Running,
+    ) -> PluginSecrets<'a> {
         // A label is `plugin/controller`, or just the plugin's name if both are the same, each with
         // `@cluster` in a member.
         let plugin = controller.split(['/', '@']).next().unwrap_or_default();
         PluginSecrets {
-            settings: self.settings.get(plugin).unwrap_or(&self.none),
+            settings: settings.get(plugin).unwrap_or(&self.none),
             reads_sensitive: running.reads_sensitive(controller),
         }
     }

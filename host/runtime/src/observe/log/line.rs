@@ -11,6 +11,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
+use vmhost_otlp::Context;
 
 use super::reconcile::Reconcile;
 
@@ -42,11 +43,15 @@ where
             } = turn;
             write!(
                 writer,
-                "reconcile{{controller={controller:?} generation={generation} object={object} namespace={:?} name={:?} reconcileID={}}}: ",
+                "reconcile{{controller={controller:?} generation={generation} object={object} namespace={:?} name={:?} reconcileID={}",
                 object.namespace().unwrap_or_default(),
                 object.name(),
                 turn.id()
-            )
+            )?;
+            if let Some(Context { trace, span }) = turn.context() {
+                write!(writer, " trace_id={trace} span_id={span}")?;
+            }
+            write!(writer, "}}: ")
         });
         turn.unwrap_or(Ok(()))?;
         write!(writer, "{}: ", event.metadata().target())?;
@@ -103,6 +108,12 @@ fn json(bytes: &mut Vec<u8>, event: &Event<'_>) -> serde_json::Result<()> {
             ("reconcileID", &id),
         ];
         map.serialize_entry("generation", &turn.generation)?;
+        if let Some(Context { trace, span }) = turn.context() {
+            // The names of OpenTelemetry's specification for logs in other formats.
+            map.serialize_entry("trace_id", &trace.to_string())?;
+            map.serialize_entry("span_id", &span.to_string())?;
+            map.serialize_entry("trace_flags", "01")?;
+        }
         // An event's own field of the same name is more specific and wins.
         let own = event.metadata().fields();
         let mut names = names

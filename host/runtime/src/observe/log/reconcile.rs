@@ -9,6 +9,9 @@ use std::sync::{Arc, OnceLock};
 use tokio::task::futures::TaskLocalFuture;
 use uuid::Uuid;
 use vmhost_core::ObjectName;
+use vmhost_otlp::Context;
+
+use crate::observe::trace::TurnTrace;
 
 tokio::task_local! {
     static CURRENT: Arc<Reconcile>;
@@ -23,6 +26,8 @@ pub struct Reconcile {
     pub(crate) generation: u64,
     /// `object`, and its parts `namespace` and `name`.
     pub(crate) object: ObjectName,
+    /// The turn's trace, if it is exported.
+    pub(crate) trace: Option<Arc<TurnTrace>>,
     id: OnceLock<Uuid>,
 }
 
@@ -33,6 +38,7 @@ impl Reconcile {
             controller,
             generation,
             object,
+            trace: None,
             id: OnceLock::new(),
         })
     }
@@ -40,6 +46,11 @@ impl Reconcile {
     /// `reconcileID`: a random id, the same on all lines of the turn.
     pub(crate) fn id(&self) -> Uuid {
         *self.id.get_or_init(Uuid::new_v4)
+    }
+
+    /// `trace_id` and `span_id`, if the turn is exported.
+    pub(super) fn context(&self) -> Option<Context> {
+        Some(self.trace.as_ref()?.root())
     }
 
     /// Runs `work` so that its log lines name this turn. This is not an `async fn`, which would

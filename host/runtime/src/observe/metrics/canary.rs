@@ -4,7 +4,7 @@
 use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Registry};
 
 use super::vectors::{counters, float_gauges, gauges};
-use crate::canary::score::Counts;
+use crate::canary::breach::Counts;
 
 /// The metrics of all canaries.
 pub(crate) struct CanaryMetrics {

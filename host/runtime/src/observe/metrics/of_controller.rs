@@ -1,10 +1,34 @@
-//! The metrics of one controller, taken from those of the process. This module must not know what a
-//! controller does.
+//! The metrics of one plugin and of one controller, taken from those of the process. This module
+//! must not know what a controller does.
+
+use prometheus::IntCounterVec;
 
 use super::Metrics;
 use super::controller::{ControllerMetrics, controller_label};
 
+/// The results of reloads that alerts count.
+const RELOADS: [&str; 2] = ["swapped", "failed"];
+
+/// The ends of canaries but a promotion.
+const CANARY_ENDS: [&str; 5] = ["operator", "score", "leader", "new-bytes", "shutdown"];
+
+/// How calls end without an outcome.
+const CALL_ERRORS: [&str; 5] = ["trap", "deadline", "memory", "malformed", "busy"];
+
 impl Metrics {
+    /// Begins the counters of a plugin that alerts look at. Prometheus sees the increase of a
+    /// counter only if it was there before.
+    pub(crate) fn plugin(&self, plugin: &str) {
+        let begin = |counters: &IntCounterVec, values: &[&str]| {
+            for value in values {
+                counters.with_label_values(&[plugin, *value]).inc_by(0);
+            }
+        };
+        begin(&self.reloads, &RELOADS);
+        begin(&self.canary.ends, &CANARY_ENDS);
+        begin(&self.call_errors, &CALL_ERRORS);
+    }
+
     /// The metrics of one controller, with all results at 0.
     pub(crate) fn controller(&self, plugin: &str, name: &str) -> ControllerMetrics {
         let label = controller_label(plugin, name);

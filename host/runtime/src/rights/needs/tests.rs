@@ -162,3 +162,17 @@ fn what_registers_webhooks_is_written_by_name() {
         "{found:?}"
     );
 }
+
+#[test]
+fn callers_are_reviewed_only_where_access_is_controlled() {
+    let options = Options {
+        reviews_callers: true,
+        ..Options::default()
+    };
+    let lines = lines(&needs(&app(), &options));
+    let [.., token, access] = lines.as_slice() else {
+        panic!("{lines:#?}");
+    };
+    assert_eq!(token, "create TokenReview: --metrics-access");
+    assert_eq!(access, "create SubjectAccessReview: --metrics-access");
+}

@@ -61,6 +61,7 @@ impl Carrier {
             uid: known.seen.map(|object| object.uid()),
             written: known.written,
             candidate: None,
+            account: None,
         };
         let written = self.writer.carry_out(effect, key, guard, manager, true);
         written.await.map_err(|unwritten| Refused {

@@ -3,6 +3,7 @@
 //!
 //! It must not interpret refusals ([`crate::turn::verdict`] does) or repeat a request.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use vmhost_cluster::{Error, ObjectPath, Writer, Written};
@@ -227,7 +228,7 @@ impl FencedWriter {
 
     /// Returns the writer for one write that is sent right now. Returns an error if this host is
     /// not the leader, if the cluster was left, or if the turn's canary was aborted.
-    fn fenced(&self, whole: bool, guard: Guard<'_>) -> Result<&Writer, Error> {
+    fn fenced(&self, whole: bool, guard: Guard<'_>) -> Result<Cow<'_, Writer>, Error> {
         self.leadership.fence()?;
         if let Some(member) = &self.member {
             member.fence()?;
@@ -235,9 +236,13 @@ impl FencedWriter {
         if let Some(candidate) = guard.candidate {
             candidate.fence()?;
         }
-        Ok(match whole {
+        let writer = match whole {
             true => &self.whole,
             false => &self.writer,
+        };
+        Ok(match guard.account {
+            None => Cow::Borrowed(writer),
+            Some(account) => Cow::Owned(writer.clone().acting_as(&account.user())?),
         })
     }
 }

@@ -17,6 +17,7 @@ use super::desk::{Desk, Refused};
 use crate::canary::end::Abort;
 use crate::canary::order::Start;
 use crate::canary::report::Written;
+use crate::canary::rules::Tuning;
 use crate::canary::steps::Steps;
 use crate::canary::told::{CanaryObject, CanaryReport, CanaryState};
 use crate::canary::{Canary, Stage};
@@ -105,7 +106,9 @@ async fn started(
             compile,
         },
         steps,
+        tuning: Tuning::default(),
         warned: desk.warned.clone(),
+        terms: None,
     });
     let order = |answer| Order::StartCanary { start, answer };
     slot.orders.ask(order).await?;
@@ -181,8 +184,7 @@ async fn told(desk: Desk, slot: &Slot, canary: Arc<Canary>) -> Result<CanaryRepo
 }
 
 fn tell_report(desk: &Desk, plugin: &str, canary: &Canary) -> CanaryReport {
-    let settings = desk.loader.config.settings.get(plugin);
-    let settings = settings.cloned().unwrap_or_default();
+    let settings = desk.loader.settings.of(plugin);
     let secrets = PluginSecrets {
         settings: &settings,
         reads_sensitive: true,

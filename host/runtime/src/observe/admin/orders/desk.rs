@@ -81,7 +81,7 @@ impl IntoResponse for Refused {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Self::NoPlugin { .. } | Self::NoCanary(_) | Self::History(_) => StatusCode::NOT_FOUND,
-            Self::Order(OrderError::Refused(_)) => StatusCode::CONFLICT,
+            Self::Order(OrderError::Refused(_) | OrderError::RolledBack(_)) => StatusCode::CONFLICT,
             Self::Order(OrderError::Unfit(_)) => StatusCode::UNPROCESSABLE_ENTITY,
         };
         (status, format!("{}\n", chain(&self))).into_response()

@@ -54,9 +54,10 @@ impl Turns {
 
     fn case(&self, turn: &TurnRecord, running: &Running) -> Result<Case, NoCase> {
         let label = &turn.origin.controller;
+        let settings = self.settings.all();
         let secrecy = Secrecy {
             redact: &self.redact,
-            plugin: self.secrets(label, running),
+            plugin: self.secrets(&settings, label, running),
         };
         case(turn, self.journal.time(turn.began), &secrecy)
     }

@@ -30,7 +30,7 @@ fn refused(ms: u64, key: &ObjectName, message: &str) -> TurnRecord {
 fn the_last_failure_of_each_key_is_told_without_a_secret() {
     let journal = Arc::new(Journal::new(4 << 20, 1));
     let redact = Arc::new(Redact::new(Vec::new()));
-    let turns = Turns::new(journal.clone(), redact, HashMap::new());
+    let turns = Turns::new(journal.clone(), redact, Arc::default());
     let other = ObjectName::new(Some("default"), "other");
     journal.turn(refused(1, &key(), "first"));
     journal.turn(refused(2, &key(), &format!("{VALUE} is no count")));

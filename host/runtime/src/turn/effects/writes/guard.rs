@@ -11,6 +11,7 @@ use vmhost_core::{Apply, Delete, Patch, PatchType};
 
 use super::refused::invalid;
 use crate::canary::Canary;
+use crate::config::terms::Account;
 
 /// Guards that keep a write from acting on another object or version than the plugin saw.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +24,8 @@ pub(crate) struct Guard<'a> {
     /// The canary, if this is the first write of a turn of its candidate: an abort before it
     /// prevents the write.
     pub(crate) candidate: Option<&'a Canary>,
+    /// The service account that the write is sent as. `None` for the host itself.
+    pub(crate) account: Option<&'a Account>,
 }
 
 /// The version that the write must find: the one that an earlier write of the turn returned, else

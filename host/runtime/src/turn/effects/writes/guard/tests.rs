@@ -23,6 +23,7 @@ fn the_snapshots_uid_goes_into_every_kind_of_patch() {
         uid: Some("u1"),
         written: None,
         candidate: None,
+        account: None,
     };
     let merge = patch_body(&patch(PatchType::Merge, r#"{"spec":{"a":1}}"#, None), guard).unwrap();
     assert_eq!(merge, r#"{"metadata":{"uid":"u1"},"spec":{"a":1}}"#);
@@ -47,6 +48,7 @@ fn guards_are_put_into_the_text_and_nothing_else_changes() {
         uid: Some("u\"1"),
         written: None,
         candidate: None,
+        account: None,
     };
     for (kind, body, guarded) in [
         (
@@ -81,6 +83,7 @@ fn a_version_means_what_the_turn_itself_has_made_of_it() {
         uid: None,
         written: Some(9),
         candidate: None,
+        account: None,
     };
     assert!(
         patch_body(&patch(PatchType::Merge, "{}", Some("7")), guard)
@@ -99,6 +102,7 @@ fn bodies_that_make_no_sense_are_refused_before_they_are_sent() {
         uid: Some("u"),
         written: None,
         candidate: None,
+        account: None,
     };
     for (kind, body) in [
         (PatchType::Json, "{}"),

@@ -1,0 +1,145 @@
+//! From a `spec` to what it wants to run: source -> policy -> describe -> settings -> grants. Each
+//! step that fails is a condition. It must not know what runs now, nor what is done with the
+//! result.
+
+use vmhost_core::chain_line;
+use vmhost_engine::LoadError;
+use vmhost_runtime::config::terms::Terms;
+use vmhost_runtime::deploy::loaded::Loaded;
+
+use crate::conditions::{Found, Stop};
+use crate::keeper::Keeper;
+use crate::lane::{Code, Described, Lane, Wanted};
+use crate::object::Plugin;
+use crate::revision::{self, Revision};
+use crate::settings;
+use crate::source::{Content, of_image};
+use crate::verify::{reachable, verified};
+
+impl Keeper {
+    /// What the `spec` of this object wants to run.
+    pub(crate) async fn wanted(
+        &mut self,
+        plugin: &Plugin,
+        lane: &mut Lane,
+        found: &mut Found,
+    ) -> Result<Wanted, Stop> {
+        let shared = self.shared.clone();
+        let policies = shared.policies_of(&plugin.metadata.namespace).await;
+        let policies = policies.map_err(|why| Stop::at("Verified", "PoliciesUnknown", why))?;
+        if let Some(image) = &plugin.spec.image {
+            reachable(of_image(image), &policies)?;
+        }
+        let content = lane.known.read(&shared, plugin, &mut self.watched).await?;
+        lane.source = Some(content.clone());
+        let text = format!("{} {}", content.origin, content.digest);
+        found.done("Pulled", "Pulled", text);
+        let required = shared.options.require_signatures;
+        let signers = verified(&content, &policies, required, found);
+        if signers.is_err() {
+            // Somebody may sign it: its signatures are read again.
+            lane.known.forget();
+        }
+        lane.signers = signers?;
+        let code = self.code(&content, lane).await?;
+        self.claim(plugin, &code.description.name)?;
+        let informers = &shared.given.plugins.informers;
+        let unfit = |why: String| Stop::at("Loaded", "SettingsInvalid", why);
+        let given = settings::gather(&plugin.spec, informers, &mut self.watched).await;
+        let schema = code.description.settings_schema.as_ref();
+        let checked = settings::check(schema, given.map_err(unfit)?).map_err(unfit)?;
+        let terms = self.terms(plugin, &code.description, &policies, checked, found)?;
+        let home = &plugin.metadata.namespace;
+        self.review(&code, &terms, home).await?;
+        let revision = Revision {
+            name: revision::name(plugin, &code.component, &terms),
+            source: content.origin.clone(),
+            digest: content.digest.clone(),
+            component: code.component.clone(),
+            signers: lane.signers.clone(),
+            template: plugin.template.clone(),
+        };
+        Ok(Wanted {
+            code,
+            content,
+            terms,
+            revision,
+        })
+    }
+
+    /// The code of a component, compiled once.
+    async fn code(&self, content: &Content, lane: &mut Lane) -> Result<Code, Stop> {
+        let not_loadable = |why: String| Stop::at("Loaded", "NotLoadable", why);
+        if let Some(described) = &lane.described
+            && described.digest == content.digest
+        {
+            return described.loaded.clone().map_err(not_loadable);
+        }
+        let loader = &self.shared.given.plugins.loader;
+        let loaded = async {
+            let (image, compile) = loader.compile(content.component.clone()).await?;
+            let plugin = loader.describe(image.clone(), &Terms::default()).await?;
+            Ok::<_, LoadError>(Code {
+                component: plugin.digest().to_owned(),
+                image,
+                compile,
+                description: plugin.description().clone(),
+            })
+        };
+        let loaded = loaded.await;
+        let may_pass = loaded.as_ref().is_err_and(LoadError::may_pass);
+        let loaded = loaded.map_err(|error| chain_line(&error));
+        if !may_pass {
+            lane.described = Some(Described {
+                loaded: loaded.clone(),
+                digest: content.digest.clone(),
+            });
+        }
+        loaded.map_err(not_loadable)
+    }
+
+    /// Takes the plugin's name, unless something else has it. Of two objects, the one has it that
+    /// the leader reported, so that all hosts run the same one.
+    fn claim(&self, plugin: &Plugin, name: &str) -> Result<(), Stop> {
+        let taken = |why: String| Stop::at("Loaded", "NameTaken", why);
+        match self.plugin.as_deref() {
+            Some(running) if running != name => {
+                return Err(taken(format!(
+                    "the component describes itself as {name:?}, and {running:?} runs: the name owns fields in the cluster and cannot change; create another Plugin for it"
+                )));
+            }
+            Some(_) => {}
+            None if self.shared.given.running(name).is_some() => {
+                return Err(taken(format!(
+                    "this host runs a plugin named {name:?} already: two cannot own the same fields"
+                )));
+            }
+            None => {}
+        }
+        if !self.shared.given.leads() && plugin.status.plugin.as_deref() != Some(name) {
+            let waits = "the leader does not run it yet";
+            return Err(Stop::at("Loaded", "WaitsForLeader", waits));
+        }
+        self.shared.claim(name, &self.key).map_err(|other| {
+            taken(format!(
+                "the Plugin {other} has a component that is named {name:?}, too: remove one of them"
+            ))
+        })
+    }
+
+    /// Loads what is wanted with its terms.
+    pub(crate) async fn loaded(&self, wanted: &Wanted) -> Result<Loaded, Stop> {
+        let loader = &self.shared.given.plugins.loader;
+        let plugin = loader
+            .describe(wanted.code.image.clone(), &wanted.terms)
+            .await;
+        let plugin =
+            plugin.map_err(|error| Stop::at("Loaded", "NotLoadable", chain_line(&error)))?;
+        Ok(Loaded {
+            plugin,
+            bytes: wanted.content.component.to_vec(),
+            build: None,
+            compile: wanted.code.compile,
+        })
+    }
+}

@@ -1,0 +1,24 @@
+//! What this host keeps of the versions that ran of a plugin, for whoever decides about its versions
+//! elsewhere. This module must not know why one goes back to a version.
+
+use crate::deploy::plugins::Plugins;
+use crate::deploy::rollback;
+
+impl Plugins {
+    /// The component of a version that ran on this host for this owner, by its digest. `None` if it
+    /// is not kept.
+    pub async fn kept(&self, plugin: &str, owner: &str, digest: &str) -> Option<Vec<u8>> {
+        let [name, owner, digest] = [plugin, owner, digest].map(str::to_owned);
+        let history = &self.loader.history;
+        let bytes = rollback::with(history, move |history| history.kept(&name, &owner, &digest));
+        bytes.await.flatten()
+    }
+
+    /// Ends all refusals of this host for an owner's plugin, since its versions are decided about
+    /// anew.
+    pub async fn lift(&self, plugin: &str, owner: &str) {
+        let [name, owner] = [plugin, owner].map(str::to_owned);
+        let history = &self.loader.history;
+        rollback::with(history, move |history| history.lift_of(&name, &owner)).await;
+    }
+}

@@ -1,0 +1,112 @@
+//! Interprets the flags about plugins that are objects of the cluster, and starts what follows
+//! these. Each error names its flag.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use vmhost_cluster::Connection;
+use vmhost_plugins::Options;
+use vmhost_runtime::given::Given;
+use vmhost_runtime::manager::Manager;
+
+use crate::cli::plugins::PluginsArgs;
+use crate::registry::Reach;
+
+mod images;
+
+use images::Registries;
+
+/// All namespaces.
+const ALL: &str = "*";
+
+/// Checks the flags. `None` if no `Plugin` objects are read.
+pub(crate) fn options(args: &PluginsArgs) -> Result<Option<Options>> {
+    let Some(namespace) = &args.plugins_from_cluster else {
+        if args.plugin_folder.is_some() || args.require_signatures {
+            bail!("--plugin-folder and --require-signatures need --plugins-from-cluster");
+        }
+        return Ok(None);
+    };
+    if namespace.is_empty() {
+        bail!("--plugins-from-cluster=: the namespace is empty; leave out the = for all");
+    }
+    Ok(Some(Options {
+        namespace: (namespace != ALL).then(|| namespace.clone()),
+        host: args.host_name.clone().unwrap_or_else(machine),
+        folder: args.plugin_folder.clone(),
+        require_signatures: args.require_signatures,
+        images: Some(Arc::new(registries(args)?)),
+    }))
+}
+
+/// How images are read.
+fn registries(args: &PluginsArgs) -> Result<Registries> {
+    let read = |file: &std::path::PathBuf| {
+        let named = || format!("--trusted-root {}", file.display());
+        std::fs::read_to_string(file).with_context(named)
+    };
+    let root = args.trusted_root.as_ref().map(read).transpose()?;
+    Ok(Registries {
+        reach: Reach::of(&args.registry)?,
+        root: root.map(Arc::from),
+    })
+}
+
+/// The machine's name.
+fn machine() -> String {
+    let read = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    let name = read.map(|name| name.trim().to_owned()).unwrap_or_default();
+    match name.is_empty() {
+        true => "vmhost".to_owned(),
+        false => name,
+    }
+}
+
+/// Follows the `Plugin` objects from now on.
+pub(crate) fn start(manager: &Manager, connection: &Connection, options: Options) {
+    let given = Given {
+        plugins: manager.plugins.clone(),
+        rights: manager.rights.clone(),
+        warnings: manager.warnings.clone(),
+        shadows: manager.shadows.clone(),
+    };
+    vmhost_plugins::start(given, connection, options);
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    fn of(flags: &[&str]) -> Result<Option<Options>> {
+        let cli = Cli::try_parse_from(std::iter::once(&"vmhost").chain(flags)).unwrap();
+        options(&cli.run.from_cluster)
+    }
+
+    #[test]
+    fn a_host_needs_no_file_if_it_reads_objects() {
+        let all = of(&["--plugins-from-cluster"]).unwrap().unwrap();
+        assert_eq!(all.namespace, None);
+        assert!(!all.host.is_empty());
+        let one = of(&["--plugins-from-cluster=a", "--host-name", "h"]);
+        let one = one.unwrap().unwrap();
+        assert_eq!(
+            (one.namespace.as_deref(), one.host.as_str()),
+            (Some("a"), "h")
+        );
+        assert!(of(&["--plugin", "x.wasm"]).unwrap().is_none());
+        assert!(
+            Cli::try_parse_from(["vmhost"]).is_err(),
+            "it would run nothing"
+        );
+    }
+
+    #[test]
+    fn flags_that_make_no_sense_are_named() {
+        let lost = of(&["--plugin", "x.wasm", "--plugin-folder", "/plugins"]);
+        let why = lost.map(drop).unwrap_err().to_string();
+        assert!(why.contains("--plugins-from-cluster"), "{why}");
+    }
+}

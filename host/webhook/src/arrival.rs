@@ -1,0 +1,58 @@
+//! How a review came in: its times, and the trace that it belongs to.
+//!
+//! This module must not know what is asked, nor who exports traces.
+
+use std::time::Instant;
+
+use http::HeaderMap;
+
+/// W3C's header that names the trace of a request.
+const TRACEPARENT: &str = "traceparent";
+
+/// How a review came in.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// When the head of its request was there.
+    pub began: Instant,
+    /// Until when it is answered.
+    pub deadline: Instant,
+    /// The header `traceparent`, as it came.
+    pub traceparent: Option<String>,
+}
+
+impl Arrival {
+    /// A review that began at this time, with these headers.
+    pub(crate) fn new(began: Instant, deadline: Instant, headers: &HeaderMap) -> Self {
+        let mut given = headers.get_all(TRACEPARENT).iter();
+        // Two of them name no trace.
+        let only = match (given.next(), given.next()) {
+            (Some(only), None) => only.to_str().ok(),
+            _ => None,
+        };
+        Self {
+            began,
+            deadline,
+            traceparent: only.map(str::to_owned),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_traceparent_counts() {
+        let of = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(TRACEPARENT, value.parse().unwrap());
+            }
+            let now = Instant::now();
+            Arrival::new(now, now, &headers).traceparent
+        };
+        assert_eq!(of(&["00-a"]).as_deref(), Some("00-a"));
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&["00-a", "00-b"]), None);
+    }
+}
