@@ -7,24 +7,19 @@
 #
 # The private key is used without a transparency log, so that nothing leaves the machine.
 set -euo pipefail
+# A build that fails ends the script, also within $( ).
+shopt -s inherit_errexit
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 component=$(readlink --canonicalize-existing "${1:?a component}")
 oras_version=v1.3.6 cosign_version=v3.1.3
 port=${PORT:-5055}
 
-installed() { # NAME PACKAGE VERSION
-  local folder="${XDG_CACHE_HOME:-$HOME/.cache}/vmhost/$1/$3"
-  if [ ! -x "$folder/$1" ]; then
-    echo "building $1 ($3) into $folder: minutes, once" >&2
-    mkdir -p "$folder"
-    # Only a complete program gets the name that is looked for.
-    GOBIN="$folder/unfinished" go install -trimpath -ldflags "-s -w" "$2@$3" >&2
-    mv "$folder/unfinished/$1" "$folder/$1"
-  fi
-  echo "$folder/$1"
-}
-oras=$(installed oras oras.land/oras/cmd/oras "$oras_version")
-cosign=$(installed cosign github.com/sigstore/cosign/v3/cmd/cosign "$cosign_version")
+. "$here/build-once.sh"
+
+oras=$(build_once oras "$oras_version" oras \
+  go_install "-s -w" "oras.land/oras/cmd/oras@$oras_version")
+cosign=$(build_once cosign "$cosign_version" cosign \
+  go_install "-s -w" "github.com/sigstore/cosign/v3/cmd/cosign@$cosign_version")
 
 work=$(mktemp -d)
 cd "$work"
@@ -59,10 +54,12 @@ vmhost sign "oci://$repository:ours" --key my.key --insecure
 step "cosign sign: vmhost verifies"
 export COSIGN_PASSWORD=
 "$cosign" import-key-pair --key my.key --output-key-prefix theirs
-"$cosign" sign --yes --key theirs.key --use-signing-config=false --tlog-upload=false "$repository:theirs"
+"$cosign" sign --yes --key theirs.key --use-signing-config=false --tlog-upload=false \
+  "$repository:theirs"
 vmhost verify "oci://$repository:theirs" --key my.pub --insecure
 
 step "oras copy takes the signature along"
-"$oras" copy --recursive --from-plain-http --to-plain-http "$repository:ours" "$repository-copy:ours"
+"$oras" copy --recursive --from-plain-http --to-plain-http \
+  "$repository:ours" "$repository-copy:ours"
 vmhost verify "oci://$repository-copy:ours" --key my.pub --insecure
 step "all of it works"

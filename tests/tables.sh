@@ -9,4 +9,6 @@ set -eu
 cd "$(dirname "$0")/.."
 export VMHOST_WRITE_TABLES=1 VMHOST_REQUIRE_KUBE_APISERVER=1
 cargo test -p vmhost-tests --test suite tables::the_tables -- --nocapture
+empty=$(cd tests/kube-apiserver && go run ./cmd/empty)
+printf '%s\n' "$empty" >host/apiserver/src/builtin/empty.json
 exec python3 tests/protobuf.py

@@ -1,16 +1,14 @@
-//! Asks a running host: finds it, sends GET requests and orders to its admin address, and reads a
-//! document or a stream of events. It must not know the documents, except for the state, by which
-//! it distinguishes a vmhost from another program.
+//! Asks a running host: sends GET requests and orders to its admin address, and reads a document or
+//! a stream of events. It must not know the documents, except for the state, by which it
+//! distinguishes a vmhost from another program.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use axum::body::{Body, BodyDataStream, to_bytes};
+use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode, header, request};
-use futures_util::StreamExt;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
@@ -19,15 +17,14 @@ use vmhost_core::{cut, one_line};
 use vmhost_runtime::observe::admin::STATE_PATH;
 use vmhost_runtime::observe::admin::state::HostState;
 
-use crate::address::{DEV_KUBECONFIG, address_file};
-
 mod events;
+mod find;
+mod follow;
 mod token;
 
-use events::Events;
-
-/// The default admin address of a host.
-const DEFAULT_ADDRESS: &str = "127.0.0.1:8082";
+pub(crate) use find::find;
+pub(crate) use follow::Follow;
+use follow::LONGEST;
 
 /// The time limit for the host's answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,13 +33,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// fill its stores.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The maximum size of a document. 64 plugins of 64 controllers with 100 failing keys of 512 bytes
-/// would give a state of 200 MiB, far more than any real host.
-const LONGEST: usize = 256 << 20;
-
-/// The variable that names a file with the host's token, as for orders.
-const TOKEN_FILE: &str = "VMHOST_ADMIN_TOKEN_FILE";
-
 /// The most bytes of a refusal's text that are shown.
 const REFUSAL: usize = 4 << 10;
 
@@ -50,6 +40,8 @@ const REFUSAL: usize = 4 << 10;
 pub(crate) struct Host {
     /// Its admin address.
     pub(crate) address: String,
+    /// The file with its token, if the user named one.
+    token_file: Option<PathBuf>,
 }
 
 /// An answer of the host.
@@ -60,17 +52,6 @@ pub(crate) enum Answer<T> {
     Refused(StatusCode, String),
 }
 
-/// The events that a host sends until it ends.
-pub(crate) struct Follow {
-    address: String,
-    body: BodyDataStream,
-    events: Events,
-    /// The data of events that the command has not taken yet.
-    ready: VecDeque<Vec<u8>>,
-    /// Keeps the connection open.
-    _sender: SendRequest<Body>,
-}
-
 /// The head and the body of an answer.
 struct Sent {
     status: StatusCode,
@@ -78,48 +59,16 @@ struct Sent {
     sender: SendRequest<Body>,
 }
 
-/// Returns the host at the given address, or the first host that answers: a `vmhost dev` of this
-/// folder or of `$KUBECONFIG`, then a host at the default address.
-pub(crate) async fn find(given: Option<&str>) -> Result<(Host, HostState)> {
-    if let Some(given) = given {
-        return Host::at(address(given)).await;
-    }
-    let named = std::env::var_os("KUBECONFIG").unwrap_or_default();
-    let kubeconfigs = std::env::split_paths(&named).chain([PathBuf::from(DEV_KUBECONFIG)]);
-    for kubeconfig in kubeconfigs {
-        let file = address_file(&kubeconfig);
-        let Ok(address) = std::fs::read_to_string(&file) else {
-            continue;
-        };
-        match Host::at(address.trim().to_owned()).await {
-            Ok(found) => return Ok(found),
-            // A `vmhost dev` that was killed leaves its address file behind.
-            Err(error) => tracing::debug!("{}: {error:#}", file.display()),
-        }
-    }
-    Host::at(DEFAULT_ADDRESS.to_owned()).await
-}
-
-/// Completes an address: `:8082` means this machine, as in the host's own flag.
-fn address(given: &str) -> String {
-    match given.strip_prefix(':') {
-        Some(port) => format!("127.0.0.1:{port}"),
-        None => given.to_owned(),
-    }
-}
-
 impl Host {
     /// Returns the host at an address, with its state.
-    async fn at(address: String) -> Result<(Self, HostState)> {
-        let host = Self { address };
+    async fn at(address: String, token_file: Option<PathBuf>) -> Result<(Self, HostState)> {
+        let host = Self {
+            address,
+            token_file,
+        };
         match host.get(STATE_PATH).await? {
             Answer::Found(state) => Ok((host, state)),
-            Answer::Refused(StatusCode::SERVICE_UNAVAILABLE, _) => {
-                bail!("the vmhost at {} is shutting down", host.address)
-            }
-            Answer::Refused(status, _) => {
-                Err(host.not_vmhost(&format!("GET {STATE_PATH}: {status}")))
-            }
+            Answer::Refused(status, why) => Err(host.refused(status, &why)),
         }
     }
 
@@ -130,36 +79,35 @@ impl Host {
         if !answer.needs_token() {
             return Ok(answer);
         }
-        let request = |peer| self.get_as_user(path, peer);
+        let request = |peer| self.get_with_token(path, peer);
         self.document(TIMEOUT, path, request, Body::empty()).await
     }
 
-    /// Returns a request with the host's token, which a host with --metrics-access token wants for
-    /// questions too.
-    fn get_as_user(&self, path: &str, peer: SocketAddr) -> Result<request::Builder> {
-        let file = std::env::var_os(TOKEN_FILE).map(PathBuf::from);
-        let token = token::find(&self.address, peer, file.as_deref()).with_context(|| {
-            format!("the vmhost at {} answers only callers with a token (its --metrics-access); {TOKEN_FILE} may name a file with its own", self.address)
-        })?;
-        let bearer = format!("Bearer {token}");
-        Ok(Request::get(path).header(header::AUTHORIZATION, bearer))
-    }
-
-    /// Gives an order, with the token in `token_file` or else the one that the host wrote for this
-    /// user.
+    /// Gives an order, with the host's token.
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
-        token_file: Option<&Path>,
         body: Vec<u8>,
     ) -> Result<Answer<T>> {
-        let request = |peer: SocketAddr| -> Result<request::Builder> {
-            let token = token::find(&self.address, peer, token_file)?;
-            let bearer = format!("Bearer {token}");
-            Ok(Request::post(path).header(header::AUTHORIZATION, bearer))
-        };
+        let request = |peer| self.with_token(Request::post(path), peer);
         self.document(ORDER_TIMEOUT, path, request, Body::from(body))
             .await
+    }
+
+    /// Returns a question with the host's token, which a host with --metrics-access token wants.
+    fn get_with_token(&self, path: &str, peer: SocketAddr) -> Result<request::Builder> {
+        let request = self.with_token(Request::get(path), peer);
+        request.with_context(|| {
+            let address = &self.address;
+            format!("the vmhost at {address} answers only callers with a token (--metrics-access)")
+        })
+    }
+
+    /// Adds the token in the file that the user named, else the one that the host at `peer` wrote
+    /// for this user.
+    fn with_token(&self, request: request::Builder, peer: SocketAddr) -> Result<request::Builder> {
+        let token = token::find(&self.address, peer, self.token_file.as_deref())?;
+        Ok(request.header(header::AUTHORIZATION, format!("Bearer {token}")))
     }
 
     /// Sends a request and reads the document of the answer. `request` returns the request for the
@@ -192,20 +140,15 @@ impl Host {
         let request = self.send(|_| Ok(Request::get(path)), Body::empty());
         let mut sent = self.within(TIMEOUT, request).await?;
         if sent.status == StatusCode::UNAUTHORIZED {
-            let request = self.send(|peer| self.get_as_user(path, peer), Body::empty());
+            let request = self.send(|peer| self.get_with_token(path, peer), Body::empty());
             sent = self.within(TIMEOUT, request).await?;
         }
         if sent.status != StatusCode::OK {
             let bytes = self.within(TIMEOUT, self.all(sent.body)).await?;
             return Ok(Answer::Refused(sent.status, text(&bytes, sent.status)));
         }
-        Ok(Answer::Found(Follow {
-            address: self.address.clone(),
-            body: sent.body.into_data_stream(),
-            events: Events::default(),
-            ready: VecDeque::new(),
-            _sender: sent.sender,
-        }))
+        let address = self.address.clone();
+        Ok(Answer::Found(Follow::new(address, sent.body, sent.sender)))
     }
 
     async fn send(
@@ -256,6 +199,21 @@ impl Host {
         })
     }
 
+    /// Returns the error for a refusal of the state. A status that no vmhost answers with means
+    /// another program.
+    fn refused(&self, status: StatusCode, why: &str) -> anyhow::Error {
+        let address = &self.address;
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                anyhow!("the server at {address} (--address) refuses GET {STATE_PATH}: {why}")
+            }
+            StatusCode::SERVICE_UNAVAILABLE => {
+                anyhow!("the vmhost at {address} does not answer now: {why}")
+            }
+            _ => self.not_vmhost(&format!("GET {STATE_PATH}: {status}")),
+        }
+    }
+
     /// Returns the error that the server is not a vmhost.
     fn not_vmhost(&self, why: &str) -> anyhow::Error {
         anyhow!(
@@ -290,35 +248,29 @@ impl<T> Answer<T> {
     }
 }
 
-impl Follow {
-    /// Waits for the next event. The end of the host is an error.
-    pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<T> {
-        let address = &self.address;
-        loop {
-            if let Some(data) = self.ready.pop_front() {
-                return serde_json::from_slice(&data)
-                    .map_err(|error| anyhow!("an event of {address} is not valid: {error}"));
-            }
-            match self.body.next().await {
-                Some(Ok(bytes)) => self.ready.extend(self.events.push(&bytes)),
-                Some(Err(error)) => bail!("the vmhost at {address} is gone: {error}"),
-                None => bail!("the vmhost at {address} shut down"),
-            }
-            if self.events.open() > LONGEST {
-                bail!("an event of {address} is longer than {LONGEST} bytes");
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn an_address_may_leave_the_host_out() {
-        assert_eq!(address(":8082"), "127.0.0.1:8082");
-        assert_eq!(address("vmhost.x:1"), "vmhost.x:1");
+    fn a_host_that_refuses_a_token_is_still_a_host() {
+        let host = Host {
+            address: "a:1".to_owned(),
+            token_file: None,
+        };
+        for (status, why, words) in [
+            (StatusCode::UNAUTHORIZED, "no such token", "no such token"),
+            (StatusCode::FORBIDDEN, "x may not get", "x may not get"),
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "shutting down",
+                "shutting down",
+            ),
+            (StatusCode::NOT_FOUND, "nothing here", "is not a vmhost"),
+        ] {
+            let error = host.refused(status, why).to_string();
+            assert!(error.contains("a:1") && error.contains(words), "{error}");
+        }
     }
 
     #[test]

@@ -34,20 +34,19 @@ async fn start(args: &StartArgs) -> Result<()> {
     let every = args.every.as_deref();
     let every = every.map(|text| flags::duration("--every", text));
     let every = every.transpose()?.map(|every| every.as_millis() as u64);
-    let (host, _) = find(args.order.host.address.as_deref()).await?;
+    let (host, _) = find(&args.host).await?;
     let file = component_of(&args.new, args.source).await?;
     let component =
         std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let (weight, step) = (args.weight.as_deref(), args.step.as_deref());
     let path = paths::start_canary(&args.plugin, weight, step, every);
-    let token = args.order.admin_token_file.as_deref();
-    let state: CanaryState = host.post(&path, token, component).await?.found()?;
+    let state: CanaryState = host.post(&path, component).await?.found()?;
     print(&summary(&state));
     Ok(())
 }
 
 async fn status(args: &ReportArgs) -> Result<()> {
-    let (host, _) = find(args.host.address.as_deref()).await?;
+    let (host, _) = find(&args.host).await?;
     let report: CanaryReport = host.get(&paths::canary(&args.plugin)).await?.found()?;
     match args.output {
         OutputFormat::Text => print(&shown(&report)),
@@ -57,10 +56,9 @@ async fn status(args: &ReportArgs) -> Result<()> {
 }
 
 async fn promote(args: &EndArgs) -> Result<()> {
-    let (host, _) = find(args.order.host.address.as_deref()).await?;
+    let (host, _) = find(&args.host).await?;
     let path = paths::canary_order(&args.plugin, "promote");
-    let token = args.order.admin_token_file.as_deref();
-    let state: CanaryState = host.post(&path, token, Vec::new()).await?.found()?;
+    let state: CanaryState = host.post(&path, Vec::new()).await?.found()?;
     match args.output {
         OutputFormat::Text => print(&summary(&state)),
         OutputFormat::Json => print(&json(&state)?),
@@ -69,10 +67,9 @@ async fn promote(args: &EndArgs) -> Result<()> {
 }
 
 async fn abort(args: &EndArgs) -> Result<()> {
-    let (host, _) = find(args.order.host.address.as_deref()).await?;
+    let (host, _) = find(&args.host).await?;
     let path = paths::canary_order(&args.plugin, "abort");
-    let token = args.order.admin_token_file.as_deref();
-    let report: CanaryReport = host.post(&path, token, Vec::new()).await?.found()?;
+    let report: CanaryReport = host.post(&path, Vec::new()).await?.found()?;
     match args.output {
         OutputFormat::Text => print(&shown(&report)),
         OutputFormat::Json => print(&json(&report)?),

@@ -159,8 +159,8 @@ pub(crate) struct RunArgs {
         default_value = "127.0.0.1:8082"
     )]
     pub(crate) admin_bind_address: String,
-    /// Who may read /metrics and use the admin address: everyone who reaches them (`open`), or users
-    /// of the cluster (`token`), whose token and right to the path the API server confirms.
+    /// Who may read /metrics and use the admin address: everyone who reaches them (`open`), or
+    /// users of the cluster (`token`), whose token and right to the path the API server confirms.
     #[arg(
         long,
         value_name = "WHO",

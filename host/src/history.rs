@@ -17,7 +17,7 @@ const SHORT: usize = "sha256:".len() + 12;
 
 /// Prints the versions of a plugin.
 pub(crate) async fn list(args: &HistoryArgs) -> Result<()> {
-    let (host, _) = find(args.host.address.as_deref()).await?;
+    let (host, _) = find(&args.host).await?;
     let report: HistoryReport = host.get(&paths::history(&args.plugin)).await?.found()?;
     match args.output {
         OutputFormat::Text => print(&shown(&report)),
@@ -28,10 +28,9 @@ pub(crate) async fn list(args: &HistoryArgs) -> Result<()> {
 
 /// Orders a rollback, and prints the version that runs afterwards.
 pub(crate) async fn roll_back(args: &RollbackArgs) -> Result<()> {
-    let (host, _) = find(args.order.host.address.as_deref()).await?;
+    let (host, _) = find(&args.host).await?;
     let path = paths::rollback(&args.plugin, args.to.as_deref());
-    let token = args.order.admin_token_file.as_deref();
-    let done: RolledBack = host.post(&path, token, Vec::new()).await?.found()?;
+    let done: RolledBack = host.post(&path, Vec::new()).await?.found()?;
     print(&done.about);
     Ok(())
 }

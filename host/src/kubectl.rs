@@ -83,17 +83,17 @@ fn host_of(command: &mut Command) -> Option<&mut HostArgs> {
         Command::Why(args) => &mut args.host,
         Command::Turns(args) => &mut args.host,
         Command::History(args) => &mut args.host,
-        Command::Rollback(args) => &mut args.order.host,
-        Command::Shadow(ShadowCommand::Start(args)) => &mut args.order.host,
+        Command::Rollback(args) => &mut args.host,
+        Command::Shadow(ShadowCommand::Start(args)) => &mut args.host,
         Command::Shadow(ShadowCommand::Status(args)) => &mut args.host,
-        Command::Shadow(ShadowCommand::Stop(args)) => &mut args.order.host,
-        Command::Canary(CanaryCommand::Start(args)) => &mut args.order.host,
+        Command::Shadow(ShadowCommand::Stop(args)) => &mut args.host,
+        Command::Canary(CanaryCommand::Start(args)) => &mut args.host,
         Command::Canary(CanaryCommand::Status(args)) => &mut args.host,
         Command::Canary(CanaryCommand::Promote(args) | CanaryCommand::Abort(args)) => {
-            &mut args.order.host
+            &mut args.host
         }
-        Command::Workshop(_)
-        | Command::Inspect(_)
+        Command::Workshop(workshop) => return workshop.host(),
+        Command::Inspect(_)
         | Command::Rbac(_)
         | Command::Webhooks(_)
         | Command::Audit(_)
@@ -117,6 +117,9 @@ fn is_named(program: Option<OsString>, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "dev")]
+    use clap::Parser;
+
     use super::*;
 
     #[test]
@@ -135,5 +138,15 @@ mod tests {
         let mut cli = Cli::from_arg_matches(&parsed.unwrap()).unwrap();
         let asked = cli.command.as_mut().and_then(host_of).unwrap();
         assert!(asked.address.is_none() && asked.deployment.is_none());
+    }
+
+    #[cfg(feature = "dev")]
+    #[test]
+    fn turns_are_recorded_of_a_host_in_a_cluster() {
+        let record = ["vmhost", "record", "--failed", "--out", "cases"];
+        let words = record.into_iter().chain(["--deployment", "a/b"]);
+        let mut cli = Cli::try_parse_from(words).unwrap();
+        let asked = cli.command.as_mut().and_then(host_of).unwrap();
+        assert_eq!(asked.deployment.as_deref(), Some("a/b"));
     }
 }

@@ -25,6 +25,7 @@ pub(crate) mod args {
     use clap::Subcommand;
 
     use crate::cli::common::{LogFormat, QUIET};
+    use crate::cli::running::HostArgs;
 
     /// The author's commands, parsed so that they can be refused with a clear error.
     #[derive(Debug, Subcommand)]
@@ -46,6 +47,11 @@ pub(crate) mod args {
         /// The log format and the log filter.
         pub(crate) fn logging(&self) -> (LogFormat, &str) {
             QUIET
+        }
+
+        /// Returns `None`: the commands ask no host.
+        pub(crate) fn host(&mut self) -> Option<&mut HostArgs> {
+            None
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Interprets the flags about plugins that are objects of the cluster, and starts what follows
-//! these. Each error names its flag.
+//! these. Each error names its flag. This module must not know how a plugin is loaded.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use vmhost_runtime::given::Given;
 use vmhost_runtime::manager::Manager;
 
 use crate::cli::plugins::PluginsArgs;
-use crate::registry::Reach;
+use crate::registry::{Reach, read_text};
 
 mod images;
 
@@ -39,20 +39,17 @@ pub(crate) fn options(args: &PluginsArgs) -> Result<Option<Options>> {
     }))
 }
 
-/// How images are read.
+/// Returns how images are read.
 fn registries(args: &PluginsArgs) -> Result<Registries> {
-    let read = |file: &std::path::PathBuf| {
-        let named = || format!("--trusted-root {}", file.display());
-        std::fs::read_to_string(file).with_context(named)
-    };
-    let root = args.trusted_root.as_ref().map(read).transpose()?;
+    let root = args.trusted_root.as_deref().map(read_text);
+    let root = root.transpose().context("--trusted-root")?;
     Ok(Registries {
         reach: Reach::of(&args.registry)?,
         root: root.map(Arc::from),
     })
 }
 
-/// The machine's name.
+/// Returns the machine's name, which is a pod's.
 fn machine() -> String {
     let read = std::fs::read_to_string("/proc/sys/kernel/hostname");
     let name = read.map(|name| name.trim().to_owned()).unwrap_or_default();

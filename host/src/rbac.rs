@@ -6,17 +6,16 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail};
 use vmhost_cluster::{ConnectOptions, Reader, connect};
 use vmhost_core::{Description, Gvk};
+use vmhost_runtime::deploy::loader::Loader;
+use vmhost_runtime::rights::names::{Name, offline};
+use vmhost_runtime::rights::needs::{Lease, Need, Options, Webhooks, needs, owner_needs};
+use vmhost_runtime::rights::roles::{Document, Subject, by_scope, documents};
 
 use crate::cli::RbacArgs;
 use crate::cli::common::MetricsAccess;
 use crate::flags::check_namespaces;
 use crate::output::print;
 use crate::webhooks::settings::SECRET;
-use vmhost_runtime::deploy::loader::Loader;
-use vmhost_runtime::rights::names::{Name, offline};
-use vmhost_runtime::rights::needs::{Lease, Need, Options, Webhooks, needs, owner_needs};
-
-use vmhost_runtime::rights::roles::{Document, Subject, by_scope, documents};
 
 mod values;
 
@@ -43,8 +42,7 @@ pub(crate) async fn command(loader: &Loader, args: &RbacArgs) -> Result<()> {
         }),
         reviews_callers: args.metrics_access == MetricsAccess::Token,
     };
-    let mut needs = needs(description, &options);
-    needs.extend(owner_needs(description, &options));
+    let needs = all_needs(description, &options);
     let names = names(args, description, &needs).await?;
     let scopes = by_scope(&needs, &names, args.role)?;
     let documents = documents(&description.name, &account, &scopes);
@@ -71,15 +69,21 @@ pub(crate) fn offline_documents(
     account: &Subject,
     options: &Options,
 ) -> Result<Vec<Document>> {
-    let mut needs = needs(description, options);
-    // Whoever writes nothing sets no owner.
-    if !description.permissions.is_empty() {
-        needs.extend(owner_needs(description, options));
-    }
+    let needs = all_needs(description, options);
     let name = |need: &Need| (need.kind.clone(), offline(description, &need.kind));
     let names: BTreeMap<Gvk, Name> = needs.iter().map(name).collect();
     let scopes = by_scope(&needs, &names, false)?;
     Ok(documents(&description.name, account, &scopes))
+}
+
+/// Returns the accesses that a plugin needs, with those that only some clusters require.
+fn all_needs(description: &Description, options: &Options) -> Vec<Need> {
+    let mut all = needs(description, options);
+    // A plugin that writes nothing sets no owner references.
+    if !description.permissions.is_empty() {
+        all.extend(owner_needs(description, options));
+    }
+    all
 }
 
 /// Reads the service account of --service-account.

@@ -68,3 +68,8 @@ pub(crate) async fn fetch(
 pub(crate) fn read(file: &Path) -> Result<Vec<u8>> {
     std::fs::read(file).with_context(|| file.display().to_string())
 }
+
+/// Reads a text file. Errors name it.
+pub(crate) fn read_text(file: &Path) -> Result<String> {
+    std::fs::read_to_string(file).with_context(|| file.display().to_string())
+}

@@ -203,9 +203,13 @@ pub(crate) async fn shut_down(
     tracing::info!(
         "shutting down: taking no new keys, waiting for calls in flight; a second signal stops at once"
     );
+    let ended = async {
+        let (drained, ()) = join(manager.shut_down(), unserved).await;
+        manager.flush_traces().await;
+        drained
+    };
     tokio::select! {
-        (drained, ()) = join(manager.shut_down(), unserved) => {
-            manager.flush_traces().await;
+        drained = ended => {
             if !drained {
                 bail!("some calls were still in flight after {most:?} (--shutdown-timeout)");
             }

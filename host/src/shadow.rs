@@ -38,10 +38,9 @@ async fn start(args: &StartArgs) -> Result<()> {
         .map(|text| flags::duration("--for", text))
         .transpose()?;
     let component = read(&args.candidate, args.source).await?;
-    let (host, _) = find(args.order.host.address.as_deref()).await?;
+    let (host, _) = find(&args.host).await?;
     let path = paths::shadow_start(plugin, lasts.map(|lasts| lasts.as_millis() as u64));
-    let token = args.order.admin_token_file.as_deref();
-    let mut report: ShadowReport = host.post(&path, token, component).await?.found()?;
+    let mut report: ShadowReport = host.post(&path, component).await?.found()?;
     while report.state == "loading" {
         tokio::time::sleep(LOOK).await;
         report = of(&host, plugin).await?;
@@ -54,7 +53,7 @@ async fn start(args: &StartArgs) -> Result<()> {
 }
 
 async fn status(args: &ShownArgs) -> Result<()> {
-    let (host, _) = find(args.host.address.as_deref()).await?;
+    let (host, _) = find(&args.host).await?;
     let report = of(&host, &args.plugin).await?;
     match args.output {
         OutputFormat::Text => print(&text::report(&report)),
@@ -65,10 +64,9 @@ async fn status(args: &ShownArgs) -> Result<()> {
 
 /// Ends the shadow, and shows its results.
 async fn stop(args: &StopArgs) -> Result<()> {
-    let (host, _) = find(args.order.host.address.as_deref()).await?;
-    let token = args.order.admin_token_file.as_deref();
+    let (host, _) = find(&args.host).await?;
     let path = paths::shadow_stop(&args.plugin);
-    let report: ShadowReport = host.post(&path, token, Vec::new()).await?.found()?;
+    let report: ShadowReport = host.post(&path, Vec::new()).await?.found()?;
     print(&text::report(&report));
     Ok(())
 }

@@ -17,7 +17,7 @@ use crate::output::{json, print};
 
 /// Reads the state of the host at an address, and prints it.
 pub(crate) async fn command(args: &StatusArgs) -> Result<()> {
-    let (host, state) = find(args.host.address.as_deref()).await?;
+    let (host, state) = find(&args.host).await?;
     match args.output {
         OutputFormat::Json => print(&json(&state)?),
         OutputFormat::Text => print(&shown(&state, &host.address)),

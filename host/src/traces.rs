@@ -9,7 +9,8 @@ use vmhost_core::chain;
 use vmhost_otlp::{Settings, Tracer};
 use vmhost_runtime::observe::metrics::Metrics;
 
-/// Starts the export on the current runtime. Returns `None` if nobody asks for traces.
+/// Starts the export on the current runtime. Returns `None` if no variable asks for traces, or if
+/// one cannot be used.
 pub(crate) fn start(metrics: &Arc<Metrics>) -> Option<Tracer> {
     let settings = match Settings::read(|name| std::env::var(name).ok()) {
         Ok(settings) => settings?,

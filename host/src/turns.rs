@@ -36,7 +36,7 @@ struct Table {
 /// Lists turns, and with `--follow` those that end from now on.
 pub(crate) async fn command(args: &TurnsArgs) -> Result<()> {
     let query = query(args)?;
-    let (host, _) = find(args.host.address.as_deref()).await?;
+    let (host, _) = find(&args.host).await?;
     let mut table = Table::new(Paint::stdout());
     if args.follow {
         return follow(args, &query, &host, &mut table).await;

@@ -25,7 +25,7 @@ use text::{Candidate, Text};
 /// Prints the story of an object, and with `--follow` the turns that end from now on.
 pub(crate) async fn command(args: &WhyArgs) -> Result<()> {
     let query = query(args);
-    let (host, state) = find(args.host.address.as_deref()).await?;
+    let (host, state) = find(&args.host).await?;
     let candidates = candidates(&state);
     if args.follow {
         return follow(args, &query, &host, candidates).await;

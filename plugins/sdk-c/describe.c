@@ -154,6 +154,7 @@ static void permission(text *to, const vmhost_permission *value) {
     bits(to, "verbs", value->verbs, verbs);
     strings(to, "subresources", value->subresources);
     strings(to, "namespaces", value->namespaces);
+    flag(to, "optional", value->optional);
     text_puts(to, "}");
 }
 
@@ -285,6 +286,7 @@ const char *describe(const vmhost_description *value) {
         }
         text_puts(to, "]}");
     }
+    raw(to, "settingsSchema", value->settings_schema);
     text_puts(to, "}");
     return text_end(to);
 }

@@ -207,6 +207,7 @@ typedef struct vmhost_permission {
     unsigned verbs;
     VMHOST_LIST(char const *) subresources; /* only these; if empty, the object itself */
     VMHOST_LIST(char const *) namespaces;   /* only these */
+    bool optional;                          /* the plugin also works without it: if it is not granted, it is left out */
 } vmhost_permission;
 
 /* The requests of a webhook; combine them with |. 0: creations and updates. */
@@ -286,6 +287,9 @@ typedef struct vmhost_description {
     VMHOST_LIST(vmhost_permission) permissions;
     VMHOST_LIST(vmhost_http_grant) http;
     VMHOST_LIST(char const *) custom_resource_definitions; /* JSON texts, installed before the start if the operator allows it */
+    /* JSON: the structural schema (as openAPIV3Schema of a CustomResourceDefinition) that the
+     * settings of a Plugin object have to fit. A setting that is not a string is read as JSON. */
+    const char *settings_schema;
     /* Runs one turn. It must not rely on memory of earlier calls. Absent in a plugin without
      * controllers. */
     void (*reconcile)(const vmhost_request *request, vmhost_outcome *outcome);

@@ -24,6 +24,10 @@ type Description struct {
 	// HTTP are the requests that the plugin may send to services outside of the cluster.
 	HTTP  []HTTPGrant `json:"http,omitempty"`
 	Setup Setup       `json:"setup,omitzero"`
+	// SettingsSchema is the structural schema (as openAPIV3Schema of a CustomResourceDefinition)
+	// that the settings of a Plugin object have to fit: any value that encoding/json writes as one.
+	// A setting that is not a string reaches the policy as JSON.
+	SettingsSchema any `json:"settingsSchema,omitempty"`
 }
 
 // MarshalJSON adds the version of the format.
@@ -157,6 +161,9 @@ type Permission struct {
 	// Namespaces limits the permission to these namespaces. If empty, it covers all namespaces and
 	// cluster-scoped objects.
 	Namespaces []string `json:"namespaces,omitempty"`
+	// Optional declares that the plugin also works without the permission: a Plugin object that is
+	// not granted it runs without it, instead of not at all.
+	Optional bool `json:"optional,omitempty"`
 }
 
 // Verb is what an effect does to an object.

@@ -20,6 +20,9 @@ pub const Description = struct {
     http: []const HttpGrant = &.{},
     /// JSON texts, installed before the controllers start if the operator allows it.
     custom_resource_definitions: []const []const u8 = &.{},
+    /// JSON: the structural schema (as `openAPIV3Schema` of a CustomResourceDefinition) that the
+    /// settings of a Plugin object have to fit. A setting that is not a string is read as JSON.
+    settings_schema: ?[]const u8 = null,
 };
 
 /// One controller: its keys are the objects of `primary`, or it has a `timer`.
@@ -83,7 +86,14 @@ pub const Changed = enum { generation, labels, annotations, resource_version };
 pub const Map = union(enum) { name, owner, controller, guest, label: []const u8, field: []const u8, index: []const u8 };
 
 /// What effects may write. `.patch` covers apply and patch.
-pub const Permission = struct { kind: Kind, verbs: []const Verb, subresources: []const []const u8 = &.{}, namespaces: []const []const u8 = &.{} };
+pub const Permission = struct {
+    kind: Kind,
+    verbs: []const Verb,
+    subresources: []const []const u8 = &.{},
+    namespaces: []const []const u8 = &.{},
+    /// The plugin also works without it: if it is not granted, it is left out.
+    optional: bool = false,
+};
 
 /// Requests to a service outside of the cluster.
 pub const HttpGrant = struct {
@@ -129,6 +139,7 @@ pub fn toJson(arena: std.mem.Allocator, description: Description) ![]const u8 {
         try json.endArray();
         try json.endObject();
     }
+    try member(&json, "settings_schema", description.settings_schema);
     try json.endObject();
     return out.written.items;
 }
@@ -144,8 +155,10 @@ fn member(json: *std.json.Stringify, comptime name: []const u8, field: anytype) 
     // A kind is among the fields of its watch.
     if (@TypeOf(field) == Kind) return members(json, field);
     try json.objectField(comptime &camel(name));
-    // Label selectors are JSON text; those of watches are in kubectl's form.
-    const is_json = comptime std.mem.eql(u8, name, "namespace_selector") or std.mem.eql(u8, name, "object_selector");
+    // Schemas and label selectors are JSON text; the selectors of watches are in kubectl's form.
+    const is_json = comptime for ([_][]const u8{ "settings_schema", "namespace_selector", "object_selector" }) |text| {
+        if (std.mem.eql(u8, name, text)) break true;
+    } else false;
     if (is_json) try json.print("{s}", .{field}) else try value(json, field);
 }
 

@@ -51,8 +51,9 @@ test "the description leaves out what was left out" {
                 .event_source = "me",
                 .retry = .{ .max_retries = 0, .bucket = .{ .per_second = 1, .burst = 2 } },
             }, .{ .name = "timer", .timer = .{ .every_ms = 5 } } },
-            .permissions = &.{.{ .kind = config_map, .verbs = &.{ .create, .delete }, .namespaces = &.{"default"} }},
+            .permissions = &.{.{ .kind = config_map, .verbs = &.{ .create, .delete }, .namespaces = &.{"default"}, .optional = true }},
             .custom_resource_definitions = &.{ "{\"a\":1}", "{\"b\":2}" },
+            .settings_schema = "{\"type\":\"object\"}",
         };
     });
     try expectEqualStrings(
@@ -66,9 +67,9 @@ test "the description leaves out what was left out" {
     ++
         \\"reads":[{"version":"v1","kind":"ConfigMap","live":true}],"eventSource":"me","retry":{"maxRetries":0,"bucket":{"perSecond":1,"burst":2}}},
     ++
-        \\{"name":"timer","timer":{"everyMs":5}}],"permissions":[{"version":"v1","kind":"ConfigMap","verbs":["create","delete"],"namespaces":["default"]}],
+        \\{"name":"timer","timer":{"everyMs":5}}],"permissions":[{"version":"v1","kind":"ConfigMap","verbs":["create","delete"],"namespaces":["default"],"optional":true}],
     ++
-        \\"setup":{"customResourceDefinitions":[{"a":1},{"b":2}]}}
+        \\"setup":{"customResourceDefinitions":[{"a":1},{"b":2}]},"settingsSchema":{"type":"object"}}
     , text);
 }
 

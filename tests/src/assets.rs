@@ -1,4 +1,4 @@
-//! Finds the real kube-apiserver and etcd.
+//! Finds the real kube-apiserver and etcd, and runs the scripts of the tests that build programs.
 //!
 //! No package registry ships them. So this looks in `$KUBEBUILDER_ASSETS`, on `PATH` and in a cache
 //! outside the checkout, and otherwise `kubernetes.sh` builds them there from Go modules (about six
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The exit code of `kubernetes.sh` when Go is not installed.
+/// The exit code of a script when Go, which would build the program, is not installed.
 const NO_GO: i32 = 3;
 
 /// The paths of both binaries.
@@ -80,7 +80,8 @@ pub(crate) fn built(module: &str, name: &str) -> Result<PathBuf> {
     run_script("tests/kubernetes.sh", &[module, name], name)
 }
 
-/// Returns the program whose path a script of the tests prints.
+/// Returns the program whose path a script of the tests prints, after it has built the program if
+/// need be.
 pub(crate) fn run_script(script: &str, arguments: &[&str], name: &str) -> Result<PathBuf> {
     let script = find_script(script)?;
     let output = Command::new(&script)

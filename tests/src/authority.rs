@@ -1,5 +1,7 @@
 //! Certificates for tests: an authority, and the certificates that it signs.
 
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -8,10 +10,10 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose,
 };
-use rustls::RootCertStore;
-use rustls::ServerConfig;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 /// A certificate authority of one test.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -56,6 +58,16 @@ impl Authority {
         })
     }
 
+    /// Issues a certificate for a server on loopback, and writes it to `tls.crt` and `tls.key` of a
+    /// folder, as the Secret of a certificate is mounted.
+    pub fn write_loopback(&self, folder: &Path) -> Result<()> {
+        let params = CertificateParams::new(["127.0.0.1".to_owned()])?;
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.0)?.pem();
+        fs::write(folder.join("tls.crt"), certificate).context("writing tls.crt")?;
+        fs::write(folder.join("tls.key"), key.serialize_pem()).context("writing tls.key")
+    }
+
     /// Returns the TLS settings of a server on loopback. With `clients`, it only accepts clients
     /// with a certificate of that authority.
     pub fn server(&self, clients: Option<&Authority>) -> Result<Arc<ServerConfig>> {
@@ -77,4 +89,19 @@ impl Authority {
             .context("making a TLS server")?;
         Ok(Arc::new(config))
     }
+}
+
+/// Returns the TLS settings of a client of HTTP/1.1 that trusts these certificates, PEM.
+pub fn trusting(authorities: &[u8]) -> Result<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(authorities) {
+        roots.add(certificate.context("reading the authority")?)?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
 }

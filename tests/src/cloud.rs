@@ -2,23 +2,15 @@
 //! machine for each `Idempotency-Key`, shows it late, and can keep an answer to itself.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use http::request::Parts;
+use http::{Method, StatusCode, header};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 
-use crate::net;
+use crate::http_server::HttpServer;
 
 /// A machine is listed from its second look on: until then, only the key tells that it was made.
 const LISTED: u32 = 2;
@@ -30,9 +22,8 @@ const MACHINES: &str = "/v1/machines";
 
 /// A running cloud. Dropping the value stops it.
 pub struct Cloud {
-    addr: SocketAddr,
+    server: HttpServer,
     state: Arc<Mutex<State>>,
-    accepting: JoinHandle<()>,
 }
 
 #[derive(Default)]
@@ -66,35 +57,27 @@ enum Answer {
 impl Cloud {
     /// Listens on a free loopback port. Requests need this bearer token.
     pub async fn start(token: &str) -> Result<Cloud> {
-        let listener = TcpListener::bind(net::loopback(0)).await;
-        let listener = listener.context("binding the cloud")?;
-        let addr = listener.local_addr().context("reading its address")?;
         let state = Arc::new(Mutex::new(State {
             token: token.to_owned(),
             ..State::default()
         }));
         let shared = state.clone();
-        let accepting = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let state = shared.clone();
-                let service = service_fn(move |request| answer(state.clone(), request));
-                let serving = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-                tokio::spawn(async move {
-                    // A client that is killed breaks its connection.
-                    let _ = serving.await;
-                });
+        let server = HttpServer::start(move |head, body| {
+            let answer = lock(&shared).answer(&head, &body);
+            async move {
+                match answer {
+                    Answer::Given(status, body) => (status, Bytes::from(body.to_string())),
+                    Answer::Never => std::future::pending().await,
+                }
             }
         });
-        Ok(Cloud {
-            addr,
-            state,
-            accepting,
-        })
+        let server = server.await.context("starting a cloud")?;
+        Ok(Cloud { server, state })
     }
 
     /// Returns its URL.
     pub fn url(&self) -> String {
-        format!("http://{}", self.addr)
+        self.server.url()
     }
 
     /// Keeps the answer to the next POST back: the machine is made, and its client is never told.
@@ -150,37 +133,12 @@ impl Cloud {
     }
 }
 
-impl Drop for Cloud {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
-}
-
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn answer(
-    state: Arc<Mutex<State>>,
-    request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (head, body) = request.into_parts();
-    let body = match body.collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(_) => Bytes::new(),
-    };
-    let answer = lock(&state).answer(&head, &body);
-    let (status, body) = match answer {
-        Answer::Given(status, body) => (status, body),
-        Answer::Never => std::future::pending().await,
-    };
-    let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
-    *response.status_mut() = status;
-    Ok(response)
-}
-
 impl State {
-    fn answer(&mut self, head: &http::request::Parts, body: &[u8]) -> Answer {
+    fn answer(&mut self, head: &Parts, body: &[u8]) -> Answer {
         self.requests += 1;
         let header = |name: &str| {
             let value = head.headers.get(name)?;

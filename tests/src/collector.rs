@@ -1,25 +1,21 @@
-//! An OpenTelemetry collector in this process: it takes OTLP over HTTP, and keeps all spans. Its
-//! messages are its own, so that a wrong field number of the host is noticed.
+//! An OpenTelemetry collector in this process: it takes OTLP over HTTP, and keeps all spans.
+//!
+//! Owns what arrived. Must not know what spans are about.
+
+mod wire;
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use http::request::Parts;
+use http::{HeaderMap, StatusCode, header};
 use prost::Message;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 
 use crate::host::HostCommand;
-use crate::net;
+use crate::http_server::HttpServer;
 use crate::wait::eventually;
 
 /// The path of traces.
@@ -27,9 +23,8 @@ const TRACES: &str = "/v1/traces";
 
 /// A running collector. Dropping the value stops it.
 pub struct Collector {
-    addr: SocketAddr,
+    server: HttpServer,
     state: Arc<Mutex<State>>,
-    accepting: JoinHandle<()>,
 }
 
 /// What arrived.
@@ -44,14 +39,14 @@ struct State {
     wrong: Vec<String>,
 }
 
-/// A span. Numbers of spans and traces are hexadecimal, as in `traceparent`.
+/// A span. The ids of spans and traces are hexadecimal, as in `traceparent`.
 #[derive(Clone, Debug)]
 pub struct Span {
-    /// The trace.
+    /// The id of its trace.
     pub trace: String,
-    /// The span.
+    /// Its own id.
     pub id: String,
-    /// The span above; empty for the first one.
+    /// The id of its parent; empty for the root.
     pub parent: String,
     /// Its name.
     pub name: String,
@@ -77,33 +72,18 @@ impl Span {
 impl Collector {
     /// Listens on a free loopback port.
     pub async fn start() -> Result<Collector> {
-        let listener = TcpListener::bind(net::loopback(0)).await;
-        let listener = listener.context("binding the collector")?;
-        let addr = listener.local_addr().context("reading its address")?;
         let state = Arc::<Mutex<State>>::default();
         let shared = state.clone();
-        let accepting = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let state = shared.clone();
-                let service = service_fn(move |request| answer(state.clone(), request));
-                let serving = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-                tokio::spawn(async move {
-                    // A host that is killed breaks its connection.
-                    let _ = serving.await;
-                });
-            }
+        let server = HttpServer::start(move |head, body| {
+            ready((lock(&shared).take(&head, body), Bytes::new()))
         });
-        Ok(Collector {
-            addr,
-            state,
-            accepting,
-        })
+        let server = server.await.context("starting a collector")?;
+        Ok(Collector { server, state })
     }
 
     /// Lets a host export to this collector, soon after each turn.
     pub fn watch(&self, host: HostCommand) -> HostCommand {
-        let endpoint = format!("http://{}", self.addr);
-        host.env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+        host.env("OTEL_EXPORTER_OTLP_ENDPOINT", self.server.url())
             .env("OTEL_BSP_SCHEDULE_DELAY", "20")
     }
 
@@ -160,33 +140,13 @@ impl Collector {
     }
 }
 
-impl Drop for Collector {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
-}
-
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn answer(
-    state: Arc<Mutex<State>>,
-    request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (head, body) = request.into_parts();
-    let body = match body.collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(_) => Bytes::new(),
-    };
-    let status = lock(&state).take(&head, body);
-    let mut response = Response::new(Full::new(Bytes::new()));
-    *response.status_mut() = status;
-    Ok(response)
-}
-
 impl State {
-    fn take(&mut self, head: &http::request::Parts, body: Bytes) -> StatusCode {
+    /// Takes an export in, and returns the status code of the answer.
+    fn take(&mut self, head: &Parts, body: Bytes) -> StatusCode {
         if self.refuses {
             return StatusCode::BAD_REQUEST;
         }
@@ -196,7 +156,7 @@ impl State {
             self.wrong.push(format!("{} {media:?}", head.uri));
             return StatusCode::NOT_FOUND;
         }
-        let export = match Export::decode(body) {
+        let export = match wire::Export::decode(body) {
             Ok(export) => export,
             Err(error) => {
                 self.wrong.push(error.to_string());
@@ -214,8 +174,8 @@ impl State {
     }
 }
 
-impl From<RawSpan> for Span {
-    fn from(raw: RawSpan) -> Self {
+impl From<wire::Span> for Span {
+    fn from(raw: wire::Span) -> Self {
         let status = raw.status.unwrap_or_default();
         Self {
             trace: hexadecimal(&raw.trace_id),
@@ -235,88 +195,13 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn texts(attributes: Vec<Attribute>) -> BTreeMap<String, String> {
-    let text = |value: AnyValue| {
+fn texts(attributes: Vec<wire::Attribute>) -> BTreeMap<String, String> {
+    let text = |value: wire::AnyValue| {
         let flag = value.flag.map(|flag| flag.to_string());
         let number = value.number.map(|number| number.to_string());
         value.text.or(flag).or(number).unwrap_or_default()
     };
     let pairs = attributes.into_iter();
-    pairs
-        .map(|pair| (pair.key, text(pair.value.unwrap_or_default())))
-        .collect()
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct Export {
-    #[prost(message, repeated, tag = "1")]
-    resource_spans: Vec<ResourceSpans>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct ResourceSpans {
-    #[prost(message, optional, tag = "1")]
-    resource: Option<Resource>,
-    #[prost(message, repeated, tag = "2")]
-    scope_spans: Vec<ScopeSpans>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct Resource {
-    #[prost(message, repeated, tag = "1")]
-    attributes: Vec<Attribute>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct ScopeSpans {
-    #[prost(message, repeated, tag = "2")]
-    spans: Vec<RawSpan>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct RawSpan {
-    #[prost(bytes = "vec", tag = "1")]
-    trace_id: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    span_id: Vec<u8>,
-    #[prost(bytes = "vec", tag = "4")]
-    parent_span_id: Vec<u8>,
-    #[prost(string, tag = "5")]
-    name: String,
-    #[prost(int32, tag = "6")]
-    kind: i32,
-    #[prost(fixed64, tag = "7")]
-    start: u64,
-    #[prost(fixed64, tag = "8")]
-    end: u64,
-    #[prost(message, repeated, tag = "9")]
-    attributes: Vec<Attribute>,
-    #[prost(message, optional, tag = "15")]
-    status: Option<RawStatus>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct RawStatus {
-    #[prost(string, tag = "2")]
-    message: String,
-    #[prost(int32, tag = "3")]
-    code: i32,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct Attribute {
-    #[prost(string, tag = "1")]
-    key: String,
-    #[prost(message, optional, tag = "2")]
-    value: Option<AnyValue>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct AnyValue {
-    #[prost(string, optional, tag = "1")]
-    text: Option<String>,
-    #[prost(bool, optional, tag = "2")]
-    flag: Option<bool>,
-    #[prost(int64, optional, tag = "3")]
-    number: Option<i64>,
+    let pairs = pairs.map(|pair| (pair.key, text(pair.value.unwrap_or_default())));
+    pairs.collect()
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::host::{self, Host, HostCommand};
-use crate::net;
+use crate::net::{self, JSON, MERGE};
 use crate::server::TestServer;
 use crate::wait::eventually;
 
@@ -36,15 +36,13 @@ impl User {
 
     /// Creates an object in the collection of this path.
     pub async fn create(&self, path: &str, object: &Value) -> Result<Value> {
-        let media = "application/json";
-        let (code, value) = net::send(&self.0, Method::POST, path, media, object).await?;
+        let (code, value) = net::send(&self.0, Method::POST, path, JSON, object).await?;
         ok(code, value, path)
     }
 
     /// Applies a JSON merge patch.
     pub async fn merge(&self, path: &str, patch: Value) -> Result<Value> {
-        let media = "application/merge-patch+json";
-        let (code, value) = net::send(&self.0, Method::PATCH, path, media, &patch).await?;
+        let (code, value) = net::send(&self.0, Method::PATCH, path, MERGE, &patch).await?;
         ok(code, value, path)
     }
 
@@ -112,10 +110,19 @@ impl User {
         Ok(())
     }
 
+    /// Installs the definitions of Plugin, PluginRevision and PluginPolicy, unless they exist.
+    pub async fn install_plugin_definitions(&self) -> Result<()> {
+        for file in ["plugins", "pluginrevisions", "pluginpolicies"] {
+            for definition in manifests(&format!("host/package/chart/files/crds/{file}.yaml"))? {
+                self.install(&definition).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Installs a CustomResourceDefinition, unless it exists, and waits until its kind is served.
     pub async fn install(&self, definition: &Value) -> Result<()> {
-        let media = "application/json";
-        match net::send(&self.0, Method::POST, CRDS, media, definition).await? {
+        match net::send(&self.0, Method::POST, CRDS, JSON, definition).await? {
             (409, _) => {}
             (code, value) => drop(ok(code, value, CRDS)?),
         }

@@ -110,7 +110,9 @@ pub fn asked(request: &Request) -> Vec<Right> {
         _ => return Vec::new(),
     };
     let mut rest: Vec<&str> = parts.collect();
-    if rest.len() > 2 && rest.first() == Some(&"namespaces") {
+    // These are parts of a namespace; whatever else stands behind one is in it.
+    let is_part = matches!(rest.as_slice(), [_, _, "status" | "finalize"]);
+    if rest.len() > 2 && rest.first() == Some(&"namespaces") && !is_part {
         rest.drain(..2);
     }
     let Some(plural) = rest.first() else {
@@ -207,7 +209,8 @@ mod tests {
         let secrets = "/api/v1/namespaces/a/secrets";
         let status = "/apis/x.io/v1/namespaces/a/things/t/status";
         let applied = ["create things/status.x.io", "patch things/status.x.io"];
-        let cases: [(&str, &str, &str, bool, &[&str]); 8] = [
+        let part = "/api/v1/namespaces/a/status";
+        let cases: [(&str, &str, &str, bool, &[&str]); 9] = [
             ("GET", "/api/v1/namespaces", "", false, &["list namespaces"]),
             (
                 "GET",
@@ -216,6 +219,7 @@ mod tests {
                 false,
                 &["get namespaces"],
             ),
+            ("GET", part, "", false, &["get namespaces/status"]),
             ("GET", "/api/v1/secrets", "", true, &["watch secrets"]),
             ("GET", secrets, "", false, &["list secrets"]),
             ("POST", secrets, plain, false, &["create secrets"]),

@@ -20,12 +20,30 @@ const WATCHDOG: &str =
 pub struct Guard {
     child: Child,
     watchdog: Child,
+    kills: Kills,
+}
+
+/// What ends with a guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kills {
+    Child,
+    /// The child and what it has started, also after the child itself has ended.
+    Group,
 }
 
 impl Guard {
     /// Starts `command`. The watchdog removes `folder` if this process ends without dropping the
     /// guard.
     pub fn spawn(command: &mut Command, folder: Option<&Path>) -> Result<Guard> {
+        Guard::start(command, folder, Kills::Child)
+    }
+
+    /// Starts `command`. What it starts in its process group ends with the guard, too.
+    pub fn spawn_group(command: &mut Command) -> Result<Guard> {
+        Guard::start(command, None, Kills::Group)
+    }
+
+    fn start(command: &mut Command, folder: Option<&Path>, kills: Kills) -> Result<Guard> {
         // A process group of its own: Ctrl-C reaches the test process, and the guard kills the
         // child.
         let mut child = command
@@ -34,7 +52,7 @@ impl Guard {
             .with_context(|| format!("starting {}", command.get_program().to_string_lossy()))?;
         let watchdog = Command::new("sh")
             .args(["-c", WATCHDOG, "watchdog"])
-            .arg(child.id().to_string())
+            .arg(kills.target(child.id()))
             .arg(folder.map_or_else(Default::default, |path| path.as_os_str().to_owned()))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -42,7 +60,11 @@ impl Guard {
             .process_group(0)
             .spawn();
         match watchdog {
-            Ok(watchdog) => Ok(Guard { child, watchdog }),
+            Ok(watchdog) => Ok(Guard {
+                child,
+                watchdog,
+                kills,
+            }),
             Err(error) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -85,9 +107,25 @@ impl Guard {
     pub fn kill9(&mut self) {
         let _ = self.child.kill();
         // Before the child is reaped, because its id may then belong to another process.
-        let _ = self.watchdog.kill();
+        match self.kills {
+            Kills::Child => drop(self.watchdog.kill()),
+            // The end of its input makes the watchdog kill the group. Its shell's `kill` takes the
+            // id of a group, which not every program of that name does.
+            Kills::Group => drop(self.watchdog.stdin.take()),
+        }
         let _ = self.watchdog.wait();
         let _ = self.child.wait();
+    }
+}
+
+impl Kills {
+    /// Returns what the watchdog's `kill` gets for a child with this process id. The child leads
+    /// its group, whose id is the same.
+    fn target(self, child: u32) -> String {
+        match self {
+            Kills::Child => child.to_string(),
+            Kills::Group => format!("-{child}"),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ include!(concat!(env!("OUT_DIR"), "/guests.rs"));
 /// The mark in `vm-stamp`, which precedes ten digits and the mode.
 const STAMP_MARK: &[u8] = b"VMHOST-STAMP-";
 const STAMP_DIGITS: usize = 10;
-/// The mark in `describe` and `reviewer`, at the start of their text.
+/// The mark in guests that call `kit::description`, at the start of the text.
 const DESCRIPTION_MARK: &[u8] = b"VMHOST-DESCRIPTION";
 const DESCRIPTION_SIZE: usize = 4096;
 /// The mark in `spin`, `trap`, `eat-memory` and `watcher`, which precedes the plugin's name.
@@ -58,7 +58,7 @@ pub fn describing(text: &str) -> Result<Vec<u8>> {
     described(DESCRIBE, text)
 }
 
-/// Returns `describe` or `reviewer` with this description.
+/// Returns a guest that calls `kit::description`, with this description.
 pub fn described(component: &str, text: &str) -> Result<Vec<u8>> {
     ensure!(
         text.len() <= DESCRIPTION_SIZE,

@@ -28,7 +28,8 @@ impl Helm {
         Ok(found)
     }
 
-    /// Returns helm on the cluster of a kubeconfig; `None` if there is no helm and none is required.
+    /// Returns helm on the cluster of a kubeconfig. `None` if there is no helm and none is
+    /// required.
     pub fn found(kubeconfig: &Path) -> Result<Option<Helm>> {
         let Some(program) = find()? else {
             return Ok(None);

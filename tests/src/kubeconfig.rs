@@ -39,10 +39,35 @@ pub fn changed(from: &Path, to: &Path, change: impl FnOnce(&mut Value, &mut Valu
     std::fs::write(to, file.to_string()).context("writing a kubeconfig")
 }
 
-/// Returns the token in a kubeconfig's text, JSON or YAML.
-pub fn token(text: &str) -> Option<String> {
-    let file: Value = serde_yaml_ng::from_str(text).ok()?;
-    Some(file.pointer("/users/0/user/token")?.as_str()?.to_owned())
+/// Writes a copy of a kubeconfig whose user has this token.
+pub fn with_token(from: &Path, to: &Path, token: &str) -> Result<()> {
+    changed(from, to, |_, user| *user = json!({ "token": token }))
+}
+
+/// What a program needs that speaks to the server itself.
+pub struct Connection {
+    /// The URL of the server.
+    pub server: String,
+    /// The certificates that the server's is signed with, in PEM.
+    pub authority: Vec<u8>,
+    /// The user's token.
+    pub token: String,
+}
+
+/// Reads a kubeconfig of one cluster and one user.
+pub fn read(path: &Path) -> Result<Connection> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let file: Value = serde_yaml_ng::from_str(&text).with_context(|| path.display().to_string())?;
+    let part = |at: &str| {
+        let text = file.pointer(at).and_then(Value::as_str);
+        text.with_context(|| format!("{} has no {at}", path.display()))
+    };
+    let authority = part("/clusters/0/cluster/certificate-authority-data")?;
+    Ok(Connection {
+        server: part("/clusters/0/cluster/server")?.to_owned(),
+        authority: BASE64_STANDARD.decode(authority)?,
+        token: part("/users/0/user/token")?.to_owned(),
+    })
 }
 
 /// Returns a client for the file, on the current runtime. It never retries, so that a test sees the

@@ -12,6 +12,13 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+/// The media type of JSON.
+pub const JSON: &str = "application/json";
+/// The media type of a JSON merge patch.
+pub const MERGE: &str = "application/merge-patch+json";
+/// The media type of a server-side apply.
+pub const APPLY: &str = "application/apply-patch+yaml";
+
 /// The range of ports that are handed out. It is below the range from which the kernel allocates
 /// ports for connections and listeners.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
@@ -123,6 +130,15 @@ async fn send_text(addr: SocketAddr, request: &str) -> Result<(String, String)> 
         .split_once("\r\n\r\n")
         .context("the answer has no head")?;
     Ok((head.to_owned(), body.to_owned()))
+}
+
+/// Returns the path of a kind's objects in a namespace.
+pub fn collection(api_version: &str, namespace: &str, plural: &str) -> String {
+    let root = match api_version.contains('/') {
+        true => "apis",
+        false => "api",
+    };
+    format!("/{root}/{api_version}/namespaces/{namespace}/{plural}")
 }
 
 /// Sends JSON of this media type, or no body for `Null`; returns the status code and the JSON.

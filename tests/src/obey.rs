@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::guests::{self, PolicyFile};
-use crate::host::{self, Host};
+use crate::host::{Host, HostCommand};
 use crate::server::TestServer;
 use crate::vm::Vms;
 use crate::wait::eventually;
@@ -15,6 +15,11 @@ use crate::wait::eventually;
 const ORDERS: &str = "vmhost.test/turn";
 /// The annotation of objects whose whole text is to be logged.
 pub const ECHO: &str = "vmhost.test/echo";
+
+/// The guest that this module is about, for [`Obey::start_guest`].
+pub const OBEY: (&str, &str) = ("obey", guests::OBEY);
+/// The guest that follows orders, too, and has a controller for each way to be woken.
+pub const WATCHER: (&str, &str) = ("watcher", guests::WATCHER);
 
 /// The host, its VMs, and the guest's file.
 pub struct Obey {
@@ -34,24 +39,26 @@ impl Obey {
 
     /// Starts a host for VMs that may already exist.
     pub async fn start_for(vms: Vms, kubeconfig: &Path) -> Result<Obey> {
-        Obey::start_guest(vms, kubeconfig, "obey", guests::OBEY).await
+        Obey::start_guest(vms, kubeconfig, OBEY, |host| host).await
     }
 
     /// Like [`Obey::start`], with the guest `watcher`, which has a controller for each way to be
     /// woken.
     pub async fn watching(server: &TestServer, kubeconfig: &Path) -> Result<Obey> {
         let vms = Vms::install(server).await?;
-        Obey::start_guest(vms, kubeconfig, "watcher", guests::WATCHER).await
+        Obey::start_guest(vms, kubeconfig, WATCHER, |host| host).await
     }
 
-    async fn start_guest(vms: Vms, kubeconfig: &Path, name: &str, guest: &str) -> Result<Obey> {
+    /// Starts a host with this guest, a plugin's name and its component. `set` changes the command.
+    pub async fn start_guest(
+        vms: Vms,
+        kubeconfig: &Path,
+        (name, guest): (&str, &str),
+        set: impl FnOnce(HostCommand) -> HostCommand,
+    ) -> Result<Obey> {
         let policy = PolicyFile::new(name, &guests::read(guest)?)?;
-        let host = host::on(kubeconfig)?
-            .namespace(vms.namespace())
-            .plugin(policy.path())
-            .args(["--log-format", "json"])
-            .ready()
-            .await?;
+        let host = vms.host(kubeconfig, &policy)?;
+        let host = set(host.args(["--log-format", "json"])).ready().await?;
         Ok(Obey { vms, host, policy })
     }
 

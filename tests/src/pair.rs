@@ -15,15 +15,9 @@ use serde_json::{Value, json};
 
 pub use answer::{Answer, Nulls};
 
+use crate::net::JSON;
 use crate::real;
 use crate::server::{Target, TestServer};
-
-/// The media type of JSON.
-pub const JSON: &str = "application/json";
-/// The media type of a JSON merge patch.
-pub const MERGE: &str = "application/merge-patch+json";
-/// The media type of a server-side apply.
-pub const APPLY: &str = "application/apply-patch+yaml";
 
 /// Clients of both servers, with all rights.
 pub struct Pair {

@@ -6,17 +6,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use base64::prelude::{BASE64_STANDARD, Engine as _};
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::api::PostParams;
-use kube::{Api, Client};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::account::Account;
 use crate::conformance::folder;
+use crate::example::User;
 use crate::host::{self, HostCommand};
-use crate::{run, without_dev};
+use crate::{kubeconfig, run, without_dev};
+
+/// The flags of the chart's container that say where to listen.
+const ADDRESSES: [&str; 4] = [
+    "--metrics-bind-address",
+    "--health-probe-bind-address",
+    "--admin-bind-address",
+    "--webhook-bind-address",
+];
 
 /// An image as an OCI layout.
 pub struct Image {
@@ -117,9 +122,9 @@ impl Pod {
     /// Prepares a pod of an image, with the token of a service account and with one plugin.
     pub async fn new(
         image: &Image,
-        client: &Client,
+        user: &User,
         kubeconfig: &Path,
-        (namespace, account): (&str, &str),
+        account: &Account,
         (plugin, component): (&str, &[u8]),
     ) -> Result<Pod> {
         let root = readable()?;
@@ -129,31 +134,17 @@ impl Pod {
         fs::create_dir(&mounted)?;
         fs::write(mounted.join(format!("{plugin}.wasm")), component)?;
 
-        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
-        let wanted = TokenRequest {
-            spec: TokenRequestSpec::default(),
-            ..TokenRequest::default()
-        };
-        let answer = accounts
-            .create_token_request(account, &PostParams::default(), &wanted)
-            .await
-            .context("asking for a token")?;
-        let token = answer.status.context("there is a token")?.token;
-        let text: Value = serde_json::from_str(&fs::read_to_string(kubeconfig)?)?;
-        let cluster = &text["clusters"][0]["cluster"];
-        let ca = cluster["certificate-authority-data"]
-            .as_str()
-            .context("a CA")?;
+        let token = account.token(user).await?;
+        let connection = kubeconfig::read(kubeconfig)?;
         let files = readable()?;
-        fs::write(files.path().join("ca.crt"), BASE64_STANDARD.decode(ca)?)?;
-        fs::write(files.path().join("namespace"), namespace)?;
+        fs::write(files.path().join("ca.crt"), connection.authority)?;
+        fs::write(files.path().join("namespace"), account.namespace())?;
         fs::write(files.path().join("token"), token)?;
-        let server = cluster["server"].as_str().context("a server")?;
         Ok(Pod {
             root,
             account: files,
             plugins,
-            server: server.to_owned(),
+            server: connection.server,
         })
     }
 
@@ -173,6 +164,17 @@ impl Pod {
             .arg(format!("KUBERNETES_SERVICE_PORT={port}"))
             .args(["HOME=/data", "XDG_RUNTIME_DIR=/data", "--"]))
     }
+}
+
+/// Returns the arguments of the chart's container without the addresses to listen on: other
+/// processes of this machine may have their ports.
+pub fn without_addresses(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
+    let is_address = |argument: &String| {
+        let mut flags = ADDRESSES.iter();
+        flags.any(|flag| argument.starts_with(flag))
+    };
+    let arguments = arguments.into_iter();
+    arguments.filter(|argument| !is_address(argument)).collect()
 }
 
 /// Returns the process id of the program in a pod, whose `pod.sh` has this id.

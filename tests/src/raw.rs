@@ -7,15 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use base64::prelude::{BASE64_STANDARD, Engine as _};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
-use serde_json::Value;
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+
+use crate::authority::trusting;
+use crate::kubeconfig::{self, Connection};
 
 /// The address, the trust and the token of a kubeconfig.
 pub struct Raw {
@@ -27,35 +26,24 @@ pub struct Raw {
 impl Raw {
     /// Reads a kubeconfig of a server on loopback.
     pub fn of(kubeconfig: &Path) -> Result<Raw> {
-        let text = std::fs::read_to_string(kubeconfig).context("reading a kubeconfig")?;
-        let file: Value = serde_yaml_ng::from_str(&text).context("parsing a kubeconfig")?;
-        let part = |at: &str| {
-            let text = file.pointer(at).and_then(Value::as_str);
-            text.with_context(|| format!("the kubeconfig has no {at}"))
-        };
-        let url = part("/clusters/0/cluster/server")?;
-        let addr: SocketAddr = url.strip_prefix("https://").context("no TLS")?.parse()?;
-        let pem =
-            BASE64_STANDARD.decode(part("/clusters/0/cluster/certificate-authority-data")?)?;
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(&pem) {
-            roots.add(certificate.context("reading the authority")?)?;
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let Connection {
+            server,
+            authority,
+            token,
+        } = kubeconfig::read(kubeconfig)?;
+        let addr = server.strip_prefix("https://");
+        let addr = addr.with_context(|| format!("{server} is no HTTPS URL"))?;
         Ok(Raw {
-            addr,
-            tls: TlsConnector::from(Arc::new(config)),
-            token: part("/users/0/user/token")?.to_owned(),
+            addr: addr
+                .parse::<SocketAddr>()
+                .with_context(|| addr.to_owned())?,
+            tls: TlsConnector::from(Arc::new(trusting(&authority)?)),
+            token,
         })
     }
 
     /// Connects, up to the end of the handshake.
-    pub async fn connect(&self) -> Result<TlsStream<TcpStream>> {
+    async fn connect(&self) -> Result<TlsStream<TcpStream>> {
         let stream = TcpStream::connect(self.addr).await.context("connecting")?;
         let name = ServerName::try_from("127.0.0.1")?;
         let stream = self.tls.connect(name, stream).await;

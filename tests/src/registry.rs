@@ -3,19 +3,16 @@
 //! with `VMHOST_REQUIRE_REGISTRY=1`, as in CI, fails.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-use crate::assets::is_set;
+use crate::assets::{is_set, run_script};
 use crate::guard::Guard;
 use crate::net::{self, free_ports, loopback};
 use crate::wait::eventually;
-
-/// The exit code of `registry.sh` when Go is not installed.
-const NO_GO: i32 = 3;
 
 /// The user of a registry with [`Registry::with_password`], and the password.
 pub const USER: &str = "ann";
@@ -40,20 +37,25 @@ impl Registry {
 
     /// Starts a registry that wants [`USER`] and [`PASSWORD`].
     pub async fn with_password() -> Result<Result<Registry, String>> {
-        Self::with("auth:\n  htpasswd:\n    realm: test\n    path: ./htpasswd\n").await
+        Self::with("auth: { htpasswd: { realm: test, path: ./htpasswd } }").await
     }
 
     async fn with(auth: &str) -> Result<Result<Registry, String>> {
-        let program = match program() {
+        let program = match find()? {
             Ok(program) => program,
-            Err(error) if is_set("VMHOST_REQUIRE_REGISTRY") => return Err(error),
-            Err(error) => return Ok(Err(format!("{error:#}"))),
+            Err(reason) => return Ok(Err(reason)),
         };
         let folder = tempfile::tempdir()?;
         let [port] = free_ports()?;
-        let config = format!(
-            "version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: ./storage\nhttp:\n  addr: 127.0.0.1:{port}\n{auth}"
-        );
+        let http = format!("http: {{ addr: \"127.0.0.1:{port}\" }}");
+        let config = [
+            "version: 0.1",
+            "log: { level: error }",
+            "storage: { filesystem: { rootdirectory: ./storage } }",
+            http.as_str(),
+            auth,
+        ];
+        let config = config.join("\n");
         fs::write(folder.path().join("config.yml"), config)?;
         fs::write(folder.path().join("htpasswd"), HTPASSWD)?;
         let mut command = Command::new(program);
@@ -86,7 +88,7 @@ impl Registry {
         format!("oci://{}/{name}", self.address())
     }
 
-    /// The registry's address, as docker's config.json names it.
+    /// Returns the registry's address, as docker's config.json names it.
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
@@ -106,18 +108,11 @@ impl Registry {
     }
 }
 
-fn program() -> Result<PathBuf> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("registry.sh");
-    let output = Command::new(&script)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| format!("starting {}", script.display()))?;
-    match output.status.code() {
-        Some(0) => {}
-        Some(NO_GO) => bail!("registry is not in the cache, and Go is not installed to build it"),
-        _ => bail!("the build of registry failed; its messages are above"),
+/// Returns the program, which is built if it is not in the cache. `Err` within: why there is none.
+pub fn find() -> Result<Result<PathBuf, String>> {
+    match run_script("tests/registry.sh", &[], "registry") {
+        Ok(program) => Ok(Ok(program)),
+        Err(error) if is_set("VMHOST_REQUIRE_REGISTRY") => Err(error),
+        Err(error) => Ok(Err(format!("{error:#}"))),
     }
-    let path = String::from_utf8(output.stdout).context("reading the path of what was built")?;
-    Ok(PathBuf::from(path.trim_end()))
 }

@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -22,6 +23,7 @@ pub struct Relay {
     kubeconfig: PathBuf,
     /// A counter: connections that began before its newest change have vanished.
     swallowed: watch::Sender<u64>,
+    listener: Arc<TcpListener>,
     accepting: JoinHandle<()>,
     _dir: TempDir,
 }
@@ -44,8 +46,10 @@ impl Relay {
         let upstream: SocketAddr = upstream.context("the server has no address")?;
         let swallowed = watch::Sender::new(0);
         let receiver = swallowed.subscribe();
+        let listener = Arc::new(listener);
+        let accepted = listener.clone();
         let accepting = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
+            while let Ok((stream, _)) = accepted.accept().await {
                 let mut swallowed = receiver.clone();
                 swallowed.mark_unchanged();
                 tokio::spawn(pass(stream, upstream, swallowed));
@@ -54,6 +58,7 @@ impl Relay {
         Ok(Relay {
             kubeconfig: file,
             swallowed,
+            listener,
             accepting,
             _dir: dir,
         })
@@ -67,6 +72,17 @@ impl Relay {
     /// Makes all current connections vanish. New ones work.
     pub fn swallow(&self) {
         self.swallowed.send_modify(|count| *count += 1);
+    }
+
+    /// Makes all current connections vanish, and leaves requests for new ones without an answer
+    /// from now on.
+    pub fn swallow_all(&self) -> Result<()> {
+        // The filter of a listener drops the packets that ask for a connection.
+        SockRef::from(&*self.listener)
+            .attach_filter(&DROP_ALL)
+            .context("filtering the relay's listener")?;
+        self.swallow();
+        Ok(())
     }
 }
 

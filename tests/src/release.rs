@@ -2,6 +2,8 @@
 //! flags, the chart's service account and roles, and one Plugin. This module must not know which
 //! right is for what.
 
+mod rights;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -12,16 +14,15 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::conformance::folder;
-use crate::example::{User, manifests};
-use crate::granted::{NAMESPACE, Release, Right, items, rights, texts};
+use crate::example::User;
+use crate::granted::{NAMESPACE, Release, Right, texts};
 use crate::guests::{self, Mode};
 use crate::helm::{Helm, chart};
 use crate::host::{self, Host};
 use crate::proxy::Proxy;
 use crate::server::TestServer;
-use crate::vm::{self, PLURAL, Vms};
-use crate::wait::eventually;
-use crate::{kubeconfig, net};
+use crate::vm::{self, Vms};
+use crate::{kubeconfig, net, pod};
 
 /// The plugin of the chart's `plugins`. It answers webhooks that nobody calls.
 pub const REVIEWER: &str = "rights-check";
@@ -29,16 +30,6 @@ pub const REVIEWER: &str = "rights-check";
 pub const PLUGIN: &str = "vm";
 /// The account that the Plugin writes as.
 const WRITER: &str = "writer";
-
-const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
-
-/// Flags of the Deployment whose ports other processes of the machine may have.
-const ADDRESSES: [&str; 4] = [
-    "--metrics-bind-address",
-    "--health-probe-bind-address",
-    "--admin-bind-address",
-    "--webhook-bind-address",
-];
 
 /// A cluster with the definitions, and what releases are started from.
 pub struct Cluster<'a> {
@@ -72,15 +63,10 @@ impl<'a> Cluster<'a> {
     pub async fn new(server: &'a TestServer) -> Result<Cluster<'a>> {
         let user = User::of(server).await?;
         vm::install(&server.client().await?).await?;
-        for file in ["plugins", "pluginrevisions", "pluginpolicies"] {
-            for definition in manifests(&format!("host/package/chart/files/crds/{file}.yaml"))? {
-                user.install(&definition).await?;
-            }
-        }
+        user.install_plugin_definitions().await?;
         let dir = tempfile::tempdir()?;
         let kubeconfig = server.kubeconfig();
-        let admin = kubeconfig::token(&fs::read_to_string(&kubeconfig)?);
-        let admin = admin.context("the administrator has a token")?;
+        let admin = kubeconfig::read(&kubeconfig)?.token;
         let helm = Helm::found(&kubeconfig)?;
         let is_whole = helm.is_some();
         let text = match helm {
@@ -107,18 +93,14 @@ impl<'a> Cluster<'a> {
         let mut release = self.release(&namespace)?;
         release.take(taken);
         let user = User::of(self.server).await?;
-        let account = grant(&user, &release, &namespace).await?;
+        let account = rights::grant(&user, &release, &namespace).await?;
         create_plugin(&user, &namespace).await?;
         let vms = Vms::of(self.server.client().await?, &namespace);
         vms.create(0..1, 0).await?;
 
-        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
-        let answer = user.create(&path, &json!({ "spec": {} })).await?;
-        let token = answer.pointer("/status/token").and_then(Value::as_str);
-        let text = fs::read_to_string(self.server.kubeconfig())?;
-        let text = text.replace(&self.admin, token.context("there is a token")?);
+        let token = account.token(&user).await?;
         let kubeconfig = self.dir.path().join(format!("{namespace}.kubeconfig"));
-        fs::write(&kubeconfig, text)?;
+        kubeconfig::with_token(&self.server.kubeconfig(), &kubeconfig, &token)?;
         let proxy = Proxy::start(&kubeconfig).await?;
         let flags = flags(&release, self.dir.path(), &namespace)?;
         let lease = flags
@@ -185,78 +167,6 @@ async fn rendered(helm: &Helm, dir: &Path) -> Result<String> {
     ])
 }
 
-/// Creates the release's account and roles, and returns the account's name once its rights are
-/// felt. What plugins read and write is the operator's to grant.
-async fn grant(user: &User, release: &Release, namespace: &str) -> Result<String> {
-    let account = release.of_kind("ServiceAccount").next();
-    let account = account.and_then(|account| account["metadata"]["name"].as_str());
-    let account = account.context("the chart has an account")?;
-    let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
-    for name in [account, WRITER] {
-        let object = json!({ "metadata": { "name": name } });
-        user.create(&accounts, &object).await?;
-    }
-    for kind in ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"] {
-        for object in release.of_kind(kind) {
-            let plural = format!("{}s", kind.to_lowercase());
-            let path = match object["metadata"]["namespace"].as_str() {
-                Some(within) => format!("{RBAC}/namespaces/{within}/{plural}"),
-                None => format!("{RBAC}/{plural}"),
-            };
-            user.create(&path, object).await?;
-        }
-    }
-    let place = format!("{RBAC}/namespaces/{namespace}");
-    for (of, verbs) in [
-        (account, json!(["get", "list", "watch"])),
-        (WRITER, json!(["get", "list", "patch", "watch"])),
-    ] {
-        let name = format!("machines-{of}");
-        let group = "cloud.waibizi.com";
-        let rule = json!({ "apiGroups": [group], "resources": [PLURAL], "verbs": verbs });
-        let role = json!({ "metadata": { "name": name, "namespace": namespace }, "rules": [rule] });
-        user.create(&format!("{place}/roles"), &role).await?;
-        let binding = json!({
-            "metadata": { "name": name },
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name },
-            "subjects": [{ "kind": "ServiceAccount", "name": of, "namespace": namespace }],
-        });
-        let bindings = format!("{place}/rolebindings");
-        user.create(&bindings, &binding).await?;
-        felt(user, namespace, of, &role).await?;
-    }
-    for role in release.bound() {
-        felt(user, namespace, account, role).await?;
-    }
-    Ok(account.to_owned())
-}
-
-/// Waits until the API server knows that an account has the first right of a role.
-async fn felt(user: &User, namespace: &str, account: &str, role: &Value) -> Result<()> {
-    let Some(rule) = items(&role["rules"]).next() else {
-        return Ok(());
-    };
-    let rights = rights(rule);
-    let right = rights.first().context("a rule grants something")?;
-    let resource = right.resource.as_str();
-    let (resource, below) = resource.split_once('/').unwrap_or((resource, ""));
-    let within = role["metadata"]["namespace"].as_str();
-    let asked = json!({ "spec": {
-        "user": format!("system:serviceaccount:{namespace}:{account}"),
-        "resourceAttributes": {
-            "group": right.group, "resource": resource, "subresource": below,
-            "verb": right.verb, "namespace": within.unwrap_or_default(),
-            "name": texts(&rule["resourceNames"]).next().unwrap_or_default(),
-        },
-    } });
-    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-    eventually(&format!("{account} may {right}"), async || {
-        let answer = user.create(path, &asked).await?;
-        Ok((answer["status"]["allowed"] == true).then_some(()))
-    })
-    .await
-}
-
 /// Creates the Plugin, with its component and its settings.
 async fn create_plugin(user: &User, namespace: &str) -> Result<()> {
     let core = format!("/api/v1/namespaces/{namespace}");
@@ -288,21 +198,17 @@ fn flags(release: &Release, dir: &Path, namespace: &str) -> Result<Vec<String>> 
     let deployment = release.of_kind("Deployment").next();
     let deployment = deployment.context("the chart has a Deployment")?;
     let given = deployment.pointer("/spec/template/spec/containers/0/args");
-    let given: Vec<&str> = texts(given.context("the Deployment has arguments")?).collect();
+    let given = texts(given.context("the Deployment has arguments")?).map(str::to_owned);
+    let mut flags = pod::without_addresses(given);
     let dir = dir.display();
-    let mut flags = Vec::new();
-    for flag in &given {
-        if ADDRESSES.iter().any(|address| flag.starts_with(address)) {
-            continue;
-        }
+    for flag in &mut flags {
         // Versions that ran are the host's own; compiled components are the same for all.
-        let flag = flag
+        *flag = flag
             .replace("/plugins/", &format!("{dir}/"))
             .replace("/data/history", &format!("{dir}/history-{namespace}"))
             .replace("/data/cache", &format!("{dir}/cache"));
-        flags.push(flag);
     }
-    if given
+    if flags
         .iter()
         .any(|flag| flag.starts_with("--webhook-service"))
     {

@@ -1,6 +1,7 @@
 //! A host that serves the webhooks of the guest `reviewer`, and the objects that it is asked about:
 //! ConfigMaps with a label that names the plugin, so that no other test's objects are reviewed.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -54,15 +55,19 @@ impl Door {
         Ok(Door(port))
     }
 
+    /// The address.
+    pub fn addr(self) -> SocketAddr {
+        net::loopback(self.0)
+    }
+
     /// The flags of a host that listens here.
     pub fn flags(self) -> [String; 2] {
-        let address = net::loopback(self.0);
-        ["--webhook-bind-address".to_owned(), address.to_string()]
+        ["--webhook-bind-address".to_owned(), self.addr().to_string()]
     }
 
     /// The address, as the API server is told.
     pub fn url(self) -> String {
-        format!("https://{}", net::loopback(self.0))
+        format!("https://{}", self.addr())
     }
 }
 
@@ -73,6 +78,21 @@ pub fn rule(operations: &[&str]) -> Value {
         "apiVersions": ["v1"],
         "resources": ["configmaps"],
         "operations": operations,
+    })
+}
+
+/// Returns the description of a plugin with one webhook, `checks`, for the creation of its objects.
+pub fn checks(plugin: &str) -> Value {
+    json!({
+        "apiVersion": "vmhost/v1",
+        "name": plugin,
+        "version": "1",
+        "webhooks": [{
+            "name": "checks",
+            "type": "validating",
+            "rules": [rule(&["CREATE"])],
+            "objectSelector": Reviewer::selector(plugin),
+        }],
     })
 }
 

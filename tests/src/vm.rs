@@ -195,6 +195,14 @@ impl Vms {
         self.create_object(&object).await
     }
 
+    /// Creates one VM in status `creating`. Does not retry, for servers that are not killed.
+    pub async fn create_once(&self, name: &str) -> Result<()> {
+        let object = self.template(name);
+        let created = self.api.create(&PostParams::default(), &object).await;
+        created.with_context(|| format!("creating {name}"))?;
+        Ok(())
+    }
+
     /// Creates one VM with annotations and a status.
     pub async fn create_with(&self, name: &str, annotations: Value, status: &str) -> Result<()> {
         let mut object = self.template(name);

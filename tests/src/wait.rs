@@ -1,4 +1,4 @@
-//! Waiting for a condition with a deadline: the only place in the harness that sleeps.
+//! Waiting for a condition with a deadline: by this, and not by sleeping, a test waits.
 
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -12,10 +12,6 @@ use crate::guard::Guard;
 use crate::host::without_settings;
 use crate::report;
 use crate::wait::eventually_within;
-
-/// Kills a process group when its standard input ends, which is at the latest when the test process
-/// has ended. Signals are ignored, as by the watchdog of a [`Guard`].
-const WATCHDOG: &str = r#"trap '' INT TERM HUP; read -r _; kill -9 "-$1" 2>/dev/null"#;
 
 /// The lines of the shell's output that a failing test shows.
 const SHOWN: usize = 150;
@@ -60,12 +56,6 @@ pub struct Shell {
     folder: PathBuf,
 }
 
-/// A shell that has started. What it started is killed when this is dropped.
-struct Running {
-    watchdog: Child,
-    guard: Guard,
-}
-
 impl Shell {
     /// A shell in this folder, which is free of the machine's settings.
     pub fn new(folder: &Path) -> Shell {
@@ -99,8 +89,7 @@ impl Shell {
             .stdin(Stdio::null())
             .stdout(output.try_clone().context("sharing the log")?)
             .stderr(output);
-        let mut running = Running::start(&mut self.command)?;
-        let guard = &mut running.guard;
+        let mut guard = Guard::spawn_group(&mut self.command)?;
         let ended = eventually_within(within, "the page ends", async || guard.try_wait()).await;
         let log = fs::read(&log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log).into_owned();
@@ -114,35 +103,14 @@ impl Shell {
     }
 }
 
-impl Running {
-    fn start(command: &mut Command) -> Result<Running> {
-        // A process group of its own, whose number is the shell's.
-        let guard = Guard::spawn(command, None)?;
-        let watchdog = Command::new("sh")
-            .args(["-c", WATCHDOG, "watchdog", &guard.id().to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("starting a watchdog shell")?;
-        Ok(Running { watchdog, guard })
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        drop(self.watchdog.stdin.take());
-        let _ = self.watchdog.wait();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn only_sh_blocks_are_commands() {
-        let page = "# A\n\n```sh\n# a comment\none\n```\n## B\ntext\n```yaml\n# no: heading\n```\n### C\n```sh\ntwo\n```\nmore\n```sh\nthree\n```\n";
+        let page = "# A\n\n```sh\n# a comment\none\n```\n## B\ntext\n```yaml\n# no: heading\n```\n\
+            ### C\n```sh\ntwo\n```\nmore\n```sh\nthree\n```\n";
         let step = |heading: &str, commands: &str| Step {
             heading: heading.to_owned(),
             commands: commands.to_owned(),
@@ -165,12 +133,13 @@ mod tests {
         let error = failed.unwrap_err().to_string();
         assert!(error.contains("first"), "{error}");
         let id = fs::read_to_string(folder.path().join("pid")).unwrap();
+        let id: u32 = id.trim().parse().unwrap();
         eventually_within(
             Duration::from_secs(60),
             "the process has ended",
             async || {
                 // A process that nobody has waited for yet has no memory any more.
-                let status = fs::read_to_string(format!("/proc/{}/status", id.trim()));
+                let status = fs::read_to_string(format!("/proc/{id}/status"));
                 let lives = status.is_ok_and(|text| text.contains("VmSize"));
                 Ok((!lives).then_some(()))
             },

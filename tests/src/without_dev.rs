@@ -67,8 +67,8 @@ fn binary() -> Result<PathBuf> {
     Ok(bare)
 }
 
-/// Cargo in this workspace, called as from a shell: what cargo sets for the tests' package would make
-/// build scripts run once more.
+/// Cargo in this workspace, called as from a shell: what cargo sets for the tests' package would
+/// make build scripts run once more.
 pub fn cargo() -> Command {
     let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut cargo = Command::new(program);

@@ -19,6 +19,7 @@ pub(crate) mod aggregate;
 pub(crate) mod ask;
 pub(crate) mod bootstrap;
 pub(crate) mod certificate;
+pub(crate) mod creation;
 pub(crate) mod credentials;
 pub(crate) mod escalation;
 pub(crate) mod impersonate;

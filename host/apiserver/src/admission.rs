@@ -227,7 +227,7 @@ fn case(inner: &Inner, call: &Call<'_>, review: Review) -> Case {
 fn namespace_of(inner: &Inner, review: &Review) -> Option<Object> {
     let key = Key::new("", &review.namespace);
     let found = inner.store.get(NAMESPACES, &key);
-    found.filter(|_| !review.namespace.is_empty()).cloned()
+    found.filter(|_| !review.namespace.is_empty())
 }
 
 /// Returns whether a request is for a webhook or a policy itself, over which none decides.

@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(read(body(3, 1 << 20)).await.unwrap().len(), MOST);
         let refused = read(body(4, 1 << 20)).await.unwrap_err();
         assert_eq!(refused, ApiError::too_large());
-        // It has no end, so that nobody waits for it.
+        // A body without an end is not read to its end.
         let refused = read(body(usize::MAX, 1 << 20)).await.unwrap_err();
         assert_eq!(refused.code, 413);
     }

@@ -1,9 +1,11 @@
 //! The built-in kinds, as data.
 //!
-//! Owns the form of their two tables: what a real server publishes of each kind
-//! (`builtin/kinds.zz`, made by the suite's `table` from its discovery documents), and what it does
-//! but does not publish (`builtin/behaviour.json`, by hand). Owns the storages of the two kinds
-//! that other objects depend on. Must not know requests, or what is done with an object.
+//! Owns the form of their three tables: what a real server publishes of each kind
+//! (`builtin/kinds.zz`, made by the suite's `table` from its discovery documents), what it does but
+//! does not publish (`builtin/behaviour.json`, by hand), and how Go encodes a value of each kind in
+//! which nothing is set (`builtin/empty.json`, made by `tests/kube-apiserver/cmd/empty`). Owns the
+//! storages of the kinds that other objects depend on. Must not know requests, or what is done with
+//! an object.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -13,13 +15,31 @@ use serde_json::{Value, json};
 
 use crate::jsonpath::JsonPath;
 use crate::kinds::{
-    ALL_VERBS, Column, Fill, Fixed, Kind, Scale, Show, Subresource, Version, join_version,
+    ALL_VERBS, Column, Deletion, Fill, Fixed, Kind, Scale, Show, Subresource, Version, join_version,
 };
+use crate::meta::check::Names;
 
 /// The storage of namespaces.
 pub(crate) const NAMESPACES: &str = "/namespaces";
 /// The storage of CustomResourceDefinitions.
 pub(crate) const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
+
+/// The storages of which the server itself reads objects when others are written, or at each
+/// request.
+pub(crate) const OFTEN_READ: &[&str] = &[
+    NAMESPACES,
+    DEFINITIONS,
+    "/services",
+    "rbac.authorization.k8s.io/clusterrolebindings",
+    "rbac.authorization.k8s.io/clusterroles",
+    "rbac.authorization.k8s.io/rolebindings",
+    "rbac.authorization.k8s.io/roles",
+    "scheduling.k8s.io/priorityclasses",
+];
+
+/// How most kinds refuse a field selector with an unknown field.
+const UNKNOWN_FIELD: &str =
+    r#""{}" is not a known field selector: only "metadata.name", "metadata.namespace""#;
 
 /// One version of a kind, as published. The preferred version of a kind comes first.
 #[derive(Deserialize)]
@@ -68,17 +88,23 @@ struct ColumnRow {
 struct Behaviour {
     storage: Option<String>,
     stored_as: Option<String>,
+    /// Absent: the plural.
+    registry: Option<String>,
     renames: BTreeMap<String, String>,
     create_on_update: bool,
     generation: bool,
     answer: Option<Value>,
     defaults: Value,
     fill: Fill,
-    annotations_are_content: bool,
+    content: Vec<String>,
+    deletion: Deletion,
+    /// Absent: only name and namespace are known.
+    unknown_field: Option<String>,
     encoded: BTreeMap<String, String>,
     protected: Vec<String>,
     fixed: Vec<Fixed>,
-    label_names: bool,
+    names: Names,
+    named_by_uid: bool,
     /// How columns are computed, by their names.
     cells: BTreeMap<String, Cell>,
     /// Selectable fields that are not the path of their name.
@@ -95,17 +121,21 @@ pub(crate) fn kinds() -> Vec<Arc<Kind>> {
 }
 
 fn read() -> Vec<Arc<Kind>> {
-    // Both tables are embedded and a test parses them, so the results are never empty.
+    // The tables are embedded and tests parse them, so the results are never empty.
     let text = vmhost_schema::inflate(include_bytes!("builtin/kinds.zz"));
     let rows: Vec<Row> = serde_json::from_str(&text).unwrap_or_default();
     let behaviours: BTreeMap<String, Behaviour> =
         serde_json::from_str(include_str!("builtin/behaviour.json")).unwrap_or_default();
+    let mut empty: BTreeMap<String, Value> =
+        serde_json::from_str(include_str!("builtin/empty.json")).unwrap_or_default();
     let mut kinds: Vec<Kind> = Vec::new();
     for row in rows {
         let dot = if row.group.is_empty() { "" } else { "." };
         let name = format!("{}{dot}{}", row.kind, row.group);
         let behaviour = behaviours.get(&name).cloned().unwrap_or_default();
-        let version = version_of(&row, &behaviour);
+        let api_version = join_version(&row.group, &row.version);
+        let empty = empty.remove(&format!("{api_version} {}", row.kind));
+        let version = version_of(&row, &behaviour, empty);
         let same = |kind: &&mut Kind| kind.group == row.group && kind.plural == row.plural;
         match kinds.iter_mut().find(same) {
             Some(kind) => kind.versions.push(version),
@@ -115,7 +145,7 @@ fn read() -> Vec<Arc<Kind>> {
     kinds.into_iter().map(Arc::new).collect()
 }
 
-fn version_of(row: &Row, behaviour: &Behaviour) -> Version {
+fn version_of(row: &Row, behaviour: &Behaviour, empty: Option<Value>) -> Version {
     let has = |name: &str| row.subresources.iter().any(|s| s.name == name);
     let others = row.subresources.iter();
     let others = others.filter(|s| !matches!(s.name.as_str(), "status" | "scale"));
@@ -139,6 +169,7 @@ fn version_of(row: &Row, behaviour: &Behaviour) -> Version {
         served: true,
         raw_schema: json!({ "$ref": row.definition }),
         schema: None,
+        empty,
         rules: vmhost_rules::Rules::default(),
         columns: columns(row, behaviour),
         status: has("status"),
@@ -201,6 +232,7 @@ fn kind_of(row: Row, behaviour: Behaviour, version: Version) -> Kind {
         stored_as: behaviour
             .stored_as
             .unwrap_or_else(|| join_version(&row.group, &row.version)),
+        registry: behaviour.registry.unwrap_or_else(|| row.plural.clone()),
         list_kind: format!("{}List", row.kind),
         unnamed_rows: is_unnamed(&row),
         singular: row.singular.unwrap_or_else(|| row.kind.to_lowercase()),
@@ -220,11 +252,16 @@ fn kind_of(row: Row, behaviour: Behaviour, version: Version) -> Kind {
         answer: behaviour.answer,
         defaults: behaviour.defaults,
         fill: behaviour.fill,
-        annotations_are_content: behaviour.annotations_are_content,
+        content: behaviour.content,
+        deletion: behaviour.deletion,
+        unknown_field: behaviour
+            .unknown_field
+            .unwrap_or_else(|| UNKNOWN_FIELD.to_owned()),
         encoded: behaviour.encoded.into_iter().collect(),
         protected: behaviour.protected,
         fixed: behaviour.fixed,
-        label_names: behaviour.label_names,
+        names: behaviour.names,
+        named_by_uid: behaviour.named_by_uid,
         conversion: None,
         versions: vec![version],
     }
@@ -252,6 +289,18 @@ mod tests {
     }
 
     #[test]
+    fn versions_know_what_their_objects_have_from_the_start() {
+        let kinds = kinds();
+        let of = |plural: &str| {
+            let kind = kinds.iter().find(|kind| kind.plural == plural).unwrap();
+            kind.versions[0].empty.clone()
+        };
+        let pod = of("pods").unwrap();
+        assert_eq!(pod["spec"], json!({ "containers": null }));
+        assert_eq!(of("configmaps"), None);
+    }
+
+    #[test]
     fn every_column_has_a_path() {
         let kinds = kinds();
         assert!(kinds.len() >= 60, "{}", kinds.len());
@@ -261,6 +310,15 @@ mod tests {
                     assert!(!column.paths.is_empty(), "{} {}", kind.kind, column.name);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn what_is_often_read_is_stored() {
+        let kinds = kinds();
+        for storage in OFTEN_READ {
+            let mut all = kinds.iter();
+            assert!(all.any(|kind| &*kind.storage == *storage), "{storage}");
         }
     }
 

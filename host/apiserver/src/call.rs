@@ -6,15 +6,18 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use vmhost_merge::{Manager, RESET_MAIN, RESET_STATUS, track_update};
+use vmhost_merge::{Manager, RESET_MAIN, RESET_STATUS, track_scale, track_update};
 
 use crate::kinds::Target;
-use crate::object::{Key, Object};
+use crate::object::{Key, Object, Shown, Stored};
 use crate::questions::Questions;
 use crate::refuse;
 use crate::request::Options;
 use crate::state::Inner;
 use crate::status::ApiError;
+
+/// The groups whose kinds also take metadata from a write to their status.
+const OPEN: [&str; 5] = ["", "apps", "autoscaling", "batch", "policy"];
 
 /// The endpoint through which an object is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +64,8 @@ impl Call<'_> {
         Key::new(self.namespace, self.name)
     }
 
-    pub fn live<'s>(&self, inner: &'s Inner) -> Result<&'s Object, ApiError> {
+    /// Returns the object of the request, as it is stored.
+    pub fn live(&self, inner: &Inner) -> Result<Object, ApiError> {
         let found = inner.store.get(&self.target.kind.storage, &self.key());
         found.ok_or_else(|| refuse::not_found(self.target, self.name))
     }
@@ -71,6 +75,14 @@ impl Call<'_> {
         match self.target.is_foreign(stored) {
             true => self.questions.convert(self.target, stored, true),
             false => Ok(self.target.view(stored)),
+        }
+    }
+
+    /// Returns a stored object in the version of the request. One that needs no change is not read.
+    pub fn show(&self, stored: &Stored) -> Result<Shown, ApiError> {
+        match self.target.is_as_stored(stored) {
+            true => Ok(Shown::Stored(stored.clone())),
+            false => Ok(Shown::Made(self.view(&stored.object())?)),
         }
     }
 
@@ -96,10 +108,20 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the fields that this endpoint leaves unchanged.
+    /// Returns the fields that this endpoint leaves unchanged. In some groups, a write to a status
+    /// also changes metadata: `strategy.go` of these kinds resets only the spec.
     pub fn reset(&self) -> &'static [&'static str] {
+        let kind = &self.target.kind;
+        let is_open = !kind.custom
+            && (OPEN.contains(&kind.group.as_str())
+                || (kind.group == "networking.k8s.io" && kind.kind == "Ingress"));
         match self.door {
-            Door::Status => RESET_STATUS,
+            Door::Status if !is_open => RESET_STATUS,
+            Door::Status => match kind.kind.as_str() {
+                "Deployment" => &["spec", "metadata.labels"],
+                "Pod" => &["spec", "metadata.ownerReferences"],
+                _ => &["spec"],
+            },
             Door::Main | Door::Scale if self.target.version().status => RESET_MAIN,
             Door::Main | Door::Scale => &[],
         }
@@ -114,15 +136,27 @@ impl Call<'_> {
         }
     }
 
+    /// Returns the author of the request. `api_version` is that of the target.
+    pub fn author<'a>(&'a self, api_version: &'a str) -> Manager<'a> {
+        Manager {
+            name: self.manager,
+            api_version,
+            subresource: self.subresource(),
+            reset: self.reset(),
+            empty: self.target.version().empty.as_ref(),
+        }
+    }
+
     /// Records what the author of the request changed.
     pub fn track(&self, live: Option<&Value>, new: &mut Value) {
         let api_version = self.target.api_version();
-        let manager = Manager {
-            name: self.manager,
-            api_version: &api_version,
-            subresource: self.subresource(),
-            reset: self.reset(),
-        };
+        let manager = self.author(&api_version);
+        let scale = self.target.version().scale.as_ref();
+        let replicas = scale.and_then(|scale| scale.spec.fields());
+        if let (Door::Scale, Some(live), Some(replicas)) = (self.door, live, replicas) {
+            track_scale(live, new, &replicas, &manager);
+            return;
+        }
         track_update(self.target.schema(), live, new, &manager, self.now);
     }
 }

@@ -121,7 +121,7 @@ fn standing(inner: &Inner, key: &Key, reference: &Value, gone: Option<&str>) -> 
     match owner.filter(|owner| meta::text(owner, "uid") == text("uid")) {
         None if inner.store.owners.may_exist(text("uid")) => Standing::Solid,
         None => Standing::Absent,
-        Some(owner) if Waits::of(owner) == Some(Waits::Foreground) => Standing::Waiting,
+        Some(owner) if Waits::of(&owner) == Some(Waits::Foreground) => Standing::Waiting,
         Some(_) => Standing::Solid,
     }
 }
@@ -130,7 +130,7 @@ fn standing(inner: &Inner, key: &Key, reference: &Value, gone: Option<&str>) -> 
 /// deleted.
 fn dependent(inner: &mut Inner, id: &Id, gone: Option<&str>, now: &str) {
     let (storage, key) = id;
-    let Some(live) = inner.store.get(storage, key).cloned() else {
+    let Some(live) = inner.store.get(storage, key) else {
         return;
     };
     let references = meta::get(&live, "ownerReferences").and_then(Value::as_array);
@@ -182,7 +182,7 @@ fn finalizer_of(object: &Value) -> Option<&'static str> {
 
 fn delete(inner: &mut Inner, target: &Target, key: &Key, policy: Policy, now: &str) {
     let kind = &target.kind;
-    let Some(live) = inner.store.get(&kind.storage, key).cloned() else {
+    let Some(live) = inner.store.get(&kind.storage, key) else {
         return;
     };
     if !kind.protected.contains(&key.name) {
@@ -200,7 +200,7 @@ fn delete(inner: &mut Inner, target: &Target, key: &Key, policy: Policy, now: &s
 /// Processes a waiting owner; returns how many objects were processed.
 fn owner(inner: &mut Inner, id: Id, max: usize) -> usize {
     let (storage, key) = &id;
-    let Some(live) = inner.store.get(storage, key).cloned() else {
+    let Some(live) = inner.store.get(storage, key) else {
         return 1;
     };
     let Some(target) = target(inner, storage) else {
@@ -227,7 +227,7 @@ fn owner(inner: &mut Inner, id: Id, max: usize) -> usize {
             }
             if some.len() == max {
                 inner.store.owners.again(Work::Owner(id.clone()));
-            } else if let Some(live) = inner.store.get(storage, key).cloned() {
+            } else if let Some(live) = inner.store.get(storage, key) {
                 release(inner, &target, key, &live, ORPHAN);
             }
             some.len() + 1
@@ -237,7 +237,7 @@ fn owner(inner: &mut Inner, id: Id, max: usize) -> usize {
 
 /// Removes an owner's uid from the owner references of a dependent.
 fn orphan(inner: &mut Inner, storage: &str, key: &Key, uid: &str) {
-    let live = inner.store.get(storage, key).cloned();
+    let live = inner.store.get(storage, key);
     if let Some((live, target)) = live.zip(target(inner, storage)) {
         set_references(inner, &target, key, &live, |list| {
             list.retain(|reference| reference["uid"] != uid);

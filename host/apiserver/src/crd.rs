@@ -14,6 +14,7 @@ mod text;
 
 use serde_json::{Value, json};
 
+pub(crate) use check::default;
 pub(crate) use serve::{after_remove, register, release, served};
 
 use crate::builtin::DEFINITIONS;
@@ -23,9 +24,8 @@ use crate::object::Key;
 use crate::state::Inner;
 use crate::status::Cause;
 
-/// Fills in the defaults of a definition, and returns what is wrong with it.
+/// Gives a new definition its status, and returns what is wrong with a definition.
 pub(crate) fn prepare(live: Option<&Value>, new: &mut Value) -> Vec<Cause> {
-    check::default(new);
     if live.is_none() {
         let stored = status::storage_version(new).map(str::to_owned);
         new["status"] = json!({
@@ -42,7 +42,7 @@ pub(crate) fn after_put(inner: &mut Inner, kind: &Kind, key: &Key) {
     if &*kind.storage != DEFINITIONS {
         return;
     }
-    let Some(live) = inner.store.get(DEFINITIONS, key).cloned() else {
+    let Some(live) = inner.store.get(DEFINITIONS, key) else {
         return;
     };
     let Some(target) =

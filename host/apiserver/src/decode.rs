@@ -17,10 +17,10 @@ pub(crate) struct Body {
     pub duplicates: Vec<String>,
 }
 
-/// The most values and texts that the aliases of YAML may add, each text by the part that
-/// [`TEXT`] says. Without a limit, 3 MiB could name a list of a million items a million times.
+/// The most values that the aliases of YAML may add. Without a limit, 3 MiB could name a list of a
+/// million items a million times.
 const ALIASED: usize = 400_000;
-/// As many bytes of a text count as one value.
+/// A long text counts as one more value for each of so many bytes.
 const TEXT: usize = 16;
 
 /// Reads JSON.
@@ -33,7 +33,7 @@ pub(crate) fn json(text: &[u8]) -> Result<Body, serde_json::Error> {
 
 /// Reads YAML.
 pub(crate) fn yaml(text: &[u8]) -> Result<Body, serde_yaml_ng::Error> {
-    // Two bytes are needed for a value of a list, and each byte of a text is there.
+    // What needs no alias: each value of a list takes two bytes, and a text its own length.
     let own = text.len() / 2 + text.len() / TEXT;
     let left = match text.contains(&b'*') {
         true => own.saturating_add(ALIASED),
@@ -64,6 +64,7 @@ struct Found {
 }
 
 impl Found {
+    /// Counts values; fails if the aliases of a body add too many.
     fn spend<E: Error>(&mut self, values: usize) -> Result<(), E> {
         let left = self.left.checked_sub(values);
         self.left = left.ok_or_else(|| E::custom("yaml: document contains excessive aliasing"))?;

@@ -9,14 +9,17 @@ use serde_json::{Value, json};
 use crate::admission;
 use crate::admission::review::Operation;
 use crate::call::Call;
-use crate::end::{Policy, end};
+use crate::end::{Policy, end, foretell};
 use crate::kinds::Target;
-use crate::object::{Key, Object};
+use crate::object::{Key, Object, Shown, Stored};
 use crate::request::Options;
 use crate::selector::Selector;
 use crate::state::Inner;
 use crate::status::{ApiError, INVALID, NOT_SUPPORTED, cause};
 use crate::{decode, meta, refuse};
+
+/// The name of the options in a refusal.
+const OPTIONS: &str = "DeleteOptions.meta.k8s.io";
 
 /// The body of a DELETE.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -38,33 +41,44 @@ pub(crate) struct Preconditions {
 
 impl DeleteOptions {
     /// Parses a body. Without a body, `query` counts: the options in the request's URL.
-    pub fn parse(body: &[u8], query: &DeleteOptions) -> Result<DeleteOptions, ApiError> {
-        let options: DeleteOptions = if body.iter().all(u8::is_ascii_whitespace) {
-            query.clone()
-        } else {
-            let body = decode::yaml(body).map_err(|e| ApiError::bad_request(e.to_string()))?;
-            serde_json::from_value(body.value).map_err(|e| ApiError::bad_request(e.to_string()))?
-        };
-        if options.orphan_dependents.is_some() && options.propagation_policy.is_some() {
-            let policy = options.propagation_policy.as_deref().unwrap_or_default();
+    pub fn parse(body: &[u8], query: DeleteOptions) -> Result<DeleteOptions, ApiError> {
+        if body.iter().all(u8::is_ascii_whitespace) {
+            return query.checked();
+        }
+        let body = decode::yaml(body).map_err(|e| ApiError::bad_request(e.to_string()))?;
+        DeleteOptions::of(body.value)
+    }
+
+    /// Reads options that are decoded already.
+    pub fn of(options: Value) -> Result<DeleteOptions, ApiError> {
+        let options: Result<DeleteOptions, _> = serde_json::from_value(options);
+        let options = options.map_err(|e| ApiError::bad_request(e.to_string()))?;
+        options.checked()
+    }
+
+    /// Refuses an unknown kind of dry run, and a propagation policy that is unknown or given twice.
+    fn checked(self) -> Result<DeleteOptions, ApiError> {
+        let mut asked = self.dry_run.iter().flatten();
+        if let Some(other) = asked.find(|kind| *kind != "All") {
+            let why = format!("Unsupported value: {other:?}: supported values: \"All\"");
+            let causes = [cause(NOT_SUPPORTED, "dryRun", why)];
+            return Err(ApiError::invalid_of(OPTIONS, "", &causes));
+        }
+        if self.orphan_dependents.is_some() && self.propagation_policy.is_some() {
+            let policy = self.propagation_policy.as_deref().unwrap_or_default();
             let why = format!(
                 "Invalid value: {policy:?}: orphanDependents and deletionPropagation cannot be both set"
             );
             let causes = [cause(INVALID, "propagationPolicy", why)];
-            let what = "DeleteOptions.meta.k8s.io";
-            return Err(ApiError::invalid_of(what, "", &causes));
+            return Err(ApiError::invalid_of(OPTIONS, "", &causes));
         }
-        match options.propagation_policy.as_deref() {
-            None | Some("" | "Background" | "Foreground" | "Orphan") => Ok(options),
+        match self.propagation_policy.as_deref() {
+            None | Some("" | "Background" | "Foreground" | "Orphan") => Ok(self),
             Some(other) => {
                 let known = "\"Foreground\", \"Background\", \"Orphan\", \"nil\"";
                 let why = format!("Unsupported value: {other:?}: supported values: {known}");
                 let causes = [cause(NOT_SUPPORTED, "propagationPolicy", why)];
-                Err(ApiError::invalid_of(
-                    "DeleteOptions.meta.k8s.io",
-                    "",
-                    &causes,
-                ))
+                Err(ApiError::invalid_of(OPTIONS, "", &causes))
             }
         }
     }
@@ -117,9 +131,10 @@ impl DeleteOptions {
 pub(crate) enum Deleted {
     /// The object is gone. The `Status` is the answer.
     Gone(Value),
-    /// The object remains until its finalizers are removed. It is in the version of the request, or
-    /// in the stored one if a webhook has to convert it.
-    Waiting(Object),
+    /// The object is the answer: it remains until its finalizers are removed, or its kind shows
+    /// what is gone. It is in the version of the request, or in the stored one if a webhook has to
+    /// convert it.
+    Shown(Object),
 }
 
 /// Deletes one object, if webhooks and policies allow that.
@@ -128,10 +143,20 @@ pub(crate) fn delete(
     call: &Call<'_>,
     options: &DeleteOptions,
 ) -> Result<Deleted, ApiError> {
-    let live = call.live(inner)?.clone();
+    warn(call, options);
+    let live = call.live(inner)?;
     check(call, options, &live)?;
     admit(inner, call, options, &live)?;
     carry_out(inner, call, options)
+}
+
+/// Warns the author of a request that leaves it to the kind what happens to the dependents.
+fn warn(call: &Call<'_>, options: &DeleteOptions) {
+    let says_nothing = options.propagation_policy.is_none() && options.orphan_dependents.is_none();
+    let warning = call.target.kind.deletion.warning.as_ref();
+    if let Some(warning) = warning.filter(|_| says_nothing) {
+        call.questions.warn(warning.clone());
+    }
 }
 
 /// Asks webhooks and policies about a deletion. One of many objects is named by itself only, as in
@@ -165,7 +190,7 @@ pub(crate) fn carry_out(
     call: &Call<'_>,
     options: &DeleteOptions,
 ) -> Result<Deleted, ApiError> {
-    let live = call.live(inner)?.clone();
+    let live = call.live(inner)?;
     check(call, options, &live)?;
     let kind = &call.target.kind;
     if kind.protected.iter().any(|name| name == call.name) {
@@ -175,20 +200,15 @@ pub(crate) fn carry_out(
             "this namespace may not be deleted",
         ));
     }
-    let policy = options.policy();
-    if options.dry(call) {
-        return Ok(if policy.finalizers(&live).is_empty() {
-            Deleted::Gone(success(call.target, call.name, &live))
-        } else {
-            Deleted::Waiting(call.outcome(live))
-        });
-    }
-    Ok(
-        match end(inner, kind, &call.key(), &live, call.now, policy) {
-            Some(waiting) => Deleted::Waiting(call.outcome(waiting)),
-            None => Deleted::Gone(success(call.target, call.name, &live)),
-        },
-    )
+    let policy = options.policy().of(kind, &live);
+    let ended = match options.dry(call) {
+        true => foretell(kind, &live, call.now, policy),
+        false => end(inner, kind, &call.key(), &live, call.now, policy),
+    };
+    Ok(match ended.remains || kind.deletion.shows_object {
+        true => Deleted::Shown(call.outcome(ended.object)),
+        false => Deleted::Gone(success(call.target, call.name, &live)),
+    })
 }
 
 /// Deletes everything that a selector matches, and returns the deleted objects.
@@ -198,18 +218,19 @@ pub(crate) fn delete_collection(
     namespace: Option<&str>,
     options: &DeleteOptions,
     selector: &Selector,
-) -> Result<Vec<Object>, ApiError> {
+) -> Result<Vec<Shown>, ApiError> {
+    warn(call, options);
     let kind = &call.target.kind;
-    let objects: Vec<(Key, Object)> = inner
+    let objects: Vec<(Key, Stored)> = inner
         .store
-        .list(&kind.storage, namespace)
+        .list_stored(&kind.storage, namespace)
         .map(|(k, o)| (k.clone(), o.clone()))
         .collect();
     let mut matching = Vec::new();
     let mut unanswered = None;
-    for (key, object) in objects {
-        match call.view(&object) {
-            Ok(shown) if selector.matches(&shown) => matching.push((key, object, shown)),
+    for (key, stored) in objects {
+        match call.show(&stored) {
+            Ok(shown) if selector.accepts(&shown) => matching.push((key, stored, shown)),
             Ok(_) => {}
             // All of them are converted by one call.
             Err(error) => unanswered = Some(error),
@@ -221,12 +242,15 @@ pub(crate) fn delete_collection(
     // Everything is asked before the first object is deleted: a question without an answer must
     // leave nothing half done.
     let mut allowed = Vec::new();
-    for (key, object, _) in &matching {
+    for (key, stored, _) in &matching {
         let one = Call {
             name: "",
             ..of(call, key)
         };
-        allowed.push(admit(inner, &one, options, object));
+        allowed.push(match inner.registered.is_empty() {
+            true => Ok(()),
+            false => admit(inner, &one, options, &stored.object()),
+        });
     }
     if call.questions.has_open() {
         return Err(ApiError::internal("a webhook was not asked yet"));
@@ -256,12 +280,18 @@ fn check(call: &Call<'_>, options: &DeleteOptions, live: &Value) -> Result<(), A
     let Some(preconditions) = &options.preconditions else {
         return Ok(());
     };
+    let (target, name) = (call.target, call.name);
+    let checks_itself = target.kind.deletion.checks_itself;
     let uid = meta::text(live, "uid");
     if let Some(asked) = preconditions.uid.as_deref().filter(|asked| *asked != uid) {
+        if checks_itself {
+            let why = refuse::other_uid(asked, uid);
+            return Err(refuse::conflict(target, name, why));
+        }
         let why = format!(
             "the UID in the precondition ({asked}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
         );
-        return Err(refuse::delete_conflict(call.target, call.name, why));
+        return Err(refuse::delete_conflict(target, name, why));
     }
     let version = meta::text(live, "resourceVersion");
     if let Some(asked) = preconditions
@@ -269,10 +299,16 @@ fn check(call: &Call<'_>, options: &DeleteOptions, live: &Value) -> Result<(), A
         .as_deref()
         .filter(|asked| *asked != version)
     {
+        if checks_itself {
+            let why = format!(
+                "Precondition failed: ResourceVersion in precondition: {asked}, ResourceVersion in object meta: {version}"
+            );
+            return Err(refuse::conflict(target, name, why));
+        }
         let why = format!(
             "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({version}). The object might have been modified"
         );
-        return Err(refuse::delete_conflict(call.target, call.name, why));
+        return Err(refuse::delete_conflict(target, name, why));
     }
     Ok(())
 }

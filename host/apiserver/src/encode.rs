@@ -1,14 +1,17 @@
 //! Writes answers for the wire.
 //!
-//! Owns the order of keys in JSON, and assembles answers from parts without copying objects. Must
-//! not know HTTP, or how protobuf is written.
+//! Assembles answers from parts without copying objects, or reading the text of stored ones where
+//! that is the answer. Must not know HTTP, or how protobuf is written.
 
-use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+mod order;
+
+use order::{List, Ordered, OrderedShown};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::kinds::Target;
 use crate::negotiate::Wire;
-use crate::object::Object;
+use crate::object::Shown;
 use crate::protobuf;
 
 /// The media type of JSON.
@@ -22,9 +25,13 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// Returns the answer in protobuf; in JSON if there is no such form.
-    fn of(protobuf: Option<Vec<u8>>, json: impl FnOnce() -> Vec<u8>) -> Written {
-        let (media, bytes) = match protobuf {
+    /// Writes an answer in protobuf if that is asked for and there is such a form, else in JSON.
+    fn of(
+        wire: Wire,
+        make: impl FnOnce() -> Option<Vec<u8>>,
+        json: impl FnOnce() -> Vec<u8>,
+    ) -> Written {
+        let (media, bytes) = match in_protobuf(wire, make) {
             Some(bytes) => (protobuf::MEDIA, bytes),
             None => (JSON, json()),
         };
@@ -32,136 +39,55 @@ impl Written {
     }
 }
 
-/// An object with its keys in the order of a real server: custom objects alphabetically, built-in
-/// ones with kind, apiVersion and metadata first. Built-in objects in a list omit kind and
-/// apiVersion.
-pub(crate) struct Ordered<'a> {
-    object: &'a Value,
-    custom: bool,
-    within_list: bool,
-}
-
-impl Serialize for Ordered<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Value::Object(map) = self.object else {
-            return self.object.serialize(serializer);
-        };
-        if self.custom {
-            return map.serialize(serializer);
-        }
-        let first: &[&str] = if self.within_list {
-            &["metadata"]
-        } else if map.get("kind").is_some_and(|kind| kind == "Status") {
-            &[
-                "kind",
-                "apiVersion",
-                "metadata",
-                "status",
-                "message",
-                "reason",
-                "details",
-                "code",
-            ]
-        } else {
-            &["kind", "apiVersion", "metadata"]
-        };
-        let mut out = serializer.serialize_map(None)?;
-        for key in first {
-            if let Some(value) = map.get(*key) {
-                out.serialize_entry(key, value)?;
-            }
-        }
-        for (key, value) in map.iter().filter(|(k, _)| {
-            !["kind", "apiVersion", "metadata"].contains(&k.as_str())
-                && !first.contains(&k.as_str())
-        }) {
-            out.serialize_entry(key, value)?;
-        }
-        out.end()
-    }
-}
-
-/// A list of objects of a kind.
-struct List<'a> {
-    target: &'a Target,
-    metadata: &'a Value,
-    items: &'a [Object],
-}
-
-struct Items<'a>(&'a [Object], bool);
-
-impl Serialize for Items<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_seq(Some(self.0.len()))?;
-        for object in self.0 {
-            out.serialize_element(&Ordered {
-                object,
-                custom: self.1,
-                within_list: true,
-            })?;
-        }
-        out.end()
-    }
-}
-
-impl Serialize for List<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (kind, version) = (&self.target.kind.list_kind, self.target.api_version());
-        let custom = self.target.kind.custom;
-        let items = Items(self.items, custom);
-        let mut out = serializer.serialize_map(Some(4))?;
-        if custom {
-            out.serialize_entry("apiVersion", &version)?;
-            out.serialize_entry("items", &items)?;
-            out.serialize_entry("kind", kind)?;
-            out.serialize_entry("metadata", self.metadata)?;
-        } else {
-            out.serialize_entry("kind", kind)?;
-            out.serialize_entry("apiVersion", &version)?;
-            out.serialize_entry("metadata", self.metadata)?;
-            out.serialize_entry("items", &items)?;
-        }
-        out.end()
+/// Makes the form in protobuf if it is asked for; `None` also if there is none.
+fn in_protobuf(wire: Wire, make: impl FnOnce() -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+    match wire {
+        Wire::Protobuf => make(),
+        Wire::Json => None,
     }
 }
 
 /// Writes one object.
 pub(crate) fn object_as(wire: Wire, value: &Value, custom: bool) -> Written {
-    let protobuf = match wire {
-        Wire::Protobuf => protobuf::to_protobuf(value),
-        Wire::Json => None,
-    };
-    Written::of(protobuf, || object(value, custom))
+    Written::of(
+        wire,
+        || protobuf::to_protobuf(value),
+        || object(value, custom),
+    )
+}
+
+/// Writes one object as a request sees it.
+pub(crate) fn shown_as(wire: Wire, shown: &Shown, custom: bool) -> Written {
+    match (wire, shown) {
+        (Wire::Json, Shown::Stored(_)) => Written {
+            media: JSON,
+            bytes: shown_text(shown, custom),
+        },
+        _ => object_as(wire, &shown.object(), custom),
+    }
 }
 
 /// Writes a list.
-pub(crate) fn list_as(wire: Wire, target: &Target, metadata: &Value, items: &[Object]) -> Written {
-    let kind = &target.kind;
-    let protobuf = match wire {
-        Wire::Protobuf => {
-            let api_version = target.api_version();
-            let names = (&*api_version, &*kind.list_kind, &*kind.kind);
-            protobuf::encoded_list(names, metadata, items.iter().map(|item| &**item))
-        }
-        Wire::Json => None,
+pub(crate) fn list_as(wire: Wire, target: &Target, metadata: &Value, items: &[Shown]) -> Written {
+    let make = || {
+        let (api_version, kind) = (target.api_version(), &target.kind);
+        let names = (&*api_version, &*kind.list_kind, &*kind.kind);
+        protobuf::encoded_list(names, metadata, items.iter().map(Shown::object))
     };
-    Written::of(protobuf, || list(target, metadata, items))
+    Written::of(wire, make, || list(target, metadata, items))
 }
 
 /// Writes a list of objects' metadata.
-pub(crate) fn partial_list(wire: Wire, metadata: &Value, items: &[Object]) -> Written {
+pub(crate) fn partial_list(wire: Wire, metadata: &Value, items: &[Shown]) -> Written {
     const API_VERSION: &str = "meta.k8s.io/v1";
     const KIND: &str = "PartialObjectMetadataList";
-    let protobuf = match wire {
-        // Of an object, only the metadata is a field of this message.
-        Wire::Protobuf => {
-            let names = (API_VERSION, KIND, "PartialObjectMetadata");
-            protobuf::encoded_list(names, metadata, items.iter().map(|item| &**item))
-        }
-        Wire::Json => None,
+    // Of an object, only the metadata is a field of this message.
+    let make = || {
+        let names = (API_VERSION, KIND, "PartialObjectMetadata");
+        protobuf::encoded_list(names, metadata, items.iter().map(Shown::head))
     };
-    Written::of(protobuf, || {
-        let items: Vec<Value> = items.iter().map(|o| partial(o)).collect();
+    Written::of(wire, make, || {
+        let items: Vec<Value> = items.iter().map(|o| partial(&o.head())).collect();
         let list = json!({
             "kind": KIND,
             "apiVersion": API_VERSION,
@@ -174,11 +100,16 @@ pub(crate) fn partial_list(wire: Wire, metadata: &Value, items: &[Object]) -> Wr
 
 /// Writes one event of a watch.
 pub(crate) fn event_as(wire: Wire, kind: &str, value: &Value, custom: bool) -> Vec<u8> {
-    let protobuf = match wire {
-        Wire::Protobuf => protobuf::event(kind, value),
-        Wire::Json => None,
-    };
-    protobuf.unwrap_or_else(|| event(kind, value, custom))
+    let frame = in_protobuf(wire, || protobuf::event(kind, value));
+    frame.unwrap_or_else(|| event(kind, value, custom))
+}
+
+/// Writes one event of a watch about an object as a request sees it.
+pub(crate) fn event_shown(wire: Wire, kind: &str, shown: &Shown, custom: bool) -> Vec<u8> {
+    match (wire, shown) {
+        (Wire::Json, Shown::Stored(_)) => line(kind, shown_text(shown, custom)),
+        _ => event_as(wire, kind, &shown.object(), custom),
+    }
 }
 
 /// Serialises one object.
@@ -190,8 +121,21 @@ pub(crate) fn object(value: &Value, custom: bool) -> Vec<u8> {
     })
 }
 
+/// Serialises one object as a request sees it.
+fn shown_text(shown: &Shown, custom: bool) -> Vec<u8> {
+    match shown {
+        // Its keys are in order.
+        Shown::Stored(stored) if custom => stored.text().as_bytes().to_vec(),
+        _ => text(&OrderedShown {
+            shown,
+            custom,
+            within_list: false,
+        }),
+    }
+}
+
 /// Serialises a list.
-fn list(target: &Target, metadata: &Value, items: &[Object]) -> Vec<u8> {
+fn list(target: &Target, metadata: &Value, items: &[Shown]) -> Vec<u8> {
     text(&List {
         target,
         metadata,
@@ -199,16 +143,22 @@ fn list(target: &Target, metadata: &Value, items: &[Object]) -> Vec<u8> {
     })
 }
 
-/// Serialises one line of a watch. `type` comes before `object`, which readers rely on.
+/// Serialises one line of a watch.
 fn event(kind: &str, value: &Value, custom: bool) -> Vec<u8> {
+    line(kind, object(value, custom))
+}
+
+/// Returns one line of a watch. `type` comes before `object`, which readers rely on.
+fn line(kind: &str, object: Vec<u8>) -> Vec<u8> {
     let mut line = format!("{{\"type\":\"{kind}\",\"object\":").into_bytes();
-    line.extend(object(value, custom));
+    line.extend(object);
     line.extend(b"}\n");
     line
 }
 
 fn text(value: &impl Serialize) -> Vec<u8> {
-    // A Value can always be serialised: its keys are strings and its numbers finite.
+    // A Value can always be serialised: its keys are strings and its numbers finite. The text of a
+    // stored object is JSON.
     serde_json::to_vec(value).unwrap_or_default()
 }
 
@@ -227,6 +177,7 @@ pub(crate) fn partial(object: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::Stored;
 
     #[test]
     fn built_in_objects_begin_with_what_they_are() {
@@ -239,5 +190,30 @@ mod tests {
         let text = String::from_utf8(object(&value, true)).unwrap();
         assert!(text.starts_with(r#"{"apiVersion":"v1","data":{}"#));
         assert!(event("ADDED", &value, true).starts_with(br#"{"type":"ADDED","object":{"#));
+    }
+
+    #[test]
+    fn a_stored_text_is_written_as_its_value() {
+        let values = [
+            json!({ "aggregationRule": { "b": 1, "a": [] }, "apiVersion": "v1", "kind": "X",
+                "metadata": { "name": "\u{e9}\"" }, "zone": null }),
+            json!({ "apiVersion": "v1", "data": {}, "kind": "ConfigMap", "metadata": {} }),
+        ];
+        for value in values {
+            let stored = Shown::Stored(Stored::of(&value));
+            let made = Shown::Made(value.into());
+            for custom in [false, true] {
+                let both = [&stored, &made].map(|shown| shown_text(shown, custom));
+                assert_eq!(both[0], both[1]);
+                let both = [&stored, &made].map(|shown| {
+                    text(&OrderedShown {
+                        shown,
+                        custom,
+                        within_list: true,
+                    })
+                });
+                assert_eq!(both[0], both[1]);
+            }
+        }
     }
 }

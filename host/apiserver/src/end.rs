@@ -6,8 +6,8 @@
 use serde_json::{Value, json};
 
 use crate::builtin::{DEFINITIONS, NAMESPACES};
-use crate::kinds::Kind;
-use crate::object::{Key, Object};
+use crate::kinds::{Dependents, Kind};
+use crate::object::{Key, Object, Stored};
 use crate::owners::{FOREGROUND, ORPHAN};
 use crate::state::Inner;
 use crate::{change, crd, meta, namespace};
@@ -15,7 +15,7 @@ use crate::{change, crd, meta, namespace};
 /// What happens to the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// The object's finalizers decide; without them as [`Policy::Background`].
+    /// The object's finalizers decide; without them its kind, or as [`Policy::Background`].
     Unsaid,
     /// The dependents are deleted after the object.
     Background,
@@ -26,6 +26,21 @@ pub(crate) enum Policy {
 }
 
 impl Policy {
+    /// Returns the policy by which an object of a kind is deleted.
+    pub fn of(self, kind: &Kind, live: &Value) -> Policy {
+        let list = meta::get(live, "finalizers").and_then(Value::as_array);
+        let mut list = list.into_iter().flatten();
+        match (kind.deletion.dependents, self) {
+            (Dependents::Ignored, _) => Policy::Background,
+            (Dependents::Orphaned, Policy::Unsaid)
+                if !list.any(|name| name == FOREGROUND || name == ORPHAN) =>
+            {
+                Policy::Orphan
+            }
+            (_, said) => said,
+        }
+    }
+
     /// Returns the finalizers of an object that is deleted with this policy.
     pub fn finalizers(self, live: &Value) -> Vec<Value> {
         let list = meta::get(live, "finalizers").and_then(Value::as_array);
@@ -42,7 +57,16 @@ impl Policy {
     }
 }
 
-/// Deletes an object. Returns the object if it still exists, or existed when its deletion began.
+/// An object after its deletion.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Its last state; of a namespace or a definition the one when its deletion began.
+    pub object: Object,
+    /// Whether it still exists, or existed when its deletion began.
+    pub remains: bool,
+}
+
+/// Deletes an object.
 pub(crate) fn end(
     inner: &mut Inner,
     kind: &Kind,
@@ -50,56 +74,79 @@ pub(crate) fn end(
     live: &Object,
     now: &str,
     policy: Policy,
-) -> Option<Object> {
+) -> Ended {
+    let (new, remains) = after(kind, live, now, policy);
+    if !remains {
+        if kind.deletion.is_graceful && !meta::is_deleting(live) {
+            inner.store.put(&kind.storage, key.clone(), new.clone());
+        }
+        let object = change::remove(inner, kind, key, new);
+        return Ended { object, remains };
+    }
+    let object = match new == **live {
+        true => live.clone(),
+        false => inner.store.put(&kind.storage, key.clone(), new),
+    };
     match &*kind.storage {
-        NAMESPACES => {
-            let marked = mark(inner, kind, key, live, now, namespace::terminate);
-            empty_namespace(inner, &key.name, now);
-            return Some(marked);
-        }
-        DEFINITIONS => {
-            let marked = mark(inner, kind, key, live, now, crd::terminate);
-            empty_definition(inner, &key.name, now);
-            return Some(marked);
-        }
+        NAMESPACES => empty_namespace(inner, &key.name, now),
+        DEFINITIONS => empty_definition(inner, &key.name, now),
         _ => {}
     }
-    let finalizers = policy.finalizers(live);
-    if finalizers.is_empty() {
-        let mut last = Value::clone(live);
-        meta::set(&mut last, "finalizers", None);
-        change::remove(inner, kind, key, last);
-        return None;
-    }
-    Some(mark(inner, kind, key, live, now, |new| {
-        meta::set(new, "finalizers", Some(json!(finalizers)));
-    }))
+    Ended { object, remains }
 }
 
-/// Sets the deletion timestamp once, and applies `also`.
-fn mark(
-    inner: &mut Inner,
-    kind: &Kind,
-    key: &Key,
-    live: &Object,
-    now: &str,
-    also: impl FnOnce(&mut Value),
-) -> Object {
-    let mut new = Value::clone(live);
-    if !meta::is_deleting(live) {
-        meta::set(&mut new, "deletionTimestamp", Some(json!(now)));
-        if kind.namespaced || kind.custom {
-            meta::set(&mut new, "deletionGracePeriodSeconds", Some(json!(0)));
+/// Returns what [`end`] would make of an object.
+pub(crate) fn foretell(kind: &Kind, live: &Value, now: &str, policy: Policy) -> Ended {
+    let (object, remains) = after(kind, live, now, policy);
+    Ended {
+        object: object.into(),
+        remains,
+    }
+}
+
+/// Returns the object as its deletion leaves it, and whether it remains.
+fn after(kind: &Kind, live: &Value, now: &str, policy: Policy) -> (Value, bool) {
+    let mut new = live.clone();
+    match &*kind.storage {
+        NAMESPACES => {
+            mark(kind, &mut new, now);
+            namespace::terminate(&mut new);
+            (new, true)
         }
-        if let Some(generation) = meta::get(live, "generation").and_then(Value::as_i64) {
-            meta::set(&mut new, "generation", Some(json!(generation + 1)));
+        DEFINITIONS => {
+            mark(kind, &mut new, now);
+            crd::terminate(&mut new);
+            (new, true)
+        }
+        _ => {
+            let mut finalizers = policy.finalizers(live);
+            // Nobody else removes the finalizer that protects the object.
+            let protection = kind.deletion.finalizer.as_deref();
+            finalizers.retain(|name| name.as_str() != protection || protection.is_none());
+            let remains = !finalizers.is_empty();
+            if remains || kind.deletion.is_graceful {
+                mark(kind, &mut new, now);
+            }
+            let left = Some(json!(finalizers)).filter(|_| remains);
+            meta::set(&mut new, "finalizers", left);
+            (new, remains)
         }
     }
-    also(&mut new);
-    if new == **live {
-        return live.clone();
+}
+
+/// Sets the deletion timestamp, once.
+fn mark(kind: &Kind, object: &mut Value, now: &str) {
+    if meta::is_deleting(object) {
+        return;
     }
-    inner.store.put(&kind.storage, key.clone(), new)
+    meta::set(object, "deletionTimestamp", Some(json!(now)));
+    if kind.namespaced || kind.custom {
+        meta::set(object, "deletionGracePeriodSeconds", Some(json!(0)));
+    }
+    let generation = meta::get(object, "generation").and_then(Value::as_i64);
+    if let Some(generation) = generation {
+        meta::set(object, "generation", Some(json!(generation + 1)));
+    }
 }
 
 /// Deletes all objects in a namespace, and the namespace when it is empty.
@@ -109,7 +156,7 @@ fn empty_namespace(inner: &mut Inner, name: &str, now: &str) {
         let Some(kind) = registry.kinds().find(|k| k.storage == storage) else {
             continue;
         };
-        if let Some(live) = inner.store.get(&storage, &key).cloned() {
+        if let Some(live) = inner.store.get(&storage, &key) {
             end(inner, kind, &key, &live, now, Policy::Background);
         }
     }
@@ -121,13 +168,10 @@ fn empty_definition(inner: &mut Inner, name: &str, now: &str) {
     crd::register(inner);
     match crd::served(inner, name) {
         Some(kind) => {
-            let objects: Vec<_> = inner
-                .store
-                .list(&kind.storage, None)
-                .map(|(k, o)| (k.clone(), o.clone()))
-                .collect();
-            for (key, object) in objects {
-                end(inner, &kind, &key, &object, now, Policy::Unsaid);
+            let all = inner.store.list_stored(&kind.storage, None);
+            let all: Vec<(Key, Stored)> = all.map(|(k, o)| (k.clone(), o.clone())).collect();
+            for (key, stored) in all {
+                end(inner, &kind, &key, &stored.object(), now, Policy::Unsaid);
             }
             crd::after_remove(inner, &kind);
         }

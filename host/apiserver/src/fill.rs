@@ -1,6 +1,9 @@
 //! Defaults and checks of built-in kinds that their data cannot express: addresses, policies,
 //! classes.
 //!
+//! Owns which of them belong to the decoding of an object, to admission and to the strategy of its
+//! kind: who owns a field depends on it.
+//!
 //! `builtin/behaviour.json` selects them by name. Follows k8s.io/kubernetes
 //! `pkg/apis/*/v1/defaults.go`, `pkg/registry` and the admission plugins of every cluster. Must not
 //! know requests, or store anything.
@@ -21,21 +24,57 @@ use crate::kinds::Fill;
 use crate::state::Inner;
 use crate::status::Cause;
 
-/// Returns why an object may not be created as it is; in a part of a cluster, classes are missing.
-pub(crate) fn forbidden(
-    kind: Fill,
-    inner: &Inner,
-    live: Option<&Value>,
-    new: &Value,
-) -> Option<String> {
+/// Fills in the defaults that Go sets when it decodes an object, after those of its schema. The
+/// author of a write owns them.
+pub(crate) fn default(kind: Fill, new: &mut Value) {
     match kind {
-        Fill::Pod if live.is_none() && !inner.partial => pod::forbidden(inner, new),
-        _ => None,
+        Fill::Pod => pod::default(new),
+        Fill::PodTemplate => workload::pod_template(new),
+        Fill::CronJob => workload::cron_job(new),
+        Fill::Job => workload::job(new),
+        Fill::Template => workload::template(new),
+        Fill::Deployment => workload::deployment(new),
+        Fill::DaemonSet => workload::daemon_set(new),
+        Fill::StatefulSet => workload::stateful_set(new),
+        Fill::ReplicationController => workload::replication_controller(new),
+        Fill::Service => service::default(new),
+        Fill::Autoscaler => autoscaler::fill(new),
+        Fill::Binding => small::binding_groups(new),
+        Fill::LimitRange => limits::fill(new),
+        Fill::NetworkPolicy => small::network_policy(new),
+        Fill::Node => small::node(new),
+        Fill::ResourceClaim => small::resource_claim(new.pointer_mut("/spec/devices/requests")),
+        Fill::ResourceClaimTemplate => {
+            small::resource_claim(new.pointer_mut("/spec/spec/devices/requests"));
+        }
+        Fill::Nothing
+        | Fill::Policy
+        | Fill::PolicyBinding
+        | Fill::Role
+        | Fill::SigningRequest
+        | Fill::Volume
+        | Fill::WebhookConfiguration => {}
     }
 }
 
-/// Completes an object after its schema's defaults were filled in; returns what is wrong with it.
-/// `now` is the time of the request.
+/// Completes an object as the admission plugins of every cluster do, or returns why it is
+/// forbidden. No manager owns what they set.
+pub(crate) fn admit(
+    kind: Fill,
+    inner: &Inner,
+    live: Option<&Value>,
+    new: &mut Value,
+) -> Option<String> {
+    match kind {
+        Fill::Pod => return pod::admit(inner, live, new),
+        Fill::Node if live.is_none() => small::taint(new),
+        _ => {}
+    }
+    None
+}
+
+/// Completes an object as the strategy of its kind does before it is stored; returns what is wrong
+/// with it. No manager owns what is set here. `now` is the time of the request.
 pub(crate) fn fill(
     kind: Fill,
     inner: &Inner,
@@ -44,32 +83,33 @@ pub(crate) fn fill(
     now: &str,
 ) -> Vec<Cause> {
     match kind {
-        Fill::Nothing => {}
-        Fill::Pod => pod::fill(inner, live, new),
-        Fill::PodTemplate => workload::pod_template(new),
-        Fill::CronJob => workload::cron_job(new),
-        Fill::Job => workload::job(live, new),
-        Fill::Template => return workload::template(new),
-        Fill::Deployment => return workload::deployment(new),
-        Fill::DaemonSet => return workload::daemon_set(live, new),
-        Fill::StatefulSet => return workload::stateful_set(new),
-        Fill::ReplicationController => return workload::replication_controller(new),
-        Fill::Service => return service::fill(inner, live, new),
-        Fill::Autoscaler => autoscaler::fill(new),
-        Fill::Binding => return small::binding(new),
-        Fill::LimitRange => limits::fill(new),
-        Fill::NetworkPolicy => small::network_policy(new),
-        Fill::Node => small::node(live, new),
-        Fill::ResourceClaim => small::resource_claim(new.pointer_mut("/spec/devices/requests")),
-        Fill::ResourceClaimTemplate => {
-            small::resource_claim(new.pointer_mut("/spec/spec/devices/requests"));
+        Fill::Pod if live.is_none() => pod::classify(new),
+        Fill::Job => workload::select_pods(live, new),
+        Fill::Template | Fill::Deployment | Fill::StatefulSet | Fill::ReplicationController => {
+            return workload::mismatch(new);
         }
+        Fill::DaemonSet => {
+            workload::count_templates(live, new);
+            return workload::mismatch(new);
+        }
+        Fill::Service => return service::allocate(inner, live, new),
+        Fill::Binding => return small::binding(new),
         Fill::Role => return small::role(new),
         Fill::SigningRequest => small::signing_request(live, new),
         Fill::Volume => small::volume(live, new, now),
         Fill::WebhookConfiguration => return webhooks::configuration(new),
         Fill::Policy => return webhooks::policy(new),
         Fill::PolicyBinding => return webhooks::binding(new),
+        Fill::Nothing
+        | Fill::Autoscaler
+        | Fill::CronJob
+        | Fill::LimitRange
+        | Fill::NetworkPolicy
+        | Fill::Node
+        | Fill::Pod
+        | Fill::PodTemplate
+        | Fill::ResourceClaim
+        | Fill::ResourceClaimTemplate => {}
     }
     Vec::new()
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State as Shared;
-use http::{Method, Request, Response};
+use http::{HeaderMap, Method, Request, Response};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +20,7 @@ use crate::access::user::User;
 use crate::answer::{
     JSON, answer, cached, cached_bytes, discovered, json_answer, refusal_as, value_answer,
 };
+use crate::registry::Registry;
 use crate::route::{Route, route};
 use crate::state::State;
 use crate::status::ApiError;
@@ -124,22 +125,8 @@ impl Front {
                     "paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"],
                 }),
             )),
-            Route::Api => {
-                let asked = negotiate::discovery(headers);
-                let found = match asked {
-                    (true, _) => discovery::aggregated(&registry, true),
-                    (false, _) => discovery::versions(&self.address),
-                };
-                Ok(discovered(headers, asked, &found))
-            }
-            Route::Apis => {
-                let asked = negotiate::discovery(headers);
-                let found = match asked {
-                    (true, _) => discovery::aggregated(&registry, false),
-                    (false, _) => discovery::groups(&registry),
-                };
-                Ok(discovered(headers, asked, &found))
-            }
+            Route::Api => Ok(self.discovery(headers, &registry, true)),
+            Route::Apis => Ok(self.discovery(headers, &registry, false)),
             Route::Group(group) => {
                 let found = known(discovery::group(&registry, &group))?;
                 Ok(value_answer(200, negotiate::plain(headers), &found))
@@ -183,5 +170,17 @@ impl Front {
             }
             Route::Unknown => Err(ApiError::no_such_path()),
         }
+    }
+
+    /// Answers with the versions of the core group, or with all other groups; with their resources
+    /// too if the client prefers that.
+    fn discovery(&self, headers: &HeaderMap, registry: &Registry, core: bool) -> Response<Body> {
+        let (is_aggregated, wire) = negotiate::discovery(headers);
+        let found = match (is_aggregated, core) {
+            (true, _) => discovery::aggregated(registry, core),
+            (false, true) => discovery::versions(&self.address),
+            (false, false) => discovery::groups(registry),
+        };
+        discovered(headers, (is_aggregated, wire), &found)
     }
 }

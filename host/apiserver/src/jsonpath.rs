@@ -64,6 +64,18 @@ impl JsonPath {
         self.find(value).into_iter().next().filter(|v| !v.is_null())
     }
 
+    /// Returns the fields of a path of plain fields; `None` if it is not one.
+    pub fn fields(&self) -> Option<Vec<&str>> {
+        let mut fields = Vec::new();
+        for step in &self.steps {
+            let Step::Field(name) = step else {
+                return None;
+            };
+            fields.push(name.as_str());
+        }
+        Some(fields)
+    }
+
     /// Sets the value at a path of plain fields. Returns `false` if the path is not one, or leads
     /// through a value that is not an object.
     pub fn set(&self, value: &mut Value, to: Value) -> bool {

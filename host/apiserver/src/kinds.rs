@@ -16,12 +16,13 @@ use serde_json::{Map, Value};
 use vmhost_rules::Rules;
 use vmhost_schema::Schema;
 
-pub(crate) use behaviour::{Fill, Fixed, Subresource};
+pub(crate) use behaviour::{Deletion, Dependents, Fill, Fixed, Subresource};
 pub(crate) use column::{Column, Show};
 
 use crate::autoscaler;
 use crate::jsonpath::JsonPath;
-use crate::object::Object;
+use crate::meta::check::Names;
+use crate::object::{Object, Shown, Stored};
 use crate::reach::Reach;
 
 /// A served kind.
@@ -40,6 +41,8 @@ pub(crate) struct Kind {
     pub storage: Arc<str>,
     /// The apiVersion of stored objects.
     pub stored_as: String,
+    /// Where a real server keeps the objects in etcd, which a refusal names: `services/specs`.
+    pub registry: String,
     /// Top-level fields that have another name in this group than in the storage: (here, there).
     pub renames: Vec<(String, String)>,
     /// Whether a CustomResourceDefinition registered the kind.
@@ -57,8 +60,11 @@ pub(crate) struct Kind {
     pub defaults: Value,
     /// The defaults that only code can fill in.
     pub fill: Fill,
-    /// A change of the annotations also advances the generation.
-    pub annotations_are_content: bool,
+    /// Fields of the metadata whose changes also advance the generation.
+    pub content: Vec<String>,
+    pub deletion: Deletion,
+    /// The refusal of a field selector with an unknown field; `{}` stands for the field.
+    pub unknown_field: String,
     /// Maps of texts that are converted into maps of bytes: (texts, bytes).
     pub encoded: Vec<(String, String)>,
     /// Names of objects that cannot be deleted.
@@ -66,11 +72,20 @@ pub(crate) struct Kind {
     pub fixed: Vec<Fixed>,
     /// Tables of the kind do not begin with the name.
     pub unnamed_rows: bool,
-    /// Names must be DNS labels instead of subdomains.
-    pub label_names: bool,
+    pub names: Names,
+    /// Whether an object without a name gets its uid as a name.
+    pub named_by_uid: bool,
     /// The webhook that converts its objects; `None`: versions differ in their names only.
     pub conversion: Option<Conversion>,
     pub versions: Vec<Version>,
+}
+
+impl Kind {
+    /// Returns the group of the stored objects. Two groups may serve the same objects.
+    pub fn stored_group(&self) -> &str {
+        let parts = self.stored_as.split_once('/');
+        parts.map_or("", |(group, _)| group)
+    }
 }
 
 /// A conversion webhook.
@@ -90,6 +105,8 @@ pub(crate) struct Version {
     pub raw_schema: Value,
     /// Unset for a built-in kind: its definition is parsed when it is first needed.
     pub schema: Option<Schema>,
+    /// The fields that an object of a built-in kind has before any is set, as Go encodes them.
+    pub empty: Option<Value>,
     /// The rules of a custom kind, besides its schema.
     pub rules: Rules,
     pub columns: Vec<Column>,
@@ -205,6 +222,20 @@ impl Target {
         Target {
             kind: self.kind.clone(),
             version: versions.position(is_stored).unwrap_or(self.version),
+        }
+    }
+
+    /// Returns whether an object is in this version as it is stored.
+    pub fn is_as_stored(&self, stored: &Stored) -> bool {
+        self.kind.renames.is_empty() && stored.is_in(&self.api_version())
+    }
+
+    /// Returns a stored object in this version, if no webhook is needed for that. One that needs no
+    /// change is not read.
+    pub fn show(&self, stored: Stored) -> Shown {
+        match self.is_as_stored(&stored) {
+            true => Shown::Stored(stored),
+            false => Shown::Made(self.view(&stored.object())),
         }
     }
 

@@ -16,7 +16,7 @@ const ADDRESS: &str = "10.96.0.1";
 /// Creates the service if it is missing. `port`: where this server listens.
 pub(crate) fn ensure(inner: &mut Inner, port: u16) {
     let key = Key::new("default", "kubernetes");
-    if inner.store.get(STORAGE, &key).is_some() {
+    if inner.store.contains(STORAGE, &key) {
         return;
     }
     let service = json!({

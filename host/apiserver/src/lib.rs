@@ -24,10 +24,11 @@
 //! Kinds are data: all kinds of a kube-apiserver, from a table that `tests/tables.sh` makes of its
 //! discovery and OpenAPI documents (`builtin`), and CustomResourceDefinitions at run time. Of the
 //! built-in kinds, `builtin/behaviour.json` has what no document says (immutable fields, the cells
-//! of tables), and refers by name to the code in `fill`, which computes what data cannot express
-//! (addresses of services, classes of pods). No handler names a kind, except for those that act on
-//! other objects: namespaces, CustomResourceDefinitions, and pods (`subresource`). An unsupported
-//! request is refused with the `Status` of a real server, and never answered with a wrong success.
+//! of tables, how objects are deleted), and refers by name to the code in `fill`, which computes
+//! what data cannot express (addresses of services, classes of pods). No handler names a kind,
+//! except for those that act on other objects: namespaces, CustomResourceDefinitions, and pods
+//! (`subresource`). An unsupported request is refused with the `Status` of a real server, and never
+//! answered with a wrong success.
 //!
 //! # How a write works
 //! ```text
@@ -40,8 +41,13 @@
 //! is never visible half done. It is repeated only if it has to ask webhooks: it ends with a
 //! question before it has stored anything, the question is asked without the lock, and the write
 //! begins anew (`questions`, `answers`, `admission`, `conversion`). With a `journal` it is in a
-//! file before anybody hears of it. A watch has no queue; it is a position in the store's bounded
-//! history.
+//! file before an answer or a watch shows it. A watch has no queue; it is a position in the store's
+//! bounded history.
+//!
+//! A state of an object is one text (`object`), which the store, the history, the journal and the
+//! answers share. It is read as a value where a write, a selector or another form needs that; only
+//! the kinds that the server itself reads all the time are kept as values too. An event is written
+//! once for all watches that show it in the same way (`events`).
 //!
 //! Owner references work as in kube-controller-manager: every write updates an index of them
 //! (`owners`), and the running front deletes objects that a write leaves without an owner, some
@@ -62,9 +68,9 @@
 //!                 admission/{dispatch, enforce, ...}, conversion | call, questions | fill
 //! who             access/{impersonate, rbac, credentials, ...}
 //! the cluster     state, admission/{registered, webhook, policy, rules}, registry, openapi |
-//!                 journal, secrets | outside | tls, access/token | error
-//! kinds           refuse, selector, builtin, kinds, reach, autoscaler, jsonpath
-//! stored objects  ownership, store, owners, object, meta, status
+//!                 journal, secrets | events | outside | tls, access/token | error
+//! kinds           refuse, selector, ownership, builtin, kinds, reach, autoscaler, jsonpath
+//! stored objects  store, owners, object, meta, status
 //! ```
 //! Beside them are the forms of requests and answers, which know refusals and at most the served
 //! kinds: `route`, `request`, `negotiate`, `decode`, `operations`, `protobuf`, `discovery`. Below
@@ -75,11 +81,12 @@
 //!   the administrator's token, tokens of service accounts and client certificates. A service
 //!   account does not impersonate its own node.
 //! - No controllers but the garbage collector: a Deployment creates no ReplicaSet, and nothing runs
-//!   Pods, fills Endpoints or computes disruption budgets. No finalizers protect volumes that are
-//!   in use. Logs, commands and proxies of pods are refused, as by a server whose nodes do not
-//!   answer.
-//! - Deletion has no grace period. Namespaces and definitions ignore the propagation policy. An
-//!   owner of a kind that is not served counts as existing, even if the kind is served later.
+//!   Pods, fills Endpoints or computes disruption budgets. A deletion removes the finalizer that
+//!   protects a volume, whether the volume is in use or not. Logs, commands and proxies of pods are
+//!   refused, as by a server whose nodes do not answer.
+//! - Deletion has no grace period: a pod is marked as deleted and removed by one request.
+//!   Namespaces and definitions ignore the propagation policy. An owner of a kind that is not
+//!   served counts as existing, even if the kind is served later.
 //! - Built-in kinds are validated by their schema, and by some rules of their code: immutable
 //!   fields, selectors and their templates, addresses and ports of services. A list that Go would
 //!   print as null is left out.
@@ -114,6 +121,7 @@ mod discovery;
 mod encode;
 mod end;
 mod error;
+mod events;
 mod fill;
 mod front;
 mod journal;

@@ -25,7 +25,7 @@ pub(crate) fn admit(
         error.details = Some(json!({ "kind": "namespaces", "name": namespace }));
         return Err(error);
     };
-    if meta::is_deleting(live) {
+    if meta::is_deleting(&live) {
         let why = format!(
             "unable to create new content in namespace {namespace} because it is being terminated"
         );
@@ -39,11 +39,15 @@ pub(crate) fn admit(
     Ok(())
 }
 
-/// Fills in the fields of a namespace that the server owns.
-pub(crate) fn prepare(live: Option<&Value>, new: &mut Value) {
+/// Sets the label with the name of a namespace.
+pub(crate) fn default(new: &mut Value) {
     let name = meta::text(new, "name").to_owned();
     let labels = meta::of(new).entry("labels").or_insert_with(|| json!({}));
     labels["kubernetes.io/metadata.name"] = json!(name);
+}
+
+/// Fills in the fields of a namespace that the server owns.
+pub(crate) fn prepare(live: Option<&Value>, new: &mut Value) {
     match live {
         Some(live) => new["spec"] = live["spec"].clone(),
         None => {
@@ -71,12 +75,8 @@ pub(crate) fn terminate(namespace: &mut Value) {
 /// Removes a namespace that only waited for its last object.
 pub(crate) fn after_remove(inner: &mut Inner, name: &str) {
     let key = Key::new("", name);
-    let Some(live) = inner
-        .store
-        .get(NAMESPACES, &key)
-        .filter(|_| !name.is_empty())
-        .cloned()
-    else {
+    let live = inner.store.get(NAMESPACES, &key);
+    let Some(live) = live.filter(|_| !name.is_empty()) else {
         return;
     };
     if !meta::is_deleting(&live) || meta::has_finalizers(&live) || !inner.store.is_empty(name) {

@@ -1,12 +1,17 @@
 //! The forms of answers and bodies.
 //!
-//! Owns `Accept` and `Content-Type`. Must not know how the forms are created.
+//! Owns `Accept`, `Content-Type` and `includeObject`. Must not know how the forms are created.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 
 use crate::protobuf;
 use crate::status::ApiError;
+
+/// The media types of objects, and those of watches, which have the paths of lists.
+const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+const STREAMS: &str =
+    "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
 /// The form of an answer with objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +22,25 @@ pub(crate) enum Form {
     Table,
     /// `PartialObjectMetadata`, or its list.
     Partial,
+}
+
+/// What the rows of a `Table` include of their objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Include {
+    Nothing,
+    Metadata,
+    Object,
+}
+
+impl Include {
+    pub fn parse(text: Option<&str>) -> Option<Include> {
+        match text.unwrap_or_default() {
+            "" | "Metadata" => Some(Include::Metadata),
+            "None" => Some(Include::Nothing),
+            "Object" => Some(Include::Object),
+            _ => None,
+        }
+    }
 }
 
 /// How an answer is written. YAML is made of JSON afterwards.
@@ -120,7 +144,8 @@ pub(crate) fn form(
     } else {
         "PartialObjectMetadata"
     };
-    for clause in clauses(headers) {
+    let clauses = clauses(headers);
+    for clause in &clauses {
         let Some(wire) = clause.wire() else {
             continue;
         };
@@ -135,9 +160,13 @@ pub(crate) fn form(
             return Ok((Form::Plain, wire));
         }
     }
-    Err(ApiError::not_acceptable(
-        "application/json, application/yaml, application/vnd.kubernetes.protobuf",
-    ))
+    // The paths of built-in kinds say which media types they have; their parameters come later.
+    let has_path = clauses.iter().any(|clause| clause.wire().is_some());
+    Err(match (is_custom || has_path, list) {
+        (true, _) => ApiError::not_acceptable(FORMS),
+        (false, false) => ApiError::unwritten_form(FORMS),
+        (false, true) => ApiError::unwritten_form(&format!("{FORMS}, {STREAMS}")),
+    })
 }
 
 /// Returns how a refusal is written, or another answer that has only the plain form.

@@ -108,7 +108,7 @@ impl Overlay {
         let target = target(&registry, group, version, kind)?;
         let key = Key::new(namespace, name);
         let state = &self.front.state;
-        let stored = state.read(|inner| inner.store.get(&target.kind.storage, &key).cloned());
+        let stored = state.read(|inner| inner.store.get(&target.kind.storage, &key));
         Some(target.view(&stored?))
     }
 

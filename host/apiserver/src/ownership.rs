@@ -10,8 +10,8 @@ use crate::kinds::Target;
 use crate::meta;
 use crate::object::Object;
 
-/// Records what the manager `name` changed from `live` to `new` through a subresource, which
-/// ignores the fields `reset`.
+/// Records what the manager `name` changed from `live` to `new` through a subresource (empty: the
+/// object itself), except for the fields `reset`, which cannot be changed there.
 pub(crate) fn track(
     target: &Target,
     (live, new): (&Object, &mut Value),
@@ -23,6 +23,7 @@ pub(crate) fn track(
         api_version: &target.api_version(),
         subresource,
         reset,
+        empty: target.version().empty.as_ref(),
     };
     track_update(target.schema(), Some(live), new, &manager, &meta::now());
 }

@@ -6,8 +6,9 @@
 
 use json_patch::PatchOperation;
 use serde_json::{Value, json};
-use vmhost_merge::{ApplyError, Conflict, Manager};
+use vmhost_merge::{ApplyError, Conflict};
 
+use crate::access::creation;
 use crate::call::{Call, Done, Door};
 use crate::kinds::Target;
 use crate::request::Options;
@@ -60,9 +61,7 @@ impl Patch {
                 })
             }
             _ if target.kind.custom => Err(ApiError::unsupported_media_type(ACCEPTED)),
-            _ => Err(ApiError::unsupported_media_type(&format!(
-                "{ACCEPTED}, application/strategic-merge-patch+json"
-            ))),
+            _ => Err(ApiError::unread_form()),
         }
     }
 
@@ -118,7 +117,7 @@ pub(crate) fn patch(inner: &mut Inner, call: &Call<'_>, patch: &Patch) -> Result
     if let Patch::Apply(applied) = patch {
         return apply(inner, call, applied);
     }
-    let live = call.live(inner)?.clone();
+    let live = call.live(inner)?;
     let shown = call.view(&live)?;
     let mut new = patch.onto(&shown)?;
     if !new.is_object() {
@@ -156,14 +155,9 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
     }
     write::check_place(call, &mut applied)?;
     let api_version = target.api_version();
-    let manager = Manager {
-        name: call.manager,
-        api_version: &api_version,
-        subresource: call.subresource(),
-        reset: call.reset(),
-    };
+    let manager = call.author(&api_version);
     let force = call.options.force;
-    match call.live(inner).cloned() {
+    match call.live(inner) {
         Ok(live) => {
             let shown = call.view(&live)?;
             let merged = vmhost_merge::apply(
@@ -190,6 +184,7 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
                 );
                 return Err(refuse::conflict(target, call.name, why));
             }
+            creation::permit(inner, call)?;
             let new =
                 vmhost_merge::apply(target.schema(), None, &applied, &manager, force, call.now);
             write::create(

@@ -11,6 +11,8 @@ mod table;
 mod tests;
 mod wire;
 
+use std::borrow::Borrow;
+
 use serde_json::{Map, Value, json};
 
 use crate::status::ApiError;
@@ -132,16 +134,16 @@ pub fn to_protobuf(object: &Value) -> Option<Vec<u8>> {
 }
 
 /// Encodes a list of objects of a kind; `None` if that has no such form.
-pub(crate) fn encoded_list<'a>(
+pub(crate) fn encoded_list<V: Borrow<Value>>(
     (api_version, list_kind, kind): (&str, &str, &str),
     metadata: &Value,
-    items: impl Iterator<Item = &'a Value>,
+    items: impl Iterator<Item = V>,
 ) -> Option<Vec<u8>> {
     let (of, of_list) = (named(api_version, kind)?, table::named("ListMeta")?);
     Some(wrapped(api_version, list_kind, |out| {
         put_message(out, 1, |out| encode::message(of_list, metadata, out));
         for item in items {
-            put_message(out, 2, |out| encode::message(of, item, out));
+            put_message(out, 2, |out| encode::message(of, item.borrow(), out));
         }
     }))
 }

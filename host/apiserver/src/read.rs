@@ -14,19 +14,19 @@ use crate::conversion;
 use crate::encode;
 use crate::encode::Written;
 use crate::kinds::Target;
-use crate::negotiate::{Form, Wire};
-use crate::object::{Key, Object};
+use crate::negotiate::{Form, Include, Wire};
+use crate::object::{Key, Shown, Stored};
 use crate::request::Options;
 use crate::selector::Selector;
 use crate::state::State;
 use crate::status::ApiError;
-use crate::table::{Include, table};
+use crate::table::table;
 
 /// How long a read waits for a version that does not exist yet.
 const FRESH: Duration = Duration::from_secs(3);
 
 /// The form of an answer, how it is written, and what the rows of a Table include.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct View {
     pub form: Form,
     pub wire: Wire,
@@ -73,6 +73,15 @@ pub(crate) fn object(target: &Target, object: &Value, view: View) -> Written {
             let table = table(target, metadata, [object], view.include, true);
             encode::object_as(view.wire, &table, false)
         }
+    }
+}
+
+/// Writes one object in the requested form. What is stored is read only for another form.
+pub(crate) fn shown(target: &Target, shown: &Shown, view: View) -> Written {
+    match view.form {
+        Form::Plain => encode::shown_as(view.wire, shown, target.kind.custom),
+        Form::Partial => object(target, &shown.head(), view),
+        Form::Table => object(target, &shown.object(), view),
     }
 }
 
@@ -128,8 +137,8 @@ pub(crate) async fn list(
     let (objects, version) = state.read(|inner| {
         let version = exact.unwrap_or(inner.store.version());
         if exact.is_none() {
-            let objects = inner.store.list(storage, namespace).map(|(k, o)| (k.clone(), o.clone())).collect();
-            return Ok((objects, version));
+            let objects = inner.store.list_stored(storage, namespace);
+            return Ok((objects.map(|(k, o)| (k.clone(), o.clone())).collect(), version));
         }
         let objects = inner.store.list_at(storage, namespace, version).map_err(|old| match &token {
             Some(_) => ApiError::expired(
@@ -137,7 +146,7 @@ pub(crate) async fn list(
             ),
             None => ApiError::too_old(version, old.oldest),
         })?;
-        Ok::<(Vec<(Key, Object)>, u64), ApiError>((objects, version))
+        Ok::<(Vec<(Key, Stored)>, u64), ApiError>((objects, version))
     })?;
     let start = token.map(|t| Key {
         namespace: t.namespace,
@@ -148,31 +157,29 @@ pub(crate) async fn list(
     } else {
         options.limit
     };
-    let from_start = |(key, _): &(Key, Object)| start.as_ref().is_none_or(|start| key >= start);
-    let objects = match target.kind.conversion {
-        None => objects,
+    let from_start = |(key, _): &(Key, Stored)| start.as_ref().is_none_or(|start| key >= start);
+    let rest = objects.into_iter().filter(from_start);
+    let objects: Vec<(Key, Shown)> = match target.kind.conversion {
+        None => rest.map(|(key, o)| (key, Shown::Stored(o))).collect(),
         Some(_) => {
-            let rest: Vec<(Key, Object)> = objects.into_iter().filter(&from_start).collect();
             // Without a selector, it is known which objects are on the page.
             let needed = if selector.is_empty() {
                 limit
             } else {
                 usize::MAX
             };
-            converted(state, target, rest, needed).await?
+            converted(state, target, rest.collect(), needed).await?
         }
     };
-    let mut matching = objects
-        .into_iter()
-        .filter(&from_start)
-        .map(|(key, object)| (key, target.view(&object)))
-        .filter(|(_, object)| selector.matches(object));
-    let items: Vec<Object> = matching
-        .by_ref()
-        .take(limit)
-        .map(|(_, object)| object)
-        .collect();
-    let mut metadata = json!({ "resourceVersion": version.to_string() });
+    let seen = |object: &Shown| match object {
+        Shown::Stored(stored) => target.show(stored.clone()),
+        Shown::Made(_) => object.clone(),
+    };
+    let matches = |object: &Shown| selector.is_empty() || selector.accepts(&seen(object));
+    let mut matching = objects.into_iter().filter(|(_, object)| matches(object));
+    let page = matching.by_ref().take(limit);
+    let items: Vec<Shown> = page.map(|(_, object)| seen(&object)).collect();
+    let mut metadata = whole(target, version, view);
     if let Some((key, _)) = matching.next() {
         let token = Token {
             v: "meta.k8s.io/v1".to_owned(),
@@ -184,36 +191,42 @@ pub(crate) async fn list(
         if selector.is_empty() {
             metadata["remainingItemCount"] = json!(matching.count() + 1);
         }
-    } else if target.kind.custom && view.form == Form::Plain {
-        metadata["continue"] = json!("");
     }
     Ok(list_of(target, metadata, &items, view))
 }
 
-/// Converts the first `needed` objects by their kind's webhook.
+/// Returns the metadata of a list that has no further page.
+pub(crate) fn whole(target: &Target, version: u64, view: View) -> Value {
+    let mut metadata = json!({ "resourceVersion": version.to_string() });
+    if target.kind.custom && view.form == Form::Plain {
+        metadata["continue"] = json!("");
+    }
+    metadata
+}
+
+/// Converts the first `needed` objects by their kind's webhook. The others stay as they are stored.
 async fn converted(
     state: &State,
     target: &Target,
-    mut objects: Vec<(Key, Object)>,
+    objects: Vec<(Key, Stored)>,
     needed: usize,
-) -> Result<Vec<(Key, Object)>, ApiError> {
-    let first = objects
-        .iter()
-        .take(needed)
-        .map(|(_, object)| object.clone());
-    let made = conversion::shown(state, target, first.collect()).await?;
-    for ((_, object), made) in objects.iter_mut().zip(made) {
-        *object = made;
-    }
-    Ok(objects)
+) -> Result<Vec<(Key, Shown)>, ApiError> {
+    let first = objects.iter().take(needed);
+    let first = first.map(|(_, stored)| stored.object()).collect();
+    let mut made = conversion::shown(state, target, first).await?.into_iter();
+    let shown = objects.into_iter().map(|(key, stored)| match made.next() {
+        Some(made) => (key, Shown::Made(made)),
+        None => (key, Shown::Stored(stored)),
+    });
+    Ok(shown.collect())
 }
 
 /// Writes a list in the requested form.
-pub(crate) fn list_of(target: &Target, metadata: Value, items: &[Object], view: View) -> Written {
+pub(crate) fn list_of(target: &Target, metadata: Value, items: &[Shown], view: View) -> Written {
     match view.form {
         Form::Plain => encode::list_as(view.wire, target, &metadata, items),
         Form::Table => {
-            let objects = items.iter().map(|o| &**o);
+            let objects = items.iter().map(Shown::object);
             let table = table(target, metadata, objects, view.include, true);
             encode::object_as(view.wire, &table, false)
         }

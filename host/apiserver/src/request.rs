@@ -6,10 +6,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::extract::Query;
-use http::Uri;
+use http::{Method, Uri};
 
 use crate::access::credentials::Author;
 use crate::status::{ApiError, FORBIDDEN, INVALID, NOT_SUPPORTED, cause};
+
+/// The options of a DELETE besides those that select objects.
+const OF_DELETE: [&str; 3] = ["dryRun", "propagationPolicy", "orphanDependents"];
 
 /// What to do with unknown fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,8 +55,56 @@ pub(crate) fn truth(value: &str) -> bool {
     value != "0" && !value.eq_ignore_ascii_case("false")
 }
 
+/// The options of one method, as an object of the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Of a list, a watch or a GET.
+    List,
+    Create,
+    Update,
+    Patch,
+    Delete,
+}
+
+impl Kind {
+    fn of(method: &Method) -> Kind {
+        match *method {
+            Method::POST => Kind::Create,
+            Method::PUT => Kind::Update,
+            Method::PATCH => Kind::Patch,
+            Method::DELETE => Kind::Delete,
+            _ => Kind::List,
+        }
+    }
+
+    /// Returns the name of the options in a refusal.
+    fn name(self) -> &'static str {
+        match self {
+            Kind::List => "ListOptions.meta.k8s.io",
+            Kind::Create => "CreateOptions.meta.k8s.io",
+            Kind::Update => "UpdateOptions.meta.k8s.io",
+            Kind::Patch => "PatchOptions.meta.k8s.io",
+            Kind::Delete => "DeleteOptions.meta.k8s.io",
+        }
+    }
+
+    /// Returns whether the options of this kind have a field. The fields that only one kind has are
+    /// read by no other verb.
+    fn has(self, field: &str) -> bool {
+        match field {
+            "dryRun" => self != Kind::List,
+            "fieldManager" | "fieldValidation" => !matches!(self, Kind::List | Kind::Delete),
+            _ => true,
+        }
+    }
+}
+
 impl Options {
-    pub fn parse(uri: &Uri) -> Result<Options, ApiError> {
+    /// Parses the query of a request. A DELETE with a body takes its options from that: in the
+    /// query, only what selects objects counts.
+    pub fn parse(uri: &Uri, method: &Method, has_body: bool) -> Result<Options, ApiError> {
+        let kind = Kind::of(method);
+        let in_body = kind == Kind::Delete && has_body;
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
             .map_err(|error| ApiError::bad_request(error.to_string()))?;
         let mut options = Options::default();
@@ -61,6 +112,9 @@ impl Options {
         for (name, value) in pairs {
             // Of two values the first counts: it is the one whose rights were checked.
             if name != "dryRun" && !given.insert(name.clone()) {
+                continue;
+            }
+            if !kind.has(&name) || (in_body && OF_DELETE.contains(&name.as_str())) {
                 continue;
             }
             match name.as_str() {
@@ -77,7 +131,7 @@ impl Options {
                 "dryRun" => match value.as_str() {
                     "" => {}
                     "All" => options.dry_run = true,
-                    other => return Err(not_supported("dryRun", other, "\"All\"")),
+                    other => return Err(not_supported(kind, "dryRun", other, "\"All\"")),
                 },
                 "fieldManager" => options.manager = Some(value),
                 "fieldValidation" => {
@@ -89,6 +143,7 @@ impl Options {
                         "Strict" => Validation::Strict,
                         other => {
                             return Err(not_supported(
+                                kind,
                                 "fieldValidation",
                                 other,
                                 "\"Ignore\", \"Strict\", \"Warn\"",
@@ -109,11 +164,7 @@ impl Options {
                 "fieldManager",
                 "Too long: may not be more than 128 bytes",
             );
-            return Err(ApiError::invalid_of(
-                "CreateOptions.meta.k8s.io",
-                "",
-                &[too_long],
-            ));
+            return Err(ApiError::invalid_of(kind.name(), "", &[too_long]));
         }
         Ok(options)
     }
@@ -217,11 +268,8 @@ fn number(name: &str, value: &str) -> Result<Option<u64>, ApiError> {
     })
 }
 
-fn not_supported(field: &str, value: &str, known: &str) -> ApiError {
+fn not_supported(kind: Kind, field: &str, value: &str, known: &str) -> ApiError {
     let message = format!("Unsupported value: {value:?}: supported values: {known}");
-    ApiError::invalid_of(
-        "PatchOptions.meta.k8s.io",
-        "",
-        &[cause(NOT_SUPPORTED, field, message)],
-    )
+    let why = cause(NOT_SUPPORTED, field, message);
+    ApiError::invalid_of(kind.name(), "", &[why])
 }

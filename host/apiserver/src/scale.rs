@@ -64,7 +64,7 @@ pub(crate) fn write(
     make: impl FnOnce(&Value) -> Result<Value, ApiError>,
 ) -> Result<Done, ApiError> {
     let paths = paths(call.target)?;
-    let live = call.live(inner)?.clone();
+    let live = call.live(inner)?;
     let shown = call.view(&live)?;
     let old = show(call.target, &shown)?;
     let scale = make(&old)?;
@@ -115,7 +115,7 @@ pub(crate) fn apply(inner: &mut Inner, call: &Call<'_>, scale: &Value) -> Result
         return Err(ApiError::internal("the scale path leads nowhere"));
     }
     if !inner.registered.is_empty() {
-        let live = call.live(inner)?.clone();
+        let live = call.live(inner)?;
         let shown = call.view(&live)?;
         let old = show(target, &shown)?;
         let mut new = old.clone();

@@ -10,6 +10,7 @@ pub(crate) use text::text;
 
 use crate::jsonpath::JsonPath;
 use crate::kinds::Target;
+use crate::object::Shown;
 use crate::status::ApiError;
 
 /// The selector of a list or watch; an empty one matches everything.
@@ -31,6 +32,8 @@ enum LabelRule {
 
 #[derive(Clone, Debug)]
 struct FieldRule {
+    /// Whether the field is one of the metadata.
+    of_metadata: bool,
     paths: Vec<JsonPath>,
     equal: bool,
     value: String,
@@ -49,16 +52,11 @@ impl Selector {
                 ))
             })?;
             let paths = target.selectable(name).ok_or_else(|| {
-                if target.kind.custom {
-                    let text = format!("field label not supported: {name}");
-                    return ApiError::bad_request(text);
-                }
-                ApiError::bad_request(format!(
-                    "Unable to find {:?} that match label selector {labels:?}, field selector {fields:?}: field label not supported: {name}",
-                    format!("{}, Resource={}", target.api_version(), target.kind.plural),
-                ))
+                let refusal = target.kind.unknown_field.replace("{}", name);
+                ApiError::bad_request(refusal)
             })?;
             field_rules.push(FieldRule {
+                of_metadata: matches!(name, "metadata.name" | "metadata.namespace"),
                 paths,
                 equal,
                 value,
@@ -72,6 +70,17 @@ impl Selector {
 
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// Returns whether an object matches, and reads no more of it than is needed for that.
+    pub fn accepts(&self, shown: &Shown) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        match self.fields.iter().all(|rule| rule.of_metadata) {
+            true => self.matches(&shown.head()),
+            false => self.matches(&shown.object()),
+        }
     }
 
     /// Returns whether an object matches. `object` is in the version of the request.

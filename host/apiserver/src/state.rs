@@ -13,9 +13,10 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::registered::Registered;
-use crate::builtin::NAMESPACES;
+use crate::builtin::{NAMESPACES, OFTEN_READ};
 use crate::conversion::cache::Cache;
 use crate::error::Error;
+use crate::events::Events;
 use crate::journal::Journal;
 use crate::meta;
 use crate::object::Key;
@@ -39,6 +40,8 @@ pub struct State {
     outside: Outside,
     /// What conversion webhooks made of stored objects.
     converted: Cache,
+    /// What the watches have made of the last changes.
+    events: Events,
     /// Set when the journal cannot be written. From then on no write is acknowledged.
     failed: CancellationToken,
 }
@@ -107,6 +110,7 @@ impl State {
             journal: journal.map(Mutex::new),
             outside: Outside::default(),
             converted: Cache::default(),
+            events: Events::default(),
             failed: CancellationToken::new(),
         })
     }
@@ -153,6 +157,10 @@ impl State {
 
     pub(crate) fn converted(&self) -> &Cache {
         &self.converted
+    }
+
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
     }
 
     pub(crate) fn read<R>(&self, read: impl FnOnce(&Inner) -> R) -> R {
@@ -222,7 +230,8 @@ impl State {
 }
 
 impl Inner {
-    fn of(store: Store) -> Inner {
+    fn of(mut store: Store) -> Inner {
+        store.keep_values(OFTEN_READ);
         Inner {
             registered: Registered::of(&store),
             store,

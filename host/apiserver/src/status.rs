@@ -80,6 +80,29 @@ impl ApiError {
         )
     }
 
+    /// Returns the refusal of a built-in kind's path, which has no answer in the forms that a
+    /// client accepts.
+    pub fn unwritten_form(forms: &str) -> ApiError {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {forms}");
+        let mut error = ApiError::new(406, "NotAcceptable", message);
+        error.details = Some(json!({}));
+        error
+    }
+
+    /// Returns the refusal of a built-in kind's path, which reads no body of this media type.
+    pub fn unread_form() -> ApiError {
+        let message = "415: Unsupported Media Type";
+        let mut error = ApiError::new(415, "UnsupportedMediaType", message);
+        error.details = Some(json!({}));
+        error
+    }
+
+    /// Returns whether the refusal is about the path, the method or the media type: the request has
+    /// not reached its kind.
+    pub fn is_of_path(&self) -> bool {
+        matches!(self.code, 404 | 405 | 406 | 415) && self.details == Some(json!({}))
+    }
+
     pub fn too_large() -> ApiError {
         let message = "Request entity too large: limit is 3145728";
         ApiError::new(413, "RequestEntityTooLarge", message)
@@ -201,3 +224,4 @@ pub(crate) const REQUIRED: &str = "FieldValueRequired";
 pub(crate) const INVALID: &str = "FieldValueInvalid";
 pub(crate) const FORBIDDEN: &str = "FieldValueForbidden";
 pub(crate) const NOT_SUPPORTED: &str = "FieldValueNotSupported";
+pub(crate) const TYPE_INVALID: &str = "FieldValueTypeInvalid";

@@ -1,9 +1,10 @@
 //! Objects and their history: the role of etcd in the cluster.
 //!
 //! Owns the one resource version that every write advances, the objects of every kind, and the
-//! bounded history that serves watches and the later pages of a list. Must not know kinds, schemas
-//! or HTTP: a storage is a name.
+//! bounded history that serves watches and the later pages of a list. A state of an object is one
+//! text, which all of them share. Must not know kinds, schemas or HTTP: a storage is a name.
 
+mod history;
 mod replay;
 #[cfg(test)]
 mod tests;
@@ -13,15 +14,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::object::{Key, Object};
+use crate::object::{Key, Object, Stored};
 use crate::owners::Owners;
-
-/// The maximum number of changes in the history. Enough for a list of 10,000 objects in pages of
-/// 500 to complete while all of them are rewritten.
-const HISTORY_CHANGES: usize = 20_000;
-/// The maximum (estimated) bytes of these changes: 20 objects of the maximum size of a request (3
-/// MiB).
-const HISTORY_BYTES: usize = 64 << 20;
 
 /// One write.
 #[derive(Debug)]
@@ -29,12 +23,20 @@ pub(crate) struct Change {
     pub version: u64,
     pub storage: Arc<str>,
     pub key: Key,
-    pub old: Option<Object>,
-    pub new: Option<Object>,
+    pub old: Option<Stored>,
+    pub new: Option<Stored>,
     /// The last state of a removed object, with the version of its removal; `None` for other
     /// writes.
-    pub last: Option<Object>,
-    size: usize,
+    pub last: Option<Stored>,
+}
+
+impl Change {
+    /// Returns the bytes of the states that are no longer in the store. The new state is there, or
+    /// is the old one of a later change.
+    fn size(&self) -> usize {
+        let gone = [&self.old, &self.last].into_iter().flatten();
+        gone.map(Stored::size).sum()
+    }
 }
 
 /// A position that is no longer in the history.
@@ -46,7 +48,9 @@ pub(crate) struct Compacted {
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     version: u64,
-    objects: BTreeMap<Arc<str>, BTreeMap<Key, Object>>,
+    objects: BTreeMap<Arc<str>, BTreeMap<Key, Stored>>,
+    /// The storages whose objects are kept as values too.
+    values: &'static [&'static str],
     history: VecDeque<Arc<Change>>,
     history_bytes: usize,
     /// Changes up to and including this version are dropped.
@@ -62,6 +66,7 @@ impl Store {
         Store {
             version: 1,
             objects: BTreeMap::new(),
+            values: &[],
             history: VecDeque::new(),
             history_bytes: 0,
             compacted: 0,
@@ -74,16 +79,38 @@ impl Store {
         self.version
     }
 
-    pub fn get(&self, storage: &str, key: &Key) -> Option<&Object> {
+    /// Keeps the objects of some storages as values too, because they are read more often than they
+    /// are written.
+    pub fn keep_values(&mut self, storages: &'static [&'static str]) {
+        self.values = storages;
+        for storage in storages {
+            let objects = self.objects.get_mut(*storage);
+            for stored in objects.into_iter().flat_map(BTreeMap::values_mut) {
+                *stored = stored.clone().with_value(stored.object());
+            }
+        }
+    }
+
+    pub fn contains(&self, storage: &str, key: &Key) -> bool {
+        self.stored(storage, key).is_some()
+    }
+
+    /// Returns an object as it is stored.
+    pub fn stored(&self, storage: &str, key: &Key) -> Option<&Stored> {
         self.objects.get(storage)?.get(key)
     }
 
+    /// Returns an object as a value.
+    pub fn get(&self, storage: &str, key: &Key) -> Option<Object> {
+        self.stored(storage, key).map(Stored::object)
+    }
+
     /// Returns the objects of one namespace, or of all, in the order of their keys.
-    pub fn list<'a>(
+    pub fn list_stored<'a>(
         &'a self,
         storage: &str,
         namespace: Option<&'a str>,
-    ) -> impl Iterator<Item = (&'a Key, &'a Object)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a Key, &'a Stored)> + use<'a> {
         let start = Key::new(namespace.unwrap_or_default(), "");
         self.objects
             .get(storage)
@@ -92,10 +119,20 @@ impl Store {
             .take_while(move |(key, _)| namespace.is_none_or(|n| key.namespace == n))
     }
 
+    /// Returns the objects of one namespace, or of all, as values.
+    pub fn list<'a>(
+        &'a self,
+        storage: &str,
+        namespace: Option<&'a str>,
+    ) -> impl Iterator<Item = (&'a Key, Object)> + use<'a> {
+        let all = self.list_stored(storage, namespace);
+        all.map(|(key, stored)| (key, stored.object()))
+    }
+
     /// Returns whether a namespace contains no objects.
     pub fn is_empty(&self, namespace: &str) -> bool {
         let mut storages = self.objects.keys();
-        storages.all(|s| self.list(s, Some(namespace)).next().is_none())
+        storages.all(|s| self.list_stored(s, Some(namespace)).next().is_none())
     }
 
     /// Returns everything in a namespace, whatever its kind.
@@ -103,73 +140,11 @@ impl Store {
         let storages = self.objects.keys();
         storages
             .flat_map(|s| {
-                self.list(s, Some(namespace))
+                self.list_stored(s, Some(namespace))
                     .map(|(key, _)| (s.clone(), key.clone()))
             })
             .filter(|(_, key)| !key.namespace.is_empty())
             .collect()
-    }
-
-    /// Returns the objects as of `version`, by undoing later changes.
-    pub fn list_at(
-        &self,
-        storage: &str,
-        namespace: Option<&str>,
-        version: u64,
-    ) -> Result<Vec<(Key, Object)>, Compacted> {
-        if version < self.compacted {
-            return Err(Compacted {
-                oldest: self.compacted,
-            });
-        }
-        let mut objects: BTreeMap<Key, Object> = self
-            .list(storage, namespace)
-            .map(|(k, o)| (k.clone(), o.clone()))
-            .collect();
-        for change in self
-            .history
-            .iter()
-            .rev()
-            .take_while(|c| c.version > version)
-        {
-            if &*change.storage != storage || namespace.is_some_and(|n| n != change.key.namespace) {
-                continue;
-            }
-            match &change.old {
-                Some(old) => objects.insert(change.key.clone(), old.clone()),
-                None => objects.remove(&change.key),
-            };
-        }
-        Ok(objects.into_iter().collect())
-    }
-
-    /// Returns at most `max` changes of a storage after `version`, and the position that they
-    /// reach.
-    pub fn since(
-        &self,
-        storage: &str,
-        namespace: Option<&str>,
-        version: u64,
-        max: usize,
-    ) -> Result<(Vec<Arc<Change>>, u64), Compacted> {
-        if version < self.compacted {
-            return Err(Compacted {
-                oldest: self.compacted,
-            });
-        }
-        let first = self.history.partition_point(|c| c.version <= version);
-        let mut found = Vec::new();
-        for change in self.history.range(first..) {
-            if &*change.storage != storage || namespace.is_some_and(|n| n != change.key.namespace) {
-                continue;
-            }
-            if found.len() == max {
-                let reached = found.last().map_or(version, |c: &Arc<Change>| c.version);
-                return Ok((found, reached));
-            }
-            found.push(change.clone());
-        }
-        Ok((found, self.version.max(version)))
     }
 
     /// Stores an object under the next version, and writes the version into the object.
@@ -177,12 +152,9 @@ impl Store {
         self.version += 1;
         set_version(&mut value, self.version);
         let object = Arc::new(value);
-        let old = self
-            .objects
-            .entry(storage.clone())
-            .or_default()
-            .insert(key.clone(), object.clone());
-        self.record(storage, key, old, Some(object.clone()), None);
+        let (old, new) = self.insert(storage, &key, &object);
+        self.follow(storage, &key, old.as_ref(), Some(&object));
+        self.record(storage, key, old, Some(new), None);
         object
     }
 
@@ -194,17 +166,10 @@ impl Store {
         let version = version.and_then(|version| version.parse().ok());
         self.version = self.version.max(version.unwrap_or(0));
         let object = Arc::new(value);
-        let objects = self.objects.entry(storage.clone()).or_default();
-        let old = objects.insert(key.clone(), object.clone());
+        let (old, _) = self.insert(storage, &key, &object);
+        let old = old.as_ref().map(Stored::head);
         self.owners
             .learn(storage, &key, old.as_deref(), Some(&*object));
-    }
-
-    /// Takes the history: watches and pages from before now must start over.
-    pub fn take_history(&mut self) -> Vec<Arc<Change>> {
-        let history = std::mem::take(&mut self.history);
-        self.compact();
-        history.into()
     }
 
     /// Removes an object; returns its last state with the version of the removal.
@@ -212,89 +177,68 @@ impl Store {
         self.version += 1;
         let mut last = last;
         set_version(&mut last, self.version);
-        let last = Arc::new(last);
-        let old = self
-            .objects
-            .get_mut(storage)
-            .and_then(|objects| objects.remove(key));
-        self.record(storage, key.clone(), old, None, Some(last.clone()));
-        last
+        let old = self.take(storage, key);
+        self.follow(storage, key, old.as_ref(), None);
+        let stored = Stored::of(&last);
+        self.record(storage, key.clone(), old, None, Some(stored));
+        Arc::new(last)
     }
 
     /// Replaces the content of objects without a new version and without events, after a change of
     /// their schema.
     pub fn reread(&mut self, storage: &str, mut read: impl FnMut(&Value) -> Option<Value>) {
+        let has_values = self.values.contains(&storage);
         let Some(objects) = self.objects.get_mut(storage) else {
             return;
         };
-        for object in objects.values_mut() {
-            if let Some(value) = read(object) {
-                *object = Arc::new(value);
+        for stored in objects.values_mut() {
+            if let Some(value) = read(&stored.object()) {
+                *stored = stored_as(Arc::new(value), has_values);
             }
         }
     }
 
-    /// Drops the history, so that watches and pages from before now must start over.
-    pub fn compact(&mut self) {
-        self.history.clear();
-        self.history_bytes = 0;
-        self.compacted = self.version;
-    }
-
-    fn record(
+    /// Stores an object; returns the state that it replaces, and its own.
+    fn insert(
         &mut self,
         storage: &Arc<str>,
-        key: Key,
-        old: Option<Object>,
-        new: Option<Object>,
-        last: Option<Object>,
+        key: &Key,
+        object: &Object,
+    ) -> (Option<Stored>, Stored) {
+        let has_values = self.values.contains(&&**storage);
+        let new = stored_as(object.clone(), has_values);
+        let objects = self.objects.entry(storage.clone()).or_default();
+        (objects.insert(key.clone(), new.clone()), new)
+    }
+
+    fn take(&mut self, storage: &str, key: &Key) -> Option<Stored> {
+        self.objects.get_mut(storage)?.remove(key)
+    }
+
+    /// Updates the index of owner references after a write.
+    fn follow(
+        &mut self,
+        storage: &Arc<str>,
+        key: &Key,
+        old: Option<&Stored>,
+        new: Option<&Object>,
     ) {
-        self.owners
-            .follow(storage, &key, old.as_deref(), new.as_deref());
-        let size = new.as_deref().or(last.as_deref()).map_or(0, size_of);
-        let storage = storage.clone();
-        self.history_bytes += size;
-        let change = Arc::new(Change {
-            version: self.version,
-            storage,
-            key,
-            old,
-            new,
-            last,
-            size,
-        });
-        if let Some(pending) = &mut self.pending {
-            pending.push(change.clone());
-        }
-        self.history.push_back(change);
-        while self.history.len() > HISTORY_CHANGES || self.history_bytes > HISTORY_BYTES {
-            let Some(oldest) = self.history.pop_front() else {
-                break;
-            };
-            self.history_bytes -= oldest.size;
-            self.compacted = oldest.version;
-        }
+        let old = old.map(Stored::head);
+        let new = new.map(|object| &**object);
+        self.owners.follow(storage, key, old.as_deref(), new);
+    }
+}
+
+fn stored_as(object: Object, has_value: bool) -> Stored {
+    let stored = Stored::of(&object);
+    match has_value {
+        true => stored.with_value(object),
+        false => stored,
     }
 }
 
 fn set_version(value: &mut Value, version: u64) {
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("resourceVersion".to_owned(), json!(version.to_string()));
-    }
-}
-
-/// Estimates the memory of a value in bytes.
-fn size_of(value: &Value) -> usize {
-    const NODE: usize = 32;
-    match value {
-        Value::String(s) => NODE + s.len(),
-        Value::Array(items) => NODE + items.iter().map(size_of).sum::<usize>(),
-        Value::Object(map) => {
-            NODE + map
-                .iter()
-                .map(|(k, v)| NODE + k.len() + size_of(v))
-                .sum::<usize>()
-        }
-        _ => NODE,
     }
 }

@@ -62,7 +62,7 @@ pub(crate) fn answer(
     if !known.is_some_and(|known| known.verbs.iter().any(|v| v == verb)) {
         return Err(ApiError::method_not_allowed());
     }
-    let live = call.live(inner)?.clone();
+    let live = call.live(inner)?;
     let part = PARTS.iter().find(|(part, _)| *part == name);
     if name == "approval" && verb != "get" {
         approval::permit(inner, call, &live)?;
@@ -112,7 +112,7 @@ pub(crate) fn act(inner: &mut Inner, call: &Call<'_>, binding: &Value) -> Result
         target: &pods,
         ..named
     };
-    let live = call.live(inner)?.clone();
+    let live = call.live(inner)?;
     act::bind(inner, &call, &live, &binding)
 }
 

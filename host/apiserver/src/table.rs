@@ -7,46 +7,30 @@ mod many;
 mod reference;
 mod state;
 
+use std::borrow::Borrow;
+
 use serde_json::{Value, json};
 
 use age::{age, duration};
 
 use crate::encode::partial;
 use crate::kinds::{Column, Show, Target};
+use crate::negotiate::Include;
 
 /// What a real server says about the first column of every table.
 const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 
-/// What rows include of their objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Include {
-    Nothing,
-    Metadata,
-    Object,
-}
-
-impl Include {
-    pub fn parse(text: Option<&str>) -> Option<Include> {
-        match text.unwrap_or_default() {
-            "" | "Metadata" => Some(Include::Metadata),
-            "None" => Some(Include::Nothing),
-            "Object" => Some(Include::Object),
-            _ => None,
-        }
-    }
-}
-
 /// Returns a Table. A watch omits the column definitions from all but the first.
-pub(crate) fn table<'a>(
+pub(crate) fn table<V: Borrow<Value>>(
     target: &Target,
     metadata: Value,
-    objects: impl IntoIterator<Item = &'a Value>,
+    objects: impl IntoIterator<Item = V>,
     include: Include,
     with_columns: bool,
 ) -> Value {
     let rows: Vec<Value> = objects
         .into_iter()
-        .map(|object| row(target, object, include))
+        .map(|object| row(target, object.borrow(), include))
         .collect();
     json!({
         "kind": "Table",

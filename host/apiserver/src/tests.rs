@@ -13,8 +13,10 @@ mod kept;
 mod lists;
 mod objects;
 mod overlay;
+mod ownership;
 mod patches;
 mod protobuf;
+mod strategies;
 mod watches;
 
 use std::sync::Arc;

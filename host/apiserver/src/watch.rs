@@ -2,8 +2,11 @@
 //!
 //! Owns one watch's position in the history. A watch has no queue: when the reader has consumed the
 //! previous lines, the watch reads the history from its position. So a slow reader costs nothing,
-//! and is told to list again when the history has moved past its position. Must not know how
-//! changes are made.
+//! and is told to list again when the history has moved past its position. What is the same for all
+//! watches is in `events`. Must not know how changes are made.
+
+mod line;
+mod show;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,23 +14,21 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::Stream;
-use serde_json::{Value, json};
+use line::Lines;
+use serde_json::json;
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::conversion;
 use crate::encode;
 use crate::kinds::Target;
-use crate::negotiate::Form;
-use crate::object::Object;
+use crate::object::{Shown, Stored};
 use crate::read::{View, fresh};
+use crate::registry::Registry;
 use crate::request::Options;
 use crate::selector::Selector;
 use crate::state::State;
 use crate::status::ApiError;
-use crate::store::Change;
-use crate::table::table;
 
 /// The number of changes that are read from the history at once, and so the lines that wait for a
 /// reader.
@@ -48,8 +49,10 @@ struct Watch {
     view: View,
     /// Everything up to this version was sent.
     position: u64,
+    /// Whether there may be changes after it, of which no notification will come any more.
+    behind: bool,
     /// Initial objects that were not sent yet.
-    initial: VecDeque<Object>,
+    initial: VecDeque<Stored>,
     /// Whether a bookmark follows them.
     announce: bool,
     columns_sent: bool,
@@ -57,8 +60,9 @@ struct Watch {
     next_bookmark: Instant,
     deadline: Instant,
     ended: bool,
-    /// What a webhook made of the objects of the last changes.
-    converted: Vec<(Object, Object)>,
+    /// The registry in which the kind was looked up last, and whether it serves the kind.
+    registry: Option<Arc<Registry>>,
+    served: bool,
 }
 
 /// Starts a watch. Errors of the request are returned here; later errors are sent in the stream.
@@ -88,8 +92,8 @@ pub(crate) async fn watch(
     let (initial, position) = state.read(|inner| {
         let now = inner.store.version();
         if initial_events {
-            let objects = inner.store.list(&target.kind.storage, namespace);
-            (objects.map(|(_, object)| object.clone()).collect(), now)
+            let objects = inner.store.list_stored(&target.kind.storage, namespace);
+            (objects.map(|(_, stored)| stored.clone()).collect(), now)
         } else {
             (VecDeque::new(), asked.unwrap_or(now))
         }
@@ -108,6 +112,7 @@ pub(crate) async fn watch(
         selector,
         view,
         position,
+        behind: true,
         initial,
         announce: options.initial_events == Some(true),
         columns_sent: false,
@@ -115,122 +120,110 @@ pub(crate) async fn watch(
         next_bookmark: now + BOOKMARK,
         deadline: now + Duration::from_secs(seconds.min(86_400)),
         ended: false,
-        converted: Vec::new(),
+        registry: None,
+        served: true,
     };
     Ok(futures_util::stream::unfold(watch, |mut watch| async {
         let lines = watch.next().await?;
-        Some((Ok(Bytes::from(lines)), watch))
+        Some((Ok(lines), watch))
     }))
 }
 
 impl Watch {
     /// Returns the next lines; `None` at the end.
-    async fn next(&mut self) -> Option<Vec<u8>> {
+    async fn next(&mut self) -> Option<Bytes> {
         loop {
             if self.ended {
                 return None;
             }
-            let mut lines = Vec::new();
+            let mut lines = Lines::default();
             if !self.initial.is_empty() {
-                let some = self.initial.iter().take(BATCH).cloned().collect();
-                match conversion::shown(&self.state, &self.target, some).await {
-                    Ok(shown) => {
-                        let told = self.added(&mut lines, &shown);
-                        drop(self.initial.drain(..told));
-                    }
-                    Err(error) => self.fail(&mut lines, &error),
-                }
+                self.take_initial(&mut lines).await;
             } else if std::mem::take(&mut self.announce) {
                 self.bookmark(&mut lines, true);
-            } else {
+            } else if self.behind {
                 self.take_changes(&mut lines).await;
-                if lines.is_empty() && !self.ended {
-                    self.wait(&mut lines).await;
+                if lines.is_empty() && self.behind {
+                    // A selector may pass over the whole history; others go on meanwhile.
+                    tokio::task::yield_now().await;
                 }
+            } else {
+                self.wait(&mut lines).await;
             }
             if !lines.is_empty() {
-                return Some(lines);
+                return Some(lines.joined());
             }
+        }
+    }
+
+    async fn take_initial(&mut self, lines: &mut Lines) {
+        let some: Vec<Stored> = self.initial.iter().take(BATCH).cloned().collect();
+        match self.shown(some).await {
+            Ok(shown) => {
+                let told = self.added(lines, &shown);
+                drop(self.initial.drain(..told));
+            }
+            Err(error) => self.fail(lines, &error),
+        }
+        if self.initial.is_empty() {
+            // Its room is not needed any more.
+            self.initial = VecDeque::new();
         }
     }
 
     /// Writes initial objects, which are in the version of the request. Returns how many: not more
     /// than lines have room for.
-    fn added(&mut self, lines: &mut Vec<u8>, shown: &[Object]) -> usize {
-        for (at, object) in shown.iter().enumerate() {
-            if lines.len() >= LINES {
+    fn added(&mut self, lines: &mut Lines, shown: &[Shown]) -> usize {
+        for (at, shown) in shown.iter().enumerate() {
+            if lines.size() >= LINES {
                 return at;
             }
-            if self.selector.matches(object) {
-                self.line(lines, "ADDED", object);
+            if self.selector.accepts(shown) {
+                self.line(lines, "ADDED", shown);
             }
         }
         shown.len()
     }
 
     /// Ends the watch with an error.
-    fn fail(&mut self, lines: &mut Vec<u8>, error: &ApiError) {
+    fn fail(&mut self, lines: &mut Lines, error: &ApiError) {
         let status = error.to_value();
-        lines.extend(encode::event_as(self.view.wire, "ERROR", &status, false));
+        let line = encode::event_as(self.view.wire, "ERROR", &status, false);
+        lines.push(line.into());
         self.ended = true;
     }
 
-    /// Converts the objects of changes, if a webhook does that for the kind.
-    async fn convert(&mut self, changes: &[Arc<Change>]) -> Result<(), ApiError> {
-        self.converted.clear();
-        if self.target.kind.conversion.is_none() {
-            return Ok(());
-        }
-        let mut stored: Vec<Object> = Vec::new();
-        for change in changes {
-            let objects = [&change.old, &change.new, &change.last];
-            stored.extend(objects.into_iter().flatten().cloned());
-        }
-        let shown = conversion::shown(&self.state, &self.target, stored.clone()).await?;
-        self.converted = stored.into_iter().zip(shown).collect();
-        Ok(())
-    }
-
-    /// Returns an object of a change in the version of the request.
-    fn shown(&self, stored: &Object) -> Object {
-        let mut converted = self.converted.iter();
-        let known = converted.find(|(of, _)| Arc::ptr_eq(of, stored));
-        known.map_or_else(|| self.target.view(stored), |(_, shown)| shown.clone())
-    }
-
-    async fn take_changes(&mut self, lines: &mut Vec<u8>) {
+    async fn take_changes(&mut self, lines: &mut Lines) {
         self.changes.mark_unchanged();
-        let (taken, now) = self.state.read(|inner| {
-            let storage = &self.target.kind.storage;
-            let taken = inner
-                .store
-                .since(storage, self.namespace.as_deref(), self.position, BATCH);
-            let kind = &self.target.kind;
-            let now = inner
-                .registry
-                .find(&kind.group, &self.target.version().name, &kind.plural);
-            let uid = |mark: &str| mark.split('/').next().unwrap_or_default().to_owned();
-            (
-                taken,
-                now.filter(|now| uid(&now.kind.definition) == uid(&kind.definition)),
-            )
+        let (taken, version, registry) = self.state.read(|inner| {
+            let (storage, namespace) = (&self.target.kind.storage, self.namespace.as_deref());
+            let taken = inner.store.since(storage, namespace, self.position, BATCH);
+            let known = self.registry.as_ref();
+            let is_new = known.is_none_or(|known| !Arc::ptr_eq(known, &inner.registry));
+            let registry = is_new.then(|| inner.registry.clone());
+            (taken, inner.store.version(), registry)
         });
-        let served = now.is_some();
-        // A webhook may have moved, or has another certificate.
-        if let Some(now) = now.filter(|now| now.kind.conversion.is_some()) {
-            self.target = now;
+        if let Some(registry) = registry {
+            self.follow(registry);
         }
         match taken {
             Ok((changes, position)) => {
                 self.position = position;
-                self.ended = changes.is_empty() && !served;
-                if let Err(error) = self.convert(&changes).await {
-                    return self.fail(lines, &error);
-                }
-                for change in changes {
-                    self.change(lines, &change);
-                    if lines.len() >= LINES {
+                // Changes that are left, and that the kind is gone, are not notified again.
+                self.behind = position < version || !self.served;
+                self.ended = changes.is_empty() && !self.served;
+                let mut converted = match self.convert(&changes).await {
+                    Ok(converted) => converted.into_iter(),
+                    Err(error) => return self.fail(lines, &error),
+                };
+                for change in &changes {
+                    match converted.next() {
+                        Some(objects) => self.converted(lines, change, objects),
+                        None => self.change(lines, change),
+                    }
+                    if lines.size() >= LINES {
                         self.position = change.version;
+                        self.behind = true;
                         break;
                     }
                 }
@@ -242,48 +235,42 @@ impl Watch {
         }
     }
 
-    /// Writes a change as this watch sees it: an object that no longer matches is deleted, one that
-    /// begins to match is added.
-    fn change(&mut self, lines: &mut Vec<u8>, change: &Change) {
-        let shown = |object: &Option<Object>| object.as_ref().map(|o| self.shown(o));
-        let matching = |object: Option<Object>| object.filter(|o| self.selector.matches(o));
-        let (old, new) = (matching(shown(&change.old)), matching(shown(&change.new)));
-        match (old, new) {
-            (None, Some(new)) => self.line(lines, "ADDED", &new),
-            (Some(_), Some(new)) => self.line(lines, "MODIFIED", &new),
-            (Some(old), None) => {
-                let last = shown(&change.last).unwrap_or_else(|| {
-                    let mut last = Value::clone(&old);
-                    last["metadata"]["resourceVersion"] = json!(change.version.to_string());
-                    last.into()
-                });
-                self.line(lines, "DELETED", &last);
-            }
-            (None, None) => {}
+    /// Looks the kind up in a new registry.
+    fn follow(&mut self, registry: Arc<Registry>) {
+        let kind = &self.target.kind;
+        let now = registry.find(&kind.group, &self.target.version().name, &kind.plural);
+        let uid = |mark: &str| mark.split('/').next().unwrap_or_default().to_owned();
+        let now = now.filter(|now| uid(&now.kind.definition) == uid(&kind.definition));
+        self.served = now.is_some();
+        // A webhook may have moved, or has another certificate.
+        if let Some(now) = now.filter(|now| now.kind.conversion.is_some()) {
+            self.target = now;
         }
+        self.registry = Some(registry);
     }
 
-    async fn wait(&mut self, lines: &mut Vec<u8>) {
-        let bookmark = if self.bookmarks {
-            self.next_bookmark
-        } else {
-            self.deadline
+    async fn wait(&mut self, lines: &mut Lines) {
+        let until = match self.bookmarks {
+            true => self.next_bookmark.min(self.deadline),
+            false => self.deadline,
         };
         tokio::select! {
             biased;
             () = self.stop.cancelled() => self.ended = true,
-            () = tokio::time::sleep_until(self.deadline) => {
-                self.ended = true;
+            () = tokio::time::sleep_until(until) => {
+                self.ended = until == self.deadline;
                 if self.bookmarks {
                     self.bookmark(lines, false);
                 }
             }
-            () = tokio::time::sleep_until(bookmark), if self.bookmarks => self.bookmark(lines, false),
-            changed = self.changes.changed() => self.ended = changed.is_err(),
+            changed = self.changes.changed() => {
+                self.behind = true;
+                self.ended = changed.is_err();
+            }
         }
     }
 
-    fn bookmark(&mut self, lines: &mut Vec<u8>, initial: bool) {
+    fn bookmark(&mut self, lines: &mut Lines, initial: bool) {
         self.next_bookmark = Instant::now() + BOOKMARK;
         let ahead = self.state.read(|inner| inner.store.version()) < self.position;
         if !self.bookmarks || ahead {
@@ -298,24 +285,6 @@ impl Watch {
             "kind": self.target.kind.kind,
             "metadata": metadata,
         });
-        self.line(lines, "BOOKMARK", &object);
-    }
-
-    fn line(&mut self, lines: &mut Vec<u8>, kind: &str, object: &Value) {
-        let (custom, wire) = (self.target.kind.custom, self.view.wire);
-        match self.view.form {
-            Form::Plain => lines.extend(encode::event_as(wire, kind, object, custom)),
-            Form::Partial => {
-                let partial = encode::partial(object);
-                lines.extend(encode::event_as(wire, kind, &partial, false));
-            }
-            Form::Table => {
-                let columns = !std::mem::replace(&mut self.columns_sent, true);
-                let metadata =
-                    json!({ "resourceVersion": object.pointer("/metadata/resourceVersion") });
-                let table = table(&self.target, metadata, [object], self.view.include, columns);
-                lines.extend(encode::event_as(wire, kind, &table, false));
-            }
-        }
+        self.line(lines, "BOOKMARK", &Shown::Made(object.into()));
     }
 }

@@ -1,7 +1,9 @@
 //! Creates and replaces objects: the common steps of every write.
 //!
-//! Owns the order of the steps (decode, carry over what the server owns, prune, default, validate,
-//! track ownership, compare, store). Must not know HTTP, or how a patch produced the new object.
+//! Owns the order of the steps (decode, carry over what the server owns, prune, default, track
+//! ownership, admit, prepare, validate, compare, store). Nobody owns what admission and the code of
+//! the kind set, because ownership is tracked before. Must not know HTTP, or how a patch produced
+//! the new object.
 
 mod admit;
 mod fixed;
@@ -16,9 +18,9 @@ use admit::Proposal;
 use steps::{check, check_depth, prepare, schema_faults, shape};
 pub(crate) use steps::{check_place, check_preconditions, check_type};
 
-use crate::access::review;
+use crate::access::{creation, review};
 use crate::call::{Call, Done, Door};
-use crate::kinds::Target;
+use crate::kinds::{Kind, Target};
 use crate::object::{Key, Object};
 use crate::state::Inner;
 use crate::status::{ApiError, INVALID, cause};
@@ -41,7 +43,6 @@ pub(crate) fn create(
         let proposal = Proposal {
             live: None,
             named: false,
-            tracked: true,
         };
         admit::mutate(inner, call, &proposal, &mut new)?;
         prepare(inner, call, None, &mut new)?;
@@ -69,6 +70,9 @@ pub(crate) fn create(
             let name = meta::generate(meta::text(&new, "generateName"));
             meta::set(&mut new, "name", Some(json!(name)));
             named = true;
+        } else if kind.named_by_uid {
+            meta::set(&mut new, "name", Some(json!(call.questions.uid())));
+            named = true;
         }
     }
     check_place(call, &mut new)?;
@@ -92,20 +96,17 @@ pub(crate) fn create(
     }
     status::keep(call, None, &mut new);
     let mut warnings = shape(call, &mut new, unknown, tracked)?;
-    let proposal = Proposal {
-        live: None,
-        named,
-        tracked,
-    };
-    let tracked = admit::mutate(inner, call, &proposal, &mut new)?;
+    if !tracked {
+        call.track(None, &mut new);
+    }
+    let proposal = Proposal { live: None, named };
+    admit::mutate(inner, call, &proposal, &mut new)?;
     check_place(call, &mut new)?;
     // A webhook may give another name.
     let name = meta::text(&new, "name").to_owned();
     prepare(inner, call, None, &mut new)?;
     warnings.extend(check(call, &name, None, &new, Vec::new(), &[])?);
-    if !tracked {
-        call.track(None, &mut new);
-    }
+    protect(kind, &mut new);
     admit::validate(inner, call, None, &new)?;
     // An invalid object is refused as that, whatever is stored.
     if versioned && !call.options.dry_run {
@@ -116,7 +117,7 @@ pub(crate) fn create(
         ));
     }
     let key = Key::new(call.namespace, &name);
-    if inner.store.get(&kind.storage, &key).is_some() {
+    if inner.store.contains(&kind.storage, &key) {
         return Err(refuse::already_exists(target, &name));
     }
     let object = if call.options.dry_run {
@@ -152,8 +153,9 @@ fn is_terminating(inner: &Inner, target: &Target) -> Result<bool, ApiError> {
 pub(crate) fn update(inner: &mut Inner, call: &Call<'_>, mut new: Value) -> Result<Done, ApiError> {
     check_type(call.target, &mut new)?;
     let live = match call.live(inner) {
-        Ok(live) => live.clone(),
+        Ok(live) => live,
         Err(_) if call.target.kind.create_on_update && call.door == Door::Main => {
+            creation::permit(inner, call)?;
             return create(inner, call, new, false);
         }
         Err(error) => return Err(error),
@@ -203,19 +205,19 @@ pub(crate) fn replace(
     }
     status::keep(call, Some(&shown), &mut new);
     let mut warnings = shape(call, &mut new, unknown, tracked)?;
+    if !tracked {
+        call.track(Some(&shown), &mut new);
+    }
     let proposal = Proposal {
         live: Some(&shown),
         named: false,
-        tracked,
     };
-    let tracked = admit::mutate(inner, call, &proposal, &mut new)?;
+    admit::mutate(inner, call, &proposal, &mut new)?;
     check_place(call, &mut new)?;
     prepare(inner, call, Some(&shown), &mut new)?;
     if (kind.custom || kind.has_generation)
         && call.door != Door::Status
-        && !(same_content(&shown, &new)
-            && (!kind.annotations_are_content
-                || meta::get(&shown, "annotations") == meta::get(&new, "annotations")))
+        && !same_content(kind, &shown, &new)
     {
         let generation = meta::get(&shown, "generation")
             .and_then(Value::as_i64)
@@ -233,9 +235,6 @@ pub(crate) fn replace(
     }
     let old = Some(&*shown);
     warnings.extend(check(call, call.name, old, &new, causes, &known)?);
-    if !tracked {
-        call.track(Some(&shown), &mut new);
-    }
     keep_times(&shown, &mut new);
     admit::validate(inner, call, Some(&shown), &new)?;
     if *shown == new {
@@ -262,13 +261,30 @@ pub(crate) fn replace(
     })
 }
 
-/// Returns whether the objects are equal except for their metadata.
-fn same_content(a: &Value, b: &Value) -> bool {
+/// Adds the finalizer that protects new objects of the kind.
+fn protect(kind: &Kind, new: &mut Value) {
+    let Some(finalizer) = &kind.deletion.finalizer else {
+        return;
+    };
+    let finalizers = meta::get(new, "finalizers").and_then(Value::as_array);
+    let mut finalizers = finalizers.cloned().unwrap_or_default();
+    if !finalizers.iter().any(|name| name == finalizer) {
+        finalizers.push(json!(finalizer));
+        meta::set(new, "finalizers", Some(json!(finalizers)));
+    }
+}
+
+/// Returns whether the objects are equal except for the metadata that is no content of the kind.
+fn same_content(kind: &Kind, a: &Value, b: &Value) -> bool {
     let content = |v: &Value| {
         let map = v.as_object().cloned().unwrap_or_default();
         map.into_iter()
             .filter(|(k, _)| k != "metadata")
             .collect::<Vec<_>>()
     };
-    content(a) == content(b)
+    // An empty map is none.
+    let is_some = |map: &&Value| map.as_object().is_none_or(|map| !map.is_empty());
+    let same =
+        |field: &String| meta::get(a, field).filter(is_some) == meta::get(b, field).filter(is_some);
+    kind.content.iter().all(same) && content(a) == content(b)
 }

@@ -7,7 +7,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Response};
 use serde_json::Value;
 
-use crate::answer::{JSON, refusal};
+use crate::answer::{JSON, refusal_as};
 use crate::negotiate;
 use crate::status::ApiError;
 
@@ -23,7 +23,7 @@ pub(crate) async fn answer(
     if prefers.is_none_or(|clause| clause.media != YAML) {
         return made;
     }
-    let response = made.unwrap_or_else(|error| refusal(&error));
+    let response = made.unwrap_or_else(|error| refusal_as(negotiate::plain(headers), &error));
     // A watch has no size, and no end to wait for.
     if response.body().size_hint().exact().is_none() {
         return Ok(response);

@@ -1,8 +1,8 @@
 //! What this host's own credentials, or another user's, may do: one `SelfSubjectAccessReview` or
 //! `SubjectAccessReview` per question.
 //!
-//! This module owns the wire form of the question. It must not know why a caller asks, nor cache an
-//! answer: permissions change while the host runs.
+//! This module owns the wire form of the question, and how any review is sent. It must not know why
+//! a caller asks, nor cache an answer: permissions change while the host runs.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-const REVIEWS_OF_OTHERS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+/// Where rights of another user are asked for.
+pub(crate) const REVIEWS_OF_OTHERS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
 /// An action that this host may want to take. An absent part means all: without a namespace every
 /// namespace (or a cluster-scoped kind), without a name every object.
@@ -64,12 +65,12 @@ struct Status {
     evaluation_error: String,
 }
 
-/// Asks what this host may do, and can do nothing else. Cheap to clone.
+/// Asks what this host or another user may do, and can do nothing else. Cheap to clone.
 #[derive(Clone)]
 pub struct AccessReviews(Connection);
 
 impl Connection {
-    /// Returns the part that asks what this host may do.
+    /// Returns the part that asks what this host or another user may do.
     pub fn access_reviews(&self) -> AccessReviews {
         AccessReviews(self.clone())
     }
@@ -79,7 +80,7 @@ impl AccessReviews {
     /// Asks whether this host's own credentials allow an action. Creates nothing in the cluster,
     /// and every authenticated user may ask (`system:basic-user`).
     pub async fn ask(&self, question: &AccessQuestion<'_>) -> Result<Access, Error> {
-        self.send(REVIEWS, question.body()).await
+        Access::read(&review(&self.0, REVIEWS, &question.body()).await?)
     }
 
     /// Asks whether another user may take an action: `groups` are the user's. Needs the right to
@@ -94,25 +95,37 @@ impl AccessReviews {
         body["kind"] = "SubjectAccessReview".into();
         body["spec"]["user"] = user.into();
         body["spec"]["groups"] = json!(groups);
-        self.send(REVIEWS_OF_OTHERS, body).await
+        Access::read(&review(&self.0, REVIEWS_OF_OTHERS, &body).await?)
     }
+}
 
-    async fn send(&self, path: &str, body: Value) -> Result<Access, Error> {
-        let body = Bytes::from(body.to_string());
-        let request = request(Method::POST, path, Some("application/json"), body)?;
-        let (_, body) = self.0.call(request, REVIEW_TIMEOUT).await?;
-        let Review { status } = serde_json::from_slice(&body)
+impl Access {
+    /// Reads the answer to an access review.
+    pub(crate) fn read(body: &[u8]) -> Result<Self, Error> {
+        let Review { status } = serde_json::from_slice(body)
             .map_err(|error| Error::Unreadable(format!("invalid access review: {error}")))?;
         let reason = [status.reason, status.evaluation_error]
             .into_iter()
             .filter(|text| !text.is_empty())
             .collect::<Vec<_>>()
             .join("; ");
-        Ok(Access {
+        Ok(Self {
             allowed: status.allowed,
             reason,
         })
     }
+}
+
+/// Sends a review of any kind. Returns the body of the answer.
+pub(crate) async fn review(
+    connection: &Connection,
+    path: &str,
+    review: &Value,
+) -> Result<Bytes, Error> {
+    let body = Bytes::from(review.to_string());
+    let request = request(Method::POST, path, Some("application/json"), body)?;
+    let (_, body) = connection.call(request, REVIEW_TIMEOUT).await?;
+    Ok(body)
 }
 
 impl AccessQuestion<'_> {

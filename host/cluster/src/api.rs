@@ -7,9 +7,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use vmhost_core::TRACEPARENT;
 
 use crate::connect::Connection;
 use crate::error::Error;
@@ -27,9 +28,6 @@ const SMALL_MAX: usize = 1 << 20;
 /// Maximum size of a refusal's body, in bytes; a `Status` has a few hundred bytes, a proxy's page
 /// some KiB.
 const REFUSAL_MAX: usize = 64 << 10;
-
-/// W3C's header that names the trace of a request.
-const TRACEPARENT: &str = "traceparent";
 
 /// Timeout of a refusal's body, after its head.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(4);
@@ -90,8 +88,7 @@ impl Connection {
         if let Some(text) = self.traceparent()
             && let Ok(value) = HeaderValue::try_from(text)
         {
-            let name = HeaderName::from_static(TRACEPARENT);
-            request.headers_mut().insert(name, value);
+            request.headers_mut().insert(TRACEPARENT, value);
         }
         let answer = self.transport().send(request).await;
         self.observe(

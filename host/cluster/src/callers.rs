@@ -5,23 +5,15 @@
 //! nor cache an answer. No error contains a token.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use bytes::Bytes;
-use http::Method;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::access::Access;
-use crate::api::request;
+use crate::access::{Access, REVIEWS_OF_OTHERS, review};
 use crate::connect::Connection;
 use crate::error::Error;
 
-/// Timeout of one review, as of an access review of the host's own.
-const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
-
 const TOKENS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
-const ACCESS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
 /// A user as the API server knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -53,21 +45,6 @@ struct TokenStatus {
     user: Caller,
 }
 
-#[derive(Deserialize)]
-struct AccessReview {
-    status: AccessStatus,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct AccessStatus {
-    allowed: bool,
-    #[serde(default)]
-    reason: String,
-    #[serde(default)]
-    evaluation_error: String,
-}
-
 /// Asks about callers of this host, and can do nothing else. Cheap to clone.
 #[derive(Clone)]
 pub struct CallerReviews(Connection);
@@ -83,12 +60,13 @@ impl CallerReviews {
     /// Asks whose token this is. Returns `None` if the API server does not accept it. Needs the
     /// right to create `tokenreviews`.
     pub async fn who(&self, token: &str) -> Result<Option<Caller>, Error> {
-        let review = json!({
+        let question = json!({
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenReview",
             "spec": { "token": token },
         });
-        let body = self.review(TOKENS, &review).await?;
+        let body = review(&self.0, TOKENS, &question).await?;
+        // The server's answer repeats the token, and the parser's error could quote it.
         let TokenReview { status } = serde_json::from_slice(&body)
             .map_err(|_| Error::Unreadable("invalid TokenReview".to_owned()))?;
         let is_known = status.authenticated && !status.user.name.is_empty();
@@ -104,7 +82,7 @@ impl CallerReviews {
             groups,
             extra,
         } = caller;
-        let review = json!({
+        let question = json!({
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
             "spec": {
@@ -115,30 +93,14 @@ impl CallerReviews {
                 "nonResourceAttributes": { "verb": verb, "path": path },
             },
         });
-        let body = self.review(ACCESS, &review).await?;
-        let AccessReview { status } = serde_json::from_slice(&body)
-            .map_err(|error| Error::Unreadable(format!("invalid SubjectAccessReview: {error}")))?;
-        let reasons = [status.reason, status.evaluation_error];
-        let reasons: Vec<String> = reasons
-            .into_iter()
-            .filter(|text| !text.is_empty())
-            .collect();
-        Ok(Access {
-            allowed: status.allowed,
-            reason: reasons.join("; "),
-        })
-    }
-
-    async fn review(&self, path: &str, review: &Value) -> Result<Bytes, Error> {
-        let body = Bytes::from(review.to_string());
-        let request = request(Method::POST, path, Some("application/json"), body)?;
-        let (_, body) = self.0.call(request, REVIEW_TIMEOUT).await?;
-        Ok(body)
+        Access::read(&review(&self.0, REVIEWS_OF_OTHERS, &question).await?)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::fake::{Fake, json, status};
 

@@ -43,9 +43,10 @@ use link::{Link, Opener};
 /// balancers, so that a link is seldom found closed.
 const IDLE: Duration = Duration::from_secs(45);
 
-/// The header that names the user that a request is sent as, and how it and the headers with the
-/// user's groups and uid begin.
+/// The header that names the user that a request is sent as.
 pub(crate) const IMPERSONATE_USER: &str = "impersonate-user";
+
+/// How that header begins, and those with the user's groups, uid and the rest.
 const IMPERSONATE: &str = "impersonate-";
 
 /// The headers that are added to each request; a name may occur more than once.
@@ -155,14 +156,14 @@ impl Direct {
     fn dress(&self, request: Request<Bytes>) -> Result<Request<Full<Bytes>>, BoxError> {
         let (mut head, body) = request.into_parts();
         head.headers.insert(header::HOST, self.host.clone());
-        // A write that is sent as somebody else must not get the groups of the user whom the
+        // A write that is sent as another user must not get the groups of the user that the
         // kubeconfig impersonates.
-        let is_as = head.headers.contains_key(IMPERSONATE_USER);
-        let is_other = |name: &HeaderName| !name.as_str().starts_with(IMPERSONATE);
+        let has_user = head.headers.contains_key(IMPERSONATE_USER);
+        let is_user = |name: &HeaderName| name.as_str().starts_with(IMPERSONATE);
         let own = self
             .headers
             .iter()
-            .filter(|(name, _)| !is_as || is_other(name));
+            .filter(|(name, _)| !(has_user && is_user(name)));
         head.headers.extend(own.cloned());
         if !self.base.is_empty() {
             let path = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);

@@ -100,9 +100,9 @@ impl Connection {
 }
 
 impl Manifests {
-    /// Applies one object server-side, with force. Waits for its kind to be
-    /// served, and for a CRD to be established. A namespaced object without a namespace goes to the
-    /// connection's default namespace.
+    /// Applies one object server-side, with force. Waits for its kind to be served, and for a CRD
+    /// to be established. A namespaced object without a namespace goes to the connection's default
+    /// namespace.
     pub async fn apply(&self, manifest: &Value) -> Result<Manifested, ManifestError> {
         let text = manifest.to_string();
         let head = ObjectHead::parse(&text).map_err(ManifestError::Head)?;

@@ -60,6 +60,8 @@ struct State {
     closed: bool,
     /// Whether the cluster no longer serves the kind.
     absent: bool,
+    /// Whether no list has ended since the cluster stopped to serve the kind.
+    vanished: bool,
 }
 
 impl State {
@@ -128,7 +130,7 @@ impl Store {
     }
 
     /// All objects, in no particular order.
-    pub(crate) fn snapshots(&self) -> Vec<Snapshot> {
+    pub fn snapshots(&self) -> Vec<Snapshot> {
         let state = self.read();
         state
             .objects
@@ -156,6 +158,14 @@ impl Store {
     /// Returns whether the first list has ended.
     pub fn is_synced(&self) -> bool {
         self.read().synced
+    }
+
+    /// Returns whether the store shows all objects of its kind: a list has ended, the cluster has
+    /// served the kind ever since, and the informer still runs. Only then does an empty store mean
+    /// that there are no objects.
+    pub fn is_complete(&self) -> bool {
+        let state = self.read();
+        state.synced && !state.vanished && !state.closed
     }
 
     /// Returns whether the informer has stopped. Then the store no longer changes, and no task

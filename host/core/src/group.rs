@@ -1,5 +1,6 @@
-//! The API group of vmhost's own kinds. It is in one place, since whoever publishes vmhost under
-//! another domain changes it here and in `host/package/chart/files/crds`.
+//! The API group of vmhost's own kinds: the only place in the code that names their domain. It must
+//! not know what the kinds are for. To publish vmhost under another domain, change it here and in
+//! the manifests of `host/package`.
 
 use crate::key::Gvk;
 

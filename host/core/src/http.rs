@@ -7,6 +7,9 @@ use std::time::Duration;
 use crate::key::{Gvk, ObjectName};
 use crate::object::Snapshot;
 
+/// W3C's header that names the trace that a request belongs to.
+pub const TRACEPARENT: &str = "traceparent";
+
 /// A request as the plugin wants it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpRequest {

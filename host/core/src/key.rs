@@ -15,6 +15,15 @@ pub fn is_path_segment(text: &str) -> bool {
     !matches!(text, "" | "." | "..") && !text.contains(['/', '%'])
 }
 
+/// Returns whether `text` is an RFC 1123 label, as the names of namespaces are.
+pub fn is_dns_label(text: &str) -> bool {
+    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    (1..=63).contains(&text.len())
+        && text.chars().all(|c| edge(c) || c == '-')
+        && text.starts_with(edge)
+        && text.ends_with(edge)
+}
+
 /// Group, version and kind. The core group is the empty string.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -184,6 +193,23 @@ impl fmt::Display for ObjectKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_namespace_has_a_label_for_a_name() {
+        for (text, is_label) in [
+            ("a", true),
+            ("team-1", true),
+            ("", false),
+            ("-a", false),
+            ("a-", false),
+            ("a.b", false),
+            ("A", false),
+            ("a/b", false),
+        ] {
+            assert_eq!(is_dns_label(text), is_label, "{text:?}");
+        }
+        assert!(is_dns_label(&"a".repeat(63)) && !is_dns_label(&"a".repeat(64)));
+    }
 
     #[test]
     fn a_name_splits_at_its_namespace() {

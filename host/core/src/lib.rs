@@ -36,8 +36,8 @@ pub use effect::{
 };
 pub use field_path::{FieldPath, FieldPathError, Fields};
 pub use grants::{Denied, Grants, Wider};
-pub use http::{HttpCall, HttpError, HttpRequest, HttpResponse, HttpSent, HttpTurn};
-pub use key::{Gvk, ObjectKey, ObjectName, is_path_segment};
+pub use http::{HttpCall, HttpError, HttpRequest, HttpResponse, HttpSent, HttpTurn, TRACEPARENT};
+pub use key::{Gvk, ObjectKey, ObjectName, is_dns_label, is_path_segment};
 pub use limits::Limits;
 pub use mapping::{MapBy, Mapping, MappingError, NamedPrimary, Scope};
 pub use metadata::{Metadata, OwnerReference, Pairs};

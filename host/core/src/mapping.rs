@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::field_path::FieldPath;
-use crate::key::{Gvk, ObjectName, is_path_segment};
+use crate::key::{Gvk, ObjectName, is_dns_label, is_path_segment};
 use crate::metadata::Metadata;
 
 /// How a watched object names the primaries that it wakes, as a description writes it: `"owner"`,
@@ -179,7 +179,7 @@ fn local(primary: Scope, namespace: Option<&str>, name: &str) -> Option<ObjectNa
 
 /// A primary in a namespace that the field's value names.
 fn elsewhere(primary: Scope, (namespace, name): (&str, &str)) -> Option<ObjectName> {
-    let sound = primary == Scope::Namespaced && is_namespace(namespace) && is_name(name);
+    let sound = primary == Scope::Namespaced && is_dns_label(namespace) && is_name(name);
     sound.then(|| ObjectName::new(Some(namespace), name))
 }
 
@@ -188,16 +188,6 @@ fn elsewhere(primary: Scope, (namespace, name): (&str, &str)) -> Option<ObjectNa
 fn is_name(name: &str) -> bool {
     let sound = |c: char| !c.is_whitespace() && !c.is_control();
     is_path_segment(name) && name.len() <= 253 && name.chars().all(sound)
-}
-
-/// Returns whether the text is a DNS label.
-fn is_namespace(name: &str) -> bool {
-    let sound = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    !name.is_empty()
-        && name.len() <= 63
-        && name.chars().all(sound)
-        && !name.starts_with('-')
-        && !name.ends_with('-')
 }
 
 fn once(names: Vec<NamedPrimary<'_>>) -> Vec<NamedPrimary<'_>> {

@@ -50,7 +50,7 @@ impl http::Host for HostState {
 }
 
 impl HostState {
-    /// Returns who sends the request, and the request as they get it.
+    /// Returns the reader, which also sends the call's requests, and the request as it gets it.
     fn ask(&self, request: &HttpRequest) -> Result<(Arc<dyn ObjectReader>, HttpCall), HttpError> {
         let (Some(reader), Some(sending)) = (&self.reader, &self.sending) else {
             let why = "only reconcile sends HTTP requests";

@@ -3,7 +3,6 @@
 //! An idle policy shrinks to its description: its instances are dropped, and also its image if a
 //! file holds it. The next call maps the image again.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,13 +12,14 @@ use vmhost_core::{
 
 use crate::code::Code;
 use crate::engine::{Engine, Image};
-use crate::error::{CallError, LoadError};
+use crate::error::CallError;
 use crate::instance::Instance;
 use crate::script::Script;
 use crate::state::Settings;
 use crate::tier::SLOTS;
 use crate::world::World;
 
+mod load;
 pub(crate) mod pool;
 mod still;
 mod told;
@@ -64,98 +64,6 @@ pub struct Inspection {
 }
 
 impl Plugin {
-    /// Instantiates an image and calls `describe`. Runs guest code on the calling runtime.
-    /// `settings` are those of all plugins, by name: only the description tells which of them
-    /// belong to this plugin, so `describe` sees no settings.
-    pub async fn load(
-        engine: &Engine,
-        image: Arc<Image>,
-        limits: Limits,
-        settings: &HashMap<String, Settings>,
-    ) -> Result<Self, LoadError> {
-        let instance = Instance::new(engine, &image, &limits, Arc::default(), World::Real)
-            .await
-            .map_err(LoadError::Instantiate)?;
-        let own = |name: &str| settings.get(name).cloned().unwrap_or_default();
-        Self::described(engine, image, limits, own, instance, None).await
-    }
-
-    /// Like [`Plugin::load`], with the settings of this plugin, whatever its name is.
-    pub async fn load_with(
-        engine: &Engine,
-        image: Arc<Image>,
-        limits: Limits,
-        settings: Settings,
-    ) -> Result<Self, LoadError> {
-        let instance = Instance::new(engine, &image, &limits, Arc::default(), World::Real)
-            .await
-            .map_err(LoadError::Instantiate)?;
-        let own = |_: &str| settings;
-        Self::described(engine, image, limits, own, instance, None).await
-    }
-
-    /// Like [`Plugin::load`], with the image of an interpreter whose instances each load a script.
-    pub async fn load_script(
-        engine: &Engine,
-        image: Arc<Image>,
-        limits: Limits,
-        settings: &HashMap<String, Settings>,
-        script: Script,
-    ) -> Result<Self, LoadError> {
-        let world = World::Real;
-        let started =
-            Instance::with_script(engine, &image, &limits, Arc::default(), world, &script);
-        let (instance, loaded) = started.await.map_err(LoadError::Instantiate)?;
-        loaded.problem()?;
-        let script = Some(script.of_used(&loaded));
-        let own = |name: &str| settings.get(name).cloned().unwrap_or_default();
-        Self::described(engine, image, limits, own, instance, script).await
-    }
-
-    async fn described(
-        engine: &Engine,
-        image: Arc<Image>,
-        limits: Limits,
-        settings: impl FnOnce(&str) -> Settings,
-        mut instance: Instance,
-        script: Option<Script>,
-    ) -> Result<Self, LoadError> {
-        let text = instance
-            .describe(engine, &limits)
-            .await
-            .map_err(LoadError::Describe)?
-            .map_err(LoadError::Refused)?;
-        let description = Description::parse(&text)?;
-        let mut settings = settings(&description.name);
-        for hidden in description.hidden_settings() {
-            settings.remove(hidden);
-        }
-        let settings = Arc::new(settings);
-        instance.configure(settings.clone());
-        let (component, size, imports) = (image.digest.clone(), image.size, image.imports());
-        let digest = match &script {
-            Some(script) => script.digest(&component),
-            None => component.clone(),
-        };
-        let pool = Pool::new(image);
-        if let Some(image) = pool.image() {
-            pool.give_back(pool.count(&image, instance));
-        }
-        Ok(Self {
-            engine: engine.clone(),
-            limits,
-            settings,
-            description,
-            imports,
-            digest,
-            component,
-            script,
-            size,
-            pool,
-            mapping: tokio::sync::Mutex::default(),
-        })
-    }
-
     /// Runs one turn: from a snapshot to effects. Calls `started` when there is an instance, just
     /// before the guest runs. Writes into `trace` what the call asked the host, also if it failed.
     pub async fn call(

@@ -15,7 +15,7 @@ use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::ClientConfig;
 use tokio::sync::OnceCell;
-use vmhost_core::{HttpCall, HttpError, HttpGrant, HttpResponse, chain_line};
+use vmhost_core::{HttpCall, HttpError, HttpGrant, HttpResponse, TRACEPARENT, chain_line};
 
 use crate::allow::Allow;
 use crate::prepare::{Prepared, RESPONSE_MAX};
@@ -36,9 +36,6 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 /// How long a request that changes something waits for its connection: less than the time between
 /// the closing of the leader's fence, which is asked before, and the next leader's first turn.
 const CONNECT: Duration = Duration::from_secs(4);
-
-/// W3C's header that names the trace of a request.
-const TRACEPARENT: &str = "traceparent";
 
 /// Why headers of a grant are not sent to a public address without TLS.
 const EXPOSED: &str = "without TLS, anybody on the way would read the headers that the host adds; use https, or name this host with --allow-http";
@@ -122,8 +119,8 @@ impl Client {
         Prepared::new(&self.plugin, grants, &self.outside.flags, call)
     }
 
-    /// Tells the server of a request which trace it belongs to, unless the server is the API server
-    /// of the cluster, or the policy names a trace of its own.
+    /// Adds the header that tells the server which trace the request belongs to, unless the server
+    /// is the API server of the cluster, or the policy names a trace of its own.
     pub fn tell_trace(&self, prepared: &mut Prepared, traceparent: &str) {
         let Prepared {
             target, headers, ..

@@ -5,8 +5,8 @@
 //! traceparent --Parent--> trace() --sampler--> Context --> traceparent, log lines
 //! export(spans) --> queue, bounded --> batches --wire--> sender --POST--> collector
 //! ```
-//! It owns the meaning of the variables, the W3C trace context, the sampler, and the way of spans to
-//! the collector. It must not know what a span is about.
+//! It owns the meaning of the variables, the W3C trace context, the sampler, and the way of spans
+//! to the collector. It must not know what a span is about.
 //!
 //! These never happen:
 //! - a caller that waits for the collector: a full queue drops spans, which are counted

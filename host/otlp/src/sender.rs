@@ -26,7 +26,7 @@ const IDLE: Duration = Duration::from_secs(30);
 /// The most bytes of an answer that are read.
 const ANSWER_MAX: usize = 64 << 10;
 
-/// The most bytes of a refusal's text that are shown.
+/// The most bytes of a collector's text that the log shows.
 const SHOWN: usize = 200;
 
 /// The longest pause that a collector may ask for.
@@ -92,8 +92,8 @@ impl Sender {
         })
     }
 
-    /// Sends a body once. Returns the answer's body.
-    pub(crate) async fn send(&self, body: Bytes) -> Result<Bytes, Unsent> {
+    /// Sends a body once, in this time and in that of one request. Returns the answer's body.
+    pub(crate) async fn send(&self, body: Bytes, left: Duration) -> Result<Bytes, Unsent> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.endpoint.clone();
@@ -104,13 +104,10 @@ impl Sender {
                 Err(error) => Err(Unsent::later(chain_line(&error))),
             }
         };
-        let timed = tokio::time::timeout(self.timeout, exchange).await;
-        timed.unwrap_or_else(|_| {
-            Err(Unsent::later(format!(
-                "no answer within {:?}",
-                self.timeout
-            )))
-        })
+        let most = self.timeout.min(left);
+        let late = |_| Err(Unsent::later(format!("no answer within {most:?}")));
+        let timed = tokio::time::timeout(most, exchange).await;
+        timed.unwrap_or_else(late)
     }
 }
 
@@ -138,8 +135,7 @@ where
     if status.is_success() {
         return Ok(body);
     }
-    let text = String::from_utf8_lossy(&body);
-    let why = format!("{status}: {}", one_line(cut(text.trim(), SHOWN)));
+    let why = format!("{status}: {}", shown(&String::from_utf8_lossy(&body)));
     let passes = matches!(
         status,
         StatusCode::TOO_MANY_REQUESTS
@@ -154,6 +150,11 @@ where
         why,
         wait: passes.then_some(asked.min(LONGEST_PAUSE)),
     })
+}
+
+/// Returns a collector's text as the log shows it: the beginning, as one line.
+pub(crate) fn shown(text: &str) -> String {
+    one_line(cut(text.trim(), SHOWN)).into_owned()
 }
 
 /// The settings of TLS. Without `https` no certificate is read.

@@ -1,5 +1,6 @@
 //! The tracer: begins traces, keeps spans that have ended for a while, and sends them in batches
-//! from a task of its own. This module must not know what a span is about, nor its form on the wire.
+//! from a task of its own. This module must not know what a span is about, nor its form on the
+//! wire.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,11 +11,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
-use vmhost_core::{cut, one_line};
 
 use crate::context::{Context, Parent, SpanId, TraceId};
 use crate::sampler::Sampler;
-use crate::sender::{Sender, StartError};
+use crate::sender::{Sender, StartError, shown};
 use crate::settings::Settings;
 use crate::span::Span;
 use crate::wire;
@@ -23,9 +23,6 @@ use crate::wire;
 /// to a half longer, so that hosts that lost the same collector do not come back at once.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
-/// The most bytes of a collector's text that the log shows.
-const SHOWN: usize = 200;
 
 /// What became of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +90,7 @@ impl Tracer {
     pub fn start(settings: Settings, observer: Arc<dyn SpanObserver>) -> Result<Self, StartError> {
         let sender = Sender::new(&settings)?;
         for result in SpanResult::ALL {
-            // Whoever counts begins at 0, so that the first loss shows as an increase.
+            // The counters begin at 0, so that the first loss shows as an increase.
             observer.spans(result, 0);
         }
         let (flushes, asked) = mpsc::channel(1);
@@ -207,7 +204,7 @@ impl Exporter {
                 }
             }
             if let Some(done) = flush {
-                // The one who asked may have stopped waiting.
+                // The caller may have stopped waiting.
                 let _ = done.send(());
             }
         }
@@ -218,7 +215,8 @@ impl Exporter {
         let began = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
-            let unsent = match self.sender.send(body.clone()).await {
+            let left = self.most.saturating_sub(began.elapsed());
+            let unsent = match self.sender.send(body.clone(), left).await {
                 Ok(answer) => return self.sent(&answer, spans.len()),
                 Err(unsent) => unsent,
             };
@@ -245,7 +243,7 @@ impl Exporter {
             self.fails.store(false, Ordering::Relaxed);
         } else {
             // As OTLP says, they are not sent again.
-            self.report(&one_line(cut(why.trim(), SHOWN)), rejected);
+            self.report(&shown(&why), rejected);
             self.count(SpanResult::Failed, rejected);
         }
     }
@@ -260,7 +258,8 @@ impl Exporter {
             tracing::debug!("the collector did not take {count} spans: {why}");
         } else {
             tracing::warn!(
-                "the collector of OTEL_EXPORTER_OTLP_ENDPOINT did not take {count} spans: {why}; more of these are counted (vmhost_spans_total) and not logged"
+                "the collector of OTEL_EXPORTER_OTLP_ENDPOINT did not take {count} spans: {why}; \
+                 more of these are counted (vmhost_spans_total) and not logged"
             );
         }
     }

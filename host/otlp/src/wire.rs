@@ -1,8 +1,8 @@
 //! The messages of OTLP that this crate writes, and how spans become one of them.
 //!
 //! The field numbers are those of `opentelemetry/proto/trace/v1/trace.proto` and its neighbours; a
-//! test compares them with bytes that were encoded by hand. This module must not know who receives
-//! them.
+//! test compares them with bytes that were encoded by hand. This module must not know how they are
+//! sent.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -29,8 +29,8 @@ pub(crate) fn body(resource: &[(String, String)], spans: &[Span]) -> Vec<u8> {
     request(resource, spans, &clocks).encode_to_vec()
 }
 
-/// Returns how many spans of an export the collector did not take although it answered that all is
-/// well, and why. Returns `None` if it took all of them.
+/// Returns how many spans the collector rejected in an answer of success (OTLP's partial success),
+/// and why. Returns `None` if it took all of them.
 pub(crate) fn rejected(answer: &[u8]) -> Option<(usize, String)> {
     let partial = Answer::decode(answer).ok()?.partial_success?;
     let count = usize::try_from(partial.rejected_spans).ok()?;
@@ -58,7 +58,7 @@ impl Clocks {
 fn request(resource: &[(String, String)], spans: &[Span], clocks: &Clocks) -> Export {
     let attributes = resource
         .iter()
-        .map(|(key, value)| pair(key, Some(AnyValue::text(value.clone()))));
+        .map(|(key, value)| pair(key, AnyValue::text(value.clone())));
     Export {
         resource_spans: vec![ResourceSpans {
             resource: Some(Resource {
@@ -79,7 +79,7 @@ fn one(span: &Span, clocks: &Clocks) -> SpanMessage {
     let attributes = span
         .attributes
         .iter()
-        .map(|(key, value)| pair(key, Some(AnyValue::of(value))));
+        .map(|(key, value)| pair(key, AnyValue::of(value)));
     let parent = span.parent.map(|parent| parent.number().to_be_bytes());
     SpanMessage {
         trace_id: span.context.trace.number().to_be_bytes().to_vec(),
@@ -106,10 +106,10 @@ fn one(span: &Span, clocks: &Clocks) -> SpanMessage {
     }
 }
 
-fn pair(key: &str, value: Option<AnyValue>) -> KeyValue {
+fn pair(key: &str, value: AnyValue) -> KeyValue {
     KeyValue {
         key: key.to_owned(),
-        value,
+        value: Some(value),
     }
 }
 
@@ -203,7 +203,8 @@ struct PartialSuccess {
     error_message: String,
 }
 
-/// A `oneof`, of which exactly one is set.
+/// The types of values that attributes have here. The specification has a `oneof`: exactly one is
+/// set.
 #[derive(Clone, PartialEq, prost::Message)]
 struct AnyValue {
     #[prost(string, optional, tag = "1")]

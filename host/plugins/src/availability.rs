@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use crate::conditions::Found;
 use crate::keeper::Keeper;
-use crate::object::{Host, Plugin, Status};
+use crate::object::Plugin;
+use crate::status::{Host, Status};
 
 impl Keeper {
     /// Adds whether something runs and is ready. Returns whether that is about to change.

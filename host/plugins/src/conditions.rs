@@ -1,5 +1,5 @@
 //! The conditions of a `Plugin`, in the order of the steps that they stand for. Pure functions: the
-//! caller brings the time.
+//! caller brings the time. It must not know how a step is done.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub(crate) const TYPES: [&str; 6] = [
     "Available",
 ];
 
-/// The longest message.
+/// The most bytes of a message.
 const MESSAGE: usize = 4096;
 
 /// A condition, as in all Kubernetes objects.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::object::Host;
+use crate::status::Host;
 
 /// How often a host says again what it said.
 pub(crate) const AGAIN: Duration = Duration::from_secs(600);

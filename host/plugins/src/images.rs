@@ -1,5 +1,5 @@
-//! What this crate needs of registries: an image's digest, its component, and who signed it. The
-//! caller brings the client.
+//! What this crate needs of registries: an image's digest, its component, and its signers. The
+//! caller brings the client. This module must not know what a signature is needed for.
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;

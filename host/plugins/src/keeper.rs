@@ -1,12 +1,12 @@
 //! Keeps one `Plugin`: looks at it whenever something changes, and brings what runs to what is
-//! wanted. Each step that fails is a condition, and what runs goes on.
+//! wanted. Each step that fails is a condition, and what runs goes on. It must not know how a step
+//! is done, nor other `Plugin` objects.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
-use vmhost_core::chain_line;
 use vmhost_runtime::config::terms::Terms;
 use vmhost_runtime::given::RunningPlugin;
 
@@ -16,7 +16,7 @@ use crate::lane::Lane;
 use crate::names;
 use crate::object::{Plugin, Strategy};
 use crate::refused::Refused;
-use crate::report::{Reporter, set_finalizers};
+use crate::report::Reporter;
 use crate::revision::{self, Kept};
 use crate::shared::Shared;
 use crate::watched::Watched;
@@ -25,7 +25,7 @@ use crate::watched::Watched;
 /// noticed that much later at most.
 pub(crate) const CALM: Duration = Duration::from_secs(30);
 
-/// The pause while something is under way, and of a file, which nobody watches.
+/// The pause while something is under way, and between two looks at a file, which is not watched.
 const BUSY: Duration = Duration::from_secs(1);
 
 /// The first pause after a step that failed. Each further one is twice as long, up to [`CALM`].
@@ -54,8 +54,8 @@ pub(crate) struct Keeper {
     pub(crate) ready_since: Option<Instant>,
     /// Whether the plugin was taken off this host because its object is being deleted.
     pub(crate) has_left: bool,
-    /// Whether to look again soon: somebody else has just changed the object, or something was
-    /// taken off.
+    /// Whether to look again soon: the object has just been changed from elsewhere, or something
+    /// was taken off.
     pub(crate) looks_soon: bool,
     /// Whether this host led when it looked last.
     led: bool,
@@ -127,15 +127,17 @@ impl Keeper {
     /// Looks at the plugin once, and reports. Returns the pause until the next look.
     async fn look(&mut self, plugin: &Plugin) -> Duration {
         let mut found = Found::default();
-        if self.generation != plugin.metadata.generation {
+        let is_changed = self.generation != plugin.metadata.generation;
+        if is_changed {
             self.generation = plugin.metadata.generation;
             self.pause = FAILED;
         }
         self.adopt(plugin);
         self.watched.begin();
         let done = self.step(plugin, &mut found).await;
-        if done.is_ok() {
-            // A step that failed has not come to all that it would have used.
+        // A look that failed has not come to all that it would have used, so that it gives up
+        // nothing. But a Plugin that is changed and fails again and again must not gather watches.
+        if done.is_ok() || is_changed {
             self.watched.end();
         }
         let mut pause = match (&done, &plugin.spec.path) {
@@ -147,7 +149,7 @@ impl Keeper {
             Ok(()) => FAILED,
             Err(stop) => {
                 if stop.kind == "Granted" {
-                    // What runs may have lost the same right: asked again at once.
+                    // What runs may have lost the same right, so that it is asked about at once.
                     (self.reviewed, self.overseen) = (None, None);
                 }
                 found.not(stop.kind, stop.reason, stop.message);
@@ -187,7 +189,8 @@ impl Keeper {
         })
     }
 
-    /// Takes over what another leader reported. A host that leads knows it itself.
+    /// Takes over which revision the leader reported as refused. A host that goes on leading knows
+    /// that itself.
     fn adopt(&mut self, plugin: &Plugin) {
         let leads = self.shared.given.leads();
         if !(leads && self.led) {
@@ -200,6 +203,7 @@ impl Keeper {
         self.led = leads;
     }
 
+    /// Brings what runs to what the object says: that it is wanted, suspended, or being deleted.
     async fn step(&mut self, plugin: &Plugin, found: &mut Found) -> Result<(), Stop> {
         if plugin.is_deleting() {
             if self.has_to_return(plugin)
@@ -207,7 +211,8 @@ impl Keeper {
             {
                 found.not(stop.kind, stop.reason, stop.message.clone());
                 let text = format!(
-                    "the plugin has to run until no object carries its finalizers ({}), and cannot: {}; mend that, or give the Plugin the annotation {}: \"true\"",
+                    "the plugin has to run until no object carries its finalizers ({}), and \
+                     cannot: {}; mend that, or give the Plugin the annotation {}: \"true\"",
                     plugin.status.finalizers.join(", "),
                     stop.message,
                     names::abandon()
@@ -244,22 +249,6 @@ impl Keeper {
         }
     }
 
-    /// Makes sure that the object is not deleted before the plugin has cleaned up.
-    async fn hold(&mut self, plugin: &Plugin) -> Result<(), Stop> {
-        let (finalizers, own) = (&plugin.metadata.finalizers, names::finalizer());
-        if !self.shared.given.leads() || plugin.is_deleting() || finalizers.contains(&own) {
-            return Ok(());
-        }
-        let all = [finalizers.clone(), vec![own.clone()]].concat();
-        let set = set_finalizers(&self.shared, plugin, all).await;
-        let set = set.map_err(|error| {
-            let text = format!("cannot add the finalizer {own}: {}", chain_line(&error));
-            Stop::at("Progressing", "FinalizerFailed", text)
-        })?;
-        self.looks_soon |= !set;
-        Ok(())
-    }
-
     /// What runs on this host.
     pub(crate) fn running(&self) -> Option<RunningPlugin> {
         self.shared.given.running(self.plugin.as_deref()?)
@@ -271,7 +260,7 @@ impl Keeper {
         Some(revision::name(plugin, &running.digest, &running.terms))
     }
 
-    /// Whether a version is tried before it runs everywhere.
+    /// Returns whether a version is tried before it runs everywhere.
     pub(crate) fn is_canary(plugin: &Plugin) -> bool {
         plugin.spec.rollout.strategy == Strategy::Canary
     }

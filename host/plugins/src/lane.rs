@@ -1,4 +1,5 @@
-//! What is known of a component on its way from its source to what is wanted to run. Plain data.
+//! What is known of a component on its way from its source to what is wanted to run. Plain data: it
+//! must not know how a step of that way is done.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ pub(crate) struct Lane {
     pub(crate) described: Option<Described>,
     /// The component that was read last.
     pub(crate) source: Option<Arc<Content>>,
-    /// Who signed it.
+    /// The names of its signers.
     pub(crate) signers: Vec<String>,
 }
 

@@ -1,5 +1,6 @@
-//! A `Plugin` that goes: it is held while objects carry its finalizers, since nobody else would
-//! clean them up, and let go then, or if its annotation says so.
+//! The finalizer of a `Plugin`, and its end: while it is being deleted, it is held as long as
+//! objects carry the finalizers of its plugin, which nothing else would remove, and let go then, or
+//! if its annotation says so. It must not know how a plugin cleans up.
 
 use vmhost_core::chain_line;
 
@@ -13,6 +14,16 @@ use crate::report::set_finalizers;
 const NAMED: usize = 10;
 
 impl Keeper {
+    /// Adds the finalizer that keeps the object until the plugin has cleaned up.
+    pub(crate) async fn hold(&mut self, plugin: &Plugin) -> Result<(), Stop> {
+        let (finalizers, own) = (&plugin.metadata.finalizers, names::finalizer());
+        if !self.shared.given.leads() || plugin.is_deleting() || finalizers.contains(&own) {
+            return Ok(());
+        }
+        let all = [finalizers.clone(), vec![own]].concat();
+        self.set_finalizers(plugin, all).await
+    }
+
     /// Returns whether a plugin whose object is being deleted has to run again, because only its
     /// stores show what it still has to clean up: after a restart.
     pub(crate) fn has_to_return(&self, plugin: &Plugin) -> bool {
@@ -40,13 +51,21 @@ impl Keeper {
         if given.leads() && plugin.metadata.finalizers.contains(&own) {
             let mut rest = plugin.metadata.finalizers.clone();
             rest.retain(|finalizer| *finalizer != own);
-            let set = set_finalizers(&self.shared, plugin, rest).await;
-            let set = set.map_err(|error| {
-                let text = format!("cannot remove the finalizer {own}: {}", chain_line(&error));
-                Stop::at("Progressing", "FinalizerFailed", text)
-            })?;
-            self.looks_soon |= !set;
+            self.set_finalizers(plugin, rest).await?;
         }
+        Ok(())
+    }
+
+    /// Sets the finalizers of the object. If it has just been changed from elsewhere, the next look
+    /// does that.
+    async fn set_finalizers(&mut self, plugin: &Plugin, all: Vec<String>) -> Result<(), Stop> {
+        let set = set_finalizers(&self.shared, plugin, all).await;
+        let set = set.map_err(|error| {
+            let (own, why) = (names::finalizer(), chain_line(&error));
+            let text = format!("cannot add or remove the finalizer {own}: {why}");
+            Stop::at("Progressing", "FinalizerFailed", text)
+        })?;
+        self.looks_soon |= !set;
         Ok(())
     }
 
@@ -74,7 +93,8 @@ fn told(holding: &[String]) -> String {
         more => format!(" and {more} more"),
     };
     format!(
-        "{} objects carry the plugin's finalizers and could not be deleted without it: {}{more}. Delete them first, or give the Plugin the annotation {}: \"true\"",
+        "{} objects carry the plugin's finalizers and could not be deleted without it: {}{more}; \
+         delete them first, or give the Plugin the annotation {}: \"true\"",
         holding.len(),
         named.join(", "),
         names::abandon()

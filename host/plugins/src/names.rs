@@ -1,4 +1,4 @@
-//! The names of what this crate writes into the cluster.
+//! The names of what this crate writes into the cluster. It must not know what is written.
 
 use vmhost_cluster::Resource;
 use vmhost_core::group::{GROUP, own};

@@ -1,17 +1,13 @@
 //! The revisions of a plugin that exist: what they were, and how their `spec` was. Plain data, out
 //! of the store. It must not know how a revision is made.
 
-use std::time::Duration;
-
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use vmhost_core::ObjectName;
 
+use crate::listed::listed;
 use crate::object::Plugin;
 use crate::shared::Shared;
-
-/// How long the first list of revisions may take.
-const FIRST: Duration = Duration::from_secs(5);
 
 /// A revision that exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -82,20 +78,13 @@ pub(crate) fn exists(shared: &Shared, plugin: &Plugin, name: &str) -> bool {
 /// The revisions of a plugin, the oldest first. An error while they are not known.
 pub(crate) async fn all(shared: &Shared, plugin: &Plugin) -> Result<Vec<Past>, String> {
     let revisions = &shared.revisions;
-    let known = tokio::time::timeout(FIRST, revisions.synced()).await;
-    if known.is_err() {
-        let state = revisions.state();
-        return Err(format!("PluginRevision objects are not known yet: {state}"));
-    }
+    let known = listed(revisions).await;
+    known.map_err(|state| format!("PluginRevision objects are not known yet: {state}"))?;
     let metadata = &plugin.metadata;
-    let mut texts = Vec::new();
-    revisions.store().for_each(|object| {
-        if object.name.namespace() == Some(metadata.namespace.as_str()) {
-            texts.push(object.clone());
-        }
-    });
-    let parsed = texts.iter();
-    let mut all: Vec<Past> = parsed
+    let mut objects = revisions.store().snapshots();
+    objects.retain(|object| object.name.namespace() == Some(metadata.namespace.as_str()));
+    let mut all: Vec<Past> = objects
+        .iter()
         .filter_map(|object| Past::parse(&object.text, &metadata.uid))
         .collect();
     all.sort_by(|a, b| (a.number, &a.name).cmp(&(b.number, &b.name)));

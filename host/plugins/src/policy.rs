@@ -1,5 +1,6 @@
 //! What `PluginPolicy` objects say about the plugins of a namespace. Of several that match, each
-//! counts: another one can only tighten. Pure functions of plain data.
+//! counts: another one can only tighten. Pure functions of plain data: they must not know how a
+//! signature is checked.
 
 use std::collections::BTreeMap;
 
@@ -50,11 +51,11 @@ pub(crate) enum Mode {
 pub struct Signatures {
     /// How many different signers are needed; 0 is 1.
     pub threshold: usize,
-    /// Who counts.
+    /// The signers that count.
     pub signers: Vec<TrustedSigner>,
 }
 
-/// One whose signature counts: by a key, or by an identity and its issuer.
+/// A signer whose signature counts: by a key, or by an identity and its issuer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct TrustedSigner {
@@ -64,7 +65,7 @@ pub struct TrustedSigner {
     pub key: Option<String>,
     /// The identity.
     pub identity: Option<String>,
-    /// Who vouches for it.
+    /// The issuer that vouches for the identity.
     pub issuer: Option<String>,
 }
 

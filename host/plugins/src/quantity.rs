@@ -1,4 +1,4 @@
-//! Sizes and times as `Plugin` objects write them.
+//! Sizes and times as `Plugin` objects write them. It must not know which field they are of.
 
 use std::time::Duration;
 

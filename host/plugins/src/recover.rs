@@ -2,7 +2,9 @@
 //! revision is refused or cannot be had, and on a host that runs what another one rolled back.
 //!
 //! The `spec` of a revision is its template, and its component is had again by its digest: out of
-//! this host's history, or from where it came.
+//! this host's history, or from where it came. It must not know why a host has to go back.
+
+use vmhost_runtime::given::RunningPlugin;
 
 use crate::conditions::{Found, Stop};
 use crate::keeper::Keeper;
@@ -33,7 +35,9 @@ impl Keeper {
             return Ok(Some(Stop::at("Progressing", "CurrentRevoked", text)));
         }
         let text = format!(
-            "revision {current}, which ran last, has to run before another one is tried, and cannot: {why}; put its component back, or set spec.rollout.strategy to Swap and change spec"
+            "revision {current}, which ran last, has to run before another one is tried, and \
+             cannot: {why}; put its component back, or set spec.rollout.strategy to Swap and \
+             change spec"
         );
         Err(Stop::at("Progressing", "CurrentLost", text))
     }
@@ -58,7 +62,7 @@ impl Keeper {
         let given = self.shared.given.clone();
         match self.recover(plugin, &current).await {
             Ok(before) => {
-                let runs = |of: vmhost_runtime::given::RunningPlugin| {
+                let runs = |of: RunningPlugin| {
                     of.digest == before.code.component && *of.terms == before.terms
                 };
                 if self.running().is_some_and(runs) {
@@ -93,8 +97,8 @@ impl Keeper {
             None => plugin.clone(),
         };
         let mut kept = self.kept_content(plugin, &earlier, &past).await;
-        // An image is read again if it can be: what is kept of it has no signatures any more, which
-        // a policy may ask for.
+        // An image is read again if it can be: this host keeps its component without the
+        // signatures, which a policy may ask for.
         let first = match kept.take_if(|_| earlier.spec.image.is_none()) {
             Some(kept) => Known::held(kept),
             None => Known::pinned(&past.digest),
@@ -102,7 +106,8 @@ impl Keeper {
         match (self.wanted_of(&earlier, first).await, kept) {
             (Err(away), Some(kept)) if away.kind == PULLED => {
                 match self.wanted_of(&earlier, Known::held(kept)).await {
-                    // That says nothing of the version, which cannot be verified now.
+                    // Without its signatures the version cannot be verified, which says nothing
+                    // about it.
                     Err(stop) if stop.kind == "Verified" => Err(away),
                     had => had,
                 }

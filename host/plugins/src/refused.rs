@@ -1,8 +1,9 @@
 //! A revision that no host runs, because it was rolled back or its canary was aborted: it stays so,
-//! also on another host and after a restart, until `spec` wants another one. Plain data.
+//! also on another host and after a restart, until `spec` wants another one. Plain data: it must
+//! not know what runs instead.
 
 use crate::conditions::Stop;
-use crate::object::Status;
+use crate::status::Status;
 
 /// The reason of a revision that was rolled back.
 pub(crate) const ROLLED_BACK: &str = "RolledBack";

@@ -1,8 +1,9 @@
-//! Reports on a `Plugin`: its status, Events at each change, and each host's own entry.
-//! It must not know how a plugin came to its state.
+//! Reports on a `Plugin`: its status, Events at each change, and each host's own entry. It must not
+//! know how a plugin came to its state.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use vmhost_cluster::{Error, ObjectPath, ObjectRef, RecordedEvent};
 use vmhost_core::group::{GROUP, VERSION, own};
@@ -11,8 +12,9 @@ use vmhost_core::{EventType, ObjectName, PatchType, chain_line};
 use crate::conditions::{Condition, Found, news};
 use crate::hosts::{AGAIN, Seen};
 use crate::names;
-use crate::object::{Host, Plugin, Status};
+use crate::object::Plugin;
 use crate::shared::Shared;
+use crate::status::{Host, Status};
 
 /// The longest field manager that the API server takes.
 const MANAGER_MAX: usize = 128;
@@ -103,9 +105,8 @@ impl Reporter {
         }
         let own = &shared.options.host;
         for gone in self.seen.look(&plugin.status.hosts, own, Instant::now()) {
-            // Its entry goes with all that its manager owns.
-            let nothing = json!({});
-            apply(shared, plugin, &nothing, &manager_of(&gone)).await;
+            // A manager that applies nothing gives up its entry.
+            apply(shared, plugin, &json!({}), &manager_of(&gone)).await;
         }
     }
 }
@@ -113,7 +114,14 @@ impl Reporter {
 /// The field manager of a host's own entry.
 fn manager_of(host: &str) -> String {
     let manager = format!("vmhost/host/{host}");
-    vmhost_core::cut(&manager, MANAGER_MAX).to_owned()
+    if manager.len() <= MANAGER_MAX {
+        return manager;
+    }
+    // Two hosts with one manager would remove each other's entries, so that long names that only
+    // begin alike must not become one.
+    let hash = hex::encode(Sha256::digest(host));
+    let stem = vmhost_core::cut(&manager, MANAGER_MAX - hash.len());
+    format!("{stem}{hash}")
 }
 
 /// The time, without fractions of a second.
@@ -129,7 +137,7 @@ async fn apply(shared: &Shared, plugin: &Plugin, status: &Value, manager: &str) 
         "apiVersion": format!("{GROUP}/{VERSION}"),
         "kind": "Plugin",
         // With the uid, an object of the same name that came later is not written to.
-        "metadata": { "name": metadata.name.clone(), "uid": metadata.uid.clone() },
+        "metadata": { "name": metadata.name, "uid": metadata.uid },
         "status": status,
     });
     let resource = names::plugins();
@@ -182,8 +190,8 @@ fn negated(condition: &Condition) -> &'static str {
     }
 }
 
-/// Sets the finalizers of a `Plugin`. Returns whether that is done; it is not if somebody else has
-/// just changed them.
+/// Sets the finalizers of a `Plugin`. Returns whether that is done: it is not if the object has
+/// just been changed from elsewhere, or is gone.
 pub(crate) async fn set_finalizers(
     shared: &Shared,
     plugin: &Plugin,
@@ -219,5 +227,18 @@ pub(crate) async fn set_finalizers(
         Ok(_) => Ok(true),
         Err(error) if matches!(error.code(), Some(404 | 409 | 422)) => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_host_has_a_field_manager_of_its_own() {
+        assert_eq!(manager_of("vmhost-0"), "vmhost/host/vmhost-0");
+        let long = |end: &str| manager_of(&format!("{}{end}", "h".repeat(200)));
+        assert_eq!(long("0").len(), MANAGER_MAX);
+        assert_ne!(long("0"), long("1"));
     }
 }

@@ -1,11 +1,12 @@
-//! Revisions: what a version of a plugin was, and under which terms, as immutable objects.
+//! Revisions: what a version of a plugin was, and under which terms, as immutable objects. It must
+//! not know which revision is to run.
 //!
 //! The hash of the settings is salted with the object's uid, so that equal settings of two plugins
 //! do not show as equal. The template is what `spec` said, without what its Secrets hold.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use vmhost_cluster::{DeleteOptions, Error, ObjectPath};
+use vmhost_cluster::{DeleteOptions, Error, ObjectPath, Resource};
 use vmhost_core::chain_line;
 use vmhost_core::group::{GROUP, VERSION};
 use vmhost_engine::Settings;
@@ -39,7 +40,7 @@ pub(crate) struct Revision {
     pub(crate) digest: String,
     /// The digest of the component in hex.
     pub(crate) component: String,
-    /// Who signed it.
+    /// The names of its signers.
     pub(crate) signers: Vec<String>,
     /// What of `spec` makes it up.
     pub(crate) template: Map<String, Value>,
@@ -142,12 +143,7 @@ pub(crate) async fn keep(
 
 async fn remove(shared: &Shared, plugin: &Plugin, name: &str) -> Result<(), Error> {
     let resource = names::revisions();
-    let path = ObjectPath {
-        resource: &resource,
-        namespace: Some(&plugin.metadata.namespace),
-        name: Some(name),
-        subresource: None,
-    };
+    let path = path(&resource, plugin, Some(name));
     match shared.writer.delete(&path, &DeleteOptions::default()).await {
         Err(error) if error.code() != Some(404) => Err(error),
         _ => Ok(()),
@@ -162,12 +158,7 @@ async fn create(
     number: i64,
 ) -> Result<(), Error> {
     let resource = names::revisions();
-    let path = ObjectPath {
-        resource: &resource,
-        namespace: Some(&plugin.metadata.namespace),
-        name: None,
-        subresource: None,
-    };
+    let path = path(&resource, plugin, None);
     let body = body(plugin, revision, terms, number).to_string();
     match shared.writer.create(&path, body, names::MANAGER).await {
         // Another host was faster.
@@ -176,13 +167,61 @@ async fn create(
     }
 }
 
+fn path<'a>(resource: &'a Resource, plugin: &'a Plugin, name: Option<&'a str>) -> ObjectPath<'a> {
+    ObjectPath {
+        resource,
+        namespace: Some(&plugin.metadata.namespace),
+        name,
+        subresource: None,
+    }
+}
+
 fn body(plugin: &Plugin, revision: &Revision, terms: &Terms, number: i64) -> Value {
-    let api_version = format!("{GROUP}/{VERSION}");
+    let (api_version, metadata) = (format!("{GROUP}/{VERSION}"), &plugin.metadata);
+    let account = terms.account.as_ref().map(|account| account.name.as_str());
+    // As text, so that the rule that a revision never changes covers it.
+    let template = Value::Object(revision.template.clone()).to_string();
+    let template = Some(template).filter(|template| template.len() <= TEMPLATE);
+    json!({
+        "apiVersion": api_version,
+        "kind": "PluginRevision",
+        "metadata": {
+            "namespace": metadata.namespace,
+            "name": revision.name,
+            "labels": { (names::label()): fitting(&metadata.name, LABEL) },
+            "ownerReferences": [{
+                "apiVersion": api_version,
+                "kind": "Plugin",
+                "name": metadata.name,
+                "uid": metadata.uid,
+            }],
+        },
+        "spec": {
+            "plugin": metadata.name,
+            "number": number,
+            "source": revision.source,
+            "digest": revision.digest,
+            "component": format!("sha256:{}", revision.component),
+            "settingsHash": settings_hash(&metadata.uid, terms),
+            "serviceAccountName": account.unwrap_or_default(),
+            "signers": revision.signers,
+            "grants": grants(terms),
+            "template": template.unwrap_or_default(),
+        },
+    })
+}
+
+fn settings_hash(uid: &str, terms: &Terms) -> String {
     let mut hasher = Sha256::new();
-    hasher.update(&plugin.metadata.uid);
+    hasher.update(uid);
     for (name, value) in sorted(terms.settings.as_ref()) {
         hasher.update(format!("\n{}:{name}={}:{value}", name.len(), value.len()));
     }
+    format!("sha256:{}", hex::encode(hasher.finalize()))
+}
+
+/// What the terms grant, a line for each namespace and permission.
+fn grants(terms: &Terms) -> Vec<String> {
     let mut lines: Vec<String> = match terms.namespaces.as_deref() {
         None | Some([]) => vec!["all namespaces".to_owned()],
         Some(some) => some.iter().map(|of| format!("namespace {of}")).collect(),
@@ -195,37 +234,7 @@ fn body(plugin: &Plugin, revision: &Revision, terms: &Terms, number: i64) -> Val
         lines.push(format!("{} {kind}{slash}{below}", verbs.join(",")));
     }
     lines.truncate(LINES);
-    let account = terms.account.as_ref().map(|account| account.name.clone());
-    // As text, so that the rule that a revision never changes covers it.
-    let template = Value::Object(revision.template.clone()).to_string();
-    let template = Some(template).filter(|template| template.len() <= TEMPLATE);
-    json!({
-        "apiVersion": api_version.clone(),
-        "kind": "PluginRevision",
-        "metadata": {
-            "namespace": plugin.metadata.namespace.clone(),
-            "name": revision.name.clone(),
-            "labels": { (names::label()): fitting(&plugin.metadata.name, LABEL) },
-            "ownerReferences": [{
-                "apiVersion": api_version,
-                "kind": "Plugin",
-                "name": plugin.metadata.name.clone(),
-                "uid": plugin.metadata.uid.clone(),
-            }],
-        },
-        "spec": {
-            "plugin": plugin.metadata.name.clone(),
-            "number": number,
-            "source": revision.source.clone(),
-            "digest": revision.digest.clone(),
-            "component": format!("sha256:{}", revision.component),
-            "settingsHash": format!("sha256:{}", hex::encode(hasher.finalize())),
-            "serviceAccountName": account.unwrap_or_default(),
-            "signers": revision.signers.clone(),
-            "grants": lines,
-            "template": template.unwrap_or_default(),
-        },
-    })
+    lines
 }
 
 fn sorted(settings: Option<&Settings>) -> Vec<(&String, &String)> {

@@ -1,10 +1,12 @@
 //! Takes off what runs and is not granted any more: an account that lost a right or is gone, a
 //! policy that allows less. What a new version lacks only keeps that version back; but what runs
-//! reads with the host's credentials, and must not go on doing so.
+//! reads with the host's credentials, and must not go on doing so. It must not know what is wanted
+//! to run instead.
 
 use tokio::time::Instant;
 use vmhost_core::chain_line;
-use vmhost_core::grants::ceiling::{Ceiling, Met};
+use vmhost_core::grants::ceiling::{ALL, Ceiling, Met};
+use vmhost_engine::Settings;
 use vmhost_runtime::given::Version;
 
 use crate::conditions::Found;
@@ -12,9 +14,6 @@ use crate::keeper::{CALM, Keeper};
 use crate::object::Plugin;
 use crate::policy::Policy;
 use crate::terms::{ceilings, placed};
-
-/// All namespaces.
-const ALL: &str = "*";
 
 impl Keeper {
     /// Compares what runs with the policies, and from time to time with access control. If it is
@@ -25,19 +24,21 @@ impl Keeper {
             return;
         };
         let home = &plugin.metadata.namespace;
-        // While they are not known, nothing is decided; a policy that changes rings the bell.
-        let Ok(policies) = self.shared.policies_of(home).await else {
-            return;
-        };
+        // While they are not known, access control alone decides. A change of a policy rings the
+        // bell.
+        let policies = self.shared.policies_of(home).await;
         let is_due = self.overseen.is_none_or(|at| at.elapsed() >= CALM);
         if is_due {
             self.overseen = Some(Instant::now());
         }
         let given = self.shared.given.clone();
         for version in given.versions(&name) {
-            let mut lost = beyond(&version, home, &policies);
+            let mut lost = match &policies {
+                Ok(policies) => beyond(&version, home, policies),
+                Err(_) => Vec::new(),
+            };
             if is_due && !self.was_reviewed(&version) {
-                lost.extend(self.refused(&version, home).await);
+                lost.extend(self.lost_rights(&version, home).await);
             }
             if lost.is_empty() {
                 continue;
@@ -78,7 +79,7 @@ impl Keeper {
 
     /// The rights of a running version that access control refuses. An API server that does not
     /// answer takes nothing away.
-    async fn refused(&self, version: &Version, home: &str) -> Vec<String> {
+    async fn lost_rights(&self, version: &Version, home: &str) -> Vec<String> {
         let description = version.plugin.description();
         let asked = self.shared.given.outside(description, &version.terms, home);
         match asked.await {
@@ -98,8 +99,9 @@ impl Keeper {
 /// What a running version does beyond what policies allow now.
 fn beyond(version: &Version, home: &str, policies: &[Policy]) -> Vec<String> {
     let terms = &version.terms;
-    let settings = terms.settings.clone().unwrap_or_default();
-    let mut description = placed(version.plugin.description(), &settings);
+    let none = Settings::default();
+    let settings = terms.settings.as_ref().unwrap_or(&none);
+    let mut description = placed(version.plugin.description(), settings);
     if let Some(permissions) = &terms.permissions {
         description.permissions.clone_from(permissions);
     }

@@ -1,6 +1,7 @@
 //! Rolls a version out by a canary: the leader tries it on a share of the objects, and the other
 //! hosts wait until it is the current one. A canary that ended because the leader changed goes on
-//! at the step that was reported, and with the same objects.
+//! at the step that was reported, and with the same objects. It must not know how versions are
+//! compared.
 
 use vmhost_runtime::canary::rules::{Rules, Tuning};
 use vmhost_runtime::canary::steps::Steps;

@@ -1,10 +1,11 @@
 //! The roster of `Plugin` objects: begins, changes and ends a task for each, and rings the bells of
 //! all when a policy, a namespace or the leader changes. It must not know what a task does.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -34,9 +35,12 @@ struct Kept {
 struct Roster {
     shared: Arc<Shared>,
     kept: BTreeMap<(String, String), Kept>,
-    /// Plugins that are being left, by key.
+    /// The ends of tasks whose objects are gone, by key: a new object of the same name waits for
+    /// that.
     ending: BTreeMap<String, oneshot::Receiver<()>>,
-    /// The tasks; dropped with this.
+    /// Why objects cannot be read, by key.
+    unreadable: BTreeMap<String, String>,
+    /// The tasks, which end when this is dropped.
     tasks: JoinSet<()>,
 }
 
@@ -62,7 +66,7 @@ pub fn start(given: Given, connection: &Connection, options: Options) {
     let shared = Arc::new(Shared {
         policies: watch(WatchSpec::of(own("PluginPolicy")), &others),
         namespaces: watch(namespaces, &others),
-        // Only read, and by nobody at once.
+        // A change wakes no keeper.
         revisions: watch(within("PluginRevision"), &Arc::default()),
         writer: connection.writer(),
         recorder: Recorder::new(events, "vmhost", metrics, config.events),
@@ -75,6 +79,7 @@ pub fn start(given: Given, connection: &Connection, options: Options) {
         shared,
         kept: BTreeMap::new(),
         ending: BTreeMap::new(),
+        unreadable: BTreeMap::new(),
         tasks: JoinSet::new(),
     };
     let (arrival, first) = Arrival::begin();
@@ -122,9 +127,12 @@ impl Roster {
                 tracing::error!("the task of a Plugin ended early: {error}");
             }
         }
+        // Of these, no new object has to wait any more.
+        self.ending
+            .retain(|_, ended| ended.try_recv() == Err(TryRecvError::Empty));
         let is_gone = |of: &&(String, String)| {
             // What is there and cannot be read goes on as it was.
-            !looked.plugins.contains_key(*of) && !looked.unreadable.contains(&of.0)
+            !looked.plugins.contains_key(*of) && !looked.unreadable.contains_key(&of.0)
         };
         let gone: Vec<(String, String)> = self.kept.keys().filter(is_gone).cloned().collect();
         for of in gone {
@@ -132,6 +140,13 @@ impl Roster {
                 self.ending.insert(of.0, kept.ended);
             }
         }
+        for (key, why) in &looked.unreadable {
+            // Each change of any object reads all of them again.
+            if self.unreadable.get(key) != Some(why) {
+                tracing::error!("Plugin {key} cannot be read, and stays as it was: {why}");
+            }
+        }
+        self.unreadable = looked.unreadable;
         if self.shared.note_names(looked.plugins.values()) {
             self.ring();
         }
@@ -178,24 +193,21 @@ impl Roster {
 #[derive(Default)]
 struct Looked {
     plugins: BTreeMap<(String, String), Plugin>,
-    /// The keys of objects that this version of the host does not understand.
-    unreadable: BTreeSet<String>,
+    /// The objects that this version of the host does not understand, by key, and why.
+    unreadable: BTreeMap<String, String>,
 }
 
 fn look(found: &Subscription) -> Looked {
-    let mut objects = Vec::new();
-    let store = found.store();
-    store.for_each(|object| objects.push(object.clone()));
     let mut looked = Looked::default();
-    for object in objects {
+    for object in found.store().snapshots() {
         match Plugin::parse(&object.text) {
             Ok(plugin) => {
                 let of = (plugin.key(), plugin.metadata.uid.clone());
                 looked.plugins.insert(of, plugin);
             }
             Err(error) => {
-                tracing::error!("Plugin {}: {error}", object.name);
-                looked.unreadable.insert(object.name.as_str().to_owned());
+                let key = object.name.as_str().to_owned();
+                looked.unreadable.insert(key, error.to_string());
             }
         }
     }

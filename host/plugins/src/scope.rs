@@ -1,21 +1,16 @@
 //! What the names in `spec` may be that decide about rights: they become parts of paths, and of the
-//! names of users. Pure functions of plain data.
+//! names of users. Pure functions of plain data: they must not know what exists in the cluster.
 
-use vmhost_core::grants::ceiling::Ceiling;
+use vmhost_core::grants::ceiling::{ALL, Ceiling};
+use vmhost_core::is_dns_label;
 
 use crate::object::Spec;
-
-/// All namespaces.
-const ALL: &str = "*";
 
 /// The most namespaces of a plugin. Each is a watch of each kind, and a review of each right.
 const NAMESPACES: usize = 64;
 
 /// The longest name of an object.
 const NAME_MAX: usize = 253;
-
-/// The longest label of a domain, which a namespace is.
-const LABEL_MAX: usize = 63;
 
 /// Returns why the names that decide about rights cannot be used. The error names the field.
 pub(crate) fn check(spec: &Spec) -> Result<(), String> {
@@ -27,7 +22,7 @@ pub(crate) fn check(spec: &Spec) -> Result<(), String> {
         ));
     }
     let mut names = namespaces.iter().filter(|name| *name != ALL);
-    if let Some(bad) = names.find(|name| !is_label(name)) {
+    if let Some(bad) = names.find(|name| !is_dns_label(name)) {
         return Err(format!(
             "spec.grants.namespaces: {:?} is no name of a namespace",
             vmhost_core::cut(bad, 100)
@@ -66,17 +61,7 @@ pub(crate) fn within(own: &Ceiling, home: &str, flags: &[String]) -> Ceiling {
 
 /// Returns whether a text is a name in the form of a domain, as those of service accounts are.
 fn is_name(text: &str) -> bool {
-    text.len() <= NAME_MAX && text.split('.').all(is_label)
-}
-
-/// Returns whether a text is a label of a domain, as a namespace's name is.
-fn is_label(text: &str) -> bool {
-    let sound = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    !text.is_empty()
-        && text.len() <= LABEL_MAX
-        && text.chars().all(sound)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
+    text.len() <= NAME_MAX && text.split('.').all(is_dns_label)
 }
 
 #[cfg(test)]

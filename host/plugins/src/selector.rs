@@ -1,4 +1,4 @@
-//! Label selectors as Kubernetes objects write them. Plain data. It must not know what is selected.
+//! Label selectors as Kubernetes objects write them. Plain data: it must not know what is selected.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,8 @@ impl Selector {
                 ("DoesNotExist", true) => format!("!{key}"),
                 _ => {
                     return Err(format!(
-                        "the operator {operator:?} of {key} with {} values: In and NotIn have some, Exists and DoesNotExist none",
+                        "the operator {operator:?} of {key} with {} values: In and NotIn have \
+                         some, Exists and DoesNotExist none",
                         values.len()
                     ));
                 }

@@ -1,14 +1,13 @@
 //! The settings of a plugin: put together, compared with the schema in its description, and turned
-//! into the texts that it reads. No error shows a value.
+//! into the texts that it reads. No error shows a value. It must not know what a setting is for.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value};
+use vmhost_cluster::Informers;
 use vmhost_core::RESERVED_SETTINGS;
 use vmhost_engine::Settings;
 use vmhost_schema::Schema;
-
-use vmhost_cluster::Informers;
 
 use crate::object::Spec;
 use crate::watched::{Kind, Watched};

@@ -8,8 +8,9 @@ use crate::keeper::Keeper;
 use crate::lane::Wanted;
 use crate::object::Plugin;
 use crate::refused::{ROLLED_BACK, Refused};
-use crate::revision;
+use crate::revision::Revision;
 use crate::way::{Case, Way};
+use crate::{past, revision};
 
 /// The number of a digest's characters that a person is shown.
 const SHORT: usize = 12;
@@ -144,7 +145,7 @@ impl Keeper {
         }
     }
 
-    /// What the condition says while the wanted revision is refused. From now on, an operator who
+    /// What the condition says while the wanted revision is refused. From now on, an operator that
     /// makes it run lifts that.
     fn stays(&mut self) -> Stop {
         let Some(refused) = &mut self.refused else {
@@ -195,22 +196,23 @@ impl Keeper {
         plugin: &Plugin,
         running: &RunningPlugin,
         wanted: &Wanted,
-    ) -> Option<revision::Revision> {
+    ) -> Option<Revision> {
         let name = revision::name(plugin, &running.digest, &running.terms);
-        if crate::past::exists(&self.shared, plugin, &name) {
+        if past::exists(&self.shared, plugin, &name) {
             return None;
         }
-        let all = crate::past::all(&self.shared, plugin).await.ok()?;
+        let all = past::all(&self.shared, plugin).await.ok()?;
         let mut newest = all.iter().rev();
         let past = newest.find(|past| past.component() == running.digest)?;
         let mut template = wanted.revision.template.clone();
+        let mut before = past.template().unwrap_or_default();
         for field in ["image", "configMapRef", "path"] {
             template.remove(field);
-            if let Some(place) = past.template().and_then(|past| past.get(field).cloned()) {
+            if let Some(place) = before.remove(field) {
                 template.insert(field.to_owned(), place);
             }
         }
-        Some(revision::Revision {
+        Some(Revision {
             name,
             source: past.source.clone(),
             digest: past.digest.clone(),

@@ -1,9 +1,9 @@
-//! What the tasks of all `Plugin` objects share.
+//! What the tasks of all `Plugin` objects share: the host's settings and parts, the policies, and
+//! which object has which plugin's name. It must not know what a task does.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use vmhost_cluster::{Recorder, Subscription, Writer};
@@ -11,11 +11,9 @@ use vmhost_core::Metadata;
 use vmhost_runtime::given::Given;
 
 use crate::images::Images;
+use crate::listed::listed;
 use crate::object::Plugin;
 use crate::policy::{Labels, Policy};
-
-/// How long the first lists of policies and namespaces may take.
-const FIRST: Duration = Duration::from_secs(5);
 
 /// The operator's settings.
 #[derive(Clone)]
@@ -56,19 +54,13 @@ impl Shared {
             ("PluginPolicy objects", &self.policies),
             ("Namespaces", &self.namespaces),
         ] {
-            let known = tokio::time::timeout(FIRST, subscription.synced()).await;
-            if known.is_err() {
-                let state = subscription.state();
-                return Err(format!("{what} are not known yet: {state}"));
-            }
+            let known = listed(subscription).await;
+            known.map_err(|state| format!("{what} are not known yet: {state}"))?;
         }
         let labels = self.labels(namespace)?;
-        let mut objects = Vec::new();
-        let store = self.policies.store();
-        store.for_each(|object| objects.push(object.clone()));
         let mut policies = Vec::new();
         let mut broken = None;
-        for object in objects {
+        for object in self.policies.store().snapshots() {
             let policy = serde_json::from_str::<Policy>(&object.text);
             let policy = policy.map_err(|error| error.to_string());
             match policy.and_then(|policy| Ok((policy.is_about(&labels)?, policy))) {

@@ -142,12 +142,17 @@ impl Known {
             pulled("spec.path needs a host with --plugin-folder, below which it names files")
         })?;
         let limit = shared.given.plugins.loader.config.limits.component;
-        let failed = |error: std::io::Error| pulled(format!("{path}: {error}"));
+        let refused = |why: String| pulled(format!("spec.path {path}: {why}"));
+        let failed = |error: std::io::Error| refused(error.to_string());
         let found = below(folder, path).await.map_err(failed)?;
         let metadata = tokio::fs::metadata(&found).await.map_err(failed)?;
+        if !metadata.is_file() {
+            return Err(refused("it is not a regular file".to_owned()));
+        }
         if metadata.len() > limit {
             let length = metadata.len();
-            return Err(pulled(format!("{path}: {length} bytes, more than {limit}")));
+            let why = format!("{length} bytes are more than the host's limit of {limit}");
+            return Err(refused(why));
         }
         let place = format!("path {}", found.display());
         let stamp = (metadata.len(), metadata.modified().map_err(failed)?);

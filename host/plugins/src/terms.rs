@@ -1,4 +1,5 @@
-//! The terms that a plugin runs under: its settings, its limits, and what it is granted.
+//! The terms that a plugin runs under: its settings, its limits, and what it is granted. It must
+//! not know what runs now.
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -39,7 +40,8 @@ impl Keeper {
         let met = Met::of(&placed(description, &settings), home, &own, &ceilings);
         if !met.denied.is_empty() {
             let text = format!(
-                "the component needs what it is not granted: {}; see spec.grants and the PluginPolicy objects that match",
+                "the component needs what it is not granted: {}; see spec.grants and the \
+                 PluginPolicy objects that match",
                 met.denied.join("; ")
             );
             return Err(Stop::at("Granted", "Denied", text));
@@ -101,7 +103,8 @@ impl Keeper {
     }
 }
 
-/// Returns whether a stop says that something is not granted, and not that nobody could be asked.
+/// Returns whether a stop says that something is not granted, rather than that access control did
+/// not answer.
 pub(crate) fn is_denial(stop: &Stop) -> bool {
     stop.kind == "Granted" && stop.reason != REVIEW_FAILED
 }

@@ -40,7 +40,8 @@ pub(crate) fn verified(
         }
     }
     if required && !is_signed {
-        let text = "this host runs only components whose signers a PluginPolicy names: add spec.signatures to one that matches the namespace";
+        let text = "this host runs only components whose signers a PluginPolicy names: add \
+                    spec.signatures to one that matches the namespace";
         return Err(Stop::at("Verified", "NotSigned", text));
     }
     signers.sort();
@@ -59,8 +60,8 @@ pub(crate) fn verified(
     Ok(signers)
 }
 
-/// Refuses an origin before anything is asked there: nobody makes this host send requests to a
-/// registry that no policy allows.
+/// Refuses an origin before anything is asked there, so that a `Plugin` cannot make this host send
+/// requests to a registry that a policy does not allow.
 pub(crate) fn reachable(origin: &str, policies: &[Policy]) -> Result<(), Stop> {
     let enforced = policies.iter().filter(|of| of.spec.mode == Mode::Enforce);
     let faults: Vec<String> = enforced.filter_map(|of| of.refuses(origin)).collect();

@@ -37,7 +37,7 @@ impl Keeper {
         let required = shared.options.require_signatures;
         let signers = verified(&content, &policies, required, found);
         if signers.is_err() {
-            // Somebody may sign it: its signatures are read again.
+            // It may be signed later, so that its signatures are read again.
             lane.known.forget();
         }
         lane.signers = signers?;
@@ -98,14 +98,15 @@ impl Keeper {
         loaded.map_err(not_loadable)
     }
 
-    /// Takes the plugin's name, unless something else has it. Of two objects, the one has it that
+    /// Takes the plugin's name, unless another plugin has it. Of two objects, the one has it that
     /// the leader reported, so that all hosts run the same one.
     fn claim(&self, plugin: &Plugin, name: &str) -> Result<(), Stop> {
         let taken = |why: String| Stop::at("Loaded", "NameTaken", why);
         match self.plugin.as_deref() {
             Some(running) if running != name => {
                 return Err(taken(format!(
-                    "the component describes itself as {name:?}, and {running:?} runs: the name owns fields in the cluster and cannot change; create another Plugin for it"
+                    "the component describes itself as {name:?}, and {running:?} runs: the name \
+                     owns fields in the cluster and cannot change; create another Plugin for it"
                 )));
             }
             Some(_) => {}

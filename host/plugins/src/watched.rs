@@ -3,15 +3,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::Notify;
 use vmhost_cluster::{Informers, Notice, Subscriber, Subscription, WatchSpec};
 use vmhost_core::{Gvk, ObjectName};
 
-/// How long the first list of one object may take.
-const FIRST: Duration = Duration::from_secs(5);
+use crate::listed::listed;
 
 /// Rings when an object changes.
 pub(crate) struct Bell(pub(crate) Arc<Notify>);
@@ -56,12 +54,12 @@ impl Watched {
         }
     }
 
-    /// A look begins.
+    /// Begins a look: nothing counts as used yet.
     pub(crate) fn begin(&mut self) {
         self.held.values_mut().for_each(|(_, used)| *used = false);
     }
 
-    /// A look ends: what it has not used is not watched any more.
+    /// Stops to watch what has not been used since [`Self::begin`].
     pub(crate) fn end(&mut self) {
         self.held.retain(|_, (_, used)| *used);
     }
@@ -90,13 +88,8 @@ impl Watched {
             (informers.subscribe(spec, Some(subscriber)), true)
         });
         *used = true;
-        if tokio::time::timeout(FIRST, subscription.synced())
-            .await
-            .is_err()
-        {
-            let state = subscription.state();
-            return Err(format!("{what} cannot be read: {state}"));
-        }
+        let known = listed(subscription).await;
+        known.map_err(|state| format!("{what} cannot be read: {state}"))?;
         let key = ObjectName::new(Some(&self.namespace), name);
         let found = subscription.store().get(key.as_str());
         let object = found.ok_or_else(|| format!("{what} does not exist"))?;

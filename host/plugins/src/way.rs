@@ -1,5 +1,6 @@
 //! Which way a host goes from what runs to what is wanted. A pure function: the leader, the hosts
-//! that follow it, and a host that has just started decide by the same table.
+//! that follow it, and a host that has just started decide by the same table. It must not know how
+//! a step is done.
 
 /// What one host knows.
 #[derive(Clone, Copy, Debug, Default)]

@@ -24,7 +24,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// How often a registry may send a request elsewhere: storage behind it, and a few hops more.
 const REDIRECTS: usize = 5;
 
-/// Nobody mirrors anything.
+/// What an access without mirrors refers to.
 static NO_MIRRORS: Mirrors = Mirrors::none();
 
 /// How a registry is reached.

@@ -162,6 +162,17 @@ pub enum Error {
         /// The artifact's digest.
         digest: String,
     },
+    /// A mirror has no signatures, and the artifact's own registry could not be asked for them.
+    #[error(
+        "artifact {digest} came from a mirror without signatures, and its registry could not be \
+         asked for them: {why}"
+    )]
+    UnreadSignatures {
+        /// The artifact's digest.
+        digest: String,
+        /// What happened.
+        why: String,
+    },
     /// The artifact has a signature in cosign's old format only.
     #[error(
         "artifact {digest} has a signature in cosign's old format only (a tag that ends with .sig), which is not read: sign it again with `vmhost sign` or cosign 3"
@@ -238,7 +249,7 @@ impl Error {
     /// Returns whether the same operation may succeed later without a change by anybody here.
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Slow { .. } => true,
+            Self::Unreachable { .. } | Self::Slow { .. } | Self::UnreadSignatures { .. } => true,
             Self::Answer { code, .. } => *code == 429 || *code >= 500,
             _ => false,
         }

@@ -24,7 +24,7 @@ struct Place {
 }
 
 impl Mirrors {
-    /// Nobody mirrors anything.
+    /// No registry has a mirror.
     pub const fn none() -> Self {
         Self(Vec::new())
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use reqwest::StatusCode;
 
 use crate::access::Access;
-use crate::artifact::{ACCEPT, MANIFEST_MAX, Manifest};
+use crate::artifact::{ACCEPT, MANIFEST_MAX, Manifest, check_layer, check_manifest};
 use crate::digest;
 use crate::error::Error;
 use crate::reference::Reference;
@@ -44,6 +44,9 @@ pub struct Pulled {
     pub signatures: Vec<Bytes>,
     /// Whether there is a signature in cosign's old format, which is not read.
     pub old_signature: bool,
+    /// Why the artifact's own registry could not be asked for signatures, if it could not: the
+    /// artifact came from a mirror that has none.
+    pub signatures_unread: Option<String>,
 }
 
 impl<'a> Pull<'a> {
@@ -61,9 +64,9 @@ impl Pulled {
     /// Compares all parts with the digests again, for an artifact that was kept in a file since.
     pub fn check(&self) -> Result<(), Error> {
         let name = format!("artifact {}", self.digest);
-        same_manifest(&name, &self.manifest, &self.digest)?;
+        check_manifest(&name, &self.manifest, &self.digest)?;
         let layer = Manifest::component(&name, &self.manifest)?;
-        same_layer(&name, &self.component, &layer.digest)
+        check_layer(&name, &self.component, &layer.digest)
     }
 }
 
@@ -118,8 +121,10 @@ pub async fn pull(reference: &Reference, options: &Pull<'_>) -> Result<Pulled, E
                 Ok(mut pulled) => {
                     if options.signatures && pulled.signatures.is_empty() {
                         let own = own_signatures(reference, &mut pulled, access);
-                        if let Err(error) = within(share, reference, own).await {
+                        let asked = within(share, reference, own).await;
+                        if let Err(error) = asked {
                             passed_over(&error);
+                            pulled.signatures_unread = Some(error.to_string());
                         }
                     }
                     return Ok(pulled);
@@ -174,7 +179,7 @@ async fn pull_at(place: &Reference, options: &Pull<'_>) -> Result<Pulled, Error>
     let response = wire.get(&format!("blobs/{}", layer.digest), "*/*").await?;
     let response = wire.success(response, "component").await?;
     let component = wire.body(response, "component", layer.size).await?;
-    same_layer(&name, &component, &layer.digest)?;
+    check_layer(&name, &component, &layer.digest)?;
     let (signatures, old_signature) = match options.signatures {
         true => referrers::signatures(&mut wire, &digest).await?,
         false => (Vec::new(), false),
@@ -185,6 +190,7 @@ async fn pull_at(place: &Reference, options: &Pull<'_>) -> Result<Pulled, Error>
         manifest,
         signatures,
         old_signature,
+        signatures_unread: None,
     })
 }
 
@@ -198,33 +204,9 @@ async fn manifest(wire: &mut Wire) -> Result<Bytes, Error> {
     let named = named.and_then(|value| value.to_str().ok().map(str::to_owned));
     let body = wire.body(response, "manifest", MANIFEST_MAX).await?;
     if let Some(digest) = reference.digest() {
-        same_manifest(&reference.to_string(), &body, digest)?;
+        check_manifest(&reference.to_string(), &body, digest)?;
     } else if let Some(digest) = named.filter(|named| digest::hex_of(named).is_some()) {
-        same_manifest(&reference.to_string(), &body, &digest)?;
+        check_manifest(&reference.to_string(), &body, &digest)?;
     }
     Ok(body)
-}
-
-fn same_manifest(name: &str, manifest: &[u8], expected: &str) -> Result<(), Error> {
-    let actual = digest::of(manifest);
-    if actual == expected {
-        return Ok(());
-    }
-    Err(Error::OtherManifest {
-        reference: name.to_owned(),
-        expected: expected.to_owned(),
-        actual,
-    })
-}
-
-fn same_layer(name: &str, component: &[u8], expected: &str) -> Result<(), Error> {
-    let actual = digest::of(component);
-    if actual == expected {
-        return Ok(());
-    }
-    Err(Error::SwappedLayer {
-        reference: name.to_owned(),
-        expected: expected.to_owned(),
-        actual,
-    })
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use reqwest::Response;
+use serde::Serialize;
 
 use crate::access::{Access, may_lead};
 use crate::artifact::{self, Interfaces, MANIFEST_TYPE, Manifest};
@@ -47,22 +48,14 @@ pub async fn push(
             exports: &component.exports,
             imports: &component.imports,
         };
-        let unwritten =
-            |error: serde_json::Error| wire.malformed(format!("a document to push: {error}"));
-        let config = artifact::config(&component.bytes, interfaces).map_err(unwritten)?;
+        let config = serialized(&wire, &artifact::config(&component.bytes, interfaces))?;
         let annotations = component.annotations.clone();
         let manifest = Manifest::of_component(&config, &component.bytes, annotations);
-        let manifest = serde_json::to_vec(&manifest).map_err(unwritten)?;
+        let manifest = serialized(&wire, &manifest)?;
         let digest = digest::of(&manifest);
-        put_blob(&mut wire, config.into()).await?;
+        put_blob(&mut wire, config).await?;
         put_blob(&mut wire, component.bytes.clone()).await?;
-        put_manifest(
-            &mut wire,
-            reference.version(),
-            MANIFEST_TYPE,
-            manifest.into(),
-        )
-        .await?;
+        put_manifest(&mut wire, reference.version(), MANIFEST_TYPE, manifest).await?;
         Ok(digest)
     })
     .await
@@ -93,7 +86,7 @@ pub(crate) async fn put_blob(wire: &mut Wire, bytes: Bytes) -> Result<(), Error>
         return Err(wire.malformed("it wants the upload sent without TLS"));
     }
     upload.query_pairs_mut().append_pair("digest", &digest);
-    let headers = kind(wire, "application/octet-stream")?;
+    let headers = content_type("application/octet-stream");
     let response = wire.send(Method::PUT, upload, headers, bytes).await?;
     let response = wire.success(response, "upload").await?;
     match response.status() {
@@ -106,17 +99,22 @@ pub(crate) async fn put_blob(wire: &mut Wire, bytes: Bytes) -> Result<(), Error>
 pub(crate) async fn put_manifest(
     wire: &mut Wire,
     version: &str,
-    media_type: &str,
+    media_type: &'static str,
     manifest: Bytes,
 ) -> Result<Response, Error> {
     let url = wire.url(&format!("manifests/{version}"))?;
-    let headers = kind(wire, media_type)?;
+    let headers = content_type(media_type);
     let response = wire.send(Method::PUT, url, headers, manifest).await?;
     wire.success(response, "repository").await
 }
 
-fn kind(wire: &Wire, media_type: &str) -> Result<HeaderMap, Error> {
-    let value = HeaderValue::from_str(media_type)
-        .map_err(|_| wire.malformed("a media type that no header may have"))?;
-    Ok(HeaderMap::from_iter([(CONTENT_TYPE, value)]))
+/// Writes a document as JSON.
+pub(crate) fn serialized(wire: &Wire, document: &impl Serialize) -> Result<Bytes, Error> {
+    let json = serde_json::to_vec(document);
+    let json = json.map_err(|error| wire.malformed(format!("a document to push: {error}")))?;
+    Ok(Bytes::from(json))
+}
+
+fn content_type(media_type: &'static str) -> HeaderMap {
+    HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))])
 }

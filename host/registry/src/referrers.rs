@@ -8,11 +8,11 @@ use reqwest::Url;
 
 use crate::access::Access;
 use crate::artifact::{
-    ACCEPT, Descriptor, INDEX_TYPE, Index, MANIFEST_MAX, MANIFEST_TYPE, Manifest,
+    ACCEPT, Descriptor, INDEX_TYPE, Index, MANIFEST_MAX, MANIFEST_TYPE, Manifest, check_manifest,
 };
 use crate::digest;
 use crate::error::Error;
-use crate::push::{put_blob, put_manifest};
+use crate::push::{put_blob, put_manifest, serialized};
 use crate::reference::Reference;
 use crate::wire::{Scope, Wire, within};
 
@@ -113,7 +113,8 @@ fn carrier(subject: Descriptor, bundle: &[u8]) -> Manifest {
 }
 
 /// Adds an artifact to the list that stands in for a registry that keeps none, under the tag that
-/// the specification names. Two who sign at once may lose one of both; the loser signs again.
+/// the specification names. Of two signatures that are attached at once, one may be lost: nothing
+/// guards the tag.
 async fn list(wire: &mut Wire, digest: &str, listed: Descriptor) -> Result<(), Error> {
     let mut index = tagged(wire, digest).await?;
     index.schema_version = 2;
@@ -226,14 +227,7 @@ async fn manifest_of(wire: &mut Wire, digest: &str) -> Result<Bytes, Error> {
     let response = wire.get(&format!("manifests/{digest}"), ACCEPT).await?;
     let response = wire.success(response, "manifest").await?;
     let json = wire.body(response, "manifest", MANIFEST_MAX).await?;
-    let actual = digest::of(&json);
-    if actual != digest {
-        return Err(Error::OtherManifest {
-            reference: wire.reference().to_string(),
-            expected: digest.to_owned(),
-            actual,
-        });
-    }
+    check_manifest(&wire.reference().to_string(), &json, digest)?;
     Ok(json)
 }
 
@@ -241,10 +235,4 @@ async fn manifest_of(wire: &mut Wire, digest: &str) -> Result<Bytes, Error> {
 async fn has_old(wire: &mut Wire, digest: &str) -> Result<bool, Error> {
     let path = format!("manifests/{}.sig", tag(digest));
     Ok(wire.head(&path, ACCEPT).await?.status().is_success())
-}
-
-fn serialized(wire: &Wire, document: &impl serde::Serialize) -> Result<Bytes, Error> {
-    let json = serde_json::to_vec(document);
-    let json = json.map_err(|error| wire.malformed(format!("a document to push: {error}")))?;
-    Ok(Bytes::from(json))
 }

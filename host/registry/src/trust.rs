@@ -162,10 +162,11 @@ pub fn verify(pulled: &Pulled, trust: &Trust) -> Result<Vec<Signer>, Error> {
             wanted,
         });
     }
-    Err(match refused {
-        Some(error) => error,
-        None if pulled.old_signature => Error::OldSignature { digest },
-        None => Error::Unsigned { digest },
+    Err(match (refused, pulled.signatures_unread.clone()) {
+        (Some(error), _) => error,
+        (None, _) if pulled.old_signature => Error::OldSignature { digest },
+        (None, Some(why)) => Error::UnreadSignatures { digest, why },
+        (None, None) => Error::Unsigned { digest },
     })
 }
 

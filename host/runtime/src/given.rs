@@ -1,29 +1,28 @@
 //! Plugins that come, change and go while the host runs, such as those of `Plugin` objects: they
 //! are handed over loaded, with their terms.
 //!
-//! It must not know where a plugin comes from, nor who decided about its terms.
+//! It must not know where a plugin comes from, nor how its terms were decided.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use vmhost_cluster::Error;
-use vmhost_core::{Description, Metadata};
-use vmhost_engine::{Code, Plugin};
+use vmhost_core::Description;
+use vmhost_engine::Code;
 
 use crate::canary::Stage;
 use crate::canary::end::Abort;
 use crate::canary::order::{Start, Warned};
 use crate::canary::rules::Tuning;
 use crate::canary::steps::Steps;
-use crate::canary::told::CanaryState;
 use crate::config::terms::Terms;
-use crate::deploy::history::report::{RolledBack, Why};
+use crate::deploy::history::report::RolledBack;
 use crate::deploy::loaded::Loaded;
 use crate::deploy::optimise::optimise_later;
-use crate::deploy::orders::Order;
+use crate::deploy::orders::{Order, OrderError};
 use crate::deploy::plugins::Plugins;
-use crate::deploy::slot::{Generation, Slot};
+use crate::deploy::slot::Slot;
 use crate::deploy::source::Source;
 use crate::deploy::{rollback, swap};
 use crate::journal::watch::Warnings;
@@ -34,44 +33,16 @@ use crate::shadow::door::Shadowing;
 use crate::shadow::order::Shadows;
 
 mod error;
+mod shown;
 
 pub use error::GivenError;
+pub use shown::{RunningPlugin, Version};
 
 /// How long the last Events of a plugin may take.
 const FLUSH: Duration = Duration::from_secs(2);
 
 /// How long a removal waits until a canary's keys are put back.
 const PUT_BACK: Duration = Duration::from_secs(5);
-
-/// What runs of a plugin.
-#[derive(Clone, Debug)]
-pub struct RunningPlugin {
-    /// The digest of the live version's component.
-    pub digest: String,
-    /// The terms of the live version.
-    pub terms: Arc<Terms>,
-    /// The number of its generation.
-    pub generation: u64,
-    /// What its stores wait for. Empty once they are filled.
-    pub waiting: Vec<String>,
-    /// Whether its calls fail, so that they are paused.
-    pub is_paused: bool,
-    /// The finalizers that its controllers add.
-    pub finalizers: Vec<String>,
-    /// The canary that runs, or the last one.
-    pub canary: Option<CanaryState>,
-}
-
-/// A version of a plugin that runs.
-#[derive(Clone)]
-pub struct Version {
-    /// The plugin, with its description.
-    pub plugin: Arc<Plugin>,
-    /// The terms that it runs under.
-    pub terms: Arc<Terms>,
-    /// Whether it is tried by a canary.
-    pub is_candidate: bool,
-}
 
 /// Adds, changes and removes plugins. Cheap to clone.
 #[derive(Clone)]
@@ -105,23 +76,18 @@ impl Given {
             may_pass: true,
         })?;
         loader.history.belongs(&name, owner);
-        // Also the version before it gets them.
-        if let Some(settings) = &terms.settings {
-            loader.settings.set(&name, Some(settings));
-        }
-        let loaded = rollback::instead(loader, &path, loaded).await;
-        loader.history.keep(&loaded.plugin, &loaded.bytes);
+        let loaded = rollback::instead(loader, &path, loaded, &terms).await;
+        let kept = rollback::with(&loader.history, move |history| {
+            history.keep(&loaded.plugin, &loaded.bytes);
+            loaded
+        });
+        let loaded = kept.await.ok_or(OrderError::Dropped)?;
         let baseline = loaded.plugin.code() == Code::Baseline;
         let (bytes, terms) = (loaded.bytes, Arc::new(terms));
         let added = plugins.add_under(vec![(loaded.plugin, terms)]).await;
-        let slots = added.map_err(|error| {
-            if self.slot(&name).is_err() {
-                loader.settings.set(&name, None);
-            }
-            GivenError::Unfit {
-                about: format!("{error:#}"),
-                may_pass: true,
-            }
+        let slots = added.map_err(|error| GivenError::Unfit {
+            about: format!("{error:#}"),
+            may_pass: true,
         })?;
         rollback::began(loader, &slots).await;
         let Some(slot) = slots.into_iter().next() else {
@@ -192,7 +158,7 @@ impl Given {
             steps,
             tuning,
             warned,
-            terms: Some(Arc::new(terms)),
+            terms: Arc::new(terms),
         });
         let order = |answer| Order::StartCanary { start, answer };
         Ok(slot.orders.ask(order).await?)
@@ -217,67 +183,19 @@ impl Given {
     /// What runs of a plugin. `None` if it is not on this host.
     pub fn running(&self, plugin: &str) -> Option<RunningPlugin> {
         let slot = self.slot(plugin).ok()?;
-        let generation = slot.current();
-        let wired = generation.controllers.values().map(|wired| &wired.sources);
-        let sources = wired.chain(generation.readers.values());
-        let canary = slot.canary.load_full();
-        let controllers = generation.description().controllers.iter();
-        let mut finalizers: Vec<String> = controllers
-            .filter_map(|controller| controller.finalizer.clone())
-            .collect();
-        finalizers.sort();
-        finalizers.dedup();
-        Some(RunningPlugin {
-            finalizers,
-            digest: generation.plugin.digest().to_owned(),
-            terms: generation.terms.clone(),
-            generation: generation.number,
-            waiting: sources.flat_map(|sources| sources.waiting()).collect(),
-            is_paused: generation.breaker.status().1.is_some(),
-            canary: canary.map(|canary| CanaryState::of(&canary)),
-        })
+        Some(RunningPlugin::of(&slot))
     }
 
     /// The versions of a plugin that run: the live one, and the one that is tried.
     pub fn versions(&self, plugin: &str) -> Vec<Version> {
-        let Ok(slot) = self.slot(plugin) else {
-            return Vec::new();
-        };
-        let lineup = slot.lineup();
-        let version = |(place, generation): (usize, &Arc<Generation>)| Version {
-            plugin: generation.plugin.clone(),
-            terms: generation.terms.clone(),
-            is_candidate: place > 0,
-        };
-        lineup.members().enumerate().map(version).collect()
+        let slot = self.slot(plugin);
+        slot.map_or_else(|_| Vec::new(), |slot| Version::all_of(&slot))
     }
 
     /// The objects that carry a finalizer of a plugin, as far as its stores show them.
     pub fn holding(&self, plugin: &str) -> Vec<String> {
-        let Ok(slot) = self.slot(plugin) else {
-            return Vec::new();
-        };
-        let mut holding = Vec::new();
-        for (wired, _) in slot.current().everywhere() {
-            let sources = &wired.sources;
-            let Some(finalizer) = &sources.description().finalizer else {
-                continue;
-            };
-            let kind = &wired.controller.kind;
-            if !sources.is_synced() {
-                holding.push(format!("{kind}: not known yet"));
-            }
-            for name in sources.names() {
-                let object = sources.snapshot(&name);
-                let metadata = object.as_ref().map(|object| Metadata::parse(&object.text));
-                if let Some(Ok(metadata)) = metadata
-                    && metadata.finalizers.iter().any(|of| of == finalizer)
-                {
-                    holding.push(format!("{kind} {name}"));
-                }
-            }
-        }
-        holding
+        let slot = self.slot(plugin);
+        slot.map_or_else(|_| Vec::new(), |slot| shown::holding(&slot))
     }
 
     /// Returns whether this host leads, or is alone.
@@ -336,10 +254,7 @@ impl Given {
             loader.settings.set(plugin, None);
         }
         let name = plugin.to_owned();
-        rollback::with(&loader.history, move |history| {
-            history.ended(&name, Why::Removed);
-        })
-        .await;
+        rollback::with(&loader.history, move |history| history.removed(&name)).await;
         tracing::info!(plugin, "removed");
         Ok(())
     }

@@ -33,7 +33,7 @@
 //! | [`fleet`] | which clusters there are, from kubeconfigs to sites |
 //! | [`deploy`] | from a component's bytes to the generation that keys run on |
 //! | [`turn`] | from a key to the decision about it |
-//! | [`review`] | admission reviews and conversions: questions of the API server, answered at once |
+//! | [`review`] | admission reviews and conversions: questions that are answered at once |
 //! | [`shadow`] | another version that gets each turn after the live one, and writes nothing |
 //! | [`given`] | plugins that come, change and go while the host runs |
 //! | [`manager`] | the wiring, and the order of the shutdown |

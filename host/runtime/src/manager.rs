@@ -146,7 +146,7 @@ impl Manager {
         slots.pop().context("a plugin that was added has a slot")
     }
 
-    /// What exports the traces of this host. `None` if nobody asks for them.
+    /// The exporter of this host's traces. `None` if none are exported.
     pub fn tracer(&self) -> Option<Tracer> {
         self.workers.tracer.clone()
     }
@@ -216,7 +216,7 @@ struct Workers {
     rights: Arc<Rights>,
     leadership: Arc<Leadership>,
     journal: Arc<Journal>,
-    /// Exports the traces of turns, if anybody asks for them.
+    /// Exports the traces of turns. `None` if none are exported.
     tracer: Option<Tracer>,
     /// The runtime that guests run on.
     guests: Handle,

@@ -1,5 +1,5 @@
-//! Observability of a host: metrics, log lines, traces, probes, and the admin address with the state
-//! and the turns. It must not know how a turn runs, or how a plugin is swapped.
+//! Observability of a host: metrics, log lines, traces, probes, and the admin address with the
+//! state and the turns. It must not know how a turn runs, or how a plugin is swapped.
 
 pub mod admin;
 pub(crate) mod informers;

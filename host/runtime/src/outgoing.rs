@@ -275,7 +275,8 @@ impl Exchange {
             .map(|value| value.clone().into_bytes())
             .ok_or_else(|| {
                 HttpError::NotSent(format!(
-                    "the header {} needs the setting {setting}: --setting {}.{setting}=VALUE",
+                    "the header {} needs the setting {setting}: --setting {}.{setting}=VALUE, or \
+                     spec.settings of its Plugin object",
                     header.name, self.plugin
                 ))
             })

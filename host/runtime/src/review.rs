@@ -44,17 +44,13 @@ use verdict::Answered;
 /// How many bytes of the reason a log line shows.
 const LOGGED: usize = 1024;
 
-/// The results that alerts count. Prometheus sees the increase of a counter only if it was there
-/// before.
-const ALERTED: [&str; 2] = ["failed", "timed_out"];
-
 /// Answers reviews with the plugins of a host. Cheap to clone.
 #[derive(Clone)]
 pub struct Reviews {
     plugins: Weak<Plugins>,
     /// The slots that still answer while the host shuts down.
     held: Arc<Mutex<Vec<Arc<Slot>>>>,
-    /// Exports the traces of reviews. `None` if nobody asks for them.
+    /// Exports the traces of reviews. `None` if none are exported.
     tracer: Option<Tracer>,
 }
 
@@ -169,8 +165,8 @@ impl Reviews {
         let slot = slot.ok_or(unknown)?;
         let label = controller_label(&plugin, &question.name);
         let key = question.key.clone();
+        let is_admission = question.is_admission();
         let trace = traced::begin(self.tracer.as_ref(), &arrival);
-        let name = traced::name(trace.as_ref(), &question, &label);
         let asked = in_slot(slot, question, read, trace.clone());
         let task = plugins.loader.guests.spawn(asked);
         // Dropped with this future: the call ends then, and its instance with it.
@@ -183,19 +179,10 @@ impl Reviews {
         if !matches!(answer, Err(Unanswered::NoSuchWebhook)) {
             let result = answer.as_ref().map_or_else(result_of, T::result);
             let reviews = &plugins.metrics.reviews;
-            for alerted in ALERTED {
-                reviews
-                    .with_label_values(&[label.as_str(), alerted])
-                    .inc_by(0);
-            }
             reviews.with_label_values(&[label.as_str(), result]).inc();
-            traced::end(
-                trace.as_deref(),
-                name,
-                &key,
-                &arrival,
-                (result, answer.is_err()),
-            );
+            let about = (is_admission, label.as_str());
+            let result = (result, answer.is_err());
+            traced::end(trace.as_deref(), about, &key, &arrival, result);
         }
         if let Err(error @ (Unanswered::Failed(_) | Unanswered::TimedOut)) = &answer {
             // It may hold a guest's text.

@@ -3,8 +3,8 @@
 //!
 //! [`needs`] derives them from a description, [`names`] knows plurals, [`access`] has RBAC's form
 //! of a right, [`rules`] merges rights into rules, [`roles`] prints Roles that grant them,
-//! [`check`] asks the API server which are missing, [`outside`] which are beyond those of the one
-//! who brought a plugin, and [`wait`] wakes keys when a right is granted.
+//! [`check`] asks the API server which are missing, [`outside`] finds those that a plugin may not
+//! have although the host does, and [`wait`] wakes keys when a right is granted.
 
 pub(crate) mod access;
 pub(crate) mod check;

@@ -1,5 +1,5 @@
-//! Finds the token with which a command gives an order to a host. This module must not know the
-//! order.
+//! Finds the token that a command shows a host. This module must not know what the command asks or
+//! orders.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,15 +19,15 @@ pub(super) fn find(address: &str, peer: SocketAddr, given: Option<&Path>) -> Res
     // The token of a host on this machine must not be sent to another machine.
     if !peer.ip().to_canonical().is_loopback() {
         bail!(
-            "an order to {address} needs the token of that vmhost: pass a copy of its token file with --admin-token-file"
+            "a request to {address} needs the token of that vmhost: pass a copy of its token file with --admin-token-file"
         );
     }
     let files: Vec<PathBuf> = listening(peer).into_iter().flat_map(token_files).collect();
     let path = newest(&files).or(files.first()).with_context(|| {
-        format!("an order to {address} needs its token: pass --admin-token-file, since there is no home folder in which this command could find it")
+        format!("a request to {address} needs its token: pass --admin-token-file, since there is no home folder in which this command could find it")
     })?;
     token::read(path).with_context(|| {
-        format!("an order to {address} needs its token: if that vmhost runs as another user, on another machine or with its own --admin-token-file, pass a copy of that file with --admin-token-file")
+        format!("a request to {address} needs its token: if that vmhost runs as another user, on another machine or with its own --admin-token-file, pass a copy of that file with --admin-token-file")
     })
 }
 

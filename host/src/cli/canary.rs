@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::common::OutputFormat;
-use super::running::{HostArgs, OrderArgs};
+use super::running::HostArgs;
 use crate::workshop::source::SourceArgs;
 
 /// What is done with a canary.
@@ -46,7 +46,7 @@ pub(crate) struct StartArgs {
     pub(crate) source: SourceArgs,
     /// Which host is given the order.
     #[command(flatten)]
-    pub(crate) order: OrderArgs,
+    pub(crate) host: HostArgs,
 }
 
 /// `vmhost canary status vm`.
@@ -74,5 +74,5 @@ pub(crate) struct EndArgs {
     pub(crate) output: OutputFormat,
     /// Which host is given the order.
     #[command(flatten)]
-    pub(crate) order: OrderArgs,
+    pub(crate) host: HostArgs,
 }

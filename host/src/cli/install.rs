@@ -18,7 +18,7 @@ pub(crate) struct InstallArgs {
     /// available, and one holds the Lease.
     #[arg(long, conflicts_with = "print")]
     pub(crate) check: bool,
-    /// The namespace of vmhost, which is created.
+    /// The namespace of vmhost. It is created, except by --check.
     #[arg(
         long,
         short = 'n',
@@ -39,13 +39,23 @@ pub(crate) struct InstallArgs {
     )]
     pub(crate) replicas: u32,
     /// The Deployment that --check looks at; its Lease has the same name.
-    #[arg(long, value_name = "NAME", default_value = "vmhost")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "vmhost",
+        requires = "check"
+    )]
     pub(crate) name: String,
     /// --check expects no Lease.
-    #[arg(long)]
+    #[arg(long, requires = "check")]
     pub(crate) without_election: bool,
     /// How long --check waits.
-    #[arg(long, value_name = "DURATION", default_value = "2m")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "2m",
+        requires = "check"
+    )]
     pub(crate) timeout: String,
     /// A kubeconfig.
     #[arg(long, value_name = "FILE", env = "VMHOST_KUBECONFIG", help = kubeconfig_help())]
@@ -78,4 +88,28 @@ pub(crate) struct PackageArgs {
     /// The flags for building a folder of source.
     #[command(flatten)]
     pub(crate) source: SourceArgs,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::cli::Cli;
+
+    #[test]
+    fn the_flags_of_a_check_are_refused_without_it() {
+        let parse = |flags: &[&str]| {
+            Cli::try_parse_from(["vmhost", "install"].iter().chain(flags)).map(drop)
+        };
+        for flags in [
+            &["--timeout", "1s"][..],
+            &["--name", "x"],
+            &["--without-election"],
+        ] {
+            let error = parse(flags).unwrap_err().to_string();
+            assert!(error.contains("--check"), "{flags:?}: {error}");
+            parse(&[&["--check"][..], flags].concat()).unwrap();
+        }
+        parse(&[]).unwrap();
+    }
 }

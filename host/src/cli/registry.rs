@@ -86,8 +86,8 @@ pub(crate) struct VerifyArgs {
         required_unless_present = "identities"
     )]
     pub(crate) keys: Vec<PathBuf>,
-    /// An identity whose signatures count: an e-mail address, or the address of a workflow, in which
-    /// * stands for any text. May be repeated.
+    /// An identity whose signatures count: an e-mail address, or the address of a workflow, in
+    /// which * stands for any text. May be repeated.
     #[arg(
         id = "identities",
         long = "identity",
@@ -96,7 +96,7 @@ pub(crate) struct VerifyArgs {
         requires = "trusted_root"
     )]
     pub(crate) identities: Vec<String>,
-    /// Who vouches for the identities: the address of an OpenID Connect provider.
+    /// The OpenID Connect provider that vouches for the identities, by its address.
     #[arg(long, value_name = "URL", requires = "identities")]
     pub(crate) issuer: Option<String>,
     /// The trusted root of identities: a sigstore trusted_root.json.

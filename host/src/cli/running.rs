@@ -1,5 +1,5 @@
-//! The flags of commands that ask a running host, as typed. This module must not know what a flag
-//! does.
+//! The flags of commands that ask a running host or give it orders, as typed. This module must not
+//! know what a flag does.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::common::OutputFormat;
 
-/// Which host is asked.
+/// Which host is asked or given an order, and with which token.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct HostArgs {
     /// The admin address of the host (its --admin-bind-address). Default: the address of a
@@ -21,16 +21,9 @@ pub(crate) struct HostArgs {
     /// The context of the kubeconfig for --deployment.
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
-}
-
-/// Which host is given an order, and with which token.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct OrderArgs {
-    /// Which host.
-    #[command(flatten)]
-    pub(crate) host: HostArgs,
-    /// A file with the host's token (its --admin-token-file). Default: the file that a host of this
-    /// user on this machine wrote.
+    /// A file with the host's token (its --admin-token-file), which it wants for orders, and with
+    /// --metrics-access token for questions too. Default: the file that a host of this user on this
+    /// machine wrote.
     #[arg(long, value_name = "FILE", env = "VMHOST_ADMIN_TOKEN_FILE")]
     pub(crate) admin_token_file: Option<PathBuf>,
 }
@@ -72,7 +65,7 @@ pub(crate) struct RollbackArgs {
     pub(crate) to: Option<String>,
     /// Which host is given the order.
     #[command(flatten)]
-    pub(crate) order: OrderArgs,
+    pub(crate) host: HostArgs,
 }
 
 /// `vmhost why virtualmachine default/public-wx`.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::common::OutputFormat;
-use super::running::{HostArgs, OrderArgs};
+use super::running::HostArgs;
 use crate::workshop::source::SourceArgs;
 
 /// What is done with a shadow.
@@ -38,7 +38,7 @@ pub(crate) struct StartArgs {
     pub(crate) source: SourceArgs,
     /// Which host is given the order.
     #[command(flatten)]
-    pub(crate) order: OrderArgs,
+    pub(crate) host: HostArgs,
 }
 
 /// `vmhost shadow status vm`.
@@ -63,5 +63,5 @@ pub(crate) struct StopArgs {
     pub(crate) plugin: String,
     /// Which host is given the order.
     #[command(flatten)]
-    pub(crate) order: OrderArgs,
+    pub(crate) host: HostArgs,
 }

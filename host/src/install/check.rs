@@ -1,5 +1,5 @@
-//! Whether an installation works, from what the API server shows: its Deployment and its Lease.
-//! This module only reads, and knows no host.
+//! Tells whether an installation works, from what the API server shows: its Deployment and its
+//! Lease. This module only reads, and must not ask a host.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
-use vmhost_cluster::{ObjectPath, Reader};
+use vmhost_cluster::{Error, ObjectPath, Reader};
 use vmhost_core::Gvk;
 
 /// The pause between two looks.
@@ -74,14 +74,26 @@ pub(super) async fn until_works(
 ) -> Result<String> {
     let start = Instant::now();
     loop {
-        let missing = match look(reader, wanted).await? {
-            Ok(found) => return Ok(found),
-            Err(missing) => missing,
+        let missing = match look(reader, wanted).await {
+            Ok(Ok(found)) => return Ok(found),
+            Ok(Err(missing)) => missing,
+            Err(error) if may_pass(&error) => format!("{error:#}"),
+            Err(error) => return Err(error),
         };
         if start.elapsed() >= limit {
             bail!("{missing}, after {limit:?} (--timeout)");
         }
         sleep(PERIOD).await;
+    }
+}
+
+/// Returns whether the API server may answer later: it was not reached, or is busy. The network of
+/// a new pod may open only after the pod has started.
+fn may_pass(error: &anyhow::Error) -> bool {
+    match error.downcast_ref::<Error>() {
+        Some(Error::NotSent(_) | Error::Network(_) | Error::Timeout(_)) => true,
+        Some(error) => error.code().is_some_and(|code| code == 429 || code >= 500),
+        None => false,
     }
 }
 
@@ -115,7 +127,7 @@ async fn look(reader: &Reader, wanted: &Wanted<'_>) -> Result<Result<String, Str
         Some(leader) => Ok(format!(
             "{namespace}/{name} works: {available}, {leader} leads"
         )),
-        None => Err(format!("nobody holds the Lease {namespace}/{name}")),
+        None => Err(format!("no host holds the Lease {namespace}/{name}")),
     })
 }
 
@@ -158,8 +170,8 @@ fn available(deployment: &Deployment) -> Result<String, String> {
     Ok(format!("{ready} of {wanted} replicas are available"))
 }
 
-/// Returns who leads. A Lease that was not renewed for twice its duration is held by nobody: the
-/// clocks of two machines differ by less.
+/// Returns the leader's identity. A Lease that was not renewed for twice its duration has no
+/// leader: the clocks of two machines differ by less.
 fn leader(lease: &LeaseSpec, now: Timestamp) -> Option<&str> {
     let holder = lease.holder_identity.as_deref()?;
     let lasts = SignedDuration::from_secs(lease.lease_duration_seconds?);
@@ -186,6 +198,16 @@ mod tests {
         assert!(told(2, 3, 2).unwrap_err().contains("2 of 3"));
         assert!(told(2, 2, 1).unwrap_err().contains("1 of 2"));
         assert!(told(2, 0, 2).unwrap_err().contains("no replica"));
+    }
+
+    #[test]
+    fn only_an_api_server_that_may_answer_later_is_asked_again() {
+        let passes = |error: Error| may_pass(&anyhow::Error::new(error).context("a Deployment"));
+        assert!(passes(Error::NotSent("connection refused".into())));
+        assert!(passes(Error::Network("connection reset".into())));
+        assert!(passes(Error::Timeout(PERIOD)));
+        assert!(!passes(Error::Unreadable("no JSON".into())));
+        assert!(!may_pass(&anyhow::anyhow!("there is no such kind")));
     }
 
     #[test]

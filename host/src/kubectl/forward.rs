@@ -11,7 +11,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 /// The port of the admin address in the chart.
 const PORT: u16 = 8082;
-/// How long kubectl may take to open the way.
+/// How long kubectl may take to open the way, and the API server to answer it before.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The Deployment whose leader is asked.
@@ -51,7 +51,8 @@ impl Target {
         })
     }
 
-    /// kubectl, with the flags that name the cluster and the namespace.
+    /// Returns kubectl, with the flags that name the cluster and the namespace. It is found on the
+    /// PATH, unless `$VMHOST_KUBECTL` names it.
     fn kubectl(&self) -> Command {
         let program = std::env::var_os("VMHOST_KUBECTL");
         let mut command = Command::new(program.unwrap_or_else(|| OsString::from("kubectl")));
@@ -65,12 +66,13 @@ impl Target {
         command
     }
 
-    /// Returns the pod of the leader, or the Deployment if no host holds its Lease: then any pod is
-    /// as good.
+    /// Returns the pod of the leader, or the Deployment if no host holds its Lease: then kubectl
+    /// takes any pod.
     async fn pod(&self) -> Result<String> {
         let mut kubectl = self.kubectl();
         kubectl.args(["get", "lease", &self.name, "--ignore-not-found"]);
         kubectl.args(["--output", "jsonpath={.spec.holderIdentity}"]);
+        kubectl.arg(format!("--request-timeout={}s", PATIENCE.as_secs()));
         let output = kubectl.output().await.context("cannot start kubectl")?;
         if !output.status.success() {
             bail!(
@@ -94,7 +96,7 @@ impl Forward {
         let mut kubectl = target.kubectl();
         kubectl.args(["port-forward", &pod, &format!(":{PORT}")]);
         kubectl.args(["--address", "127.0.0.1"]);
-        // What goes wrong is said by kubectl itself.
+        // kubectl itself tells what goes wrong.
         kubectl.stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = kubectl.spawn().context("cannot start kubectl")?;
         let stdout = child.stdout.take().context("kubectl has no stdout")?;

@@ -11,7 +11,8 @@ use super::own_host;
 use crate::install::base;
 use crate::rbac::offline_documents;
 
-/// Where a host runs Plugins: what `vmhost install` and the chart's name give.
+/// The service account of the host that runs Plugins, as `vmhost install` makes it: its namespace
+/// and its name.
 const HOST: (&str, &str) = ("vmhost-system", "vmhost");
 
 /// The most bytes that a ConfigMap holds.

@@ -1,4 +1,4 @@
-//! Reads the images of `Plugin` objects from registries, and verifies who signed them. This module
+//! Reads the images of `Plugin` objects from registries, and verifies their signatures. This module
 //! must not know what a plugin does.
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ struct Sealed {
 }
 
 impl Registries {
-    /// The credentials of the pull secrets, those first that know the artifact.
+    /// Returns the credentials of the pull secrets. Those that know the artifact come first.
     fn logins(image: &Image, reference: &Reference) -> Result<Vec<Credentials>, String> {
         let logins = image.logins.iter();
         let parsed = logins.map(|json| Credentials::from_docker_config(json));
@@ -36,8 +36,8 @@ impl Registries {
         Ok(parsed)
     }
 
-    /// The ways to ask, each with other credentials: those of the pull secrets, else the host's own.
-    /// A `Plugin` with secrets of its own never uses the host's.
+    /// Returns the ways to ask, each with other credentials: those of the pull secrets, else the
+    /// host's own. A `Plugin` with secrets of its own never uses the host's.
     fn ways<'a>(&'a self, logins: &'a [Credentials]) -> Vec<Access<'a>> {
         let own = self.reach.access();
         if logins.is_empty() {
@@ -53,14 +53,11 @@ impl Images for Registries {
         Box::pin(async move {
             let reference = parsed(&image.reference)?;
             let logins = Self::logins(image, &reference)?;
-            let mut first = None;
-            for access in self.ways(&logins) {
-                match vmhost_registry::resolve(&reference, &access).await {
-                    Ok(digest) => return Ok(digest),
-                    Err(error) => refused(&mut first, error)?,
-                }
-            }
-            Err(first.unwrap_or_default())
+            let ways = self.ways(&logins);
+            let asked = ways
+                .iter()
+                .map(|access| vmhost_registry::resolve(&reference, access));
+            first(asked.collect()).await
         })
     }
 
@@ -72,25 +69,23 @@ impl Images for Registries {
         Box::pin(async move {
             let reference = parsed(&image.reference)?.with_digest(digest);
             let logins = Self::logins(image, &reference)?;
-            let mut first = None;
-            for access in self.ways(&logins) {
-                let mut options = Pull::new(access);
-                options.component_limit = image.limit;
-                match vmhost_registry::pull(&reference, &options).await {
-                    Ok(pulled) => {
-                        return Ok(Artifact {
-                            digest: pulled.digest.clone(),
-                            component: pulled.component.clone(),
-                            signed: Box::new(Sealed {
-                                pulled,
-                                root: self.root.clone(),
-                            }),
-                        });
-                    }
-                    Err(error) => refused(&mut first, error)?,
-                }
-            }
-            Err(first.unwrap_or_default())
+            let with = |access| Pull {
+                component_limit: image.limit,
+                ..Pull::new(access)
+            };
+            let ways: Vec<Pull<'_>> = self.ways(&logins).into_iter().map(with).collect();
+            let asked = ways
+                .iter()
+                .map(|options| vmhost_registry::pull(&reference, options));
+            let pulled = first(asked.collect()).await?;
+            Ok(Artifact {
+                digest: pulled.digest.clone(),
+                component: pulled.component.clone(),
+                signed: Box::new(Sealed {
+                    pulled,
+                    root: self.root.clone(),
+                }),
+            })
         })
     }
 }
@@ -131,13 +126,22 @@ impl Signed for Sealed {
     }
 }
 
-/// Keeps the error of the best credentials. Fails if other ones will not help.
-fn refused(first: &mut Option<String>, error: Error) -> Result<(), String> {
-    let why = first.get_or_insert_with(|| chain_line(&error));
-    match error.may_be_the_credentials() {
-        true => Ok(()),
-        false => Err(why.clone()),
+/// Asks in one way after the other, as long as other credentials may help. Returns the first answer,
+/// or else the error of the best credentials, which come first.
+async fn first<T>(ways: Vec<impl Future<Output = Result<T, Error>>>) -> Result<T, String> {
+    let mut why = None;
+    for way in ways {
+        let error = match way.await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        let is_last = !error.may_be_the_credentials();
+        why.get_or_insert_with(|| chain_line(&error));
+        if is_last {
+            break;
+        }
     }
+    Err(why.unwrap_or_default())
 }
 
 fn parsed(text: &str) -> Result<Reference, String> {

@@ -1,9 +1,9 @@
-//! `vmhost verify`: tells who of the trusted signed an artifact.
+//! `vmhost verify`: shows which trusted signers signed an artifact.
 
 use anyhow::{Context, Result};
 use vmhost_registry::{Signer, SignerKind, Trust, verify};
 
-use super::{fetch, read};
+use super::{fetch, read_text};
 use crate::cli::registry::VerifyArgs;
 
 /// Pulls an artifact with its signatures, verifies them and prints the signers.
@@ -21,7 +21,7 @@ pub(crate) async fn command(args: &VerifyArgs) -> Result<()> {
 fn trust(args: &VerifyArgs) -> Result<Trust> {
     let mut trust = Trust::new();
     for file in &args.keys {
-        let pem = text_of(read(file).context("--key")?);
+        let pem = read_text(file).context("--key")?;
         trust.key(&file.display().to_string(), &pem)?;
     }
     let issuer = args.issuer.as_deref().unwrap_or_default();
@@ -29,17 +29,12 @@ fn trust(args: &VerifyArgs) -> Result<Trust> {
         trust.identity(identity, issuer);
     }
     if let Some(file) = &args.trusted_root {
-        let json = text_of(read(file).context("--trusted-root")?);
+        let json = read_text(file).context("--trusted-root")?;
         let named = || format!("--trusted-root {}", file.display());
         trust.root(&json).with_context(named)?;
     }
     trust.threshold(args.threshold.into());
     Ok(trust)
-}
-
-/// What is no text becomes one that no parser accepts.
-fn text_of(bytes: Vec<u8>) -> String {
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn text(signer: &Signer) -> String {

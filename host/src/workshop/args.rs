@@ -14,6 +14,7 @@ use super::preview::args::PreviewArgs;
 use super::source::SourceArgs;
 use crate::address::DEV_KUBECONFIG;
 use crate::cli::common::{CommonArgs, LogFormat, OutputFormat, QUIET};
+use crate::cli::running::HostArgs;
 
 /// The commands of a plugin's author.
 #[derive(Debug, Subcommand)]
@@ -53,6 +54,14 @@ impl Workshop {
         match self {
             Self::Dev(args) => args.common.logging(),
             _ => QUIET,
+        }
+    }
+
+    /// Returns which running host the command asks; `None` if it asks none.
+    pub(crate) fn host(&mut self) -> Option<&mut HostArgs> {
+        match self {
+            Self::Record(args) => Some(&mut args.host),
+            _ => None,
         }
     }
 }

@@ -30,7 +30,7 @@ use versions::Versions;
 /// `vmhost record`.
 pub(crate) async fn command(loader: &Loader, args: &RecordArgs) -> Result<()> {
     let query = query(&args.which, args.count)?;
-    let (host, _) = find(args.host.address.as_deref()).await?;
+    let (host, _) = find(&args.host).await?;
     let Cases { cases, left_out } = host.get(&query.path()).await?.found()?;
     if cases.is_empty() {
         bail!("there is no such turn to record{}", reasons(&left_out));

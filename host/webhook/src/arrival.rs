@@ -1,6 +1,6 @@
 //! How a review came in: its times, and the trace that it belongs to.
 //!
-//! This module must not know what is asked, nor who exports traces.
+//! This module must not know what is asked, nor how traces are exported.
 
 use std::time::Instant;
 

@@ -151,7 +151,7 @@ impl Registration {
             "kind": object.kind(),
             "metadata": {
                 "name": configuration_name(&self.plugin),
-                "labels": {"app.kubernetes.io/managed-by": "vmhost"},
+                "labels": self.labels(),
             },
             "webhooks": webhooks,
         });
@@ -169,6 +169,20 @@ impl Registration {
                 "conversionReviewVersions": ["v1"],
             },
         })
+    }
+
+    /// Returns the labels of a configuration. Those of the Service let an uninstall find what asks
+    /// the hosts behind it, and leave the registrations of other hosts alone.
+    fn labels(&self) -> Value {
+        let mut labels = json!({"app.kubernetes.io/managed-by": "vmhost"});
+        if let Reach::Service {
+            namespace, name, ..
+        } = &self.reach
+        {
+            labels["vmhost.dev/service-namespace"] = Value::from(namespace.as_str());
+            labels["vmhost.dev/service"] = Value::from(name.as_str());
+        }
+        labels
     }
 
     fn has(&self, kind: WebhookType) -> bool {

@@ -61,6 +61,8 @@ const Description vmhost_plugin = {
     .name = "test",
     .controllers = {{.name = "all", .primary = {.kind = &config_map, .wanted_fields = {"spec"}}}, {.name = "timer", .once = true}},
     .webhooks = {{.name = "guard", .rules = {{.api_groups = {""}, .api_versions = {"v1"}, .resources = {"pods"}}}}},
+    .permissions = {{.kind = &config_map, .verbs = VMHOST_PATCH, .optional = true}},
+    .settings_schema = R"({"type":"object","required":["zone"]})",
     .reconcile = turn<reconcile>,
     .admit = admit<guard>,
     .convert = convert<one>,
@@ -69,7 +71,9 @@ const Description vmhost_plugin = {
 int main() {
     VMHOST_TEST_EQUAL(vmhost_test_describe(), R"({"apiVersion":"vmhost/v1","name":"test","controllers":[{"name":"all","primary":{"version":"v1","kind":"ConfigMap",)"
                                               R"("wantedFields":["spec"]}},{"name":"timer","timer":{"once":true}}],"webhooks":[{"name":"guard","type":"validating","rules":[)"
-                                              R"({"apiGroups":[""],"apiVersions":["v1"],"resources":["pods"],"operations":["CREATE","UPDATE"]}]}],"permissions":[]})");
+                                              R"({"apiGroups":[""],"apiVersions":["v1"],"resources":["pods"],"operations":["CREATE","UPDATE"]}]}],"permissions":[)"
+                                              R"({"version":"v1","kind":"ConfigMap","verbs":["patch"],"optional":true}],)"
+                                              R"("settingsSchema":{"type":"object","required":["zone"]}})");
     VMHOST_TEST_EQUAL(vmhost_test_admit("guard", R"({"object":{"bad":1}})"), R"({"allowed":false,"status":{"message":"100% bad","code":403,"reason":"Forbidden"}})");
     VMHOST_TEST_EQUAL(vmhost_test_admit("guard", R"({"object":{"a":1}})"),
                       R"({"allowed":true,"patch":[{"op":"add","path":"/seen","value":{"by":"guard"}}],"warnings":["careful"]})");

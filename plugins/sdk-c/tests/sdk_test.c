@@ -31,12 +31,14 @@ const vmhost_description vmhost_plugin = {
             .retry = {.max_retries = {true, 0}},
         },
         {.name = "timer", .once = true}),
-    .permissions = VMHOST_PERMISSIONS({.kind = &config_map, .verbs = VMHOST_CREATE | VMHOST_DELETE, .namespaces = VMHOST_STRINGS("default")}),
+    .permissions = VMHOST_PERMISSIONS({.kind = &config_map, .verbs = VMHOST_CREATE | VMHOST_DELETE, .namespaces = VMHOST_STRINGS("default")},
+                                      {.kind = &deployment, .verbs = VMHOST_PATCH, .optional = true}),
     .http = VMHOST_HTTP({.host = "api.example.com",
                          .methods = VMHOST_STRINGS("POST"),
                          .headers = VMHOST_HTTP_HEADERS({.name = "A", .prefix = "b ", .secret_ns = "n", .secret_name = "s", .secret_key = "k"}),
                          .allow_private = true}),
     .custom_resource_definitions = VMHOST_STRINGS("{\"a\":1}", "{\"b\":2}"),
+    .settings_schema = VMHOST_JSON({"type" : "object", "required" : ["zone"]}),
     .reconcile = reconcile,
     .map_changes = map_changes,
 };
@@ -52,8 +54,10 @@ static void the_description_leaves_out_what_was_left_out(void) {
         "\"live\":true}],\"retry\":{"
         "\"maxRetries\":0}},{\"name\":\"timer\",\"timer\":{\"once\":true}}],\"permissions\":[{\"version\":\"v1\",\"kind\":\"ConfigMap\","
         "\"verbs\":[\"create\",\"delete\"],"
-        "\"namespaces\":[\"default\"]}],\"http\":[{\"host\":\"api.example.com\",\"methods\":[\"POST\"],\"headers\":[{\"name\":\"A\",\"prefix\":\"b \",\"secret\":{"
-        "\"namespace\":\"n\",\"name\":\"s\",\"key\":\"k\"}}],\"allowPrivate\":true}],\"setup\":{\"customResourceDefinitions\":[{\"a\":1},{\"b\":2}]}}");
+        "\"namespaces\":[\"default\"]},{\"group\":\"apps\",\"version\":\"v1\",\"kind\":\"Deployment\",\"verbs\":[\"patch\"],\"optional\":true}],"
+        "\"http\":[{\"host\":\"api.example.com\",\"methods\":[\"POST\"],\"headers\":[{\"name\":\"A\",\"prefix\":\"b \",\"secret\":{"
+        "\"namespace\":\"n\",\"name\":\"s\",\"key\":\"k\"}}],\"allowPrivate\":true}],\"setup\":{\"customResourceDefinitions\":[{\"a\":1},{\"b\":2}]},"
+        "\"settingsSchema\":{\"type\" : \"object\", \"required\" : [\"zone\"]}}");
 }
 
 static const char *turn(void (*body)(const vmhost_request *, vmhost_outcome *), const char *object) {

@@ -8,10 +8,7 @@ import type { Conversion, Webhook } from "./webhook.js";
 export interface Description {
   /** The plugin's name. It owns fields: do not change it. */
   name: string;
-  /**
-   * What the plugin's effects may write. Watching and reading the kinds that its controllers name
-   * is implied.
-   */
+  /** The plugin's own version, for display. */
   version?: string;
   /** May be absent if there are webhooks or conversions. */
   controllers?: ControllerDescription[];
@@ -19,7 +16,10 @@ export interface Description {
   webhooks?: Webhook[];
   /** Custom resources whose versions `convert` converts. */
   conversions?: Conversion[];
-  /** Installed before the controllers start, if the operator allows it (`--install-crds`). */
+  /**
+   * What the plugin's effects may write. Watching and reading the kinds that its controllers name
+   * is implied.
+   */
   permissions?: Permission[];
   /** The HTTP requests that the plugin may send, with `fetch` of `@vmhost/plugin/http`. */
   http?: HttpGrant[];
@@ -27,6 +27,11 @@ export interface Description {
     /** Installed before the controllers start, if the operator allows it (`--install-crds`). */
     customResourceDefinitions?: object[];
   };
+  /**
+   * The structural schema (as `openAPIV3Schema` of a CustomResourceDefinition) that the settings of
+   * a Plugin object have to fit. A setting that is not a string reaches the policy as JSON.
+   */
+  settingsSchema?: object;
 }
 
 /** Requests to a service outside of the cluster. */
@@ -145,4 +150,9 @@ export interface Permission extends Kind {
   subresources?: string[];
   /** Only in these namespaces. If absent, all namespaces and cluster-scoped objects. */
   namespaces?: string[];
+  /**
+   * The plugin also works without it: a Plugin object that is not granted it runs without it,
+   * instead of not at all.
+   */
+  optional?: boolean;
 }

@@ -81,6 +81,16 @@ test("the description is written with the version of the contract", () => {
   assert.deepEqual({ ...kind("apps", "v1", "Deployment") }, { group: "apps", version: "v1", kind: "Deployment" });
 });
 
+test("settings have a schema, and a permission may be optional", () => {
+  const settingsSchema = { type: "object", required: ["zone"], properties: { size: { type: "integer", maximum: 9007199254740993n } } };
+  const permissions = [{ ...CONFIG_MAP, verbs: ["patch"], optional: true }];
+  const written = plugin({ description: { ...description, permissions, settingsSchema }, reconcile() {} }).describe();
+  assert.ok(written.endsWith('"size":{"type":"integer","maximum":9007199254740993}}}}'), written);
+  const read = JSON.parse(written);
+  assert.deepEqual(read.permissions, [{ version: "v1", kind: "ConfigMap", verbs: ["patch"], optional: true }]);
+  assert.deepEqual(read.settingsSchema.required, ["zone"]);
+});
+
 test("changes are mapped to names, and errors are thrown as text", () => {
   const of = (mapChanges) => plugin({ description, reconcile() {}, mapChanges });
   const changes = [{ old: null, new: '{"metadata":{"name":"a","namespace":"d"}}' }, { old: '{"metadata":{"name":"b"}}' }];

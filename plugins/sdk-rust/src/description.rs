@@ -29,6 +29,8 @@ pub struct Description {
     http: Vec<HttpGrant>,
     #[serde(skip_serializing_if = "Option::is_none")]
     setup: Option<Setup>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settings_schema: Option<serde_json::Value>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -118,6 +120,8 @@ pub struct Permission {
     subresources: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     namespaces: Vec<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    optional: bool,
 }
 
 /// What an effect does to an object.
@@ -183,6 +187,7 @@ impl Description {
             permissions: Vec::new(),
             http: Vec::new(),
             setup: None,
+            settings_schema: None,
         }
     }
 
@@ -229,6 +234,14 @@ impl Description {
             .get_or_insert_default()
             .custom_resource_definitions
             .push(definition);
+        self
+    }
+
+    /// Sets the structural schema (as `openAPIV3Schema` of a CustomResourceDefinition) that the
+    /// settings of a `Plugin` object have to fit. The host refuses others, names their paths, and
+    /// adds the schema's defaults. A setting that is not a string reaches the policy as JSON.
+    pub fn settings_schema(mut self, schema: serde_json::Value) -> Self {
+        self.settings_schema = Some(schema);
         self
     }
 
@@ -354,6 +367,7 @@ impl Permission {
             verbs: verbs.to_vec(),
             subresources: Vec::new(),
             namespaces: Vec::new(),
+            optional: false,
         }
     }
 
@@ -369,4 +383,14 @@ impl Permission {
         self.namespaces.push(name.into());
         self
     }
+
+    /// Declares that the plugin also works without the permission: a `Plugin` object that is not
+    /// granted it runs without it, instead of not at all.
+    pub fn optional(mut self) -> Self {
+        self.optional = true;
+        self
+    }
 }
+
+#[cfg(test)]
+mod tests;

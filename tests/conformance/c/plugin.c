@@ -313,13 +313,18 @@ const vmhost_description vmhost_plugin = {
                                        .reads = VMHOST_WATCHES({.kind = &config_map})}),
     .permissions = VMHOST_PERMISSIONS(
         {.kind = &conformance_case, .verbs = VMHOST_PATCH},
-        {.kind = &conformance_case, .verbs = VMHOST_PATCH, .subresources = VMHOST_STRINGS("status"), .namespaces = VMHOST_STRINGS("default")},
+        {.kind = &conformance_case, .verbs = VMHOST_PATCH, .subresources = VMHOST_STRINGS("status"), .namespaces = VMHOST_STRINGS("default"), .optional = true},
         {.kind = &config_map, .verbs = VMHOST_CREATE | VMHOST_PATCH | VMHOST_DELETE}),
     .custom_resource_definitions = VMHOST_STRINGS(
         VMHOST_JSON({"apiVersion" : "apiextensions.k8s.io/v1",
                      "kind" : "CustomResourceDefinition",
                      "metadata" : {"name" : "cases.conformance.vmhost.dev"},
                      "spec" : {"group" : "conformance.vmhost.dev", "names" : {"plural" : "cases"}}})),
+    .settings_schema = VMHOST_JSON({
+        "type" : "object",
+        "required" : ["given"],
+        "properties" : {"given" : {"type" : "string", "minLength" : 1}, "limit" : {"type" : "integer", "minimum" : 1, "default" : 10}}
+    }),
     .reconcile = reconcile,
     .map_changes = map_changes,
     .admit = admit,

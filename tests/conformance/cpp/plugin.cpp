@@ -234,10 +234,12 @@ const Description vmhost_plugin = {
                      .versions = {"v1", "v2"},
                      .reads = {{.kind = &config_map}}}},
     .permissions = {{.kind = &conformance_case, .verbs = VMHOST_PATCH},
-                    {.kind = &conformance_case, .verbs = VMHOST_PATCH, .subresources = {"status"}, .namespaces = {"default"}},
+                    {.kind = &conformance_case, .verbs = VMHOST_PATCH, .subresources = {"status"}, .namespaces = {"default"}, .optional = true},
                     {.kind = &config_map, .verbs = VMHOST_CREATE | VMHOST_PATCH | VMHOST_DELETE}},
     .custom_resource_definitions =
         {R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"cases.conformance.vmhost.dev"},"spec":{"group":"conformance.vmhost.dev","names":{"plural":"cases"}}})"},
+    .settings_schema =
+        R"({"type":"object","required":["given"],"properties":{"given":{"type":"string","minLength":1},"limit":{"type":"integer","minimum":1,"default":10}}})",
     .reconcile = turn<reconcile>,
     .map_changes = map_changes,
     .admit = admit<review>,

@@ -65,7 +65,7 @@ func describe() vmhost.Description {
 		}},
 		Permissions: []vmhost.Permission{
 			{Kind: caseKind, Verbs: []vmhost.Verb{vmhost.VerbPatch}},
-			{Kind: caseKind, Verbs: []vmhost.Verb{vmhost.VerbPatch}, Subresources: []string{"status"}, Namespaces: []string{"default"}},
+			{Kind: caseKind, Verbs: []vmhost.Verb{vmhost.VerbPatch}, Subresources: []string{"status"}, Namespaces: []string{"default"}, Optional: true},
 			{Kind: configMap, Verbs: []vmhost.Verb{vmhost.VerbCreate, vmhost.VerbPatch, vmhost.VerbDelete}},
 		},
 		Setup: vmhost.Setup{CustomResourceDefinitions: []any{map[string]any{
@@ -74,6 +74,14 @@ func describe() vmhost.Description {
 			"metadata":   map[string]string{"name": "cases.conformance.vmhost.dev"},
 			"spec":       map[string]any{"group": "conformance.vmhost.dev", "names": map[string]string{"plural": "cases"}},
 		}}},
+		SettingsSchema: map[string]any{
+			"type":     "object",
+			"required": []string{"given"},
+			"properties": map[string]any{
+				"given": map[string]any{"type": "string", "minLength": 1},
+				"limit": map[string]any{"type": "integer", "minimum": 1, "default": 10},
+			},
+		},
 	}
 }
 

@@ -72,7 +72,7 @@ export const description = {
   conversions: [{ name: "convert", group: "conformance.vmhost.dev", kind: "Case", resource: "cases", versions: ["v1", "v2"], reads: [CONFIG_MAP] }],
   permissions: [
     { ...CASE, verbs: ["patch"] },
-    { ...CASE, verbs: ["patch"], subresources: ["status"], namespaces: ["default"] },
+    { ...CASE, verbs: ["patch"], subresources: ["status"], namespaces: ["default"], optional: true },
     { ...CONFIG_MAP, verbs: ["create", "patch", "delete"] },
   ],
   setup: {
@@ -84,5 +84,10 @@ export const description = {
         spec: { group: "conformance.vmhost.dev", names: { plural: "cases" } },
       },
     ],
+  },
+  settingsSchema: {
+    type: "object",
+    required: ["given"],
+    properties: { given: { type: "string", minLength: 1 }, limit: { type: "integer", minimum: 1, default: 10 } },
   },
 };

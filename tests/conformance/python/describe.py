@@ -81,7 +81,7 @@ def description() -> Description:
         conversions=[Conversion("convert", "conformance.vmhost.dev", "Case", "cases", ["v1", "v2"], reads=[CONFIG_MAP])],
         permissions=[
             Permission(CASE, [Verb.PATCH]),
-            Permission(CASE, [Verb.PATCH], subresources=["status"], namespaces=["default"]),
+            Permission(CASE, [Verb.PATCH], subresources=["status"], namespaces=["default"], optional=True),
             Permission(CONFIG_MAP, [Verb.CREATE, Verb.PATCH, Verb.DELETE]),
         ],
         custom_resource_definitions=[
@@ -92,4 +92,9 @@ def description() -> Description:
                 "spec": {"group": "conformance.vmhost.dev", "names": {"plural": "cases"}},
             }
         ],
+        settings_schema={
+            "type": "object",
+            "required": ["given"],
+            "properties": {"given": {"type": "string", "minLength": 1}, "limit": {"type": "integer", "minimum": 1, "default": 10}},
+        },
     )

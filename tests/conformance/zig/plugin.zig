@@ -99,12 +99,15 @@ pub const plugin: vmhost.Description = .{
     }},
     .permissions = &.{
         .{ .kind = case, .verbs = &.{.patch} },
-        .{ .kind = case, .verbs = &.{.patch}, .subresources = &.{"status"}, .namespaces = &.{"default"} },
+        .{ .kind = case, .verbs = &.{.patch}, .subresources = &.{"status"}, .namespaces = &.{"default"}, .optional = true },
         .{ .kind = config_map, .verbs = &.{ .create, .patch, .delete } },
     },
     .custom_resource_definitions = &.{
         \\{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"cases.conformance.vmhost.dev"},"spec":{"group":"conformance.vmhost.dev","names":{"plural":"cases"}}}
     },
+    .settings_schema =
+    \\{"type":"object","required":["given"],"properties":{"given":{"type":"string","minLength":1},"limit":{"type":"integer","minimum":1,"default":10}}}
+    ,
 };
 
 pub fn reconcile(turn: *Turn) !Next {

@@ -8,7 +8,7 @@
 //! entrant  the entrants, and how each is started
 //! field    the API server and the objects: create, change, empty
 //! follow   observes from outside when an object is complete
-//! run      one process of an entrant; process: what it costs
+//! run      one process of an entrant, and what it costs
 //! scenario the rounds; course: the steps of one process
 //! tally    all values, their medians; table: the output
 //! ```
@@ -23,7 +23,6 @@ mod field;
 mod follow;
 mod machine;
 mod make;
-mod process;
 mod run;
 mod scenario;
 mod table;
@@ -42,6 +41,8 @@ harness! {
     guard = "../../src/guard.rs",
     kubeconfig = "../../src/kubeconfig.rs",
     net = "../../src/net.rs",
+    peers = "../../src/peers.rs",
+    process = "../../src/process.rs",
     real = "../../src/real.rs",
     report = "../../src/report.rs",
     wait = "../../src/wait.rs",

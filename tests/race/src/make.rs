@@ -6,11 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::args::{Args, Name};
 use crate::entrant::{ALL, Entrant};
 use crate::machine::first_line;
+use crate::peers::{self, line_after, run};
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 /// The mark in the guest; the letter after it selects the kept fields.
@@ -20,7 +21,7 @@ const MARK: &[u8] = b"VMHOST-RACE-FIELDS-";
 pub fn all(args: &Args, say: impl Fn(&str)) -> Result<Vec<Entrant>> {
     let mut maker = Maker {
         root: Path::new(HERE).join("../..").canonicalize()?,
-        cache: cache()?,
+        cache: peers::cache()?,
         vmhost: args.vmhost.clone(),
         vmhost_version: None,
     };
@@ -37,18 +38,6 @@ pub fn all(args: &Args, say: impl Fn(&str)) -> Result<Vec<Entrant>> {
     Ok(entrants)
 }
 
-/// Returns `$XDG_CACHE_HOME/vmhost/race`.
-pub fn cache() -> Result<PathBuf> {
-    let given = env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
-    let base = match given {
-        Some(folder) => PathBuf::from(folder),
-        None => PathBuf::from(env::var_os("HOME").context("HOME is not set")?).join(".cache"),
-    };
-    let folder = base.join("vmhost/race");
-    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    Ok(folder)
-}
-
 struct Maker {
     root: PathBuf,
     cache: PathBuf,
@@ -63,10 +52,10 @@ impl Maker {
 
     fn make(&mut self, name: Name) -> Result<Entrant> {
         match name {
-            Name::ClientGo => self.go(name, "client-go", "k8s.io/client-go"),
+            Name::ClientGo => go(name, "client-go", "k8s.io/client-go"),
             Name::ControllerRuntime => {
                 let module = "sigs.k8s.io/controller-runtime";
-                self.go(name, "controller-runtime", module)
+                go(name, "controller-runtime", module)
             }
             Name::KubeRs => self.rust(name, "race-kube-rs"),
             Name::Floor => self.rust(name, "race-floor"),
@@ -74,25 +63,6 @@ impl Maker {
             Name::VmhostWhole => self.vmhost(name, "tests/race/guest", Some(b'a')),
             Name::VmhostEvents => self.vmhost(name, "plugins/vm", None),
         }
-    }
-
-    fn go(&self, name: Name, folder: &str, module: &str) -> Result<Entrant> {
-        let source = Path::new(HERE).join("peers").join(folder);
-        let program = self.cache.join(folder);
-        let mut build = Command::new("go");
-        build
-            .current_dir(&source)
-            .args(["build", "-trimpath", "-buildvcs=false", "-o"])
-            .arg(&program)
-            .arg(".");
-        run(&mut build)?;
-        let version = line_after(&source.join("go.mod"), &format!("{module} "))?;
-        Ok(Entrant {
-            name,
-            version: format!("{module} {version}"),
-            program,
-            plugin: None,
-        })
     }
 
     fn rust(&self, name: Name, package: &str) -> Result<Entrant> {
@@ -190,6 +160,16 @@ impl Maker {
     }
 }
 
+fn go(name: Name, folder: &str, module: &str) -> Result<Entrant> {
+    let peer = peers::go(&Path::new(HERE).join("peers").join(folder), module)?;
+    Ok(Entrant {
+        name,
+        version: format!("{module} {}", peer.version),
+        program: peer.program,
+        plugin: None,
+    })
+}
+
 fn file(name: Name) -> &'static str {
     match name {
         Name::VmhostWhole => "race-whole",
@@ -231,23 +211,4 @@ fn cargo() -> Command {
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env_remove("RUSTFLAGS");
     cargo
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let status = command.stdin(Stdio::null()).status();
-    let status = status.with_context(|| format!("there is no {program}"))?;
-    if !status.success() {
-        bail!("{program} failed ({status}); its messages are above");
-    }
-    Ok(())
-}
-
-/// Returns the rest of the line after this text.
-fn line_after(file: &Path, text: &str) -> Result<String> {
-    let all = fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
-    let rest = all.split_once(text).map(|(_, rest)| rest);
-    let line = rest.and_then(|rest| rest.lines().next());
-    let line = line.with_context(|| format!("{} does not name {text}", file.display()))?;
-    Ok(line.trim().to_owned())
 }

@@ -13,7 +13,7 @@ use crate::entrant::Entrant;
 use crate::field::Field;
 use crate::follow::Follower;
 use crate::tally::Tally;
-use crate::{machine, make, table};
+use crate::{machine, make, peers, table};
 
 /// The scenarios of a group share a process.
 const GROUPS: &[&[Scenario]] = &[
@@ -37,7 +37,7 @@ pub async fn race(args: &Args) -> Result<()> {
     let entrants = make::all(args, say)?;
     say("starting the kube-apiserver");
     let field = Field::open().await?;
-    let logs = make::cache()?.join("logs");
+    let logs = peers::cache()?.join("logs");
     fs::create_dir_all(&logs).with_context(|| format!("making {}", logs.display()))?;
     say(&format!("their output is in {}", logs.display()));
     let mut race = Race {

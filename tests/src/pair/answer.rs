@@ -2,6 +2,8 @@
 //!
 //! Must not know requests.
 
+use std::net::IpAddr;
+
 use serde_json::{Map, Value, json};
 
 /// An answer of a server.
@@ -53,10 +55,13 @@ impl Answer {
     }
 }
 
-/// Returns a refusal with its causes in an order. Without its words, a cause is its field and its
-/// reason.
+/// Returns a refusal with its causes in an order, and without what only its server knows. Without
+/// its words, a cause is its field and its reason.
 fn refusal(status: &Value, worded: bool, nulls: Nulls) -> Value {
     let mut seen = scrubbed(status, nulls);
+    if let Some(Value::String(message)) = seen.get_mut("message") {
+        *message = without_versions(&without_place(message));
+    }
     let causes = seen.pointer("/details/causes").and_then(Value::as_array);
     let mut causes: Vec<Value> = causes.cloned().unwrap_or_default();
     if !worded {
@@ -65,6 +70,11 @@ fn refusal(status: &Value, worded: bool, nulls: Nulls) -> Value {
         }
         for cause in causes.iter_mut().filter_map(Value::as_object_mut) {
             cause.remove("message");
+        }
+    }
+    for cause in &mut causes {
+        if let Some(Value::String(message)) = cause.get_mut("message") {
+            *message = without_versions(&without_place(message));
         }
     }
     causes.sort_by_cached_key(Value::to_string);
@@ -94,13 +104,29 @@ fn object(body: &Value, nulls: Nulls) -> Value {
         for cell in cells.into_iter().flatten() {
             if cell.as_str().is_some_and(is_age) {
                 *cell = json!("AGE");
+            } else if cell
+                .as_str()
+                .is_some_and(|text| text.parse::<IpAddr>().is_ok())
+            {
+                *cell = json!("ADDRESS");
             }
         }
     }
     seen
 }
 
-/// Removes versions and times, addresses, and conditions that controllers of the real server set.
+/// Parts of the real server that write conditions of a kind whenever they get to it: their names as
+/// managers, and the version of the kind.
+const CONTROLLERS: [(&str, &str); 2] = [
+    (
+        "api-priority-and-fairness-config-consumer-v1",
+        "flowcontrol.apiserver.k8s.io/v1",
+    ),
+    ("kube-apiserver", "apiregistration.k8s.io/v1"),
+];
+
+/// Removes versions and times, addresses, and conditions that controllers of the real server set,
+/// with their ownership.
 fn cleaned(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         for field in ["uid", "resourceVersion", "creationTimestamp"] {
@@ -110,6 +136,12 @@ fn cleaned(object: &mut Value) {
             for owner in owners.iter_mut().filter_map(Value::as_object_mut) {
                 owner.remove("time");
             }
+            owners.retain(|owner| {
+                let by = |(name, version): &(&str, &str)| {
+                    owner["manager"] == *name && owner["apiVersion"] == *version
+                };
+                owner["subresource"] != "status" || !CONTROLLERS.iter().any(by)
+            });
             // Entries are in the order of their times.
             owners.sort_by_cached_key(|owner| {
                 ["operation", "manager", "subresource", "apiVersion"]
@@ -154,6 +186,34 @@ fn scrubbed(value: &Value, nulls: Nulls) -> Value {
         Value::String(text) => json!(without_uids(text)),
         other => other.clone(),
     }
+}
+
+/// Returns a text without the line of Go in which a real server makes its scheme.
+fn without_place(text: &str) -> String {
+    match text.split_once(" in scheme \"") {
+        Some((before, after)) => {
+            let rest = after.split_once('"').map_or("", |(_, rest)| rest);
+            format!("{before}{rest}")
+        }
+        None => text.to_owned(),
+    }
+}
+
+/// Returns a text without the versions of stored objects, which each server counts for itself.
+fn without_versions(text: &str) -> String {
+    let mut seen = text.to_owned();
+    for before in [
+        "the ResourceVersion in the precondition (",
+        "the ResourceVersion in record (",
+        "ResourceVersion in precondition: ",
+        "ResourceVersion in object meta: ",
+    ] {
+        if let Some((start, rest)) = seen.split_once(before) {
+            let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+            seen = format!("{start}{before}VERSION{rest}");
+        }
+    }
+    seen
 }
 
 /// Returns whether a text is a time in UTC.
@@ -212,10 +272,15 @@ mod tests {
     fn what_a_server_makes_up_is_left_out() {
         let object = json!({
             "metadata": {
-                "name": "a", "uid": "x", "resourceVersion": "7", "labels": { "of": "123e4567-e89b-12d3-a456-426614174000!" },
+                "name": "a", "uid": "x", "resourceVersion": "7",
+                "labels": { "of": "123e4567-e89b-12d3-a456-426614174000!" },
                 "managedFields": [
                     { "manager": "two", "operation": "Apply", "time": "2026-11-21T04:00:00Z" },
                     { "manager": "one", "operation": "Apply" },
+                    {
+                        "manager": "kube-apiserver", "operation": "Update", "subresource": "status",
+                        "apiVersion": "apiregistration.k8s.io/v1",
+                    },
                 ],
             },
             "spec": { "at": "2026-11-21T04:00:00Z", "none": null },
@@ -250,9 +315,12 @@ mod tests {
     #[test]
     fn a_refusal_counts_with_or_without_its_words() {
         let status = |message: &str| {
+            let causes = json!([
+                { "field": "b", "message": message }, { "field": "a" }, { "field": "a" },
+            ]);
             json!({
                 "kind": "Status", "status": "Failure", "reason": "Invalid", "message": message,
-                "details": { "causes": [{ "field": "b", "message": message }, { "field": "a" }, { "field": "a" }] },
+                "details": { "causes": causes },
             })
         };
         let one = refusal(&status("x"), false, Nulls::Nothing);
@@ -263,6 +331,15 @@ mod tests {
         );
         let worded = |text: &str| refusal(&status(text), true, Nulls::Nothing);
         assert_ne!(worded("x"), worded("y"));
+        let stale = |asked: u32, live: u32| {
+            worded(&format!(
+                "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({live}). It"
+            ))
+        };
+        assert_eq!(stale(1, 5), stale(1, 77));
+        let unknown = "no kind \"A\" is registered for version \"b/v9\"";
+        let placed = format!("{unknown} in scheme \"pkg/runtime/scheme.go:111\"");
+        assert_eq!(worded(unknown), worded(&placed));
         assert!(is_age("5s") && is_age("12m") && is_age("5m3s"));
         assert!(!is_age("s") && !is_age("5") && !is_age(""));
     }

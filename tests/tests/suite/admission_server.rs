@@ -5,14 +5,13 @@ use anyhow::{Context, Result, bail, ensure};
 use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};
+use vmhost_tests::net::{JSON, MERGE};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::wait::eventually;
 use vmhost_tests::webhook::{Reply, Webhook, admitted, patched};
 use vmhost_tests::{both_servers, net};
 
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
-const JSON: &str = "application/json";
-const MERGE: &str = "application/merge-patch+json";
 
 /// A namespace whose requests a test's own webhooks and policies get.
 struct Scene {

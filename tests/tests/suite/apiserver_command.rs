@@ -8,11 +8,10 @@ use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
 use vmhost_tests::host::{self, Host, HostCommand};
-use vmhost_tests::net::send;
+use vmhost_tests::net::{JSON, send};
 use vmhost_tests::{kubeconfig, run};
 
 const CMS: &str = "/api/v1/namespaces/default/configmaps";
-const JSON: &str = "application/json";
 
 /// Returns `vmhost apiserver`, which writes its kubeconfig to `kubeconfig` in the folder.
 fn command(folder: &Path) -> Result<HostCommand> {

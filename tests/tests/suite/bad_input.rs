@@ -74,12 +74,10 @@ fn kubeconfigs_that_lead_nowhere() {
 
 both_servers!(a_server_that_does_not_know_the_user);
 async fn a_server_that_does_not_know_the_user(server: &TestServer) -> Result<()> {
-    let text = std::fs::read_to_string(server.kubeconfig())?;
-    let token = kubeconfig::token(&text).context("the kubeconfig has a token")?;
     let stranger = server
         .dir()
         .join(format!("stranger-{:08x}.kubeconfig", fastrand::u32(..)));
-    std::fs::write(&stranger, text.replace(&token, "a-token-that-nobody-has"))?;
+    kubeconfig::with_token(&server.kubeconfig(), &stranger, "a-token-that-nobody-has")?;
     refused(&stranger, &[], &["401"]).await
 }
 

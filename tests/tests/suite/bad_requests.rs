@@ -5,14 +5,12 @@ use anyhow::{Context, Result, ensure};
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
-use vmhost_tests::net::send;
+use vmhost_tests::net::{APPLY, JSON, MERGE, send};
 use vmhost_tests::raw::Raw;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::{both_servers, host, kubeconfig, run};
 
 const CMS: &str = "/api/v1/namespaces/default/configmaps";
-const JSON: &str = "application/json";
-const APPLY: &str = "application/apply-patch+yaml";
 /// Clients of each sort.
 const CLIENTS: usize = 24;
 /// The changes that a watcher does not read: a megabyte each, with 64 of them in the history.
@@ -30,13 +28,16 @@ async fn goes_on(raw: &Raw) -> Result<()> {
     Ok(())
 }
 
-both_servers!(bodies_that_no_server_takes);
-async fn bodies_that_no_server_takes(server: &TestServer) -> Result<()> {
+both_servers!(bodies_that_cannot_be_read_are_refused);
+async fn bodies_that_cannot_be_read_are_refused(server: &TestServer) -> Result<()> {
     let raw = Raw::of(&server.kubeconfig())?;
     let namespace = server.namespace("bad-requests").await?;
     let path = format!("/api/v1/namespaces/{namespace}/configmaps");
-    let object = |size: usize| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" }, "data": { "a": "x".repeat(size) } });
-    let large = object(4 << 20).to_string();
+    let large = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" },
+        "data": { "a": "x".repeat(4 << 20) },
+    });
+    let large = large.to_string();
     let deep = format!("{{\"data\":{}1{}}}", "[".repeat(20_000), "]".repeat(20_000));
     let apply = format!("{path}/a?fieldManager=bad");
     let aliases = vec!["*a"; 100_000].join(",");
@@ -84,8 +85,8 @@ async fn bodies_that_no_server_takes(server: &TestServer) -> Result<()> {
     Ok(())
 }
 
-both_servers!(requests_that_do_not_end);
-async fn requests_that_do_not_end(server: &TestServer) -> Result<()> {
+both_servers!(requests_that_do_not_end_hold_up_nobody);
+async fn requests_that_do_not_end_hold_up_nobody(server: &TestServer) -> Result<()> {
     let raw = Raw::of(&server.kubeconfig())?;
     let mut open = Vec::new();
     for part in parts(&raw) {
@@ -110,8 +111,8 @@ fn parts(raw: &Raw) -> Vec<String> {
 }
 
 #[test]
-fn clients_that_hold_on_cost_little() {
-    run::alone("clients_that_hold_on_cost_little", async || {
+fn clients_that_hold_on_cost_little_memory() {
+    run::alone("clients_that_hold_on_cost_little_memory", async || {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("kubeconfig");
         let command = host::bare()?.arg("apiserver").arg("--kubeconfig-out");
@@ -151,8 +152,7 @@ async fn change_often(client: &Client) -> Result<()> {
     let path = format!("{CMS}/a");
     for number in 0..CHANGES {
         let patch = json!({ "data": { "number": number.to_string() } });
-        let media = "application/merge-patch+json";
-        let (code, answer) = send(client, Method::PATCH, &path, media, &patch).await?;
+        let (code, answer) = send(client, Method::PATCH, &path, MERGE, &patch).await?;
         ensure!(code == 200, "{code} {}", answer["message"]);
     }
     // The object is what it should be, not what a client would like.

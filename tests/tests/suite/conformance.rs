@@ -4,7 +4,7 @@
 //! Also creates the table of `plugins/README.md`, languages by cases. `VMHOST_UPDATE=1` writes the
 //! table there.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,6 +86,40 @@ fn every_language_passes_every_case() {
         }
         Ok(())
     });
+}
+
+/// The guests write what `description.json` has, and so a field that an SDK lacks is found only if
+/// it is there.
+#[test]
+fn the_description_has_all_fields_of_a_plugin_and_of_a_permission() -> Result<()> {
+    let read = |file: &str| -> Result<Value> {
+        let text = std::fs::read_to_string(conformance::folder(file))?;
+        Ok(serde_json::from_str(&text)?)
+    };
+    let fields = |object: &Value| -> BTreeSet<String> {
+        let members = object.as_object().into_iter().flatten();
+        members.map(|(name, _)| name.clone()).collect()
+    };
+    let schema = read("wit/v1/description.schema.json")?;
+    let described = read("tests/conformance/description.json")?;
+    let permissions = described["permissions"].as_array().into_iter().flatten();
+    for (of, properties, described) in [
+        ("a plugin", &schema["properties"], fields(&described)),
+        (
+            "a permission",
+            &schema["$defs"]["permission"]["properties"],
+            permissions.flat_map(fields).collect(),
+        ),
+    ] {
+        let mut wanted = fields(properties);
+        // No guest sends HTTP requests.
+        wanted.remove("http");
+        ensure!(
+            !wanted.is_empty() && wanted == described,
+            "{of} has {wanted:?}, and description.json {described:?}"
+        );
+    }
+    Ok(())
 }
 
 /// Returns the name, the members of `spec`, and the expected result of each case.

@@ -12,14 +12,12 @@ use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;
-use vmhost_tests::net;
+use vmhost_tests::net::{self, APPLY, MERGE};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::wait::eventually;
 
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
-const MERGE: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
-const APPLY: &str = "application/apply-patch+yaml";
 const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 

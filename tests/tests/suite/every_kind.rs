@@ -7,12 +7,11 @@ use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;
-use vmhost_tests::net::{answer, send};
+use vmhost_tests::net::{APPLY, JSON, MERGE, answer, send};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::tally::Tally;
 
 const TABLE: &str = include_str!("../../cases/kinds.json");
-const JSON: &str = "application/json";
 const MANAGERS: [&str; 2] = ["one", "two"];
 const AS_TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 
@@ -156,8 +155,7 @@ impl<'a> Case<'a> {
             "finalizers": ["example.com/written"],
             "ownerReferences": [owner],
         } });
-        let merge = "application/merge-patch+json";
-        let written = self.ask(Method::PATCH, &path, merge, &patch, 200).await?;
+        let written = self.ask(Method::PATCH, &path, MERGE, &patch, 200).await?;
         let metadata = &written["metadata"];
         let mut changed = String::new();
         for (letter, is) in [
@@ -185,7 +183,7 @@ impl<'a> Case<'a> {
             "finalizers": null,
             "ownerReferences": null,
         } });
-        self.ask(Method::PATCH, &self.path, merge, &back, 200)
+        self.ask(Method::PATCH, &self.path, MERGE, &back, 200)
             .await?;
         Ok(())
     }
@@ -256,8 +254,7 @@ impl<'a> Case<'a> {
 
     async fn is_applied(&self, manager: &str) -> Result<()> {
         let path = format!("{}?fieldManager={manager}&force=true", self.path);
-        let media = "application/apply-patch+yaml";
-        let applied = self.ask(Method::PATCH, &path, media, self.object, 200);
+        let applied = self.ask(Method::PATCH, &path, APPLY, self.object, 200);
         applied.await.map(drop)
     }
 
@@ -280,8 +277,7 @@ impl<'a> Case<'a> {
         self.ask(Method::DELETE, &self.path, JSON, &now, 200)
             .await?;
         let free = json!({ "metadata": { "finalizers": null } });
-        let media = "application/merge-patch+json";
-        send(self.client, Method::PATCH, &self.path, media, &free).await?;
+        send(self.client, Method::PATCH, &self.path, MERGE, &free).await?;
         // A real server leaves a namespace to a controller, which is not there.
         let waits = self.object["kind"] == "Namespace";
         match send(self.client, Method::GET, &self.path, "", &Value::Null).await? {

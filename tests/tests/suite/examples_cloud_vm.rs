@@ -142,7 +142,7 @@ async fn a_service_is_told_the_trace(server: &TestServer) -> Result<()> {
         .plugin(EXAMPLE_CLOUD_VM)
         .args(["--setting", &format!("cloud-vm.url={url}")])
         .args(["--allow-http", "localhost"]);
-    let host = collector.watch(host).ready().await?;
+    let _host = collector.watch(host).ready().await?;
     let is_made = |span: &Span| span.attribute("http.response.status_code") == "201";
     let spans = collector
         .until_trace("the cloud makes a machine", |spans| {
@@ -173,7 +173,6 @@ async fn a_service_is_told_the_trace(server: &TestServer) -> Result<()> {
         !shown.contains(TOKEN) && !shown.contains("/v1/machines"),
         "{shown}"
     );
-    drop(host);
     Ok(())
 }
 

@@ -8,6 +8,8 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
+use vmhost_tests::account::Account;
+use vmhost_tests::example::User;
 use vmhost_tests::helm::{Helm, chart};
 use vmhost_tests::pod::{self, Image, Pod};
 use vmhost_tests::vm::Vms;
@@ -15,13 +17,6 @@ use vmhost_tests::{guests, host, run};
 
 /// The most bytes of a compressed image.
 const LARGEST: u64 = 30_000_000;
-
-/// Flags of the Deployment whose ports other processes of the machine may have.
-const ADDRESSES: [&str; 3] = [
-    "--metrics-bind-address",
-    "--health-probe-bind-address",
-    "--admin-bind-address",
-];
 
 #[test]
 fn the_image_is_small_and_the_same_each_time() -> Result<()> {
@@ -99,7 +94,7 @@ fn pods_of_the_chart_work_and_take_over() {
         let dir = tempfile::tempdir()?;
         let image = Image::build(&dir.path().join("image"))?;
         let vms = Vms::install(server).await?;
-        let (client, namespace) = (server.client().await?, vms.namespace());
+        let namespace = vms.namespace();
         let component = guests::read(guests::EXAMPLE_VM)?;
 
         // The rights are the plugin's, as `vmhost rbac` gives them to the chart.
@@ -125,17 +120,18 @@ fn pods_of_the_chart_work_and_take_over() {
             &only,
         ])?;
 
-        let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+        let deployments: Api<Deployment> = Api::namespaced(server.client().await?, namespace);
         let deployment = deployments.get("rel-vmhost").await?;
         let spec = deployment.spec.and_then(|spec| spec.template.spec);
         let container = spec.and_then(|spec| spec.containers.into_iter().next());
-        let mut arguments = container.and_then(|it| it.args).context("arguments")?;
-        arguments.retain(|it| !ADDRESSES.iter().any(|flag| it.starts_with(flag)));
+        let arguments = container.and_then(|container| container.args);
+        let arguments = pod::without_addresses(arguments.context("the container has arguments")?);
 
         let kubeconfig = server.kubeconfig();
-        let (account, plugin) = ((namespace, "rel-vmhost"), ("vm", component.as_slice()));
-        let first = Pod::new(&image, &client, &kubeconfig, account, plugin).await?;
-        let second = Pod::new(&image, &client, &kubeconfig, account, plugin).await?;
+        let account = Account::of(namespace, "rel-vmhost");
+        let (user, plugin) = (User::of(server).await?, ("vm", component.as_slice()));
+        let first = Pod::new(&image, &user, &kubeconfig, &account, plugin).await?;
+        let second = Pod::new(&image, &user, &kubeconfig, &account, plugin).await?;
         let leader = first.command("vmhost-0")?.args(&arguments).serving();
         let leader = leader.ready().await?;
         vms.create(0..3, 0).await?;

@@ -11,9 +11,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use vmhost_tests::conformance::folder;
-use vmhost_tests::registry::Registry;
 use vmhost_tests::walk::{Shell, Step, steps};
-use vmhost_tests::{assets, helm, host, kubectl, pod, run};
+use vmhost_tests::{assets, helm, host, kubectl, pod, registry, run};
 
 const PAGE: &str = "host/package/WALK.md";
 
@@ -41,7 +40,7 @@ fn the_page_leads_from_a_clone_to_an_empty_cluster() {
         let Some(newest) = kubectl::all()?.pop() else {
             return kubectl::none(test);
         };
-        if let Err(reason) = Registry::start().await? {
+        if let Err(reason) = registry::find()? {
             return run::skip(test, &reason);
         }
         let helm = helm::find()?;

@@ -21,6 +21,7 @@ mod cases_command;
 mod cases_reviews;
 mod chart;
 mod chart_rights;
+mod chart_uninstall;
 mod circles;
 mod clusters;
 mod compiler;

@@ -1,9 +1,12 @@
 //! `--metrics-access token`: metrics and the admin address are for users of the cluster who may use
 //! the path, and for the commands of the host's own user.
 
+use std::fs;
+
 use anyhow::{Context, Result, ensure};
-use http::Method;
-use serde_json::{Value, json};
+use serde_json::json;
+use vmhost_tests::account::{Account, RBAC};
+use vmhost_tests::example::User;
 use vmhost_tests::guests::{self, Mode, PolicyFile};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
@@ -12,61 +15,45 @@ use vmhost_tests::{both_servers, net, run};
 
 use crate::rbac::Runner;
 
-const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
-const ACCESS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 const TOKEN: [&str; 2] = ["--metrics-access", "token"];
 
 /// A service account with a token.
-struct Account {
-    name: String,
+struct Caller {
+    account: Account,
     token: String,
 }
 
-async fn post(server: &TestServer, path: &str, body: &Value) -> Result<Value> {
-    let client = server.client().await?;
-    let sent = net::send(&client, Method::POST, path, "application/json", body);
-    let (code, answer) = sent.await?;
-    ensure!((200..300).contains(&code), "POST {path}: {code} {answer}");
-    Ok(answer)
-}
-
-impl Account {
-    async fn new(server: &TestServer, namespace: &str, name: &str) -> Result<Account> {
-        let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
-        post(server, &accounts, &json!({ "metadata": { "name": name } })).await?;
-        let path = format!("{accounts}/{name}/token");
-        let answer = post(server, &path, &json!({ "spec": {} })).await?;
-        let token = answer.pointer("/status/token").and_then(Value::as_str);
-        Ok(Account {
-            name: format!("system:serviceaccount:{namespace}:{name}"),
-            token: token.context("there is a token")?.to_owned(),
-        })
+impl Caller {
+    /// Creates an account without rights.
+    async fn new(user: &User, namespace: &str, name: &str) -> Result<Caller> {
+        let account = Account::create(user, namespace, name).await?;
+        let token = account.token(user).await?;
+        Ok(Caller { account, token })
     }
 
-    /// Lets the account use these paths. Returns when the API server knows.
-    async fn grant(&self, server: &TestServer, paths: &[&str], verbs: &[&str]) -> Result<()> {
+    /// Creates an account that may use a verb on a path. Returns when the API server knows it.
+    async fn allowed(user: &User, place: (&str, &str), right: (&str, &str)) -> Result<Caller> {
+        let (namespace, name) = place;
+        let caller = Caller::new(user, namespace, name).await?;
+        let (verb, path) = right;
         let name = format!("metrics-{:08x}", fastrand::u32(..));
         let role = json!({
             "metadata": { "name": name },
-            "rules": [{ "nonResourceURLs": paths, "verbs": verbs }],
+            "rules": [{ "nonResourceURLs": [path], "verbs": [verb] }],
         });
-        post(server, &format!("{RBAC}/clusterroles"), &role).await?;
+        user.create(&format!("{RBAC}/clusterroles"), &role).await?;
+        let group = "rbac.authorization.k8s.io";
+        let subject = caller.account.user_name();
         let binding = json!({
             "metadata": { "name": name },
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
-            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": self.name }],
+            "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": name },
+            "subjects": [{ "apiGroup": group, "kind": "User", "name": subject }],
         });
-        post(server, &format!("{RBAC}/clusterrolebindings"), &binding).await?;
-        let (path, verb) = (paths.first(), verbs.first());
-        let asked = json!({ "spec": {
-            "user": self.name,
-            "nonResourceAttributes": { "path": path, "verb": verb },
-        } });
-        eventually("the right is felt", async || {
-            let answer = post(server, ACCESS, &asked).await?;
-            Ok((answer["status"]["allowed"] == true).then_some(()))
-        })
-        .await
+        user.create(&format!("{RBAC}/clusterrolebindings"), &binding)
+            .await?;
+        let right = json!({ "nonResourceAttributes": { "path": path, "verb": verb } });
+        caller.account.until_allowed(user, &right, true).await?;
+        Ok(caller)
     }
 }
 
@@ -81,16 +68,17 @@ async fn metrics_are_for_users_who_may_read_them(server: &TestServer) -> Result<
     let host = vms.host(proxy.kubeconfig(), &policy)?.args(TOKEN);
     let host = host.ready().await?;
     let (metrics, namespace) = (host.metrics_addr(), vms.namespace());
-    let scraper = Account::new(server, namespace, "scraper").await?;
-    scraper.grant(server, &["/metrics"], &["get"]).await?;
-    let stranger = Account::new(server, namespace, "stranger").await?;
+    let user = User::of(server).await?;
+    let scraper = Caller::allowed(&user, (namespace, "scraper"), ("get", "/metrics")).await?;
+    let stranger = Caller::new(&user, namespace, "stranger").await?;
+    let stranger_name = stranger.account.user_name();
 
     let (code, text) = net::get(metrics, "/metrics").await?;
     ensure!(code == 401 && text.contains("--metrics-access"), "{text}");
     let (code, text) = net::get_with_token(metrics, "/metrics", "nonsense").await?;
     ensure!(code == 401 && text.contains("does not accept"), "{text}");
     let (code, text) = net::get_with_token(metrics, "/metrics", &stranger.token).await?;
-    ensure!(code == 403 && text.contains(&stranger.name), "{text}");
+    ensure!(code == 403 && text.contains(&stranger_name), "{text}");
     ensure!(text.contains("get") && text.contains("/metrics"), "{text}");
 
     proxy.forget_requests();
@@ -121,10 +109,9 @@ async fn the_admin_address_is_for_its_users(server: &TestServer) -> Result<()> {
     let host = vms.host(&server.kubeconfig(), &policy)?.args(TOKEN);
     let host = host.ready().await?;
     let (admin, namespace) = (host.admin_addr(), vms.namespace());
-    let viewer = Account::new(server, namespace, "viewer").await?;
-    viewer.grant(server, &["/debug/state"], &["get"]).await?;
-    let operator = Account::new(server, namespace, "operator").await?;
-    operator.grant(server, &["/plugins/*"], &["post"]).await?;
+    let user = User::of(server).await?;
+    let viewer = Caller::allowed(&user, (namespace, "viewer"), ("get", "/debug/state")).await?;
+    let operator = Caller::allowed(&user, (namespace, "operator"), ("post", "/plugins/*")).await?;
 
     for path in ["/", "/debug/state", "/keys", "/turns", "/warnings"] {
         let (code, text) = net::get(admin, path).await?;
@@ -143,10 +130,15 @@ async fn the_admin_address_is_for_its_users(server: &TestServer) -> Result<()> {
         host.post(rollback, &headers).await
     };
     let (code, text) = order(&viewer.token, &[]).await?;
-    ensure!(code == 403 && text.contains(&viewer.name), "{text}");
+    ensure!(
+        code == 403 && text.contains(&viewer.account.user_name()),
+        "{text}"
+    );
     let (code, text) = order(&operator.token, &[]).await?;
-    // There is no older version.
-    ensure!(code == 409 || code == 404, "{code}: {text}");
+    ensure!(
+        code == 409 && text.contains("no version ran before"),
+        "{code}: {text}"
+    );
     let foreign = [("Origin", "http://page.example")];
     let (code, text) = order(&operator.token, &foreign).await?;
     ensure!(code == 403 && text.contains("page.example"), "{text}");
@@ -155,6 +147,27 @@ async fn the_admin_address_is_for_its_users(server: &TestServer) -> Result<()> {
     let exit = host.ordered(&["status"]).await?;
     ensure!(exit.status.success(), "{exit:?}");
     ensure!(exit.stdout.iter().any(|line| line.contains("vm-stamp")));
+    // Others name a file with it, or with a token of their own.
+    let lost = host.asked(&["status"]).await?;
+    lost.expect_error(&["--metrics-access", "needs its token", "--admin-token-file"])?;
+    let dir = tempfile::tempdir()?;
+    let own = host.token_file().display().to_string();
+    let [viewers, operators] = ["viewer", "operator"].map(|name| dir.path().join(name));
+    fs::write(&viewers, &viewer.token)?;
+    fs::write(&operators, &operator.token)?;
+    for file in [own.as_str(), &viewers.display().to_string()] {
+        let exit = host.asked(&["status", "--admin-token-file", file]).await?;
+        ensure!(exit.status.success(), "{exit:?}");
+    }
+    let rollback = ["rollback", "vm-stamp", "--admin-token-file", &own];
+    let exit = host.asked(&rollback).await?;
+    exit.expect_error(&["no version ran before the running one"])?;
+    // The command reads the state first, which this user may not.
+    let operators = operators.display().to_string();
+    let refused = host
+        .asked(&["status", "--admin-token-file", &operators])
+        .await?;
+    refused.expect_error(&["refuses GET /debug/state", &operator.account.user_name()])?;
     Ok(())
 }
 
@@ -167,8 +180,8 @@ fn the_printed_rights_are_enough() {
         runner.apply(&runner.yaml(&[]).await?).await?;
         let host = runner.host()?.namespace(&namespace).args(TOKEN);
         let host = host.ready().await?;
-        let scraper = Account::new(server, &namespace, "scraper").await?;
-        scraper.grant(server, &["/metrics"], &["get"]).await?;
+        let user = User::of(server).await?;
+        let scraper = Caller::allowed(&user, (&namespace, "scraper"), ("get", "/metrics")).await?;
         let scrape =
             async || net::get_with_token(host.metrics_addr(), "/metrics", &scraper.token).await;
         let (code, text) = scrape().await?;

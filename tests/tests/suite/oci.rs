@@ -158,6 +158,7 @@ fn what_was_swapped_in_the_registrys_storage_is_refused() {
         ensure!(!user.path("vm.wasm").exists(), "it was written");
         fs::write(&layer, good)?;
         user.done(&pull).await?;
+        ensure!(user.path("vm.wasm").exists(), "it is written elsewhere");
 
         let two = json!([document["layers"][0], document["layers"][0]]);
         let mut changed = document.clone();

@@ -5,6 +5,8 @@
 //! is in [`OTHERS`], with the file that runs it, or is a kubectl command that `kubectl.rs` runs.
 //! The output on a page is not compared.
 
+mod commands;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -12,6 +14,8 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use vmhost_tests::conformance::folder;
 use vmhost_tests::{host, run};
+
+use self::commands::{OTHERS, SUBCOMMANDS};
 
 /// The maximum number of lines of the first page.
 const FIRST_PAGE: usize = 166;
@@ -52,116 +56,6 @@ const FOREIGN_FLAGS: [&str; 3] = ["bench", "watch-cache", "server-side"];
 
 /// Flags that no page must explain.
 const PLAIN_FLAGS: [&str; 2] = ["help", "version"];
-
-/// The subcommands of vmhost.
-const SUBCOMMANDS: [&str; 32] = [
-    "apiserver",
-    "audit",
-    "build",
-    "canary start",
-    "canary status",
-    "dev",
-    "doctor",
-    "envtest",
-    "finalizers",
-    "history",
-    "inspect",
-    "install",
-    "new",
-    "package",
-    "preview",
-    "pull",
-    "push",
-    "rbac",
-    "record",
-    "replay",
-    "rollback",
-    "shadow start",
-    "shadow status",
-    "shadow stop",
-    "sign",
-    "status",
-    "test",
-    "turns",
-    "types",
-    "verify",
-    "webhooks",
-    "why",
-];
-
-/// Commands of other programs, each with a file and words in that file. The file runs the command,
-/// or compiles or installs the command's subject, or is a page that says that no test runs the
-/// command.
-const OTHERS: [(&str, &str, &str); 21] = [
-    (".ci/release", "tests/tests/suite/release.rs", ".ci/release"),
-    (
-        "cargo bench --profile dev",
-        ".ci/run",
-        "cargo bench --profile dev",
-    ),
-    (
-        "cargo bench --profile profiling",
-        ".ci/run",
-        "--benches --no-run",
-    ),
-    (
-        "cargo build --profile dist",
-        "tests/race/src/make.rs",
-        "\"dist\"",
-    ),
-    (
-        "cargo run --release -p vmhost-race",
-        "Cargo.toml",
-        "\"tests/race\"",
-    ),
-    ("cargo test --workspace", ".ci/run", "test --workspace"),
-    ("cargo test -p vmhost-tests", ".ci/run", "test --workspace"),
-    (
-        "helm install",
-        "tests/tests/suite/chart.rs",
-        "[\"install\"]",
-    ),
-    (
-        "host/package/image",
-        "tests/src/pod.rs",
-        "host/package/image",
-    ),
-    (
-        "host/package/kustomize",
-        "tests/tests/suite/chart.rs",
-        "host/package/kustomize",
-    ),
-    ("go test ./...", SDKS, "&[\"test\", \"./...\"]"),
-    (
-        "make -C plugins/",
-        SDKS,
-        "\"make\", &[\"--silent\", \"test\"]",
-    ),
-    ("mypy .", SDKS, "\"mypy\""),
-    ("npm install", ".ci/run", "npm install"),
-    ("npm run build", ASSEMBLYSCRIPT, "no test runs npm here"),
-    ("npm test", SDKS, "\"npm\", &[\"test\"]"),
-    (
-        ".venv/bin/pip install componentize-py==0.25.1",
-        ".ci/run",
-        "componentize-py==0.25.1",
-    ),
-    ("python3 -m", SDKS, "&[\"-m\", \"unittest\"]"),
-    (
-        "wasm-tools component",
-        "wit/OTHER-LANGUAGES.md",
-        "No test runs these two commands",
-    ),
-    (
-        "wit-bindgen c wit/v1 --world plugin",
-        SDKS,
-        "\"wit-bindgen\"",
-    ),
-    ("zig test", SDKS, "\"zig\""),
-];
-
-const SDKS: &str = "tests/tests/suite/sdks.rs";
-const ASSEMBLYSCRIPT: &str = "examples/other-assemblyscript/README.md";
 
 /// Words of a shell that are not programs.
 const SHELL: [&str; 4] = ["cd", "done", "echo", "for"];

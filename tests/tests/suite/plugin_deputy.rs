@@ -3,19 +3,17 @@
 //!
 //! The hosts here have all rights, and work in all namespaces. The attacker has one.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use vmhost_tests::account::{Account, RBAC};
 use vmhost_tests::both_servers;
 use vmhost_tests::example::{User, until_said};
 use vmhost_tests::guests::{self, PolicyFile};
 use vmhost_tests::host::{self, Host};
+use vmhost_tests::plugin_objects::{Objects, POLICIES, message};
 use vmhost_tests::server::TestServer;
-use vmhost_tests::wait::eventually;
 
-use crate::plugin_objects::{Objects, POLICIES, message};
-
-const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
-const ACCESS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+use crate::plugin_objects::{asking, with};
 
 /// A host with a plugin of the operator's, whose stores hold the Secrets and ConfigMaps of all
 /// namespaces, and which follows all Plugins.
@@ -61,30 +59,12 @@ fn deputy(name: &str) -> Result<Vec<u8>> {
     guests::described(guests::DEPUTY, &description.to_string())
 }
 
-/// A component that describes itself so, and does nothing.
-fn asking(name: &str, more: &Value) -> Result<Vec<u8>> {
-    let mut description = json!({
-        "apiVersion": "vmhost/v1",
-        "name": name,
-        "controllers": [{ "name": "c", "primary": {
-            "version": "v1", "kind": "ConfigMap", "metadataOnly": true,
-        } }],
-    });
-    for (field, value) in more.as_object().into_iter().flatten() {
-        description[field] = value.clone();
-    }
-    guests::describing(&description.to_string())
-}
-
 fn maps(namespace: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/configmaps")
 }
 
 async fn create(user: &User, path: &str, name: &str, more: Value) -> Result<()> {
-    let mut object = json!({ "metadata": { "name": name } });
-    for (field, value) in more.as_object().into_iter().flatten() {
-        object[field] = value.clone();
-    }
+    let object = with(json!({ "metadata": { "name": name } }), &more);
     user.create(path, &object).await.map(drop)
 }
 
@@ -116,124 +96,128 @@ async fn a_component_reaches_nothing_outside_of_its_namespace(server: &TestServe
         .until("deputy", "Available", "True", "Available")
         .await?;
 
-    // Reads: of the stores that the operator's plugin filled with all namespaces, and live.
+    reads(user, &host, &own, &victim).await?;
+    writes(user, &own, &victim).await?;
+    events(user, &own, &victim).await
+}
+
+/// Reads of the stores that the operator's plugin filled with all namespaces, and live.
+async fn reads(user: &User, host: &Host, own: &str, victim: &str) -> Result<()> {
     let secret = |id: &str, place: Value, live: bool| {
-        let mut probe = json!({ "id": id, "kind": "Secret", "live": live });
-        for (field, value) in place.as_object().into_iter().flatten() {
-            probe[field] = value.clone();
-        }
-        probe
+        let probe = json!({ "id": id, "kind": "Secret", "live": live });
+        with(probe, &place)
     };
-    let theirs = json!({ "namespace": victim, "name": "gold" });
-    let probes = json!([
-        secret("own", json!({ "namespace": own, "name": "gold" }), false),
-        secret(
-            "own-live",
-            json!({ "namespace": own, "name": "gold" }),
-            true
-        ),
+    let named = |namespace: &str| json!({ "namespace": namespace, "name": "gold" });
+    let found = [
+        secret("own", named(own), false),
+        secret("own-live", named(own), true),
         secret("list-all", json!({}), false),
-        secret("cached", theirs.clone(), false),
-        secret("live", theirs.clone(), true),
+    ];
+    let refused = [
+        secret("cached", named(victim), false),
+        secret("live", named(victim), true),
         secret("list", json!({ "namespace": victim }), false),
         secret("list-live", json!({ "namespace": victim }), true),
         secret("list-all-live", json!({}), true),
-        secret(
-            "dots",
-            json!({ "namespace": format!("{own}/../{victim}"), "name": "gold" }),
-            true
-        ),
+        secret("dots", named(&format!("{own}/../{victim}")), true),
         json!({ "id": "map", "kind": "ConfigMap", "namespace": victim, "name": "gold" }),
         json!({ "id": "node", "kind": "Node", "name": "n", "live": true }),
         json!({ "id": "namespace", "kind": "Namespace", "name": victim, "live": true }),
-    ]);
+    ];
+    let probes = Value::Array([found.as_slice(), refused.as_slice()].concat());
     let annotations = json!({ "vmhost.test/probes": probes.to_string() });
     let probe = json!({ "metadata": { "name": "probe", "annotations": annotations } });
-    user.create(&maps(&own), &probe).await?;
-    for id in ["own", "own-live", "list-all"] {
-        let said = until_said(&host, &format!("PROBE {id} ")).await?;
+    user.create(&maps(own), &probe).await?;
+    let answer = async |probe: &Value| {
+        let id = probe["id"].as_str().unwrap_or_default();
+        until_said(host, &format!("PROBE {id} ")).await
+    };
+    for probe in &found {
+        let said = answer(probe).await?;
         ensure!(said.ends_with("found 1"), "{said}");
     }
-    for id in [
-        "cached",
-        "live",
-        "list",
-        "list-live",
-        "list-all-live",
-        "dots",
-        "map",
-        "node",
-        "namespace",
-    ] {
-        let said = until_said(&host, &format!("PROBE {id} ")).await?;
+    for probe in &refused {
+        let said = answer(probe).await?;
         ensure!(said.contains("refused: "), "{said}");
     }
+    Ok(())
+}
 
-    // Writes. Each is refused, which an Event in the attacker's own namespace tells.
-    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap" });
-    let planted = |namespace: &str| {
-        let mut planted = map.clone();
-        planted["metadata"] = json!({ "namespace": namespace, "name": "planted" });
-        planted
-    };
+/// Writes. Each is refused, which an Event in the attacker's own namespace tells.
+async fn writes(user: &User, own: &str, victim: &str) -> Result<()> {
+    let map =
+        |metadata: Value| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata });
+    let planted = |namespace: &str| map(json!({ "namespace": namespace, "name": "planted" }));
     let key = |namespace: &str| {
         let kind = "ConfigMap";
         json!({ "version": "v1", "kind": kind, "namespace": namespace, "name": "gold" })
     };
-    let mut nowhere = map.clone();
-    nowhere["metadata"] = json!({ "name": "planted" });
-    let space =
-        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "planted" } });
+    let order = async |name: &str, effect: Value| {
+        let orders = json!({ "effects": [effect] }).to_string();
+        let metadata = json!({ "name": name, "annotations": { "vmhost.test/turn": orders } });
+        let object = json!({ "metadata": metadata });
+        user.create(&maps(own), &object).await
+    };
+    // The guest follows such orders: in its own namespace they work.
+    order("own", json!({ "create": planted(own) })).await?;
+    let path = format!("{}/planted", maps(own));
+    user.until(&path, "it is written", |_| true).await?;
+
+    let nowhere = map(json!({ "name": "planted" }));
+    let space = json!({ "name": "planted" });
+    let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": space });
+    let dots = format!("{own}/../{victim}");
+    let applied = planted(victim);
     for (name, effect) in [
-        ("create", json!({ "create": planted(&victim) })),
+        ("create", json!({ "create": planted(victim) })),
         (
             "apply",
-            json!({ "apply": planted(&victim), "force": true, "createIfAbsent": true }),
+            json!({ "apply": applied, "force": true, "createIfAbsent": true }),
         ),
         (
             "merge",
-            json!({ "merge": { "data": { "a": "b" } }, "key": key(&victim) }),
+            json!({ "merge": { "data": { "a": "b" } }, "key": key(victim) }),
         ),
-        ("delete", json!({ "delete": key(&victim) })),
-        (
-            "dots",
-            json!({ "delete": key(&format!("{own}/../{victim}")) }),
-        ),
+        ("delete", json!({ "delete": key(victim) })),
+        ("dots", json!({ "delete": key(&dots) })),
         ("nowhere", json!({ "create": nowhere })),
         ("kind", json!({ "create": space })),
         (
             "below",
-            json!({ "merge": { "a": "b" }, "key": key(&own), "subresource": "status" }),
+            json!({ "merge": { "a": "b" }, "key": key(own), "subresource": "status" }),
         ),
     ] {
-        let orders = json!({ "effects": [effect] }).to_string();
-        let metadata = json!({ "name": name, "annotations": { "vmhost.test/turn": orders } });
-        user.create(&maps(&own), &json!({ "metadata": metadata }))
-            .await?;
-        user.until_event(&own, name, "ReconcileFailed").await?;
+        order(name, effect).await?;
+        let event = user.until_event(own, name, "ReconcileFailed").await?;
+        let note = event["note"].as_str().unwrap_or_default();
+        ensure!(note.starts_with("cannot "), "{name}: {note}");
     }
-    let gold = user.get(&format!("{}/gold", maps(&victim))).await?;
-    ensure!(gold.is_some_and(|gold| gold["data"].is_null()));
+    let gold = user.get(&format!("{}/gold", maps(victim))).await?;
+    let gold = gold.context("the victim's ConfigMap was deleted")?;
+    ensure!(gold["data"].is_null(), "the victim has {gold}");
     for path in [
-        format!("{}/planted", maps(&victim)),
+        format!("{}/planted", maps(victim)),
         format!("{}/planted", maps("default")),
         "/api/v1/namespaces/planted".to_owned(),
     ] {
         ensure!(user.get(&path).await?.is_none(), "{path} was written");
     }
+    Ok(())
+}
 
-    // Events: one about a key without a namespace stays in the plugin's own.
-    user.until_event(&own, "timer", "Deputy").await?;
-    for namespace in ["default", victim.as_str()] {
+/// Events: one about a key without a namespace stays in the plugin's own.
+async fn events(user: &User, own: &str, victim: &str) -> Result<()> {
+    let is_its = |event: &Value| {
+        let controller = event["reportingController"].as_str();
+        controller.is_some_and(|controller| controller.contains("deputy"))
+    };
+    let event = user.until_event(own, "timer", "Deputy").await?;
+    ensure!(is_its(&event), "{event}");
+    for namespace in ["default", victim] {
         let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
         let events = user.get(&path).await?.unwrap_or_default();
-        let events = events["items"].as_array().cloned().unwrap_or_default();
-        let is_its = |event: &&Value| {
-            event["reportingController"]
-                .as_str()
-                .is_some_and(|of| of.contains("deputy"))
-        };
-        ensure!(!events.iter().any(|event| is_its(&event)), "{events:?}");
+        let mut all = events["items"].as_array().into_iter().flatten();
+        ensure!(!all.any(is_its), "{events}");
     }
     Ok(())
 }
@@ -373,7 +357,7 @@ async fn what_runs_is_taken_off_when_it_is_granted_no_more(server: &TestServer) 
         { "apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"] },
     ] });
     create(user, &format!("{RBAC}/clusterroles"), "spy", rules).await?;
-    let reader = format!("system:serviceaccount:{own}:reader");
+    let reader = Account::of(&own, "reader");
     for namespace in [&own, &victim] {
         let binding = json!({
             "roleRef": {
@@ -398,8 +382,7 @@ async fn what_runs_is_taken_off_when_it_is_granted_no_more(server: &TestServer) 
         .await?;
     let why = message(&absent, "Granted");
     ensure!(why.contains("does not exist"), "{why}");
-    let accounts = format!("/api/v1/namespaces/{own}/serviceaccounts");
-    create(user, &accounts, "reader", json!({})).await?;
+    Account::create(user, &own, "reader").await?;
     objects
         .until("spy", "Available", "True", "Available")
         .await?;
@@ -407,21 +390,20 @@ async fn what_runs_is_taken_off_when_it_is_granted_no_more(server: &TestServer) 
     // A right is taken away: the version that runs is off, not only the next one refused.
     user.delete(&format!("{RBAC}/namespaces/{victim}/rolebindings/spy"))
         .await?;
-    let asked = json!({ "spec": { "user": reader, "resourceAttributes": {
+    let right = json!({ "resourceAttributes": {
         "verb": "list", "resource": "secrets", "namespace": victim,
-    } } });
-    eventually("the right is gone", async || {
-        let answer = user.create(ACCESS, &asked).await?;
-        Ok((answer["status"]["allowed"] != true).then_some(()))
-    })
-    .await?;
+    } });
+    reader.until_allowed(user, &right, false).await?;
     let news = json!({ "spec": { "settings": { "ask": "again" } } });
     user.merge(&objects.at("spy"), news).await?;
     let off = objects
         .until("spy", "Available", "False", "NotRunning")
         .await?;
     let why = message(&off, "Granted");
-    ensure!(why.contains(&reader) && why.contains(&victim), "{why}");
+    ensure!(
+        why.contains(&reader.user_name()) && why.contains(&victim),
+        "{why}"
+    );
     ensure!(running(&host).await? == ["wide"]);
 
     // Only its own namespace: it runs again, until a policy allows less, whatever another one says.

@@ -1,109 +1,33 @@
-//! Plugins that are objects of the cluster: conditions, swaps, what stays when a new version is bad,
-//! and what nobody gets by creating one.
+//! Plugins that are objects of the cluster: conditions, swaps, what stays when a new version is
+//! bad, and what nobody gets by creating one.
 
-use anyhow::{Context, Result, ensure};
-use base64::prelude::{BASE64_STANDARD, Engine as _};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;
-use vmhost_tests::example::{User, manifests};
 use vmhost_tests::guests::{self, Mode};
 use vmhost_tests::host::{self, Host};
+use vmhost_tests::plugin_objects::{Objects, POLICIES, condition, message};
 use vmhost_tests::server::{Target, TestServer};
 use vmhost_tests::vm::Vms;
 
-pub(crate) const POLICIES: &str = "/apis/vmhost.dev/v1alpha1/pluginpolicies";
-
-/// The objects of one namespace.
-pub(crate) struct Objects {
-    pub(crate) user: User,
-    namespace: String,
+/// Returns a component that does nothing, and has these fields in its description.
+pub(crate) fn asking(name: &str, more: &Value) -> Result<Vec<u8>> {
+    let description = json!({
+        "apiVersion": "vmhost/v1",
+        "name": name,
+        "controllers": [{ "name": "c", "primary": {
+            "version": "v1", "kind": "ConfigMap", "metadataOnly": true,
+        } }],
+    });
+    guests::describing(&with(description, more).to_string())
 }
 
-impl Objects {
-    pub(crate) async fn of(server: &TestServer, namespace: &str) -> Result<Objects> {
-        let user = User::of(server).await?;
-        for file in ["plugins", "pluginrevisions", "pluginpolicies"] {
-            for definition in manifests(&format!("host/package/chart/files/crds/{file}.yaml"))? {
-                user.install(&definition).await?;
-            }
-        }
-        Ok(Objects {
-            user,
-            namespace: namespace.to_owned(),
-        })
+/// Returns an object with more fields, which replace those of the same names.
+pub(crate) fn with(mut object: Value, more: &Value) -> Value {
+    for (field, value) in more.as_object().into_iter().flatten() {
+        object[field] = value.clone();
     }
-
-    pub(crate) fn path(&self, plural: &str) -> String {
-        let namespace = &self.namespace;
-        match plural {
-            "configmaps" => format!("/api/v1/namespaces/{namespace}/{plural}"),
-            _ => format!("/apis/vmhost.dev/v1alpha1/namespaces/{namespace}/{plural}"),
-        }
-    }
-
-    /// Puts a component into a ConfigMap.
-    pub(crate) async fn component(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let data = json!({ "plugin.wasm": BASE64_STANDARD.encode(bytes) });
-        let maps = self.path("configmaps");
-        let one = format!("{maps}/{name}");
-        if self.user.get(&one).await?.is_some() {
-            let patch = json!({ "binaryData": data });
-            return self.user.merge(&one, patch).await.map(drop);
-        }
-        let map = json!({
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": { "name": name },
-            "binaryData": data,
-        });
-        self.user.create(&maps, &map).await.map(drop)
-    }
-
-    /// Creates a Plugin, unless its `spec` says otherwise of the ConfigMap of the same name.
-    pub(crate) async fn plugin(&self, name: &str, mut spec: Value) -> Result<()> {
-        if spec["configMapRef"].is_null() {
-            spec["configMapRef"] = json!({ "name": name });
-        }
-        let plugin = json!({
-            "apiVersion": "vmhost.dev/v1alpha1",
-            "kind": "Plugin",
-            "metadata": { "name": name },
-            "spec": spec,
-        });
-        let created = self.user.create(&self.path("plugins"), &plugin).await;
-        created.map(drop)
-    }
-
-    pub(crate) fn at(&self, name: &str) -> String {
-        format!("{}/{name}", self.path("plugins"))
-    }
-
-    /// Waits for a condition with this reason, and returns the Plugin.
-    pub(crate) async fn until(
-        &self,
-        name: &str,
-        kind: &str,
-        status: &str,
-        reason: &str,
-    ) -> Result<Value> {
-        let what = format!("{kind} is {status} of {name}: {reason}");
-        let is = |plugin: &Value| {
-            condition(plugin, kind).is_some_and(|condition| {
-                condition["status"] == status && condition["reason"] == reason
-            })
-        };
-        self.user.until(&self.at(name), &what, is).await
-    }
-}
-
-fn condition<'a>(plugin: &'a Value, kind: &str) -> Option<&'a Value> {
-    let mut conditions = plugin["status"]["conditions"].as_array()?.iter();
-    conditions.find(|condition| condition["type"] == kind)
-}
-
-pub(crate) fn message(plugin: &Value, kind: &str) -> String {
-    let condition = condition(plugin, kind).cloned().unwrap_or_default();
-    condition["message"].as_str().unwrap_or_default().to_owned()
+    object
 }
 
 async fn host(server: &TestServer, namespace: &str) -> Result<Host> {
@@ -133,15 +57,15 @@ async fn a_plugin_object_is_run_swapped_and_removed(server: &TestServer) -> Resu
     vms.until_complete(3).await?;
     let one = first["status"]["currentRevision"].clone();
     let name = one.as_str().context("no revision")?;
-    let revision = format!("{}/{name}", objects.path("pluginrevisions"));
-    let revision = objects.user.get(&revision).await?.context("no object")?;
+    let path = format!("{}/{name}", objects.path("pluginrevisions"));
+    let revision = objects.user.get(&path).await?.context("no object")?;
     ensure!(revision["spec"]["number"] == 1, "{revision}");
     let changed = json!({ "spec": { "number": 7 } });
-    let path = format!("{}/{name}", objects.path("pluginrevisions"));
-    ensure!(
-        objects.user.merge(&path, changed).await.is_err(),
-        "a revision never changes"
-    );
+    let Err(refused) = objects.user.merge(&path, changed).await else {
+        bail!("a revision was changed");
+    };
+    let refused = refused.to_string();
+    ensure!(refused.contains("a revision never changes"), "{refused}");
 
     // Other bytes: a swap, a second revision, the same queue.
     objects
@@ -185,26 +109,21 @@ both_servers!(nobody_gets_more_by_creating_a_plugin, own);
 async fn nobody_gets_more_by_creating_a_plugin(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
     let objects = Objects::of(server, vms.namespace()).await?;
-    let describing = |name: &str, more: &str| {
-        guests::describing(&format!(
-            r#"{{"apiVersion":"vmhost/v1","name":"{name}","controllers":[{{"name":"c","primary":{{"version":"v1","kind":"ConfigMap","metadataOnly":true}}}}]{more}}}"#
-        ))
-    };
-    let nodes = r#"{"apiVersion":"vmhost/v1","name":"nodes","controllers":[{"name":"c","primary":{"version":"v1","kind":"Node"}}]}"#;
-    objects
-        .component("nodes", &guests::describing(nodes)?)
-        .await?;
-    let elsewhere = r#","permissions":[{"version":"v1","kind":"Secret","verbs":["delete"],"namespaces":["kube-system"]}]"#;
-    objects
-        .component("elsewhere", &describing("elsewhere", elsewhere)?)
-        .await?;
-    let sized = r#","settingsSchema":{"type":"object","properties":{"size":{"type":"integer"}}}"#;
-    objects
-        .component("sized", &describing("sized", sized)?)
-        .await?;
-    objects
-        .component("twin", &describing("sized", sized)?)
-        .await?;
+    let node = json!({ "name": "c", "primary": { "version": "v1", "kind": "Node" } });
+    let nodes = json!({ "controllers": [node] });
+    let elsewhere = json!({ "permissions": [{
+        "version": "v1", "kind": "Secret", "verbs": ["delete"], "namespaces": ["kube-system"],
+    }] });
+    let size = json!({ "size": { "type": "integer" } });
+    let sized = json!({ "settingsSchema": { "type": "object", "properties": size } });
+    for (map, name, more) in [
+        ("nodes", "nodes", &nodes),
+        ("elsewhere", "elsewhere", &elsewhere),
+        ("sized", "sized", &sized),
+        ("twin", "sized", &sized),
+    ] {
+        objects.component(map, &asking(name, more)?).await?;
+    }
     for name in ["nodes", "elsewhere"] {
         objects.plugin(name, json!({})).await?;
     }

@@ -5,11 +5,11 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;
-use vmhost_tests::guests;
 use vmhost_tests::host;
+use vmhost_tests::plugin_objects::{Objects, POLICIES, message};
 use vmhost_tests::server::TestServer;
 
-use crate::plugin_objects::{Objects, POLICIES, message};
+use crate::plugin_objects::asking;
 
 /// The Plugin, and the name in the description of its component.
 const NAME: &str = "caller";
@@ -34,15 +34,8 @@ async fn what_is_revoked_holds_up_no_rollout(server: &TestServer) -> Result<()> 
     let namespace = server.namespace("revoked").await?;
     let objects = Objects::of(server, &namespace).await?;
     let user = &objects.user;
-    let description = json!({
-        "apiVersion": "vmhost/v1",
-        "name": NAME,
-        "controllers": [{ "name": "c", "primary": {
-            "version": "v1", "kind": "ConfigMap", "metadataOnly": true,
-        } }],
-        "http": [{ "host": "unset.example.com", "urlSetting": "upstream" }],
-    });
-    let component = guests::describing(&description.to_string())?;
+    let upstream = json!({ "host": "unset.example.com", "urlSetting": "upstream" });
+    let component = asking(NAME, &json!({ "http": [upstream] }))?;
     objects.component(NAME, &component).await?;
     user.create(POLICIES, &policy("wide", "*")).await?;
     let narrow = policy(NARROW, "first.example.com");

@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 use vmhost_tests::both_servers;
 use vmhost_tests::guests::{self, Mode};
 use vmhost_tests::host::{self, Host, HostCommand};
+use vmhost_tests::plugin_objects::{Objects, message};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
-
-use crate::plugin_objects::{Objects, message};
 
 /// The name in the description of the component.
 const NAME: &str = "vm-stamp";
@@ -134,6 +133,13 @@ impl Rollout {
     }
 }
 
+/// Returns what a host reports about the Plugin; null if it reports nothing.
+fn reported(plugin: &Value, host: &str) -> Value {
+    let hosts = plugin["status"]["hosts"].as_array();
+    let found = hosts.into_iter().flatten().find(|of| of["name"] == host);
+    found.cloned().unwrap_or_default()
+}
+
 fn canary() -> Value {
     json!({ "strategy": "Canary", "steps": [{ "weight": 50 }] })
 }
@@ -150,20 +156,11 @@ async fn a_canary_goes_on_after_the_end_of_its_host(server: &TestServer) -> Resu
 
     // Another host, without the files of the first one.
     let second = rollout.host("second")?.ready().await?;
-    second.wait_for_line("runs 50% of the objects").await?;
-    let same = rollout.vms.until("the same half is tried", |vms| {
-        let second = vms.values().filter(|vm| vm.stamp == Some(2));
-        let second: BTreeSet<String> = second.map(|vm| vm.name.clone()).collect();
-        second == half
-    });
-    same.await?;
+    let again = rollout.until_half(&second).await?;
+    ensure!(again == half, "{again:?} are tried, and not {half:?}");
     let tried = rollout
         .until("it is tried again", |plugin| {
-            plugin["status"]["hosts"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .any(|host| host["name"] == "second" && host["ready"] == true)
+            reported(plugin, "second")["ready"] == true
         })
         .await?;
     let status = &tried["status"];
@@ -210,8 +207,7 @@ async fn an_aborted_canary_is_not_tried_again(server: &TestServer) -> Result<()>
     let second = rollout.host("second")?.ready().await?;
     rollout
         .until("the first version runs there", |plugin| {
-            let mut hosts = plugin["status"]["hosts"].as_array().into_iter().flatten();
-            hosts.any(|host| host["name"] == "second" && host["revision"] == rollout.one)
+            reported(plugin, "second")["revision"] == rollout.one
         })
         .await?;
     rollout.vms.create(SOME..SOME + 1, 0).await?;
@@ -247,12 +243,8 @@ async fn a_rollback_holds_on_every_host(server: &TestServer) -> Result<()> {
     rollout.until_first().await?;
     let second = rollout.elected("second")?.ready().await?;
     let both = |plugin: &Value, revision: &str| {
-        let hosts = plugin["status"]["hosts"].as_array();
-        let hosts: Vec<&Value> = hosts.into_iter().flatten().collect();
-        ["first", "second"].iter().all(|name| {
-            let mut hosts = hosts.iter();
-            hosts.any(|host| host["name"] == *name && host["revision"] == revision)
-        })
+        let mut hosts = ["first", "second"].iter();
+        hosts.all(|host| reported(plugin, host)["revision"] == revision)
     };
     let one = rollout.one.clone();
     rollout

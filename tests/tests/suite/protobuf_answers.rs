@@ -9,17 +9,20 @@ use kube::Client;
 use serde_json::{Value, json};
 use vmhost_apiserver::{from_protobuf, to_protobuf};
 use vmhost_tests::both_servers;
-use vmhost_tests::net::send;
+use vmhost_tests::net::{JSON, MERGE, send};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::wait::eventually;
 
 const KINDS: &str = include_str!("../../cases/kinds.json");
-const JSON: &str = "application/json";
 const MEDIA: &str = "application/vnd.kubernetes.protobuf";
 /// What client-go's typed clients accept.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,application/json";
 /// What client-go's metadata informers accept.
-const METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+const METADATA: &str = concat!(
+    "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,",
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,",
+    "application/json"
+);
 /// How often an object may change between two reads of it.
 const TRIES: usize = 20;
 
@@ -139,8 +142,7 @@ async fn one_object(client: &Client, collection: &str, object: &Value) -> Result
     let now = json!({ "gracePeriodSeconds": 0, "propagationPolicy": "Background" });
     send(client, Method::DELETE, &path, JSON, &now).await?;
     let free = json!({ "metadata": { "finalizers": null } });
-    let media = "application/merge-patch+json";
-    send(client, Method::PATCH, &path, media, &free).await?;
+    send(client, Method::PATCH, &path, MERGE, &free).await?;
     Ok(())
 }
 
@@ -178,12 +180,13 @@ async fn refusals_and_discovery_are_written_as_go_writes_them(server: &TestServe
     Ok(())
 }
 
-both_servers!(a_watch_is_a_row_of_frames);
-async fn a_watch_is_a_row_of_frames(server: &TestServer) -> Result<()> {
+both_servers!(a_watch_in_protobuf_is_a_row_of_frames);
+async fn a_watch_in_protobuf_is_a_row_of_frames(server: &TestServer) -> Result<()> {
     let client = server.client().await?;
     let namespace = server.namespace("frames").await?;
     let maps = format!("/api/v1/namespaces/{namespace}/configmaps");
-    let map = json!({ "metadata": { "name": "x", "labels": { "b": "1", "a": "" } }, "data": { "k": "v" } });
+    let metadata = json!({ "name": "x", "labels": { "b": "1", "a": "" } });
+    let map = json!({ "metadata": metadata, "data": { "k": "v" } });
     let (code, made) = send(&client, Method::POST, &maps, JSON, &map).await?;
     ensure!(code == 201, "{code} {made}");
     let object = get(&client, &format!("{maps}/x"), PROTOBUF).await?;

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use vmhost_tests::account::Account;
+use vmhost_tests::example::User;
 use vmhost_tests::expect::GENERATION;
 use vmhost_tests::guests::{self, PolicyFile, Way};
 use vmhost_tests::host::{self, Exit, HostCommand};
@@ -42,22 +42,11 @@ impl Runner {
     pub(crate) async fn of(server: &TestServer, component: &str) -> Result<Runner> {
         let vms = Vms::install(server).await?;
         let client = server.client().await?;
-        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), vms.namespace());
-        let account = serde_json::from_value(json!({ "metadata": { "name": ACCOUNT } }))?;
-        accounts.create(&PostParams::default(), &account).await?;
-        let wanted = TokenRequest {
-            spec: TokenRequestSpec::default(),
-            ..TokenRequest::default()
-        };
-        let answer = accounts
-            .create_token_request(ACCOUNT, &PostParams::default(), &wanted)
-            .await
-            .context("asking for a token")?;
-        let token = answer.status.context("there is a token")?.token;
-        let text = std::fs::read_to_string(server.kubeconfig())?;
-        let admin = kubeconfig::token(&text).context("the administrator has a token")?;
+        let user = User::of(server).await?;
+        let account = Account::create(&user, vms.namespace(), ACCOUNT).await?;
+        let token = account.token(&user).await?;
         let kubeconfig = server.dir().join(format!("{}.kubeconfig", vms.namespace()));
-        std::fs::write(&kubeconfig, text.replace(&admin, &token))?;
+        kubeconfig::with_token(&server.kubeconfig(), &kubeconfig, &token)?;
         Ok(Runner {
             client,
             vms,

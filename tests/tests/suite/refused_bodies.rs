@@ -5,11 +5,8 @@ use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;
-use vmhost_tests::net::send;
+use vmhost_tests::net::{JSON, MERGE, send};
 use vmhost_tests::server::TestServer;
-
-const JSON: &str = "application/json";
-const MERGE: &str = "application/merge-patch+json";
 
 fn pod(name: &str, more: &Value) -> Value {
     let mut spec = json!({ "containers": [{ "name": "c", "image": "i" }] });

@@ -22,7 +22,7 @@ fn packed(language: &str, out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the only file with this ending.
+/// Returns a file with this ending.
 fn with_ending(folder: &Path, ending: &str) -> Result<PathBuf> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -45,7 +45,11 @@ fn the_npm_package_is_installed_and_used() -> Result<()> {
     fs::write(project.path().join("package.json"), r#"{"type":"module"}"#)?;
     let install = ["install", "--offline", "--no-audit", "--silent", &tarball];
     tools::passes(project.path(), "npm", &install, &[])?;
-    let code = "import * as sdk from '@vmhost/plugin'; import '@vmhost/plugin/testing'; if (Object.keys(sdk).length === 0) process.exit(1)";
+    let code = "
+        import * as sdk from '@vmhost/plugin';
+        import '@vmhost/plugin/testing';
+        if (Object.keys(sdk).length === 0) process.exit(1);
+    ";
     let arguments = ["--input-type=module", "--eval", code];
     tools::passes(project.path(), "node", &arguments, &[])
 }
@@ -72,7 +76,8 @@ fn the_wheel_is_installed_and_used() -> Result<()> {
     ];
     tools::passes(dir.path(), "python3", &install, &[])?;
     let path = [("PYTHONPATH", OsStr::new(&site))];
-    let code = "import vmhost_plugin, os; assert vmhost_plugin.__file__.startswith(os.environ['PYTHONPATH'])";
+    let code = "import vmhost_plugin, os; \
+        assert vmhost_plugin.__file__.startswith(os.environ['PYTHONPATH'])";
     tools::passes(dir.path(), "python3", &["-c", code], &path)
 }
 
@@ -91,9 +96,8 @@ fn the_go_module_is_installed_and_used() -> Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     let go_mod = format!("module used\n\ngo 1.24\n\nrequire {module} v{version}\n");
     fs::write(project.path().join("go.mod"), go_mod)?;
-    let code = format!(
-        "package used\n\nimport (\n\t\"testing\"\n\n\t_ \"{module}\"\n\t_ \"{module}/vmhosttest\"\n)\n\nfunc TestUsed(*testing.T) {{}}\n"
-    );
+    let imports = format!("import (\n_ \"{module}\"\n_ \"{module}/vmhosttest\"\n\"testing\"\n)");
+    let code = format!("package used\n{imports}\nfunc TestUsed(*testing.T) {{}}\n");
     fs::write(project.path().join("used_test.go"), code)?;
     let cache = dir.path().join("cache");
     let environment = [
@@ -121,8 +125,8 @@ fn the_crate_is_compiled_from_its_package() -> Result<()> {
 }
 
 #[test]
-fn a_release_is_one_command() -> Result<()> {
-    let test = "a_release_is_one_command";
+fn one_command_writes_a_whole_release() -> Result<()> {
+    let test = "one_command_writes_a_whole_release";
     let dir = tempfile::tempdir()?;
     for (program, argument) in [("npm", "--version"), ("go", "version")] {
         if tools::output(dir.path(), program, &[argument], &[])?.is_none() {
@@ -132,16 +136,19 @@ fn a_release_is_one_command() -> Result<()> {
     let Some(helm) = Helm::alone(test)? else {
         return Ok(());
     };
+    if !folder(".git").exists() {
+        return run::skip(test, "the sources are no clone");
+    }
     // A release is that of a commit: changes of this folder are no part of it.
     let sources = dir.path().join("sources");
     let root = folder(".").display().to_string();
     let clone = Command::new("git")
         .args(["clone", "--quiet", "--shared", &root])
         .arg(&sources)
-        .output()?;
-    if !clone.status.success() {
-        return run::skip(test, "there is no git, or the sources are no clone");
-    }
+        .output()
+        .context("starting git")?;
+    let errors = String::from_utf8_lossy(&clone.stderr);
+    ensure!(clone.status.success(), "git clone: {errors}");
     let (binary, out) = (dir.path().join("binary"), dir.path().join("out"));
     pod::strip(&binary)?;
     let released = Command::new(sources.join(".ci/release"))

@@ -7,7 +7,7 @@ use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;
-use vmhost_tests::net::send;
+use vmhost_tests::net::{JSON, MERGE, send};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::tally::Tally;
 use vmhost_tests::wait::eventually;
@@ -82,7 +82,7 @@ async fn definitions_are_accepted_or_refused(server: &TestServer) -> Result<()> 
     let path = format!("{DEFINITIONS}?dryRun=All");
     for case in cases {
         let new = definition("samples", "Sample", case);
-        let (code, answer) = send(&client, Method::POST, &path, "application/json", &new).await?;
+        let (code, answer) = send(&client, Method::POST, &path, JSON, &new).await?;
         tally.case(&case["name"], check(case, code, &answer));
     }
     tally.finish(cases.len())
@@ -95,7 +95,7 @@ async fn objects_keep_the_rules(server: &TestServer) -> Result<()> {
     let cases = cases(&table, "objects")?;
     for (number, case) in cases.iter().enumerate() {
         let new = definition(&format!("r{number}s"), &format!("R{number}"), case);
-        let sent = send(&client, Method::POST, DEFINITIONS, "application/json", &new).await?;
+        let sent = send(&client, Method::POST, DEFINITIONS, JSON, &new).await?;
         ensure!(sent.0 == 201, "{}: {} {}", case["name"], sent.0, sent.1);
     }
     let mut tally = Tally::of(format!("rules {:?}", server.target()));
@@ -128,13 +128,12 @@ async fn run(client: &Client, number: usize, case: &Value, tally: &mut Tally) ->
                     "apiVersion": format!("{GROUP}/v1"), "kind": format!("R{number}"),
                     "metadata": { "name": format!("o{made}") }, "spec": step["body"],
                 });
-                send(client, Method::POST, &path, "application/json", &new).await?
+                send(client, Method::POST, &path, JSON, &new).await?
             }
             "merge" => {
                 let path = format!("{path}/o{made}");
                 let patch = json!({ "spec": step["body"] });
-                let media = "application/merge-patch+json";
-                send(client, Method::PATCH, &path, media, &patch).await?
+                send(client, Method::PATCH, &path, MERGE, &patch).await?
             }
             other => bail!("no such verb: {other}"),
         };

@@ -1,14 +1,16 @@
 //! The tables of built-in kinds: what is checked in is what the pinned kube-apiserver publishes,
 //! and what its Go modules say of their messages.
 
+use std::fs;
 use std::io::{Write, stderr};
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use vmhost_tests::real::Options;
 use vmhost_tests::run::{alone, real_only, skip};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::tables::{self, Tables, differences};
+use vmhost_tests::{assets, tools};
 
 /// Set by `tests/tables.sh`: write the tables instead of comparing them.
 const WRITE: &str = "VMHOST_WRITE_TABLES";
@@ -47,19 +49,13 @@ async fn compare(server: &TestServer) -> Result<()> {
 fn the_messages_are_those_of_the_modules() {
     let name = concat!(module_path!(), "::the_messages_are_those_of_the_modules");
     alone(name, async || {
-        let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let modules = tests.join("kube-apiserver");
-        // Without the modules there is no kube-apiserver either.
-        if let Err(error) = vmhost_tests::assets::find() {
-            ensure!(!vmhost_tests::assets::required(), "{error:#}");
-            return skip(name, &format!("no kube-apiserver: {error:#}"));
-        }
-        let made = tokio::process::Command::new("python3")
-            .arg(tests.join("protobuf.py"))
-            .arg("--check")
-            .current_dir(modules)
-            .output();
-        let made = made.await.context("starting python3")?;
+        let Some(tests) = with_go(name)? else {
+            return Ok(());
+        };
+        let check = ["protobuf.py", "--check"];
+        let Some(made) = tools::output(tests, "python3", &check, &[])? else {
+            return Ok(());
+        };
         ensure!(
             made.status.success(),
             "tests/tables.sh makes the table anew:\n{}{}",
@@ -68,4 +64,43 @@ fn the_messages_are_those_of_the_modules() {
         );
         Ok(())
     });
+}
+
+#[test]
+fn the_empty_values_are_those_of_the_modules() {
+    let name = concat!(
+        module_path!(),
+        "::the_empty_values_are_those_of_the_modules"
+    );
+    alone(name, async || {
+        let Some(tests) = with_go(name)? else {
+            return Ok(());
+        };
+        let modules = tests.join("kube-apiserver");
+        let Some(made) = tools::output(&modules, "go", &["run", "./cmd/empty"], &[])? else {
+            return Ok(());
+        };
+        let error = String::from_utf8_lossy(&made.stderr);
+        ensure!(made.status.success(), "go run ./cmd/empty: {error}");
+        let checked_in = tests.join("../host/apiserver/src/builtin/empty.json");
+        ensure!(
+            fs::read(checked_in)? == made.stdout,
+            "tests/tables.sh makes builtin/empty.json anew"
+        );
+        Ok(())
+    });
+}
+
+/// Returns the folder of the tests; `None` if the modules of kube-apiserver, or Go, are missing.
+fn with_go(name: &str) -> Result<Option<&'static Path>> {
+    // Without its modules, kube-apiserver is not there either, unless it comes from elsewhere:
+    // then there may be no Go.
+    if let Err(error) = assets::find() {
+        ensure!(!assets::required(), "{error:#}");
+        skip(name, &format!("no kube-apiserver: {error:#}"))?;
+        return Ok(None);
+    }
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let version = tools::output(tests, "go", &["version"], &[])?;
+    Ok(version.map(|_| tests))
 }

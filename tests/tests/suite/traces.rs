@@ -10,9 +10,8 @@ use kube::api::PostParams;
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;
 use vmhost_tests::collector::{Collector, Span};
-use vmhost_tests::guests::{self, PolicyFile};
 use vmhost_tests::host::HostCommand;
-use vmhost_tests::obey::{Obey, complete};
+use vmhost_tests::obey::{OBEY, Obey, WATCHER, complete};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
 
@@ -20,21 +19,16 @@ const WRITE: &str = "patch VirtualMachine";
 const AWAIT: &str = "await own writes";
 const SPANS: &str = "vmhost_spans_total";
 
-/// Starts a host with a guest, with what else `set` sets.
+/// Starts a host with a guest, for VMs of its own.
 async fn start(
     server: &TestServer,
     kubeconfig: &Path,
-    (name, guest): (&str, &str),
+    guest: (&str, &str),
     set: impl FnOnce(HostCommand) -> HostCommand,
 ) -> Result<Obey> {
     let vms = Vms::install(server).await?;
-    let policy = PolicyFile::new(name, &guests::read(guest)?)?;
-    let host = vms.host(kubeconfig, &policy)?;
-    let host = set(host.args(["--log-format", "json"])).ready().await?;
-    Ok(Obey { vms, host, policy })
+    Obey::start_guest(vms, kubeconfig, guest, set).await
 }
-
-const OBEY: (&str, &str) = ("obey", guests::OBEY);
 
 fn find<'a>(spans: &'a [Span], name: &str) -> Option<&'a Span> {
     spans.iter().find(|span| span.name == name)
@@ -130,14 +124,13 @@ both_servers!(each_read_is_a_span);
 async fn each_read_is_a_span(server: &TestServer) -> Result<()> {
     let collector = Collector::start().await?;
     let proxy = server.proxy().await?;
-    let watcher = ("watcher", guests::WATCHER);
-    let obey = start(server, proxy.kubeconfig(), watcher, |host| {
+    let obey = start(server, proxy.kubeconfig(), WATCHER, |host| {
         collector.watch(host)
     })
     .await?;
     let namespace = obey.vms.namespace();
     let maps: Api<ConfigMap> = Api::namespaced(server.client().await?, namespace);
-    let ask = async |name: &str, query: Value| -> Result<(Span, Span)> {
+    let ask = async |name: &str, query: Value| -> Result<Span> {
         let object = serde_json::from_value(json!({
             "metadata": { "name": name, "labels": { "vmhost.test/read": "yes" } },
             "data": { "query": query.to_string() },
@@ -155,10 +148,13 @@ async fn each_read_is_a_span(server: &TestServer) -> Result<()> {
             read.parent == call.id && call.start <= read.start && read.end <= call.end,
             "{spans:?}"
         );
-        Ok((call.clone(), read.clone()))
+        Ok(read.clone())
     };
-    let query = json!({ "group": "cloud.waibizi.com", "kind": "VirtualMachine", "namespace": namespace, "get": "none" });
-    let (_, stored) = ask("stored", query).await?;
+    let query = json!({
+        "group": "cloud.waibizi.com", "kind": "VirtualMachine", "namespace": namespace,
+        "get": "none",
+    });
+    let stored = ask("stored", query).await?;
     ensure!(stored.name == "get" && stored.kind == 1, "{stored:?}");
     for (attribute, value) in [
         ("vmhost.read.live", "false"),
@@ -168,8 +164,10 @@ async fn each_read_is_a_span(server: &TestServer) -> Result<()> {
     ] {
         ensure!(stored.attribute(attribute) == value, "{stored:?}");
     }
-    let query = json!({ "group": "", "kind": "ServiceAccount", "namespace": namespace, "live": true, "get": "none" });
-    let (_, live) = ask("live", query).await?;
+    let query = json!({
+        "group": "", "kind": "ServiceAccount", "namespace": namespace, "live": true, "get": "none",
+    });
+    let live = ask("live", query).await?;
     ensure!(live.name == "get" && live.kind == 3, "{live:?}");
     let expected = format!("00-{}-{}-01", live.trace, live.id);
     let told = proxy.requests_where(|request| request.traceparent == expected);
@@ -243,6 +241,7 @@ async fn a_variable_that_cannot_be_used_stops_no_controller(server: &TestServer)
         .wait_for_line("OTEL_EXPORTER_OTLP_PROTOCOL=grpc")
         .await?;
     ensure!(collector.spans().is_empty());
+    ensure!(collector.wrong().is_empty(), "{:?}", collector.wrong());
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;
 use vmhost_tests::collector::{Collector, Span};
-use vmhost_tests::reviewer::{Door, Reviewer, rule};
+use vmhost_tests::reviewer::{Door, Reviewer, checks};
 use vmhost_tests::server::TestServer;
 
 /// A span of the API server, in two traces.
@@ -17,19 +17,11 @@ const SAMPLED: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const UNSAMPLED: &str = "5bf92f3577b34da6a3ce929d0e0e4736";
 
 fn describe(plugin: &str) -> Value {
-    json!({
-        "apiVersion": "vmhost/v1",
-        "name": plugin,
-        "version": "1",
-        "webhooks": [{
-            "name": "checks",
-            "type": "validating",
-            "rules": [rule(&["CREATE"])],
-            "objectSelector": Reviewer::selector(plugin),
-            "timeoutSeconds": 5,
-            "reads": [{"version": "v1", "kind": "ConfigMap"}],
-        }],
-    })
+    let mut description = checks(plugin);
+    let webhook = &mut description["webhooks"][0];
+    webhook["timeoutSeconds"] = json!(5);
+    webhook["reads"] = json!([{ "version": "v1", "kind": "ConfigMap" }]);
+    description
 }
 
 /// A client that sends reviews as the API server does, with a trace.

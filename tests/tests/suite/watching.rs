@@ -10,11 +10,11 @@ use vmhost_tests::both_servers;
 use vmhost_tests::collector::Collector;
 use vmhost_tests::conformance::folder;
 use vmhost_tests::expect::{NOT_RELOADED, RELOADS, TERMINAL_ERRORS};
-use vmhost_tests::guests::{self, PolicyFile, Way};
+use vmhost_tests::guests::{self, Way};
 use vmhost_tests::metrics::Metrics;
-use vmhost_tests::obey::{Obey, complete};
+use vmhost_tests::obey::{OBEY, Obey, complete};
 use vmhost_tests::promql::{self, Query, Selector};
-use vmhost_tests::reviewer::{Door, Reviewer, rule};
+use vmhost_tests::reviewer::{Door, Reviewer, checks};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
 
@@ -38,28 +38,22 @@ struct Shown {
 async fn scrapes(server: &TestServer) -> Result<Vec<Metrics>> {
     let collector = Collector::start().await?;
     let vms = Vms::install(server).await?;
-    let obey = guests::read(guests::OBEY)?;
-    let policy = PolicyFile::new("obey", &obey)?;
     let members = tempfile::tempdir()?;
     fs::write(members.path().join("broken.yaml"), "no kubeconfig")?;
     let members = format!("files:{}/*.yaml", members.path().display());
-    let host = vms.host(&server.kubeconfig(), &policy)?.args([
-        "--log-format",
-        "json",
-        "--leader-elect",
-        "--leader-election-namespace",
-        vms.namespace(),
-        "--clusters",
-        &members,
-    ]);
-    let host = collector.watch(host).ready().await?;
-    let obeys = Obey { vms, host, policy };
+    let namespace = vms.namespace().to_owned();
+    let obeys = Obey::start_guest(vms, &server.kubeconfig(), OBEY, |host| {
+        let elected = ["--leader-election-namespace", &namespace];
+        let host = host.arg("--leader-elect").args(elected);
+        collector.watch(host.args(["--clusters", &members]))
+    })
+    .await?;
     let event = json!({ "event": { "reason": "Completed", "note": "done" } });
     obeys
         .order("good", json!({ "effects": [complete(), event] }))
         .await?;
     obeys.settle().await?;
-    let candidate = guests::with_comment(&obey, "another version");
+    let candidate = guests::with_comment(&guests::read(guests::OBEY)?, "another version");
     obeys
         .host
         .start_canary("obey", &candidate, &["--weight", "50"])
@@ -89,20 +83,7 @@ async fn scrapes(server: &TestServer) -> Result<Vec<Metrics>> {
 
 /// Returns what a host measures that answers reviews.
 async fn reviewed(server: &TestServer) -> Result<Metrics> {
-    let describe = |plugin: &str| {
-        json!({
-            "apiVersion": "vmhost/v1",
-            "name": plugin,
-            "version": "1",
-            "webhooks": [{
-                "name": "checks",
-                "type": "validating",
-                "rules": [rule(&["CREATE"])],
-                "objectSelector": Reviewer::selector(plugin),
-            }],
-        })
-    };
-    let reviewer = Reviewer::new(server, describe).await?;
+    let reviewer = Reviewer::new(server, checks).await?;
     let host = reviewer.start(Door::new()?).await?;
     reviewer.until_asked().await?;
     host.metrics().await

@@ -63,7 +63,7 @@ pub fn apply(
         };
         update::update(
             place,
-            &json!({}),
+            &manager.start(),
             &before,
             &mut managers,
             &nobody,

@@ -3,6 +3,8 @@
 //! Owns what a caller states about the author, and the resulting entry of `managedFields`. Must not
 //! know schemas or objects.
 
+use serde_json::{Value, json};
+
 use crate::managed::{Id, Operation};
 use crate::set::Set;
 
@@ -19,6 +21,9 @@ pub struct Manager<'a> {
     /// them to their live values, and this write does not change their ownership. See
     /// [`RESET_MAIN`], [`RESET_STATUS`].
     pub reset: &'a [&'a str],
+    /// The fields that an object of this version has before anyone has set them: nobody owns such a
+    /// field while it has the value from here. `None`: an object starts without any field.
+    pub empty: Option<&'a Value>,
 }
 
 /// The fields that a write to the main resource resets if the kind has a status subresource.
@@ -46,6 +51,11 @@ impl Manager<'_> {
             api_version: api_version.to_owned(),
             subresource: self.subresource.to_owned(),
         }
+    }
+
+    /// Returns what a new object is compared with.
+    pub(crate) fn start(&self) -> Value {
+        self.empty.cloned().unwrap_or_else(|| json!({}))
     }
 
     /// Returns the fields of [`Manager::reset`] as a set.

@@ -17,6 +17,7 @@ const ONE: Manager<'static> = Manager {
     api_version: "v1",
     subresource: "",
     reset: &[],
+    empty: None,
 };
 
 fn config_map(data: Value) -> Value {
@@ -134,6 +135,59 @@ fn an_empty_list_ends_the_tracking_of_built_in_kinds() {
         LATER,
     );
     assert_eq!(owners(&new), json!({}));
+}
+
+#[test]
+fn nobody_owns_what_an_object_has_from_the_start() {
+    let empty = json!({
+        "spec": {"selector": null, "strategy": {}, "template": {"spec": {"containers": null}}},
+        "note": "", "source": {},
+    });
+    let by = Manager {
+        empty: Some(&empty),
+        ..ONE
+    };
+    let schema = Schema::parse(&json!({"type": "object", "properties": {
+        "note": {"type": "string"},
+        "source": {"type": "object", "properties": {"host": {"type": "string"}}},
+        "spec": {"type": "object", "properties": {
+            "selector": {"type": "object", "x-kubernetes-map-type": "atomic",
+                "additionalProperties": {"type": "string"}},
+            "strategy": {"type": "object", "properties": {"type": {"type": "string"}}},
+            "template": {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+                "containers": {"type": "array", "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["name"], "items": {"type": "object",
+                    "required": ["name"], "properties": {"name": {"type": "string"}}}},
+            }}}},
+        }},
+    }}))
+    .unwrap();
+    let body = json!({
+        "apiVersion": "v1", "kind": "K", "metadata": {"name": "x"}, "note": "", "source": {},
+        "spec": {
+            "selector": {"a": "b"}, "strategy": {"type": "s"},
+            "template": {"spec": {"containers": [{"name": "c"}]}},
+        },
+    });
+    let set = json!({"f:spec": {
+        "f:selector": {}, "f:strategy": {"f:type": {}},
+        "f:template": {"f:spec": {"f:containers": {
+            "k:{\"name\":\"c\"}": {".": {}, "f:name": {}},
+        }}},
+    }});
+    let mut new = body.clone();
+    track_update(Some(&schema), None, &mut new, &by, NOW);
+    assert_eq!(owners(&new), json!({"one/Update": set}));
+    // What an object had before its first apply is compared with the same.
+    let mut live = body.clone();
+    live["metadata"]["uid"] = json!("u");
+    let named = json!({"apiVersion": "v1", "kind": "K", "metadata": {"name": "x"}});
+    let two = Manager { name: "two", ..by };
+    let applied = apply(Some(&schema), Some(&live), &named, &two, false, NOW).unwrap();
+    assert_eq!(
+        owners(&applied)["before-first-apply/Update"]["f:spec"],
+        set["f:spec"]
+    );
 }
 
 #[test]

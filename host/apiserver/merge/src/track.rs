@@ -3,7 +3,7 @@
 //! Follows k8s.io/apimachinery `util/managedfields/internal`. Must not know how the new object was
 //! created.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use vmhost_schema::Schema;
 
 use crate::compare;
@@ -16,9 +16,9 @@ use crate::update;
 /// Sets the ownership of `new` after a write that is not an apply: POST (`live` is `None`), PUT and
 /// patches.
 ///
-/// `new` is the object to be stored, with `manager.reset` restored. A client that sends its own
-/// list replaces the ownership with it, except through a subresource; `[{}]` ends the tracking, and
-/// so does an empty list on a built-in kind.
+/// `new` is the object to be stored, with `manager.reset` restored. A new object is compared with
+/// `manager.empty`. A client that sends its own list replaces the ownership with it, except through
+/// a subresource; `[{}]` ends the tracking, and so does an empty list on a built-in kind.
 pub fn track_update(
     schema: Option<&Schema>,
     live: Option<&Value>,
@@ -44,7 +44,7 @@ pub fn track_update(
     if managers.is_empty() && exists {
         return;
     }
-    let mut before = live.cloned().unwrap_or_else(|| json!({}));
+    let mut before = live.cloned().unwrap_or_else(|| manager.start());
     managed::strip(&mut before);
     let open = Schema::open();
     let place = Place::root(schema.unwrap_or(&open).root());

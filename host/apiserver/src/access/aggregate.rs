@@ -53,10 +53,10 @@ fn changed(inner: &Inner, target: &Target) -> Vec<(Key, Value)> {
         if old.map_or(0, Vec::len) == rules.len() && old.is_none_or(|old| *old == rules) {
             continue;
         }
-        let mut new = Value::clone(live);
+        let mut new = Value::clone(&live);
         new["rules"] = json!(rules);
         let name = "clusterrole-aggregation-controller";
-        ownership::track(target, (live, &mut new), name, ("", &[]));
+        ownership::track(target, (&live, &mut new), name, ("", &[]));
         changed.push((key.clone(), new));
     }
     changed
@@ -75,7 +75,7 @@ fn rules(inner: &Inner, target: &Target, name: &str, selectors: &[Value]) -> Vec
             continue;
         };
         for (key, role) in inner.store.list(CLUSTER_ROLES, None) {
-            if key.name == name || !selector.matches(role) {
+            if key.name == name || !selector.matches(&role) {
                 continue;
             }
             let more = role.get("rules").and_then(Value::as_array);

@@ -33,7 +33,7 @@ fn create(inner: &mut Inner, mut object: Value) {
         meta::text(&object, "namespace"),
         meta::text(&object, "name"),
     );
-    if inner.store.get(storage, &key).is_some() {
+    if inner.store.contains(storage, &key) {
         return;
     }
     let api_version = format!("{GROUP}/v1");
@@ -42,11 +42,12 @@ fn create(inner: &mut Inner, mut object: Value) {
     meta::set(&mut object, "uid", Some(json!(meta::new_uid())));
     meta::set(&mut object, "creationTimestamp", Some(json!(now)));
     let target = inner.registry.find(GROUP, "v1", plural);
+    let version = target.as_ref().map(|target| target.version());
     let manager = Manager {
         name: "kube-apiserver",
         api_version: &api_version,
-        subresource: "",
-        reset: &[],
+        empty: version.and_then(|version| version.empty.as_ref()),
+        ..Manager::default()
     };
     let schema = target.as_ref().and_then(|target| target.schema());
     track_update(schema, None, &mut object, &manager, &now);

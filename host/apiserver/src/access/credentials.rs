@@ -146,7 +146,7 @@ impl Access {
             let uid = text(&format!("/kubernetes.io/{what}/uid"))?;
             let key = object::Key::new(namespace, name);
             let live = inner.store.get(storage, &key)?;
-            (meta::text(live, "uid") == uid).then_some((name, uid))
+            (meta::text(&live, "uid") == uid).then_some((name, uid))
         };
         let (name, uid) = exists(SERVICE_ACCOUNTS, namespace, "serviceaccount")?;
         let groups = service_account_groups(namespace);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::ask::Ask;
 use super::credentials::Author;
-use super::rbac::{GROUP, decide_for, rules_for, rules_of, told};
+use super::rbac::{GROUP, decide_for, role_of, roles_for, told};
 use super::rule::{Rule, missing, quoted};
 use super::user::MASTERS;
 use crate::call::Call;
@@ -102,9 +102,9 @@ fn binding(inner: &Inner, call: &Call<'_>, author: &Author, new: &Value) -> Resu
     if decide_for(inner, &author.user, &bind).allowed {
         return Ok(());
     }
-    let rules = rules_of(inner, reference, call.namespace);
-    let rules = rules.map_err(|no_role| refuse::not_found(call.target, &no_role.name))?;
-    match excess(inner, call, author, &rules) {
+    let role = role_of(inner, reference, call.namespace);
+    let role = role.map_err(|no_role| refuse::not_found(call.target, &no_role.name))?;
+    match excess(inner, call, author, &Rule::of_role(&role)) {
         None => Ok(()),
         Some(why) => Err(refuse::forbidden(call.target, meta::text(new, "name"), why)),
     }
@@ -112,7 +112,8 @@ fn binding(inner: &Inner, call: &Call<'_>, author: &Author, new: &Value) -> Resu
 
 /// Returns why the author may not grant these rules; `None` for an author who has them.
 fn excess(inner: &Inner, call: &Call<'_>, author: &Author, wanted: &[Rule<'_>]) -> Option<String> {
-    let (owned, absent) = rules_for(inner, &author.user, call.namespace);
+    let (roles, absent) = roles_for(inner, &author.user, call.namespace);
+    let owned: Vec<Rule<'_>> = roles.iter().flat_map(|role| Rule::of_role(role)).collect();
     let missing = missing(&owned, wanted);
     if missing.is_empty() {
         return None;

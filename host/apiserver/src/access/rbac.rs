@@ -10,7 +10,7 @@ use super::credentials::Author;
 use super::rule::Rule;
 use super::user::{MASTERS, User, as_service_account};
 use crate::meta;
-use crate::object::Key;
+use crate::object::{Key, Object};
 use crate::state::Inner;
 
 pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
@@ -61,11 +61,11 @@ pub(crate) fn decide_for(inner: &Inner, user: &User, ask: &Ask) -> Decision {
         return allowed(String::new());
     }
     let mut absent = Vec::new();
-    for (binding, subject, cluster) in bindings(inner, user, &ask.namespace) {
-        let namespace = if cluster { "" } else { ask.namespace.as_str() };
-        match rules_of(inner, &binding["roleRef"], namespace) {
-            Ok(rules) if rules.iter().any(|rule| rule.allows(ask)) => {
-                let by = source(binding, subject, cluster);
+    for binding in bindings(inner, user, &ask.namespace) {
+        let of = binding.namespace(&ask.namespace);
+        match role_of(inner, &binding.object["roleRef"], of) {
+            Ok(role) if Rule::of_role(&role).iter().any(|rule| rule.allows(ask)) => {
+                let by = source(&binding);
                 return allowed(format!("RBAC: allowed by {by}"));
             }
             Ok(_) => {}
@@ -93,29 +93,21 @@ pub(crate) fn told(absent: &[NoRole]) -> String {
     }
 }
 
-/// Returns all rules of a user in a namespace, and the roles that are missing.
-pub(crate) fn rules_for<'s>(
-    inner: &'s Inner,
-    user: &User,
-    namespace: &'s str,
-) -> (Vec<Rule<'s>>, Vec<NoRole>) {
-    let (mut rules, mut absent) = (Vec::new(), Vec::new());
-    for (binding, _, cluster) in bindings(inner, user, namespace) {
-        let of = if cluster { "" } else { namespace };
-        match rules_of(inner, &binding["roleRef"], of) {
-            Ok(more) => rules.extend(more),
+/// Returns all roles of a user in a namespace, and those that are missing.
+pub(crate) fn roles_for(inner: &Inner, user: &User, namespace: &str) -> (Vec<Object>, Vec<NoRole>) {
+    let (mut roles, mut absent) = (Vec::new(), Vec::new());
+    for binding in bindings(inner, user, namespace) {
+        let of = binding.namespace(namespace);
+        match role_of(inner, &binding.object["roleRef"], of) {
+            Ok(role) => roles.push(role),
             Err(no_role) => absent.push(no_role),
         }
     }
-    (rules, absent)
+    (roles, absent)
 }
 
-/// Returns the rules of the role that a binding in this namespace names.
-pub(crate) fn rules_of<'s>(
-    inner: &'s Inner,
-    reference: &Value,
-    namespace: &str,
-) -> Result<Vec<Rule<'s>>, NoRole> {
+/// Returns the role that a binding in this namespace names.
+pub(crate) fn role_of(inner: &Inner, reference: &Value, namespace: &str) -> Result<Object, NoRole> {
     let text = |field: &str| reference.get(field).and_then(Value::as_str);
     let name = text("name").unwrap_or_default();
     let (what, storage, namespace) = match text("kind") {
@@ -128,32 +120,47 @@ pub(crate) fn rules_of<'s>(
         }
     };
     let role = inner.store.get(storage, &Key::new(namespace, name));
-    role.map(|role| Rule::of_role(role)).ok_or_else(|| NoRole {
+    role.ok_or_else(|| NoRole {
         what,
         name: name.to_owned(),
     })
 }
 
-/// Returns the bindings that apply to a user: each with the subject that names the user, and
-/// whether it is a ClusterRoleBinding.
-fn bindings<'s>(
-    inner: &'s Inner,
-    user: &User,
-    namespace: &'s str,
-) -> Vec<(&'s Value, &'s Value, bool)> {
+/// A binding that applies to a user.
+struct Binding {
+    object: Object,
+    /// Which of its subjects names the user.
+    subject: usize,
+    /// Whether it is a ClusterRoleBinding.
+    cluster: bool,
+}
+
+impl Binding {
+    /// Returns the namespace of the role that it names, if the binding itself is in this one.
+    fn namespace<'n>(&self, own: &'n str) -> &'n str {
+        if self.cluster { "" } else { own }
+    }
+}
+
+/// Returns the bindings that apply to a user.
+fn bindings(inner: &Inner, user: &User, namespace: &str) -> Vec<Binding> {
     let of_cluster = inner.store.list(CLUSTER_ROLE_BINDINGS, None);
-    let of_cluster = of_cluster.map(|(_, binding)| (&**binding, true));
+    let of_cluster = of_cluster.map(|(_, binding)| (binding, true));
     let of_namespace = inner.store.list(ROLE_BINDINGS, Some(namespace));
     let of_namespace = of_namespace
         .filter(|_| !namespace.is_empty())
-        .map(|(_, binding)| (&**binding, false));
+        .map(|(_, binding)| (binding, false));
     let mut found = Vec::new();
-    for (binding, cluster) in of_cluster.chain(of_namespace) {
-        let subjects = binding.get("subjects").and_then(Value::as_array);
+    for (object, cluster) in of_cluster.chain(of_namespace) {
+        let subjects = object.get("subjects").and_then(Value::as_array);
         let own = if cluster { "" } else { namespace };
-        let names = |subject: &&Value| applies(subject, user, own);
-        if let Some(subject) = subjects.into_iter().flatten().find(names) {
-            found.push((binding, subject, cluster));
+        let mut subjects = subjects.into_iter().flatten();
+        if let Some(subject) = subjects.position(|subject| applies(subject, user, own)) {
+            found.push(Binding {
+                object,
+                subject,
+                cluster,
+            });
         }
     }
     found
@@ -176,7 +183,9 @@ fn applies(subject: &Value, user: &User, namespace: &str) -> bool {
 }
 
 /// Names a binding with its role and its subject.
-fn source(binding: &Value, subject: &Value, cluster: bool) -> String {
+fn source(of: &Binding) -> String {
+    let binding = &*of.object;
+    let subject = &binding["subjects"][of.subject];
     let text = |object: &Value, field: &str| {
         let text = object.get(field).and_then(Value::as_str);
         text.unwrap_or_default().to_owned()
@@ -186,7 +195,7 @@ fn source(binding: &Value, subject: &Value, cluster: bool) -> String {
         meta::text(binding, "name"),
         meta::text(binding, "namespace"),
     );
-    let binding = match cluster {
+    let binding = match of.cluster {
         true => format!("ClusterRoleBinding {name:?}"),
         false => format!("RoleBinding {:?}", format!("{name}/{namespace}")),
     };

@@ -27,7 +27,7 @@ pub(crate) fn answer(inner: &Inner, call: &Call<'_>, request: &Value) -> Result<
     };
     check_place(call, request)?;
     let account = call.live(inner)?;
-    let uid = meta::text(account, "uid");
+    let uid = meta::text(&account, "uid");
     let asked = meta::text(request, "uid");
     if !asked.is_empty() && asked != uid {
         return Err(conflict(
@@ -56,7 +56,7 @@ pub(crate) fn answer(inner: &Inner, call: &Call<'_>, request: &Value) -> Result<
     };
     let until = Timestamp::now().saturating_add(SignedDuration::from_secs(seconds));
     let until = until.map_err(|error| ApiError::internal(error.to_string()))?;
-    let token = author.access.issue(account, &bound, &audiences, seconds)?;
+    let token = author.access.issue(&account, &bound, &audiences, seconds)?;
     let object = json!({
         "kind": "TokenRequest",
         "apiVersion": API_VERSION,
@@ -144,7 +144,7 @@ fn bound(
         .store
         .get(&target.kind.storage, &Key::new(namespace, name))
         .ok_or_else(|| refuse::not_found(&target, name))?;
-    let uid = meta::text(live, "uid");
+    let uid = meta::text(&live, "uid");
     let asked = text("uid");
     if !asked.is_empty() && asked != uid {
         return Err(conflict(
@@ -170,7 +170,7 @@ fn bound(
             let live = inner.store.get("/nodes", &Key::new("", node));
             let mut claim = json!({ "name": node });
             if let Some(live) = live {
-                claim["uid"] = json!(meta::text(live, "uid"));
+                claim["uid"] = json!(meta::text(&live, "uid"));
             }
             bound.push(("node", claim));
         }

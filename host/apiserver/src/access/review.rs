@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::ask::Ask;
 use super::credentials::Author;
-use super::rbac::{decide, rules_for, told};
+use super::rbac::{decide, roles_for, told};
+use super::rule::Rule;
 use super::user::User;
 use crate::call::Call;
 use crate::state::Inner;
@@ -86,7 +87,8 @@ fn rules(inner: &Inner, author: &Author, review: &Value) -> Result<Value, ApiErr
     let Some(namespace) = namespace.filter(|namespace| !namespace.is_empty()) else {
         return Err(ApiError::bad_request("no namespace on request"));
     };
-    let (rules, absent) = rules_for(inner, &author.user, namespace);
+    let (roles, absent) = roles_for(inner, &author.user, namespace);
+    let rules: Vec<Rule<'_>> = roles.iter().flat_map(|role| Rule::of_role(role)).collect();
     let (mut of_objects, mut of_paths) = (Vec::new(), Vec::new());
     for rule in &rules {
         if !rule.resources.is_empty() {

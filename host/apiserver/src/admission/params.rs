@@ -53,7 +53,7 @@ pub(super) fn collect(
         }
     };
     let storage = &target.kind.storage;
-    let stored: Vec<&Object> = match wanted.name.as_str() {
+    let stored: Vec<Object> = match wanted.name.as_str() {
         "" => {
             let all = inner.store.list(storage, Some(namespace));
             let labels = |object: &Value| object.pointer("/metadata/labels").cloned();
@@ -71,12 +71,10 @@ pub(super) fn collect(
             "no params found for policy binding with `Deny` parameterNotFoundAction",
         ));
     }
-    let shown = stored
-        .into_iter()
-        .map(|object| match target.is_foreign(object) {
-            true => call.questions.convert(&target, object, true).map(Some),
-            false => Ok(Some(target.view(object))),
-        });
+    let shown = stored.iter().map(|object| match target.is_foreign(object) {
+        true => call.questions.convert(&target, object, true).map(Some),
+        false => Ok(Some(target.view(object))),
+    });
     let shown = shown.collect::<Result<Vec<_>, ApiError>>();
     shown.map_err(|error| match call.questions.has_open() {
         true => Missing::Undecided(error),

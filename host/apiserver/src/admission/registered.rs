@@ -26,7 +26,7 @@ impl Registered {
     pub fn of(store: &Store) -> Arc<Registered> {
         let webhooks = |plural: &str| {
             let configurations = store.list(&format!("{GROUP}/{plural}"), None);
-            let all = configurations.flat_map(|(_, object)| Webhook::read_all(object));
+            let all = configurations.flat_map(|(_, object)| Webhook::read_all(&object));
             all.collect::<Vec<_>>()
         };
         Arc::new(Registered {
@@ -43,7 +43,7 @@ impl Registered {
 
 fn policies(store: &Store) -> Vec<Policy> {
     let bindings = store.list(&format!("{GROUP}/validatingadmissionpolicybindings"), None);
-    let mut bindings: Vec<Binding> = bindings.map(|(_, one)| Binding::read(one)).collect();
+    let mut bindings: Vec<Binding> = bindings.map(|(_, one)| Binding::read(&one)).collect();
     let mut found = Vec::new();
     for (_, object) in store.list(&format!("{GROUP}/validatingadmissionpolicies"), None) {
         let name = object.pointer("/metadata/name").and_then(|n| n.as_str());
@@ -52,7 +52,7 @@ fn policies(store: &Store) -> Vec<Policy> {
         if !own.is_empty() {
             found.push(Policy {
                 bindings: own,
-                ..Policy::read(object)
+                ..Policy::read(&object)
             });
         }
     }

@@ -6,8 +6,11 @@ use vmhost_schema::Schema;
 
 use crate::builtin;
 use crate::jsonpath::JsonPath;
-use crate::kinds::{ALL_VERBS, Column, Conversion, Fill, Kind, Scale, Show, Version, join_version};
+use crate::kinds::{
+    ALL_VERBS, Column, Conversion, Deletion, Fill, Kind, Scale, Show, Version, join_version,
+};
 use crate::meta;
+use crate::meta::check::Names;
 use crate::reach::Reach;
 
 /// The description of the column of a kind without columns.
@@ -49,6 +52,7 @@ pub(crate) fn of(definition: &Value, mark: String) -> Option<Kind> {
     Some(Kind {
         storage: storage(&group, &plural).into(),
         stored_as: join_version(&group, stored),
+        registry: format!("{group}/{plural}"),
         kind: text("kind")?,
         list_kind: text("listKind")?,
         singular: text("singular")?,
@@ -65,12 +69,15 @@ pub(crate) fn of(definition: &Value, mark: String) -> Option<Kind> {
         answer: None,
         defaults: Value::Null,
         fill: Fill::default(),
-        annotations_are_content: false,
+        content: Vec::new(),
+        deletion: Deletion::default(),
+        unknown_field: "field label not supported: {}".to_owned(),
         encoded: Vec::new(),
         protected: Vec::new(),
         fixed: Vec::new(),
         unnamed_rows: false,
-        label_names: false,
+        names: Names::default(),
+        named_by_uid: false,
         conversion: conversion(spec),
         versions: rows.iter().map(|row| version(&group, names, row)).collect(),
         group,
@@ -137,6 +144,7 @@ fn version(group: &str, names: &Value, row: &Value) -> Version {
     Version {
         served: row["served"] == json!(true),
         schema: Schema::parse(&raw_schema).ok(),
+        empty: None,
         rules: Rules::compile(&raw_schema, "").unwrap_or_default(),
         raw_schema,
         columns: columns(row),

@@ -56,7 +56,7 @@ pub(super) fn accept(inner: &Inner, definition: &Value) -> (Value, Option<Confli
 fn used(inner: &Inner, definition: &Value) -> Used {
     let mut used = Used::default();
     for (_, other) in inner.store.list(DEFINITIONS, None) {
-        if meta::text(other, "uid") == meta::text(definition, "uid")
+        if meta::text(&other, "uid") == meta::text(definition, "uid")
             || other["spec"]["group"] != definition["spec"]["group"]
         {
             continue;

@@ -23,14 +23,14 @@ pub(crate) fn register(inner: &mut Inner) {
     let mut kinds: Vec<Arc<Kind>> = Vec::new();
     let mut changed = Vec::new();
     for (_, definition) in inner.store.list(DEFINITIONS, None) {
-        if !status::has_condition(definition, "Established") {
+        if !status::has_condition(&definition, "Established") {
             continue;
         }
-        let mark = kind::mark(definition);
+        let mark = kind::mark(&definition);
         match old.kinds().find(|k| k.custom && k.definition == mark) {
             Some(same) => kinds.push(same.clone()),
             None => {
-                if let Some(mut made) = kind::of(definition, mark) {
+                if let Some(mut made) = kind::of(&definition, mark) {
                     if inner.partial {
                         // A part of a cluster sends nothing.
                         made.conversion = None;
@@ -102,12 +102,8 @@ pub(super) fn hold(definition: &mut Value) {
 /// Removes the cleanup finalizer from a definition that is being deleted.
 pub(crate) fn release(inner: &mut Inner, name: &str) {
     let key = Key::new("", name);
-    let Some(live) = inner
-        .store
-        .get(DEFINITIONS, &key)
-        .filter(|d| meta::is_deleting(d))
-        .cloned()
-    else {
+    let live = inner.store.get(DEFINITIONS, &key);
+    let Some(live) = live.filter(|live| meta::is_deleting(live)) else {
         return;
     };
     let mut last = Value::clone(&live);
@@ -133,8 +129,11 @@ pub(crate) fn release(inner: &mut Inner, name: &str) {
 pub(crate) fn after_remove(inner: &mut Inner, kind: &Kind) {
     if &*kind.storage == DEFINITIONS {
         register(inner);
-    } else if kind.custom && inner.store.list(&kind.storage, None).next().is_none() {
-        release(inner, &definition_name(kind));
+    } else if kind.custom {
+        let next = inner.store.list_stored(&kind.storage, None).next();
+        if next.is_none() {
+            release(inner, &definition_name(kind));
+        }
     }
 }
 

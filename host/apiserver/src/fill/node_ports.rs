@@ -6,7 +6,6 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::absent::absent;
 use crate::meta;
 use crate::state::Inner;
 use crate::status::{Cause, INVALID, cause};
@@ -23,12 +22,8 @@ pub(super) fn fill(inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<
     }
     let mut used = in_use(inner, meta::text(new, "uid"));
     let spec = &mut new["spec"];
-    absent(spec, &json!({ "externalTrafficPolicy": "Cluster" }));
-    if kind == "LoadBalancer" {
-        absent(spec, &json!({ "allocateLoadBalancerNodePorts": true }));
-        if spec["allocateLoadBalancerNodePorts"] == false {
-            return Vec::new();
-        }
+    if kind == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] == false {
+        return Vec::new();
     }
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
     let mut causes = Vec::new();
@@ -75,9 +70,12 @@ fn before<'a>(live: Option<&'a Value>, port: &Value) -> Option<&'a Value> {
 /// Returns the ports of all services but one.
 fn in_use(inner: &Inner, uid: &str) -> HashSet<u16> {
     let services = inner.store.list(STORAGE, None);
-    let others = services.filter(|(_, service)| meta::text(service, "uid") != uid);
-    let ports = others.filter_map(|(_, service)| service.pointer("/spec/ports")?.as_array());
-    ports.flatten().filter_map(number).collect()
+    let mut ports = HashSet::new();
+    for (_, service) in services.filter(|(_, service)| meta::text(service, "uid") != uid) {
+        let own = service.pointer("/spec/ports").and_then(Value::as_array);
+        ports.extend(own.into_iter().flatten().filter_map(number));
+    }
+    ports
 }
 
 /// Returns a port that no service has.

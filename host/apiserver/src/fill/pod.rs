@@ -22,16 +22,23 @@ const TOLERATED: [&str; 2] = [
     "node.kubernetes.io/unreachable",
 ];
 
-/// Completes a pod that is created or replaced.
-pub(super) fn fill(inner: &Inner, live: Option<&Value>, new: &mut Value) {
-    let Some(pod) = new.get_mut("spec").filter(|spec| spec.is_object()) else {
-        return;
-    };
-    spec(pod);
-    if live.is_none() {
-        prioritize(inner, pod);
+/// Completes a pod as the admission plugins `Priority` and `DefaultTolerationSeconds` do, or
+/// returns why it is forbidden. A part of a cluster forbids nothing: it may lack the priority
+/// classes.
+pub(super) fn admit(inner: &Inner, live: Option<&Value>, new: &mut Value) -> Option<String> {
+    if live.is_none()
+        && !inner.partial
+        && let Some(why) = forbidden(inner, new)
+    {
+        return Some(why);
     }
-    complete(live, new);
+    let pod = new.get_mut("spec").filter(|spec| spec.is_object())?;
+    match live {
+        Some(live) => keep_priority(live, pod),
+        None => prioritize(inner, pod),
+    }
+    tolerate(pod);
+    None
 }
 
 fn system_priority(name: &str) -> Option<i64> {
@@ -40,7 +47,7 @@ fn system_priority(name: &str) -> Option<i64> {
 }
 
 /// Returns the class of a name, or the default one.
-fn priority_class<'i>(inner: &'i Inner, name: &str) -> Option<&'i Object> {
+fn priority_class(inner: &Inner, name: &str) -> Option<Object> {
     match name {
         "" => {
             let mut all = inner.store.list(CLASSES, None).map(|(_, class)| class);
@@ -52,7 +59,7 @@ fn priority_class<'i>(inner: &'i Inner, name: &str) -> Option<&'i Object> {
 
 /// Returns why a new pod may not have the priority that it asks for, as the admission plugin
 /// `Priority` words it.
-pub(super) fn forbidden(inner: &Inner, pod: &Value) -> Option<String> {
+fn forbidden(inner: &Inner, pod: &Value) -> Option<String> {
     let spec = pod.get("spec")?;
     let name = spec["priorityClassName"].as_str().unwrap_or_default();
     let class = || priority_class(inner, name)?["value"].as_i64();
@@ -74,7 +81,7 @@ fn prioritize(inner: &Inner, pod: &mut Value) {
     let name = pod["priorityClassName"].as_str().unwrap_or_default();
     if let Some(value) = system_priority(name) {
         pod["priority"] = json!(value);
-    } else if let Some(class) = priority_class(inner, name).cloned() {
+    } else if let Some(class) = priority_class(inner, name) {
         pod["priorityClassName"] = class["metadata"]["name"].clone();
         for (field, from) in [
             ("priority", "value"),
@@ -83,12 +90,27 @@ fn prioritize(inner: &Inner, pod: &mut Value) {
             pod[field] = class[from].clone();
         }
     }
+    absent(
+        pod,
+        &json!({ "priority": 0, "preemptionPolicy": "PreemptLowerPriority" }),
+    );
 }
 
-fn complete(live: Option<&Value>, new: &mut Value) {
+/// Sets the priority of the pod that is replaced, unless the new one states its own.
+fn keep_priority(live: &Value, pod: &mut Value) {
+    for field in ["priority", "preemptionPolicy"] {
+        if let Some(value) = live.get("spec").and_then(|spec| spec.get(field)) {
+            absent(pod, &json!({ field: value }));
+        }
+    }
+}
+
+/// Fills in the defaults of a pod.
+pub(super) fn default(new: &mut Value) {
     let Some(pod) = new.get_mut("spec").filter(|spec| spec.is_object()) else {
         return;
     };
+    spec(pod);
     if pod["hostNetwork"] == true {
         let ports = containers(pod).into_iter();
         let ports = ports.filter_map(|container| container.get_mut("ports")?.as_array_mut());
@@ -102,10 +124,13 @@ fn complete(live: Option<&Value>, new: &mut Value) {
             request_limits(resources);
         }
     }
-    if live.is_some() {
+}
+
+/// Sets the quality-of-service class of a new pod.
+pub(super) fn classify(new: &mut Value) {
+    let Some(pod) = new.get_mut("spec").filter(|spec| spec.is_object()) else {
         return;
-    }
-    tolerate(pod);
+    };
     let class = json!({ "qosClass": class(pod) });
     if let Some(status) = new.get_mut("status") {
         absent(status, &class);
@@ -231,8 +256,9 @@ mod tests {
                 "volumes": [{ "name": "v" }],
                 "tolerations": [{ "key": TOLERATED[0], "effect": "NoExecute" }],
             } });
-            spec(&mut pod["spec"]);
-            complete(None, &mut pod);
+            default(&mut pod);
+            tolerate(&mut pod["spec"]);
+            classify(&mut pod);
             pod
         };
         let limited =

@@ -14,9 +14,10 @@ const STORAGE: &str = "/services";
 /// Addresses are 10.96.x.y, as in most development clusters.
 const NETWORK: [u8; 2] = [10, 96];
 
-pub(super) fn fill(inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<Cause> {
+/// Fills in the defaults of a service.
+pub(super) fn default(new: &mut Value) {
     let Some(spec) = new.get_mut("spec").filter(|spec| spec.is_object()) else {
-        return Vec::new();
+        return;
     };
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
     for port in ports.into_iter().flatten() {
@@ -28,12 +29,32 @@ pub(super) fn fill(inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<
             json!({ "sessionAffinityConfig": { "clientIP": { "timeoutSeconds": 10_800 } } });
         absent(spec, &three_hours);
     }
+    let defaults = match spec["type"].as_str().unwrap_or_default() {
+        "ExternalName" => json!({}),
+        "NodePort" => {
+            json!({ "internalTrafficPolicy": "Cluster", "externalTrafficPolicy": "Cluster" })
+        }
+        "LoadBalancer" => json!({
+            "internalTrafficPolicy": "Cluster", "externalTrafficPolicy": "Cluster",
+            "allocateLoadBalancerNodePorts": true,
+        }),
+        _ => json!({ "internalTrafficPolicy": "Cluster" }),
+    };
+    absent(spec, &defaults);
+}
+
+/// Gives a service its addresses and its ports on nodes; returns what is wrong with those that it
+/// asks for.
+pub(super) fn allocate(inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<Cause> {
+    let Some(spec) = new.get_mut("spec").filter(|spec| spec.is_object()) else {
+        return Vec::new();
+    };
     if spec["type"] == "ExternalName" {
         return Vec::new();
     }
     absent(
         spec,
-        &json!({ "internalTrafficPolicy": "Cluster", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack" }),
+        &json!({ "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack" }),
     );
     let had = live.map_or("", address);
     let asked = spec
@@ -67,9 +88,10 @@ fn address(service: &Value) -> &str {
     address.unwrap_or_default()
 }
 
-fn in_use(inner: &Inner) -> HashSet<&str> {
+fn in_use(inner: &Inner) -> HashSet<String> {
     let services = inner.store.list(STORAGE, None);
-    services.map(|(_, service)| address(service)).collect()
+    let addresses = services.map(|(_, service)| address(&service).to_owned());
+    addresses.collect()
 }
 
 /// Returns an address that no service has; empty if all 65,000 are in use.

@@ -59,8 +59,23 @@ pub(super) fn role(object: &mut Value) -> Vec<Cause> {
     causes
 }
 
-/// Completes a role binding, and returns what is wrong with its role and its subjects.
-pub(super) fn binding(object: &mut Value) -> Vec<Cause> {
+/// Fills in the groups of a role binding's role and subjects.
+pub(super) fn binding_groups(object: &mut Value) {
+    // What is no object is refused by the schema.
+    if let Some(role) = object.get_mut("roleRef").filter(|role| role.is_object()) {
+        group(role);
+    }
+    let subjects = object.get_mut("subjects").and_then(Value::as_array_mut);
+    for subject in subjects.into_iter().flatten() {
+        let kind = subject.get("kind").and_then(Value::as_str);
+        if matches!(kind, Some("User" | "Group")) {
+            group(subject);
+        }
+    }
+}
+
+/// Returns what is wrong with the role and the subjects of a role binding.
+pub(super) fn binding(object: &Value) -> Vec<Cause> {
     let of_cluster = object["kind"] == "ClusterRoleBinding";
     let known: &[&str] = match of_cluster {
         true => &["ClusterRole"],
@@ -68,8 +83,7 @@ pub(super) fn binding(object: &mut Value) -> Vec<Cause> {
     };
     let mut causes = Vec::new();
     // What is no object is refused by the schema.
-    if let Some(role) = object.get_mut("roleRef").filter(|role| role.is_object()) {
-        group(role);
+    if let Some(role) = object.get("roleRef").filter(|role| role.is_object()) {
         let text = |field: &str| role[field].as_str();
         if let Some(other) = text("apiGroup").filter(|group| *group != RBAC) {
             causes.push(unsupported("roleRef.apiGroup".to_owned(), other, &[RBAC]));
@@ -81,7 +95,7 @@ pub(super) fn binding(object: &mut Value) -> Vec<Cause> {
             causes.push(cause(REQUIRED, "roleRef.name", "Required value"));
         }
     }
-    let subjects = object.get_mut("subjects").and_then(Value::as_array_mut);
+    let subjects = object.get("subjects").and_then(Value::as_array);
     let subjects = subjects.into_iter().flatten().enumerate();
     for (at, subject) in subjects.filter(|(_, subject)| subject.is_object()) {
         causes.extend(self::subject(
@@ -100,13 +114,10 @@ fn group(of: &mut Value) {
     }
 }
 
-/// Completes a subject of a role binding, and returns what is wrong with it.
-fn subject(path: &str, subject: &mut Value, of_cluster: bool) -> Vec<Cause> {
-    let kind = subject["kind"].as_str().unwrap_or_default().to_owned();
+/// Returns what is wrong with a subject of a role binding.
+fn subject(path: &str, subject: &Value, of_cluster: bool) -> Vec<Cause> {
+    let kind = subject["kind"].as_str().unwrap_or_default();
     let is_account = kind == "ServiceAccount";
-    if matches!(kind.as_str(), "User" | "Group") {
-        group(subject);
-    }
     let text = |field: &str| subject[field].as_str().unwrap_or_default();
     let field = |name: &str| format!("{path}.{name}");
     let required = |name: &str| cause(REQUIRED, field(name), "Required value");
@@ -119,7 +130,7 @@ fn subject(path: &str, subject: &mut Value, of_cluster: bool) -> Vec<Cause> {
         causes.push(cause(INVALID, field("name"), why));
     }
     let wanted = if is_account { "" } else { RBAC };
-    match kind.as_str() {
+    match kind {
         "ServiceAccount" | "User" | "Group" if text("apiGroup") != wanted => {
             causes.push(unsupported(field("apiGroup"), text("apiGroup"), &[wanted]));
         }
@@ -155,14 +166,17 @@ pub(super) fn network_policy(object: &mut Value) {
 }
 
 /// Completes a node: what it can give to pods is what it has, unless it says otherwise.
-pub(super) fn node(live: Option<&Value>, object: &mut Value) {
+pub(super) fn node(object: &mut Value) {
     if let Some(status) = object.get_mut("status").filter(|status| status.is_object())
         && let Some(capacity) = status.get("capacity").cloned()
     {
         absent(status, &json!({ "allocatable": capacity }));
     }
-    let spec = object.get_mut("spec").filter(|_| live.is_none());
-    let Some(spec) = spec.filter(|spec| spec.is_object()) else {
+}
+
+/// Marks a new node as not ready.
+pub(super) fn taint(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) else {
         return;
     };
     absent(spec, &json!({ "taints": [] }));
@@ -269,7 +283,8 @@ mod tests {
             ],
         });
         // As kube-apiserver 1.36.3 has it.
-        let fields: Vec<String> = binding(&mut object).into_iter().map(|c| c.field).collect();
+        binding_groups(&mut object);
+        let fields: Vec<String> = binding(&object).into_iter().map(|c| c.field).collect();
         assert_eq!(
             fields,
             [
@@ -288,7 +303,8 @@ mod tests {
             "roleRef": { "kind": "Role", "name": "view" },
             "subjects": [{ "kind": "ServiceAccount", "name": "a" }],
         });
-        assert!(binding(&mut object).is_empty());
+        binding_groups(&mut object);
+        assert!(binding(&object).is_empty());
         assert_eq!(object["roleRef"]["apiGroup"], RBAC);
     }
 }

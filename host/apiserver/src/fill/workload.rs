@@ -11,11 +11,15 @@ use crate::{meta, selector};
 
 const GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Completes a kind with a template and a selector.
-pub(super) fn template(object: &mut Value) -> Vec<Cause> {
+/// Completes the template of a kind.
+pub(super) fn template(object: &mut Value) {
     if let Some(spec) = object.pointer_mut("/spec/template/spec") {
         pod::spec(spec);
     }
+}
+
+/// Returns a refusal if the selector of an object does not match its template.
+pub(super) fn mismatch(object: &Value) -> Vec<Cause> {
     let (Some(selector), Some(template)) = (
         object.pointer("/spec/selector"),
         object.pointer("/spec/template/metadata"),
@@ -31,13 +35,13 @@ pub(super) fn template(object: &mut Value) -> Vec<Cause> {
     vec![cause(INVALID, "spec.template.metadata.labels", why)]
 }
 
-pub(super) fn deployment(object: &mut Value) -> Vec<Cause> {
+pub(super) fn deployment(object: &mut Value) {
     let quarter = json!({ "maxSurge": "25%", "maxUnavailable": "25%" });
     rolling_update(object.pointer_mut("/spec/strategy"), &quarter);
-    template(object)
+    template(object);
 }
 
-pub(super) fn stateful_set(object: &mut Value) -> Vec<Cause> {
+pub(super) fn stateful_set(object: &mut Value) {
     let all = json!({ "partition": 0 });
     rolling_update(object.pointer_mut("/spec/updateStrategy"), &all);
     let claims = object.pointer_mut("/spec/volumeClaimTemplates");
@@ -48,13 +52,23 @@ pub(super) fn stateful_set(object: &mut Value) -> Vec<Cause> {
             &json!({ "apiVersion": "v1", "kind": "PersistentVolumeClaim" }),
         );
     }
-    template(object)
+    template(object);
 }
 
-pub(super) fn daemon_set(live: Option<&Value>, object: &mut Value) -> Vec<Cause> {
+/// Completes a DaemonSet. Go reads the generation of the template from an annotation, which it
+/// always writes.
+pub(super) fn daemon_set(object: &mut Value) {
     let one = json!({ "maxSurge": 0, "maxUnavailable": 1 });
     rolling_update(object.pointer_mut("/spec/updateStrategy"), &one);
-    let causes = template(object);
+    template(object);
+    let annotations = meta::of(object)
+        .entry("annotations")
+        .or_insert_with(|| json!({}));
+    absent(annotations, &json!({ GENERATION: "0" }));
+}
+
+/// Advances the generation of a DaemonSet's template if the template differs.
+pub(super) fn count_templates(live: Option<&Value>, object: &mut Value) {
     let before = live.map_or(0, template_generation);
     let same = live.is_some_and(|live| live["spec"]["template"] == object["spec"]["template"]);
     let generation = if same {
@@ -66,7 +80,6 @@ pub(super) fn daemon_set(live: Option<&Value>, object: &mut Value) -> Vec<Cause>
         .entry("annotations")
         .or_insert_with(|| json!({}));
     annotations[GENERATION] = json!(generation.to_string());
-    causes
 }
 
 fn template_generation(object: &Value) -> u64 {
@@ -86,7 +99,7 @@ fn rolling_update(strategy: Option<&mut Value>, default: &Value) {
 }
 
 /// Completes a ReplicationController, whose selector and labels may come from its template.
-pub(super) fn replication_controller(object: &mut Value) -> Vec<Cause> {
+pub(super) fn replication_controller(object: &mut Value) {
     if let Some(labels) = labels_of(object) {
         let spec = &mut object["spec"];
         if spec["selector"].as_object().is_none_or(Map::is_empty) {
@@ -94,19 +107,24 @@ pub(super) fn replication_controller(object: &mut Value) -> Vec<Cause> {
         }
         label(object, labels);
     }
-    template(object)
+    template(object);
 }
 
-/// Returns the labels of the template.
+/// Returns the labels of the template; `None` if there are none.
 fn labels_of(object: &Value) -> Option<Value> {
     let labels = object.pointer("/spec/template/metadata/labels");
-    labels.filter(|labels| labels.is_object()).cloned()
+    let is_some = |labels: &&Value| labels.as_object().is_some_and(|labels| !labels.is_empty());
+    labels.filter(is_some).cloned()
+}
+
+fn has_labels(object: &Value) -> bool {
+    let own = meta::get(object, "labels").and_then(Value::as_object);
+    own.is_some_and(|own| !own.is_empty())
 }
 
 /// Sets the labels of an object that has none.
 fn label(object: &mut Value, labels: Value) {
-    let own = meta::get(object, "labels").and_then(Value::as_object);
-    if own.is_none_or(Map::is_empty) {
+    if !has_labels(object) {
         meta::set(object, "labels", Some(labels));
     }
 }
@@ -123,12 +141,8 @@ pub(super) fn cron_job(object: &mut Value) {
     }
 }
 
-/// Completes a Job. A new one selects its pods by its own uid.
-pub(super) fn job(live: Option<&Value>, object: &mut Value) {
-    let (uid, name) = (
-        meta::text(object, "uid").to_owned(),
-        meta::text(object, "name").to_owned(),
-    );
+/// Fills in the defaults of a Job.
+pub(super) fn job(object: &mut Value) {
     let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) else {
         return;
     };
@@ -148,29 +162,44 @@ pub(super) fn job(live: Option<&Value>, object: &mut Value) {
         "podReplacementPolicy": replaced, "manualSelector": false,
     });
     absent(spec, &defaults);
-    if live.is_none() && spec["manualSelector"] == false {
-        let labels = json!({
-            "batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name,
-            "controller-uid": uid, "job-name": name,
-        });
-        let template = &mut spec["template"];
-        let own = meta::of(template)
-            .entry("labels")
-            .or_insert_with(|| json!({}));
-        absent(own, &labels);
-        absent(spec, &json!({ "selector": {} }));
-        if let Some(selector) = spec.get_mut("selector") {
-            absent(selector, &json!({ "matchLabels": {} }));
-        }
-        if let Some(own) = spec.pointer_mut("/selector/matchLabels") {
-            absent(own, &json!({ "batch.kubernetes.io/controller-uid": uid }));
-        }
-    }
-    if let Some(template) = spec.pointer_mut("/template/spec") {
-        pod::spec(template);
-    }
+    template(object);
     if let Some(labels) = labels_of(object) {
         label(object, labels);
+    }
+}
+
+/// Lets a new Job select its pods by its own uid. Labels that it has from its template stay the
+/// same as those.
+pub(super) fn select_pods(live: Option<&Value>, object: &mut Value) {
+    let (uid, name) = (
+        meta::text(object, "uid").to_owned(),
+        meta::text(object, "name").to_owned(),
+    );
+    let same = !has_labels(object)
+        || meta::get(object, "labels") == object.pointer("/spec/template/metadata/labels");
+    let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) else {
+        return;
+    };
+    if live.is_some() || spec["manualSelector"] != false {
+        return;
+    }
+    let labels = json!({
+        "batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name,
+        "controller-uid": uid, "job-name": name,
+    });
+    let own = meta::of(&mut spec["template"])
+        .entry("labels")
+        .or_insert_with(|| json!({}));
+    absent(own, &labels);
+    absent(spec, &json!({ "selector": {} }));
+    if let Some(selector) = spec.get_mut("selector") {
+        absent(selector, &json!({ "matchLabels": {} }));
+    }
+    if let Some(own) = spec.pointer_mut("/selector/matchLabels") {
+        absent(own, &json!({ "batch.kubernetes.io/controller-uid": uid }));
+    }
+    if let Some(labels) = labels_of(object).filter(|_| same) {
+        meta::set(object, "labels", Some(labels));
     }
 }
 
@@ -181,7 +210,9 @@ mod tests {
     #[test]
     fn a_job_selects_its_pods_by_its_uid() {
         let mut new = json!({ "metadata": { "name": "j", "uid": "u" }, "spec": { "template": { "metadata": {}, "spec": {} } } });
-        job(None, &mut new);
+        job(&mut new);
+        assert_eq!(new["spec"].get("selector"), None);
+        select_pods(None, &mut new);
         assert_eq!(
             new["spec"]["selector"],
             json!({ "matchLabels": { "batch.kubernetes.io/controller-uid": "u" } })
@@ -197,22 +228,21 @@ mod tests {
             "selector": { "matchLabels": { "a": "b" } },
             "template": { "metadata": { "labels": { "a": "c" } }, "spec": {} },
         } });
-        assert_eq!(
-            template(&mut object)[0].field,
-            "spec.template.metadata.labels"
-        );
+        assert_eq!(mismatch(&object)[0].field, "spec.template.metadata.labels");
         object["spec"]["template"]["metadata"]["labels"]["a"] = json!("b");
-        assert!(template(&mut object).is_empty());
+        assert!(mismatch(&object).is_empty());
     }
 
     #[test]
     fn a_daemon_set_counts_its_templates() {
         let set = |image: &str| json!({ "metadata": {}, "spec": { "template": { "spec": { "hostname": image } } } });
         let mut first = set("a");
-        daemon_set(None, &mut first);
+        daemon_set(&mut first);
+        assert_eq!(first["metadata"]["annotations"][GENERATION], "0");
+        count_templates(None, &mut first);
         let (mut same, mut other) = (set("a"), set("b"));
-        daemon_set(Some(&first), &mut same);
-        daemon_set(Some(&first), &mut other);
+        count_templates(Some(&first), &mut same);
+        count_templates(Some(&first), &mut other);
         let seen = [&first, &same, &other].map(template_generation);
         assert_eq!(seen, [1, 1, 2]);
     }

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use crate::object::{Key, Object};
+use crate::object::{Key, Stored};
 use crate::store::{Change, Store};
 
 /// The length of a checksum: half of a SHA-256 in hexadecimal digits.
@@ -29,9 +30,9 @@ struct Written<'a> {
     #[serde(rename = "n")]
     name: &'a str,
     #[serde(rename = "new", skip_serializing_if = "Option::is_none")]
-    new: Option<&'a Value>,
+    new: Option<&'a RawValue>,
     #[serde(rename = "last", skip_serializing_if = "Option::is_none")]
-    last: Option<&'a Value>,
+    last: Option<&'a RawValue>,
 }
 
 /// A change as it is read.
@@ -80,28 +81,33 @@ pub(crate) struct Kept {
 
 /// Returns the line of one write.
 pub(crate) fn of_changes(changes: &[Arc<Change>]) -> io::Result<Vec<u8>> {
-    let written: Vec<Written<'_>> = changes
-        .iter()
-        .map(|change| Written {
+    let mut written = Vec::with_capacity(changes.len());
+    for change in changes {
+        written.push(Written {
             version: change.version,
             storage: &change.storage,
             namespace: &change.key.namespace,
             name: &change.key.name,
-            new: change.new.as_deref(),
-            last: change.last.as_deref(),
-        })
-        .collect();
+            new: change.new.as_ref().map(raw).transpose()?,
+            last: change.last.as_ref().map(raw).transpose()?,
+        });
+    }
     of(&written)
 }
 
+/// Returns the text of an object as it is written.
+fn raw(stored: &Stored) -> serde_json::Result<&RawValue> {
+    serde_json::from_str(stored.text())
+}
+
 /// Returns the line of an object in a snapshot.
-pub(crate) fn of_object(storage: &str, key: &Key, object: &Object) -> io::Result<Vec<u8>> {
+pub(crate) fn of_object(storage: &str, key: &Key, object: &Stored) -> io::Result<Vec<u8>> {
     of(&Written {
         version: 0,
         storage,
         namespace: &key.namespace,
         name: &key.name,
-        new: Some(object),
+        new: Some(raw(object)?),
         last: None,
     })
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::line::{self, Kept};
 use crate::error::Error;
-use crate::object::{Key, Object};
+use crate::object::{Key, Stored};
 use crate::store::Store;
 
 /// The end of the name of a snapshot that is not complete.
@@ -97,7 +97,7 @@ impl Writer {
         folder: &Path,
         number: u64,
         version: u64,
-        objects: Vec<(Arc<str>, Key, Object)>,
+        objects: Vec<(Arc<str>, Key, Stored)>,
     ) -> io::Result<()> {
         if let Some(running) = self.running.take() {
             let _ = running.join();
@@ -131,7 +131,7 @@ fn write(
     folder: &Path,
     number: u64,
     version: u64,
-    objects: &[(Arc<str>, Key, Object)],
+    objects: &[(Arc<str>, Key, Stored)],
 ) -> io::Result<u64> {
     let complete = path(folder, number);
     let unfinished = folder.join(format!("snapshot-{number}{UNFINISHED}"));

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::object::{Key, Object};
+use crate::object::{Key, Stored};
 
-type Content = (u64, Vec<(Arc<str>, Key, Object)>);
+type Content = (u64, Vec<(Arc<str>, Key, Stored)>);
 
 fn content(store: &Store) -> Content {
     (store.version(), store.all())

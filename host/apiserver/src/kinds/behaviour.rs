@@ -1,4 +1,5 @@
-//! What a kind does beyond storing objects: its subresources, its immutable fields, its code.
+//! What a kind does beyond storing objects: its subresources, its immutable fields, how its objects
+//! are deleted, its code.
 
 use serde::Deserialize;
 
@@ -65,4 +66,34 @@ pub(crate) struct Fixed {
     pub except: Vec<String>,
     /// The flag that makes the field immutable.
     pub when: Option<String>,
+}
+
+/// How the objects of a kind are deleted.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct Deletion {
+    /// Whether a DELETE that removes an object is answered with the object, not with a `Status`.
+    pub shows_object: bool,
+    /// Whether an object is marked as deleted before it is removed: a watch shows both.
+    pub is_graceful: bool,
+    /// Whether the code of the kind checks preconditions, and refuses them in words of its own.
+    pub checks_itself: bool,
+    pub dependents: Dependents,
+    /// The warning for a request that does not say what happens to the dependents.
+    pub warning: Option<String>,
+    /// The finalizer that new objects get. In a real cluster, a controller removes it as soon as
+    /// nothing uses the deleted object; here, the deletion itself does.
+    pub finalizer: Option<String>,
+}
+
+/// What happens to the dependents of a deleted object if neither the request nor the object's
+/// finalizers say it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Dependents {
+    #[default]
+    Deleted,
+    Orphaned,
+    /// They are deleted, whatever the request says.
+    Ignored,
 }

@@ -40,13 +40,17 @@ pub(crate) enum Show {
     Ratio,
     /// The sum of the numbers found; 0 if there are none.
     Sum,
+    /// The same as a text.
+    SumText,
+    /// The number found; 1 if there is none, or 0.
+    OrOne,
     /// All values found, separated by commas.
     Join,
     /// Like `Join`, with a space after each comma.
     JoinWide,
     /// The first three values found, and how many more there are.
     Some,
-    /// Like `Join`, but another text if there are no values: `<none>`.
+    /// Like `Join`, but another text if there are no values: `<none>`. One number stays a number.
     OrNone,
     /// `<unset>`.
     OrUnset,
@@ -60,6 +64,8 @@ pub(crate) enum Show {
     NotApplicable,
     /// A flag that is false if it is not set.
     OrFalse,
+    /// A flag as `True` or `False`, or `<unset>`.
+    Flag,
     /// A number of seconds as a duration.
     Seconds,
     /// A label selector as text.
@@ -92,5 +98,6 @@ pub(crate) enum Show {
     Parent,
     Requests,
     Signing,
+    Source,
     Targets,
 }

@@ -3,6 +3,7 @@
 //! Owns the rules of names, labels, annotations, finalizers and owner references. Must not know
 //! kinds or storage.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{get, is_deleting, of, text};
@@ -104,25 +105,37 @@ fn is_segment(name: &str) -> bool {
     !matches!(name, "." | "..") && !name.contains(['/', '%'])
 }
 
+/// What the name of an object must be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Names {
+    #[default]
+    Subdomain,
+    /// A DNS label.
+    Label,
+    /// Any text: a real server does not check the metadata of the kind.
+    Any,
+}
+
 /// Checks the rules for a create and for an update.
-pub(crate) fn validate(object: &Value, label_names: bool) -> Vec<Cause> {
+pub(crate) fn validate(object: &Value, names: Names) -> Vec<Cause> {
     let mut causes = Vec::new();
     let name = text(object, "name");
+    let is_allowed = match names {
+        Names::Label => is_label(name),
+        Names::Subdomain => is_subdomain(name) || (of_roles(object) && is_segment(name)),
+        Names::Any => is_segment(name),
+    };
     if name.is_empty() {
         causes.push(cause(
             REQUIRED,
             "metadata.name",
             "Required value: name or generateName is required",
         ));
-    } else if !if label_names {
-        is_label(name)
-    } else {
-        is_subdomain(name) || (of_roles(object) && is_segment(name))
-    } {
-        let rule = if label_names {
-            LABEL_RULE
-        } else {
-            SUBDOMAIN_RULE
+    } else if !is_allowed {
+        let rule = match names {
+            Names::Label => LABEL_RULE,
+            Names::Subdomain | Names::Any => SUBDOMAIN_RULE,
         };
         causes.push(cause(
             INVALID,

@@ -1,8 +1,9 @@
-//! Whether the certificate of a webhook is trusted.
+//! Decides whether the certificate of a webhook is trusted.
 //!
 //! Follows Go's `x509.Certificate.Verify`: a certificate that is itself in the bundle is trusted,
-//! whoever signed it and whether or not it is an authority. envtest puts the webhook's own
-//! certificate there, and `openssl req -x509` makes certificates that are authorities.
+//! whatever signed it and whether or not it is an authority. envtest puts the webhook's own
+//! certificate there, and `openssl req -x509` makes certificates that are authorities. Must not
+//! know what is sent to the webhook.
 
 use std::sync::Arc;
 
@@ -67,8 +68,7 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Returns whether the only fault that was found is the signer, or that the certificate is an
-/// authority.
+/// Returns whether the fault is only the signer, or that the certificate is an authority.
 fn is_of_signer(why: &CertificateError) -> bool {
     match why {
         // The second: an authority of the bundle has the signer's name and another key.

@@ -126,12 +126,16 @@ fn value(kind: Kind, wire: &Wire<'_>, depth: usize) -> Result<Option<Value>, Api
     })
 }
 
-/// Returns the only field of a message, which is a text or bytes.
+/// Returns the only field of a message, which is a text or bytes; `None` for an empty message.
 fn only(bytes: &[u8]) -> Result<Option<&[u8]>, ApiError> {
-    match Fields::of(bytes).next().transpose()? {
-        Some((1, Wire::Bytes(content))) => Ok(Some(content)),
-        _ => Ok(None),
+    let mut found = None;
+    for field in Fields::of(bytes) {
+        match field? {
+            (1, Wire::Bytes(content)) => found = Some(content),
+            _ => return Err(bad("a quantity or a JSON value has an unknown field")),
+        }
     }
+    Ok(found)
 }
 
 /// Returns a number as Go prints it: without a fraction that is zero.
@@ -200,15 +204,15 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, ApiError> {
 
 /// Formats seconds and nanoseconds since 1970; `None` for an empty message.
 fn time(bytes: &[u8], micro: bool) -> Result<Option<String>, ApiError> {
-    let (mut seconds, mut nanos, mut set) = (0, 0, false);
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let (mut seconds, mut nanos) = (0, 0);
     for field in Fields::of(bytes) {
-        if let (number, Wire::Number(n)) = field? {
-            set = true;
-            match number {
-                1 => seconds = n.cast_signed(),
-                2 => nanos = i32::try_from(n.cast_signed()).map_err(bad)?,
-                _ => {}
-            }
+        match field? {
+            (1, Wire::Number(n)) => seconds = n.cast_signed(),
+            (2, Wire::Number(n)) => nanos = i32::try_from(n.cast_signed()).map_err(bad)?,
+            _ => return Err(bad("a time has an unknown field")),
         }
     }
     let time = Timestamp::new(seconds, nanos).map_err(bad)?;
@@ -217,5 +221,5 @@ fn time(bytes: &[u8], micro: bool) -> Result<Option<String>, ApiError> {
     } else {
         "%Y-%m-%dT%H:%M:%SZ"
     };
-    Ok(set.then(|| time.strftime(form).to_string()))
+    Ok(Some(time.strftime(form).to_string()))
 }

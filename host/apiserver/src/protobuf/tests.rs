@@ -324,12 +324,20 @@ fn what_go_always_sends_is_left_out_and_what_is_set_is_kept() {
 #[test]
 fn what_is_no_good_is_refused() {
     let unknown = wrap("v1", "ConfigMap", &bytes(9, b"x"));
+    // The third field of a time, and of a quantity.
+    let spec = bytes(2, &bytes(3, &[24, 1]));
+    let time = wrap("coordination.k8s.io/v1", "Lease", &spec);
+    let limits = [bytes(1, b"cpu"), bytes(2, &[24, 1])].concat();
+    let container = bytes(2, &bytes(8, &bytes(1, &limits)));
+    let quantity = wrap("v1", "Pod", &bytes(2, &container));
     for body in [
         &b"{}"[..],
         b"k8s\0\x0a",
         b"k8s\0\xff\xff",
         &wrap("v1", "Nothing", b""),
         &unknown,
+        &time,
+        &quantity,
     ] {
         assert_eq!(super::object(body).unwrap_err().code, 400);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Change, Store};
-use crate::object::{Key, Object};
+use crate::object::{Key, Stored};
 
 impl Store {
     /// Remembers changes from now on until [`Store::take_pending`].
@@ -24,7 +24,7 @@ impl Store {
     }
 
     /// Returns all objects, with their storages and keys.
-    pub fn all(&self) -> Vec<(Arc<str>, Key, Object)> {
+    pub fn all(&self) -> Vec<(Arc<str>, Key, Stored)> {
         let storages = self.objects.iter();
         storages
             .flat_map(|(storage, objects)| {
@@ -37,9 +37,9 @@ impl Store {
     /// Puts in an object of a snapshot. What it asks of the garbage collector is looked at again.
     pub fn load(&mut self, storage: &str, key: Key, object: Value) {
         let storage = self.storage(storage);
-        let object: Object = Arc::new(object);
-        self.owners.follow(&storage, &key, None, Some(&*object));
-        self.objects.entry(storage).or_default().insert(key, object);
+        let object = Arc::new(object);
+        self.follow(&storage, &key, None, Some(&object));
+        self.insert(&storage, &key, &object);
     }
 
     /// Ends the loading of a snapshot of this version: there is no history before it.
@@ -59,12 +59,16 @@ impl Store {
     ) {
         let storage = self.storage(storage);
         self.version = version;
-        let (new, last) = (new.map(Arc::new), last.map(Arc::new));
-        let objects = self.objects.entry(storage.clone()).or_default();
-        let old = match &new {
-            Some(object) => objects.insert(key.clone(), object.clone()),
-            None => objects.remove(&key),
+        let object = new.map(Arc::new);
+        let (old, new) = match &object {
+            Some(object) => {
+                let (old, new) = self.insert(&storage, &key, object);
+                (old, Some(new))
+            }
+            None => (self.take(&storage, &key), None),
         };
+        self.follow(&storage, &key, old.as_ref(), object.as_ref());
+        let last = last.as_ref().map(Stored::of);
         self.record(&storage, key, old, new, last);
     }
 

@@ -1,5 +1,6 @@
 //! The history, its order and its limits.
 
+use super::history::{HISTORY_BYTES, HISTORY_CHANGES};
 use super::*;
 
 fn object(n: u64) -> Value {
@@ -19,7 +20,7 @@ fn a_list_at_a_version_undoes_what_came_later() {
     let at = store.list_at("s", None, then).unwrap();
     let seen: Vec<_> = at
         .iter()
-        .map(|(k, o)| (k.name.as_str(), o["n"].as_u64().unwrap()))
+        .map(|(k, o)| (k.name.as_str(), o.object()["n"].as_u64().unwrap()))
         .collect();
     assert_eq!(seen, [("one", 1), ("two", 2)]);
     assert_eq!(store.list_at("s", Some("b"), then).unwrap().len(), 1);
@@ -56,4 +57,67 @@ fn history_is_bounded() {
     }
     assert_eq!(store.history.len(), HISTORY_CHANGES);
     assert!(store.since("s", None, 5, 1).is_err());
+}
+
+#[test]
+fn large_states_are_forgotten_sooner() {
+    const SIZE: usize = 1 << 20;
+    let mut store = Store::new();
+    let s: Arc<str> = "s".into();
+    let large = json!({ "metadata": {}, "text": "x".repeat(SIZE) });
+    let kept = |store: &Store| {
+        let gone = |change: &Arc<Change>| change.size();
+        store.history.iter().map(gone).sum::<usize>()
+    };
+    // What is only created costs the history nothing.
+    for n in 0..40 {
+        store.put(&s, Key::new("", &n.to_string()), large.clone());
+    }
+    assert_eq!((kept(&store), store.history.len()), (0, 40));
+    for n in 0..40 {
+        store.put(&s, Key::new("", &n.to_string()), large.clone());
+    }
+    let now = kept(&store);
+    assert!(
+        now <= HISTORY_BYTES && now > HISTORY_BYTES - 2 * SIZE,
+        "{now}"
+    );
+    assert_eq!(now, store.history_bytes);
+    for n in 0..40 {
+        store.remove(&s, &Key::new("", &n.to_string()), large.clone());
+    }
+    assert!(kept(&store) <= HISTORY_BYTES);
+    let (changes, _) = store.since("s", None, store.compacted, 99).unwrap();
+    assert!(changes.iter().all(|change| change.last.is_some()));
+    assert!(store.since("s", None, store.compacted - 1, 99).is_err());
+    store.compact();
+    assert_eq!((kept(&store), store.history_bytes), (0, 0));
+}
+
+#[test]
+fn a_state_is_one_text() {
+    let mut store = Store::new();
+    store.keep_values(&["often"]);
+    for storage in ["s", "often"] {
+        let s: Arc<str> = storage.into();
+        let key = Key::new("", "x");
+        store.put(&s, key.clone(), object(1));
+        let then = store.version();
+        let first = store.stored(storage, &key).unwrap().clone();
+        store.put(&s, key.clone(), object(2));
+        let (changes, _) = store.since(storage, None, then, 9).unwrap();
+        let [change] = changes.as_slice() else {
+            panic!("{changes:?}");
+        };
+        let same = |a: &Option<Stored>, b: &Stored| {
+            let a = a.as_ref().unwrap().text();
+            std::ptr::eq(a, b.text())
+        };
+        let second = store.stored(storage, &key).unwrap();
+        assert!(same(&change.old, &first) && same(&change.new, second));
+        assert_eq!(store.get(storage, &key).unwrap()["n"], 2);
+        let value = store.get(storage, &key).unwrap();
+        let again = store.get(storage, &key).unwrap();
+        assert_eq!(Arc::ptr_eq(&value, &again), storage == "often");
+    }
 }

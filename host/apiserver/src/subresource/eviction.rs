@@ -25,12 +25,11 @@ pub(super) fn evict(
     eviction: &Value,
 ) -> Result<Done, ApiError> {
     check_name(call, eviction, "Eviction")?;
-    let options = eviction.get("deleteOptions").cloned();
-    let text = options.map(|options| options.to_string());
-    let options = DeleteOptions::parse(
-        text.unwrap_or_default().as_bytes(),
-        &DeleteOptions::default(),
-    )?;
+    let options = eviction.get("deleteOptions").filter(|it| !it.is_null());
+    let options = match options {
+        Some(options) => DeleteOptions::of(options.clone())?,
+        None => DeleteOptions::default(),
+    };
     let spent = match budget(inner, call, pod)? {
         Some((key, budget)) => Some((key, spend(&budget, call)?)),
         None => None,
@@ -68,7 +67,7 @@ fn budget(inner: &Inner, call: &Call<'_>, pod: &Object) -> Result<Option<(Key, O
         let policy = budget.pointer("/spec/unhealthyPodEvictionPolicy");
         is_ready(pod) || policy != Some(&json!("AlwaysAllow"))
     });
-    Ok(covered.map(|(key, budget)| (key.clone(), budget.clone())))
+    Ok(covered.map(|(key, budget)| (key.clone(), budget)))
 }
 
 fn is_ready(pod: &Value) -> bool {

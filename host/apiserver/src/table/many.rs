@@ -29,24 +29,27 @@ pub(super) fn cell(column: &Column, object: &Value) -> Option<Value> {
             let (part, whole) = (counts.next().unwrap_or(0), counts.next().unwrap_or(0));
             json!(format!("{part}/{whole}"))
         }
-        Show::Sum => {
-            let numbers = found().into_iter().filter_map(Value::as_i64);
-            let sum = numbers.fold(0_i64, i64::saturating_add);
-            if column.kind == "string" {
-                json!(sum.to_string())
-            } else {
-                json!(sum)
-            }
-        }
+        Show::Sum => json!(sum(&found())),
+        Show::SumText => json!(sum(&found()).to_string()),
+        Show::OrOne => json!(sum(&found()).max(1)),
         Show::Join | Show::OrEmpty => json!(texts(found(), plain)),
         Show::JoinWide => json!(texts(found(), plain).replace(',', ", ")),
         Show::Some => json!(some(&found())),
-        Show::OrNone => json!(or_none(texts(found(), plain))),
+        Show::OrNone => match found().as_slice() {
+            [Value::Number(number)] => json!(number),
+            _ => json!(or_none(texts(found(), plain))),
+        },
         Show::OrUnset => json!(or(texts(found(), plain), "<unset>")),
         Show::OrUnknown => json!(or(texts(found(), plain), "<unknown>")),
         Show::OrQuestion => json!(or(texts(found(), plain), "?")),
         Show::NotApplicable => json!(or(texts(found(), plain), "N/A")),
         Show::OrFalse => json!(found().first().and_then(|value| value.as_bool()) == Some(true)),
+        Show::Flag => match found().first().and_then(|value| value.as_bool()) {
+            Some(true) => json!("True"),
+            Some(false) => json!("False"),
+            None => json!("<unset>"),
+        },
+        Show::Source => json!(source(column, object)),
         Show::Ports => json!(or_none(texts(found(), port))),
         Show::Endpoints => json!(endpoints(&found())),
         Show::Selector => {
@@ -55,6 +58,26 @@ pub(super) fn cell(column: &Column, object: &Value) -> Option<Value> {
         }
         _ => return None,
     })
+}
+
+/// Returns the component of an event, and its host or instance. The paths of both are in one list,
+/// half of them for each.
+fn source(column: &Column, object: &Value) -> String {
+    let (component, host) = column.paths.split_at(column.paths.len() / 2);
+    let text = |paths: &[JsonPath]| {
+        let mut texts = paths.iter().filter_map(|path| path.first(object)?.as_str());
+        let found = texts.find(|text| !text.is_empty());
+        found.unwrap_or_default().to_owned()
+    };
+    match (text(component), text(host)) {
+        (component, host) if host.is_empty() => component,
+        (component, host) => format!("{component}, {host}"),
+    }
+}
+
+fn sum(values: &[&Value]) -> i64 {
+    let numbers = values.iter().filter_map(|value| value.as_i64());
+    numbers.fold(0, i64::saturating_add)
 }
 
 fn count(path: &JsonPath, object: &Value) -> usize {

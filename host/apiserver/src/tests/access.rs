@@ -122,6 +122,43 @@ impl Answer {
 }
 
 #[tokio::test]
+async fn a_put_and_an_apply_that_create_need_the_right_to_create() {
+    let c = guarded();
+    let role = |name: &str, verbs: Value| {
+        let group = "coordination.k8s.io";
+        let rule = json!({ "apiGroups": [group], "resources": ["leases"], "verbs": verbs });
+        json!({ "metadata": { "name": name }, "rules": [rule] })
+    };
+    let changes = role("changes", json!(["update", "patch"]));
+    let creates = role("creates", json!(["create"]));
+    for role in [changes, creates] {
+        c.post(ROLES, &role).await.ok();
+    }
+    c.grant("alice", "changes").await;
+    let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l";
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "l" },
+    });
+    let apply = async |name: &str| {
+        let as_alice = [
+            (HeaderName::from_static("impersonate-user"), "alice"),
+            (http::header::CONTENT_TYPE, "application/apply-patch+yaml"),
+        ];
+        let path = path.replace("leases/l", &format!("leases/{name}"));
+        let path = format!("{path}?fieldManager=a");
+        let body = lease.to_string().replace("\"l\"", &format!("{name:?}"));
+        c.send("PATCH", &path, &as_alice, &body).await
+    };
+    let why = r#"leases.coordination.k8s.io "l" is forbidden: User "alice" cannot create resource "leases" in API group "coordination.k8s.io" in the namespace "default""#;
+    let put = c.by("alice", "PUT", path, &lease).await;
+    put.refused(403, "Forbidden", why);
+    apply("l").await.refused(403, "Forbidden", why);
+    c.grant("alice", "creates").await;
+    assert_eq!(c.by("alice", "PUT", path, &lease).await.code, 201);
+    assert_eq!(apply("m").await.code, 201);
+}
+
+#[tokio::test]
 async fn nobody_grants_more_than_they_have() {
     let c = guarded();
     let rules = json!([{ "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["*"], "verbs": ["create", "get", "update", "patch"] }]);

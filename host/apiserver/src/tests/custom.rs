@@ -175,7 +175,9 @@ async fn status_has_a_door_of_its_own() {
 async fn scale_is_one_number() {
     let c = Cluster::new();
     c.post(CRDS, &definition_with_subresources()).await.ok();
-    c.post(VMS, &vm("x")).await.ok();
+    let mut new = vm("x");
+    new["spec"]["replicas"] = json!(1);
+    c.post(VMS, &new).await.ok();
     let path = format!("{VMS}/x/scale");
     let scale = c.get(&path).await.ok();
     assert_eq!(

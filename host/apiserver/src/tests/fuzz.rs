@@ -143,7 +143,19 @@ async fn ask(cluster: &Cluster, ask: Ask<'_>) -> Option<(u16, Bytes)> {
     Some((code, body))
 }
 
-/// Returns the beginning of a body for a person.
+/// Sends a body to a path that HTTP allows, and checks the answer.
+async fn send(cluster: &Cluster, (method, path): (&str, &str), media: &str, body: Vec<u8>) {
+    let request = Ask {
+        method,
+        path,
+        media,
+        accept: "",
+        body,
+    };
+    ask(cluster, request).await.unwrap();
+}
+
+/// Returns the beginning of a body, as a message shows it.
 fn shown(body: &[u8]) -> String {
     let start = body.get(..2000).unwrap_or(body);
     format!("{:?}", String::from_utf8_lossy(start))

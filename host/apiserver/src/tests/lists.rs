@@ -196,3 +196,30 @@ async fn tables_and_partial_objects() {
     assert!(list["items"][0].get("spec").is_none());
     assert_eq!(list["items"][0]["metadata"]["name"], "vm-0");
 }
+
+#[tokio::test]
+async fn reads_repeat_the_words_of_the_write() {
+    let c = Cluster::with_vms().await;
+    let mut labelled = vm("a");
+    labelled["metadata"]["labels"] = json!({ "on": "1" });
+    for (path, object) in [(CMS, cm("a", "\u{e9}\"\n")), (VMS, labelled)] {
+        let made = c.post(path, &object).await;
+        let got = c.get(&format!("{path}/a")).await;
+        assert_eq!(got.text, made.text);
+        let version = version_of(&made.ok());
+        let list = c.get(path).await.ok();
+        let names = list["items"].as_array().unwrap().iter();
+        let found = names.filter(|item| item["metadata"]["name"] == "a").count();
+        assert_eq!((found, version_of(&list)), (1, version));
+    }
+    for (selector, found) in [
+        ("labelSelector=on%3D1", 1),
+        ("labelSelector=on%3D2", 0),
+        ("fieldSelector=metadata.name%3Da", 1),
+        ("fieldSelector=metadata.name%3Da&labelSelector=!on", 0),
+    ] {
+        let list = c.get(&format!("{VMS}?{selector}")).await.ok();
+        let items = list["items"].as_array().unwrap();
+        assert_eq!(items.len(), found, "{selector}");
+    }
+}

@@ -88,10 +88,16 @@ async fn requests_of_unknown_form_are_refused() {
         "BadRequest",
         "protobuf: the prefix is missing",
     );
+    let text = [(CONTENT_TYPE, "text/plain")];
+    c.send("POST", CMS, &text, &body).await.refused(
+        415,
+        "UnsupportedMediaType",
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf",
+    );
     c.send("POST", VMS, &protobuf, &body).await.refused(
         415,
         "UnsupportedMediaType",
-        "application/json",
+        "application/json, application/yaml",
     );
     c.send("POST", CMS, &[], "{")
         .await

@@ -74,6 +74,9 @@ async fn objects_lists_and_statuses_are_answered_in_protobuf() {
     assert_eq!(code, 404);
     let status = c.get(&path).await.body;
     assert_eq!(refused, to_protobuf(&status).unwrap());
+    let before_yaml = "application/vnd.kubernetes.protobuf,application/yaml";
+    let (_, media, again) = ask(&c, ("GET", &path), before_yaml, &none).await;
+    assert_eq!((media.as_str(), again), (MEDIA, refused));
     // A client that asks for a Table first is not told in protobuf.
     let table = format!("{TABLE},application/vnd.kubernetes.protobuf");
     let (_, media, _) = ask(&c, ("GET", CMS), &table, &none).await;
@@ -187,4 +190,10 @@ async fn a_scale_is_answered_in_protobuf() {
     let (_, scale) = decoded(&c, ("GET", &path), PROTOBUF, &Value::Null).await;
     assert_eq!(scale["kind"], "Scale");
     assert_eq!(scale["spec"]["replicas"], 3);
+    // An answer in an unknown form is refused before anything is written.
+    let mut new = c.get(&path).await.ok();
+    new["spec"]["replicas"] = json!(5);
+    let (code, _, _) = ask(&c, ("PUT", &path), "text/html", &new).await;
+    assert_eq!(code, 406);
+    assert_eq!(c.get(&path).await.ok()["spec"]["replicas"], 3);
 }

@@ -204,6 +204,54 @@ async fn a_selector_turns_changes_into_coming_and_going() {
 }
 
 #[tokio::test]
+async fn a_watch_that_is_behind_reads_on_without_another_write() {
+    let c = Cluster::with_vms().await;
+    let version = version_of(&c.get(VMS).await.ok());
+    // More than a watch reads at once, none of which it shows.
+    for n in 0..200 {
+        c.post(VMS, &vm(&format!("vm-{n}"))).await.ok();
+    }
+    let mut wanted = vm("wanted");
+    wanted["metadata"]["labels"] = json!({ "on": "1" });
+    c.post(VMS, &wanted).await.ok();
+    for selector in ["labelSelector=on", "fieldSelector=metadata.name%3Dwanted"] {
+        let path = format!("{VMS}?watch=true&resourceVersion={version}&{selector}");
+        let mut watch = c.watch(&path, "*/*").await;
+        assert_eq!(watch.brief().await, "ADDED wanted");
+    }
+}
+
+#[tokio::test]
+async fn watches_of_other_forms_see_the_same_change() {
+    const PARTIAL: &str =
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+    let c = Cluster::new();
+    let version = version_of(&c.get(CMS).await.ok());
+    let path = format!("{CMS}?watch=true&resourceVersion={version}");
+    let mut watches = Vec::new();
+    for accept in ["*/*", TABLE, PARTIAL, "*/*"] {
+        watches.push(c.watch(&path, accept).await);
+    }
+    let made = c.post(CMS, &cm("a", "1")).await.ok();
+    let gone = c.delete(&format!("{CMS}/a"), &json!({})).await.ok();
+    assert_eq!(gone["status"], "Success");
+    let mut seen = Vec::new();
+    for watch in &mut watches {
+        let (added, deleted) = (watch.next().await.unwrap(), watch.next().await.unwrap());
+        assert_eq!(added["type"], "ADDED");
+        assert_eq!(deleted["type"], "DELETED");
+        let (added, deleted) = (&added["object"], &deleted["object"]);
+        assert_ne!(version_of(added), version_of(deleted));
+        seen.push(added.clone());
+    }
+    assert_eq!(seen[0], made);
+    assert_eq!(seen[1]["rows"][0]["cells"][0], "a");
+    assert_eq!(seen[2]["kind"], "PartialObjectMetadata");
+    assert_eq!(seen[2]["metadata"], made["metadata"]);
+    assert_eq!(seen[3], made);
+}
+
+#[tokio::test]
 async fn tables_say_their_columns_once() {
     let c = Cluster::with_vms().await;
     c.post(VMS, &vm("a")).await.ok();

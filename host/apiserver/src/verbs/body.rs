@@ -1,15 +1,24 @@
 //! The bodies of verbs.
 //!
-//! Owns which media types a body may have. Must not know what is done with it.
+//! Owns which media types a body may have, and how often it is used. Must not know what is done
+//! with it.
 
 use http::HeaderMap;
+use serde_json::Value;
 
+use crate::answers::may_ask;
 use crate::decode::{self, Body};
 use crate::delete::DeleteOptions;
 use crate::kinds::Target;
 use crate::request::{Options, Validation};
+use crate::state::Inner;
 use crate::status::ApiError;
 use crate::{negotiate, protobuf};
+
+/// The media types of bodies of custom kinds.
+const TEXTS: &str = "application/json, application/yaml";
+/// Those of built-in kinds, and of options.
+const ALL: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// Returns the fields that a patch gives twice.
 pub(super) fn twice(media: &str, options: &Options, body: &[u8]) -> Vec<String> {
@@ -33,17 +42,17 @@ pub(super) fn read_body(
     let bad = |error: &dyn std::fmt::Display| {
         ApiError::bad_request(format!("the object provided is unrecognized: {error}"))
     };
+    let has_protobuf = || protobuf::knows(&target.api_version(), &target.kind.kind);
     match media.as_str() {
         "application/json" => decode::json(body).map_err(|e| bad(&e)),
         "application/yaml" => decode::yaml(body).map_err(|e| bad(&e)),
-        protobuf::MEDIA if protobuf::knows(&target.api_version(), &target.kind.kind) => {
+        protobuf::MEDIA if has_protobuf() => {
             let value = protobuf::object(body)?;
             let duplicates = Vec::new();
             Ok(Body { value, duplicates })
         }
-        _ => Err(ApiError::unsupported_media_type(
-            "application/json, application/yaml",
-        )),
+        _ if has_protobuf() => Err(ApiError::unsupported_media_type(ALL)),
+        _ => Err(ApiError::unsupported_media_type(TEXTS)),
     }
 }
 
@@ -59,14 +68,18 @@ pub(super) fn delete_options(
         ..DeleteOptions::default()
     };
     match negotiate::body_type(headers).as_str() {
-        "application/json" | "application/yaml" => DeleteOptions::parse(body, &query),
-        _ if body.is_empty() => DeleteOptions::parse(body, &query),
-        protobuf::MEDIA => {
-            let options = protobuf::delete_options(body)?;
-            DeleteOptions::parse(options.to_string().as_bytes(), &query)
-        }
-        _ => Err(ApiError::unsupported_media_type(
-            "application/json, application/yaml",
-        )),
+        "application/json" | "application/yaml" => DeleteOptions::parse(body, query),
+        _ if body.is_empty() => DeleteOptions::parse(body, query),
+        protobuf::MEDIA => DeleteOptions::of(protobuf::delete_options(body)?),
+        _ => Err(ApiError::unsupported_media_type(ALL)),
+    }
+}
+
+/// Returns the object of a request for one attempt of the write. It is kept for another attempt if
+/// there can be one.
+pub(super) fn again(inner: &Inner, target: &Target, value: &mut Value) -> Value {
+    match may_ask(inner, target) {
+        true => value.clone(),
+        false => value.take(),
     }
 }

@@ -2,36 +2,29 @@
 //!
 //! Owns which verb a method means there. Must not know what a verb does.
 
-use http::request::Parts;
-use http::{HeaderMap, Method, Response};
+use http::Method;
 
 use super::body::{read_body, twice};
+use super::scope::{Answer, Scope};
 use crate::answer::{JSON, answer, done_answer, value_answer, warned};
 use crate::answers::{settle, shown};
 use crate::call::{Call, Done};
 use crate::conversion;
 use crate::decode::Body;
 use crate::patch::Patch;
-use crate::read::View;
-use crate::state::State;
 use crate::status::ApiError;
 use crate::subresource::{self, Input};
 use crate::{negotiate, scale};
 
-type Answer = Result<Response<axum::body::Body>, ApiError>;
-
 /// Answers a request for the scale of an object.
-pub(super) async fn scale(
-    state: &State,
-    call: &Call<'_>,
-    method: &Method,
-    headers: &HeaderMap,
-    body: &[u8],
-) -> Answer {
-    let target = call.target;
-    let done = match *method {
+pub(super) async fn scale(scope: &Scope<'_>) -> Answer {
+    let (state, asked, call) = (scope.state, scope.asked, &scope.call);
+    let (target, headers, body) = (asked.target, asked.headers(), asked.body);
+    // Before the write: a refusal must leave the object as it is.
+    let (_, wire) = negotiate::form(headers, false, target.kind.custom)?;
+    let done = match asked.parts.method {
         Method::GET => {
-            let object = state.read(|inner| call.live(inner).cloned())?;
+            let object = state.read(|inner| call.live(inner))?;
             Done {
                 code: 200,
                 object: conversion::shown_one(state, target, object).await?,
@@ -55,7 +48,6 @@ pub(super) async fn scale(
         }
         _ => return Err(ApiError::method_not_allowed()),
     };
-    let (_, wire) = negotiate::form(headers, false, target.kind.custom)?;
     let done = shown(state, target, done).await?;
     let scale = scale::show(target, &done.object)?;
     Ok(warned(
@@ -65,14 +57,11 @@ pub(super) async fn scale(
 }
 
 /// Answers a request for another subresource, by its name.
-pub(super) async fn other(
-    state: &State,
-    call: &Call<'_>,
-    (name, view): (&str, View),
-    parts: &Parts,
-    body: &[u8],
-) -> Answer {
-    let (target, headers) = (call.target, &parts.headers);
+pub(super) async fn other(scope: &Scope<'_>, name: &str) -> Answer {
+    let view = scope.view(false)?;
+    let Scope { state, asked, call } = *scope;
+    let (parts, target) = (asked.parts, asked.target);
+    let (headers, body) = (asked.headers(), asked.body);
     let none = Vec::new();
     let connection = || {
         let of = subresource::kind_of(target, name);
@@ -105,7 +94,7 @@ pub(super) async fn other(
     };
     let call = Call {
         duplicates: &duplicates,
-        ..*call
+        ..call
     };
     let done = settle(state, call.questions, |inner| {
         subresource::answer(inner, &call, name, verb, &input)

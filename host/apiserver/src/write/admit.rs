@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::status;
-use super::steps::{check_depth, check_type, prepare};
+use super::steps::{self, check_depth, check_type};
 use crate::admission;
 use crate::admission::review::{Operation, Review};
 use crate::call::{Call, Door};
@@ -36,37 +36,29 @@ pub(super) struct Proposal<'a> {
     pub live: Option<&'a Object>,
     /// Whether the server made the name.
     pub named: bool,
-    /// Whether the ownership of fields is recorded already.
-    pub tracked: bool,
 }
 
-/// Lets mutating webhooks change an object. Returns whether the ownership of its fields is recorded
-/// now: no manager owns what webhooks change.
+/// Completes an object as the admission plugins of every cluster do, and lets mutating webhooks
+/// change it. The ownership of its fields is recorded already: no manager owns what changes here.
 pub(super) fn mutate(
     inner: &Inner,
     call: &Call<'_>,
     proposal: &Proposal<'_>,
     new: &mut Value,
-) -> Result<bool, ApiError> {
+) -> Result<(), ApiError> {
+    let live = proposal.live.map(|live| &**live);
+    steps::admit(inner, call, live, new)?;
     // The scale of an object is asked about as such.
     if inner.registered.mutating.is_empty() || call.door == Door::Scale {
-        return Ok(proposal.tracked);
+        return Ok(());
     }
     let Some(review) = review(call, proposal, new) else {
-        return Ok(proposal.tracked);
+        return Ok(());
     };
     if !admission::may_mutate(inner, call, &review) {
-        return Ok(proposal.tracked);
+        return Ok(());
     }
-    let live = proposal.live.map(|live| &**live);
     let mut draft = new.clone();
-    if prepare(inner, call, live, &mut draft).is_err() {
-        // A webhook may mend what is wrong; otherwise it is refused later.
-        draft.clone_from(new);
-    }
-    if !proposal.tracked {
-        call.track(live, &mut draft);
-    }
     let fields: &[&str] = match live {
         Some(_) => &FIXED,
         None => &LATER,
@@ -88,7 +80,7 @@ pub(super) fn mutate(
         ..review
     };
     let Some(made) = admission::mutate(inner, call, review)? else {
-        return Ok(proposal.tracked);
+        return Ok(());
     };
     *new = Value::clone(&made);
     check_type(call.target, new)?;
@@ -102,7 +94,8 @@ pub(super) fn mutate(
     }
     status::keep(call, live, new);
     reshape(call, new);
-    Ok(true)
+    // A webhook may have changed what the plugins look at.
+    steps::admit(inner, call, live, new)
 }
 
 /// Prunes what webhooks added and fills in defaults again.
@@ -117,6 +110,7 @@ fn reshape(call: &Call<'_>, new: &mut Value) {
             schema.normalize(new);
         }
     }
+    steps::default(target, new);
 }
 
 /// Asks policies and validating webhooks about an object that is about to be stored.
@@ -129,11 +123,7 @@ pub(super) fn validate(
     if inner.registered.is_empty() || call.door == Door::Scale {
         return Ok(());
     }
-    let proposal = Proposal {
-        live,
-        named: false,
-        tracked: true,
-    };
+    let proposal = Proposal { live, named: false };
     let review = review(call, &proposal, new);
     let Some(review) = review.filter(|review| admission::may_refuse(inner, call, review)) else {
         return Ok(());

@@ -5,12 +5,8 @@
 use serde_json::Value;
 
 use crate::call::{Call, Door};
-use crate::kinds::{Fill, Kind};
+use crate::kinds::Fill;
 use crate::meta;
-
-/// Groups whose kinds also take metadata from a write to their status; kube-apiserver resets only
-/// their spec.
-const OPEN: [&str; 5] = ["", "apps", "autoscaling", "batch", "policy"];
 
 /// Metadata that a write to a status can change at most.
 const FIELDS: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
@@ -21,7 +17,7 @@ pub(super) fn keep(call: &Call<'_>, live: Option<&Value>, new: &mut Value) {
     let kind = &call.target.kind;
     let has_status = call.target.version().status;
     match live {
-        Some(live) if call.door == Door::Status => *new = written(kind, live, new),
+        Some(live) if call.door == Door::Status => *new = written(call, live, new),
         Some(live) if has_status => set_or_remove(new, "status", live.get("status").cloned()),
         // A node's agent creates it with its status; any other status is set after the creation.
         None if has_status && kind.fill != Fill::Node => set_or_remove(new, "status", None),
@@ -30,26 +26,22 @@ pub(super) fn keep(call: &Call<'_>, live: Option<&Value>, new: &mut Value) {
 }
 
 /// Returns the object `shown` with the status of `new`, and with the metadata of `new` that the
-/// kind lets through.
-fn written(kind: &Kind, shown: &Value, new: &Value) -> Value {
+/// endpoint writes.
+fn written(call: &Call<'_>, shown: &Value, new: &Value) -> Value {
     let mut whole = shown.clone();
     set_or_remove(&mut whole, "status", new.get("status").cloned());
-    let fields = FIELDS.iter().filter(|field| passes(kind, field));
+    let fields = FIELDS.iter().filter(|field| passes(call, field));
     for field in fields.chain(&["managedFields"]) {
         meta::set(&mut whole, field, meta::get(new, field).cloned());
     }
     whole
 }
 
-fn passes(kind: &Kind, field: &str) -> bool {
-    let open = OPEN.contains(&kind.group.as_str())
-        || (kind.group == "networking.k8s.io" && kind.kind == "Ingress");
-    !kind.custom
-        && open
-        && !matches!(
-            (kind.kind.as_str(), field),
-            ("Deployment", "labels") | ("Pod", "ownerReferences")
-        )
+/// Returns whether the endpoint writes a field of the metadata.
+fn passes(call: &Call<'_>, field: &str) -> bool {
+    let path = format!("metadata.{field}");
+    let mut reset = call.reset().iter();
+    !reset.any(|reset| *reset == "metadata" || *reset == path)
 }
 
 /// Sets a field of an object, or removes it.

@@ -3,7 +3,7 @@
 //!
 //! Must not know the order of the steps, or how an object is stored.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::types;
 use crate::access::{escalation, signing};
@@ -13,8 +13,8 @@ use crate::kinds::Target;
 use crate::operations::nests;
 use crate::request::Validation;
 use crate::state::Inner;
-use crate::status::{ApiError, Cause, INVALID, NOT_SUPPORTED, REQUIRED, cause};
-use crate::{crd, fill, meta, namespace, refuse};
+use crate::status::{ApiError, Cause, INVALID, NOT_SUPPORTED, REQUIRED, TYPE_INVALID, cause};
+use crate::{crd, fill, meta, namespace, protobuf, refuse};
 
 const QUANTITIES: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
@@ -45,13 +45,22 @@ pub(crate) fn check_type(target: &Target, body: &mut Value) -> Result<(), ApiErr
                 let what = format!("{got}.{}", target.kind.group);
                 let why = format!("Invalid value: {got:?}: must be {expected}");
                 let why = cause(INVALID, "kind", why);
-                return Err(ApiError::invalid_of(&what, "", &[why]));
+                let name = map.get("metadata").and_then(|of| of.get("name")?.as_str());
+                let name = name.unwrap_or_default();
+                let mut error = ApiError::invalid_of(&what, name, &[why]);
+                if let Some(details) = error.details.as_mut().filter(|_| !name.is_empty()) {
+                    details["name"] = json!(name);
+                }
+                return Err(error);
             }
             got if field == "kind" => {
                 let version = &target.version().name;
                 return Err(ApiError::bad_request(format!(
                     "{got} in version {version:?} cannot be handled as a {expected}: the kind in the data does not match"
                 )));
+            }
+            got if !target.kind.custom && !protobuf::knows(got, kind_in(map, target)) => {
+                return Err(refuse::unregistered(target, got, kind_in(map, target)));
             }
             got => {
                 return Err(ApiError::bad_request(format!(
@@ -61,6 +70,13 @@ pub(crate) fn check_type(target: &Target, body: &mut Value) -> Result<(), ApiErr
         }
     }
     Ok(())
+}
+
+/// Returns the kind that a body says to be of, or that of the request.
+fn kind_in<'a>(body: &'a Map<String, Value>, target: &'a Target) -> &'a str {
+    let kind = body.get("kind").and_then(Value::as_str);
+    let kind = kind.filter(|kind| !kind.is_empty());
+    kind.unwrap_or(&target.kind.kind)
 }
 
 /// Refuses an object that nests too deep. (A real server stops at 10,000 levels.)
@@ -110,10 +126,7 @@ pub(crate) fn check_preconditions(
         return Err(refuse::invalid(call.target, call.name, &[why]));
     }
     if !asked.is_empty() && asked != live {
-        let why = format!(
-            "Precondition failed: UID in precondition: {asked}, UID in object meta: {live}"
-        );
-        return Err(refuse::conflict(call.target, call.name, why));
+        return Err(refuse::other_object(call.target, &call.key(), asked, live));
     }
     let asked = meta::text(new, "resourceVersion");
     if !asked.is_empty() && asked != "0" && asked != meta::text(shown, "resourceVersion") {
@@ -147,13 +160,11 @@ pub(crate) fn shape(
         }
         schema.apply_defaults(new);
         if !target.kind.custom && !schema.normalize(new) {
-            let (kind, version) = (&target.kind.kind, &target.version().name);
-            return Err(ApiError::bad_request(format!(
-                "{kind} in version {version:?} cannot be handled as a {kind}: {QUANTITIES}"
-            )));
+            return Err(refuse::undecodable(target, QUANTITIES));
         }
     }
-    let mut warnings: Vec<String> = target.version().warning.iter().cloned().collect();
+    default(target, new);
+    let mut warnings = Vec::new();
     let twice = call.duplicates.iter();
     let twice = twice.map(|field| format!("duplicate field {field:?}"));
     let texts = twice.chain(
@@ -178,13 +189,38 @@ pub(crate) fn shape(
                 error.message = error.message.trim_start().to_owned();
                 return Err(error);
             }
-            let (kind, version) = (&target.kind.kind, &target.version().name);
-            return Err(ApiError::bad_request(format!(
-                "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
-            )));
+            return Err(refuse::undecodable(target, why));
         }
     }
     Ok(warnings)
+}
+
+/// Fills in the defaults of a built-in kind that its schema does not have.
+pub(super) fn default(target: &Target, new: &mut Value) {
+    match &*target.kind.storage {
+        NAMESPACES => namespace::default(new),
+        DEFINITIONS => crd::default(new),
+        _ => fill::default(target.kind.fill, new),
+    }
+}
+
+/// Completes an object as the admission plugins of every cluster do. They leave subresources alone.
+pub(super) fn admit(
+    inner: &Inner,
+    call: &Call<'_>,
+    live: Option<&Value>,
+    new: &mut Value,
+) -> Result<(), ApiError> {
+    if !call.part.is_empty() {
+        return Ok(());
+    }
+    match fill::admit(call.target.kind.fill, inner, live, new) {
+        Some(why) => {
+            let name = meta::text(new, "name");
+            Err(refuse::forbidden(call.target, name, why))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Applies the code of the kind before the object is checked.
@@ -196,33 +232,21 @@ pub(crate) fn prepare(
 ) -> Result<(), ApiError> {
     escalation::check(inner, call, live, new)?;
     signing::record(call, live, new);
+    let kind = &call.target.kind;
+    let causes = match &*kind.storage {
+        NAMESPACES => {
+            namespace::prepare(live, new);
+            Vec::new()
+        }
+        DEFINITIONS => crd::prepare(live, new),
+        _ => fill::fill(kind.fill, inner, live, new, call.now),
+    };
+    if causes.is_empty() {
+        return Ok(());
+    }
+    types::check(call, &schema_faults(call, live, new))?;
     let name = meta::text(new, "name");
-    if let Some(why) = fill::forbidden(call.target.kind.fill, inner, live, new) {
-        return Err(refuse::forbidden(call.target, name, why));
-    }
-    match &*call.target.kind.storage {
-        NAMESPACES => namespace::prepare(live, new),
-        DEFINITIONS => {
-            let causes = crd::prepare(live, new);
-            if !causes.is_empty() {
-                types::check(call, &schema_faults(call, live, new))?;
-                return Err(refuse::invalid(
-                    call.target,
-                    meta::text(new, "name"),
-                    &causes,
-                ));
-            }
-        }
-        _ => {
-            let causes = fill::fill(call.target.kind.fill, inner, live, new, call.now);
-            if !causes.is_empty() {
-                types::check(call, &schema_faults(call, live, new))?;
-                let name = meta::text(new, "name");
-                return Err(refuse::invalid(call.target, name, &causes));
-            }
-        }
-    }
-    Ok(())
+    Err(refuse::invalid(call.target, name, &causes))
 }
 
 /// Checks the rules of metadata, schema and definition. `old` is the object that is replaced.
@@ -235,7 +259,7 @@ pub(crate) fn check(
     mut causes: Vec<Cause>,
     known: &[Cause],
 ) -> Result<Vec<String>, ApiError> {
-    causes.extend(meta::check::validate(new, call.target.kind.label_names));
+    causes.extend(meta::check::validate(new, call.target.kind.names));
     let mut faults = schema_faults(call, old, new);
     faults.retain(|fault| !known.contains(fault));
     types::check(call, &faults)?;
@@ -274,13 +298,10 @@ fn rule_faults(
     }
     // Rules expect values of the right types and sizes.
     let blocks = |cause: &Cause| {
-        let reason = cause.reason;
-        reason == REQUIRED
-            || reason == NOT_SUPPORTED
-            || matches!(
-                reason,
-                "FieldValueTooLong" | "FieldValueTooMany" | "FieldValueTypeInvalid"
-            )
+        matches!(
+            cause.reason,
+            REQUIRED | NOT_SUPPORTED | TYPE_INVALID | "FieldValueTooLong" | "FieldValueTooMany"
+        )
     };
     if causes.iter().any(blocks) {
         let why = "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";

@@ -136,7 +136,7 @@ async fn a_connection_is_used_again_once_its_answer_is_read() {
 }
 
 #[tokio::test]
-async fn who_acts_as_another_user_gets_no_group_of_the_kubeconfigs_user() {
+async fn a_request_as_another_user_has_no_group_of_the_kubeconfigs_user() {
     let server = Server::start(vec![vec![OK]]).await;
     let headers = [
         ("authorization", "Bearer secret"),

@@ -140,6 +140,28 @@ fn random_operations_end_as_the_twin_does() {
 }
 
 #[test]
+fn a_store_is_complete_from_a_list_until_its_kind_is_served_no_more() {
+    let store = Store::default();
+    assert!(!store.is_complete());
+    store.begin_list();
+    store.upsert(object("a/b", "u", 1), false);
+    assert!(!store.is_complete(), "the first list has not ended");
+    store.end_list(1).unwrap();
+    assert!(store.is_complete());
+    store.begin_list();
+    assert!(store.is_complete(), "a relist keeps what was there");
+    store.end_list(2).unwrap();
+    assert_eq!(store.vanish().len(), 0);
+    assert!(store.is_synced() && !store.is_complete());
+    store.begin_list();
+    assert!(!store.is_complete(), "not listed yet");
+    store.end_list(3).unwrap();
+    assert!(store.is_complete());
+    store.close();
+    assert!(!store.is_complete());
+}
+
+#[test]
 fn pages_are_ordered_and_complete() {
     let store = Store::default();
     for (at, name) in ["b/1", "a-b/x", "a/z", "a/a", "b/0"].iter().enumerate() {

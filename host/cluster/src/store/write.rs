@@ -184,6 +184,7 @@ impl Store {
             let removed = gone.iter().filter_map(|name| state.take(name)).collect();
             state.position = version;
             state.synced = true;
+            state.vanished = false;
             state.rewinding = false;
             Ok((rewound, removed))
         })?;
@@ -198,6 +199,7 @@ impl Store {
     pub(crate) fn vanish(&self) -> Vec<Snapshot> {
         self.change(|state| {
             state.absent = true;
+            state.vanished = true;
             let names = state
                 .objects
                 .iter()

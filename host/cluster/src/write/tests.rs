@@ -3,6 +3,8 @@ use crate::connect::WRITE_TIMEOUT;
 use crate::discovery::Resource;
 use crate::fake::{Fake, hang, json, plain, status};
 use crate::status::Status;
+use futures_util::future::BoxFuture;
+use http::{Request, Response};
 use vmhost_core::Gvk;
 
 fn vms() -> Resource {
@@ -273,4 +275,23 @@ async fn a_server_in_this_process_needs_no_socket() {
     };
     let refused = writer.patch(&other, PatchType::Merge, "{}", "m").await;
     assert_eq!(refused.unwrap_err().code(), Some(404));
+}
+
+#[tokio::test]
+async fn a_write_as_another_user_names_that_user() {
+    let serve = |request: Request<Bytes>| -> BoxFuture<'static, Response<Bytes>> {
+        let user = request.headers().get(IMPERSONATE_USER);
+        let user = user.map_or("host", |user| user.to_str().unwrap());
+        let body = format!(r#"{{"kind":"VirtualMachine","metadata":{{"name":"{user}"}}}}"#);
+        Box::pin(async move { Response::new(Bytes::from(body)) })
+    };
+    let (writer, resource) = (Connection::local(serve, "local").writer(), vms());
+    let path = vm(&resource);
+    let own = writer.apply(&path, "{}", "m", true).await.unwrap();
+    assert_eq!(own.name, "host");
+    let account = "system:serviceaccount:a:b";
+    let other = writer.clone().acting_as(account).unwrap();
+    let written = other.apply(&path, "{}", "m", true).await.unwrap();
+    assert_eq!(written.name, account);
+    assert!(writer.acting_as("a\nb").is_err());
 }

@@ -1,45 +1,39 @@
 //! What a plugin may be granted at most, and what of a description stays below several such limits.
 //!
-//! Pure functions of plain data. This module must not know who sets a limit, nor clusters.
+//! Pure functions of plain data. This module must not know objects that set limits, nor clusters.
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::description::{ControllerDescription, Description, Permission, Verb, Watched};
 use crate::key::Gvk;
 
-/// All namespaces, groups, kinds or hosts.
-const ALL: &str = "*";
+/// In the place of a name: all namespaces, groups, kinds, subresources or hosts.
+pub const ALL: &str = "*";
 
 /// What may be granted at most: `grants` of a `Plugin` and of a `PluginPolicy`. What is left out is
-/// not limited, except for what reaches beyond namespaces: HTTP, webhooks and member clusters are
-/// for those alone whose policies all say so.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// not limited, except for what reaches beyond namespaces: HTTP, webhooks and member clusters have
+/// to be allowed by each policy, and by one at least.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Ceiling {
     /// The namespaces; `*` for all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Vec<String>>,
     /// The kinds that may be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reads: Option<Vec<Kinds>>,
     /// What effects may write.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Vec<Writes>>,
     /// The hosts that HTTP requests may go to: a name, or `*.DOMAIN`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<Vec<String>>,
     /// Whether it may answer webhooks and conversions, which concern the whole cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub webhooks: Option<bool>,
     /// Whether it may work in member clusters.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub clusters: Option<bool>,
 }
 
 /// Kinds of API groups.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Kinds {
     /// The API groups: empty for the core group, `*` for all.
@@ -49,7 +43,7 @@ pub struct Kinds {
 }
 
 /// What effects may do to kinds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Writes {
     /// The API groups: empty for the core group, `*` for all.
@@ -59,23 +53,19 @@ pub struct Writes {
     /// The verbs.
     pub verbs: Vec<Verb>,
     /// The subresources; `*` for all. Left out: the object itself and all subresources.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subresources: Option<Vec<String>>,
 }
 
 /// What of a description stays below all ceilings.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Met {
     /// The namespaces that the plugin works in. Empty for all.
     pub namespaces: Vec<String>,
     /// What its effects may write.
     pub permissions: Vec<Permission>,
     /// What it needs and is not granted, one line per item.
-    #[serde(skip)]
     pub denied: Vec<String>,
     /// What it asked for and goes without, one line per item.
-    #[serde(skip)]
     pub narrowed: Vec<String>,
 }
 
@@ -186,8 +176,8 @@ impl Met {
         }
     }
 
-    /// What concerns more than namespaces has to be allowed by each policy that matches, and by one
-    /// at least.
+    /// What concerns the whole cluster, or other clusters, has to be allowed by each policy, and by
+    /// one at least.
     fn claims(&mut self, description: &Description, own: &Ceiling, policies: &[Ceiling]) {
         let mut claim = |is_wanted: bool, line: &str, of: fn(&Ceiling) -> Option<bool>| {
             let is_said = policies.iter().all(|policy| of(policy) == Some(true));
@@ -202,8 +192,8 @@ impl Met {
         claim(elsewhere, "work in member clusters", |of| of.clusters);
     }
 
-    /// Nobody reviews rights in member clusters: there, a plugin stays in the namespace of its own
-    /// name.
+    /// In member clusters no access review is made, so that a plugin stays in the namespace there
+    /// that has the name of its own.
     fn members(&mut self, description: &Description, home: &str) {
         if works_in_members(description) && self.namespaces != [home] {
             self.denied.push(format!(

@@ -5,7 +5,8 @@
 pub enum SettingsError {
     /// The collector must speak another protocol.
     #[error(
-        "{0}={1}: vmhost exports http/protobuf only; set http/protobuf, and the collector's port for HTTP (4318)"
+        "{0}={1}: vmhost exports http/protobuf only; set http/protobuf, and the collector's port \
+         for HTTP (4318)"
     )]
     Protocol(&'static str, String),
     /// Another exporter.
@@ -27,7 +28,8 @@ pub enum SettingsError {
     Pairs(&'static str, usize),
     /// A sampler that does not exist, or one whose argument is wrong.
     #[error(
-        "OTEL_TRACES_SAMPLER={0}: there are always_on, always_off and traceidratio, each also with parentbased_ in front"
+        "OTEL_TRACES_SAMPLER={0}: there are always_on, always_off and traceidratio, each also with \
+         parentbased_ in front"
     )]
     Sampler(String),
     /// The sampler's argument is no share.

@@ -1,6 +1,7 @@
 //! What the variables mean.
 
 use super::*;
+use crate::sampler::Share;
 
 fn read(set: &[(&str, &str)]) -> Result<Option<Settings>, SettingsError> {
     Settings::read(|name| {
@@ -157,7 +158,7 @@ fn a_certificate_of_this_process_has_a_key() {
 
 #[test]
 fn what_cannot_be_used_is_named() {
-    let cases: [(&[(&str, &str)], &str); 9] = [
+    let cases: [(&[(&str, &str)], &str); 10] = [
         (&[ON, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], "4318"),
         (&[ON, ("OTEL_TRACES_EXPORTER", "zipkin")], "zipkin"),
         (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")], "URL"),
@@ -169,6 +170,11 @@ fn what_cannot_be_used_is_named() {
         (&[ON, ("OTEL_BSP_MAX_QUEUE_SIZE", "0")], "QUEUE_SIZE=0"),
         (&[ON, ("OTEL_RESOURCE_ATTRIBUTES", "a=b,c")], "entry 2"),
         (&[ON, ("OTEL_EXPORTER_OTLP_HEADERS", "=s3cret")], "entry 1"),
+        // Empty entries count too, as a person counts them.
+        (
+            &[ON, ("OTEL_EXPORTER_OTLP_HEADERS", "a=b,,x y=s3cret")],
+            "entry 3",
+        ),
         (
             &[
                 ON,

@@ -19,24 +19,23 @@ pub(super) fn address(variable: &'static str, text: &str) -> Result<Uri, Setting
     }
 }
 
-/// Parses `a=b,c=d`, whose parts are percent-encoded.
-pub(super) fn pairs(
+/// Parses `a=b,c=d`, whose parts are percent-encoded, into what `of` makes of each key and value.
+/// The error has the number of the entry that is malformed, or that `of` refuses.
+pub(super) fn pairs<T>(
     variable: &'static str,
     text: &str,
-) -> Result<Vec<(String, String)>, SettingsError> {
+    of: impl Fn(String, String) -> Option<T>,
+) -> Result<Vec<T>, SettingsError> {
+    let parse = |entry: &str| {
+        let (key, value) = entry.split_once('=')?;
+        let key = percent_decode_str(key.trim()).decode_utf8().ok()?;
+        let value = percent_decode_str(value.trim()).decode_utf8().ok()?;
+        let is_named = !key.is_empty();
+        is_named.then(|| of(key.into_owned(), value.into_owned()))?
+    };
     let entries = text.split(',').map(str::trim).enumerate();
     let entries = entries.filter(|(_, entry)| !entry.is_empty());
-    let parse = |(index, entry): (usize, &str)| {
-        let wrong = || SettingsError::Pairs(variable, index + 1);
-        let (key, value) = entry.split_once('=').ok_or_else(wrong)?;
-        let decoded = |part: &str| match percent_decode_str(part.trim()).decode_utf8() {
-            Ok(part) => Ok(part.into_owned()),
-            Err(_) => Err(wrong()),
-        };
-        match (decoded(key)?, decoded(value)?) {
-            (key, _) if key.is_empty() => Err(wrong()),
-            pair => Ok(pair),
-        }
-    };
-    entries.map(parse).collect()
+    entries
+        .map(|(index, entry)| parse(entry).ok_or(SettingsError::Pairs(variable, index + 1)))
+        .collect()
 }

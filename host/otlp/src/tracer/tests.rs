@@ -201,3 +201,22 @@ async fn a_trace_goes_on_from_another_process() {
     let follows = start(&[("OTEL_TRACES_SAMPLER", "parentbased_always_off")]);
     assert!(follows.trace().is_none() && follows.trace_below(parent).is_some());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_ends_with_its_time_though_a_request_may_take_longer() {
+    // The system accepts connections, and nothing reads from them.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", silent.local_addr().unwrap());
+    let counts = Arc::new(Counts::default());
+    let set = [
+        ("OTEL_BSP_EXPORT_TIMEOUT", "3000"),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "40000"),
+    ];
+    let tracer = Tracer::start(settings(&endpoint, &set), counts.clone()).unwrap();
+    tracer.export(spans(&tracer, 1));
+    let began = tokio::time::Instant::now();
+    tracer.flush(LONG).await;
+    assert_eq!(*counts.0.lock(), [(SpanResult::Failed, 1)]);
+    // The clock is paused: nothing but timers moves it.
+    assert!(began.elapsed() < Duration::from_secs(4));
+}

@@ -1,5 +1,5 @@
-//! Reads a component from a registry. A tag is resolved once into a digest, and what is read is what
-//! has that digest. It must not know how a registry is spoken to.
+//! Reads a component from a registry. A tag is resolved once into a digest, and what is read is
+//! what has that digest. It must not know how a registry is spoken to.
 
 use std::sync::Arc;
 use std::time::Duration;

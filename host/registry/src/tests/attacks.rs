@@ -274,6 +274,24 @@ async fn a_storage_that_asks_for_the_password() {
 }
 
 #[tokio::test]
+async fn a_token_service_that_sends_credentials_on() {
+    let pushed = Pushed::new(b"a component").await;
+    let elsewhere = Fake::start().await;
+    let host = pushed.fake.address();
+    let ask = format!(r#"Bearer realm="http://{host}/token",service="{host}""#);
+    let manifest = format!("/v2/{REPOSITORY}/manifests/1");
+    pushed.fake.lie(&manifest, Lie::Ask(ask));
+    let place = format!("http://{}/token", elsewhere.address());
+    pushed.fake.lie("/token", Lie::Again(place));
+    let config = json!({ "auths": { (host): { "identitytoken": "s3cret" } } });
+    let ann = Credentials::from_docker_config(config.to_string().as_bytes()).unwrap();
+    let error = pull(&pushed.reference, &Pull::new(access(&ann))).await;
+    let error = error.unwrap_err();
+    assert!(error.to_string().contains("another place"), "{error}");
+    assert!(elsewhere.seen().is_empty());
+}
+
+#[tokio::test]
 async fn a_redirection_away_from_this_machine_without_tls() {
     let pushed = Pushed::new(b"a component").await;
     let place = "http://storage.example/blob".to_owned();

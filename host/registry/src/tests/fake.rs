@@ -36,6 +36,8 @@ pub(super) enum Lie {
     Status(u16),
     /// A redirection.
     To(String),
+    /// A redirection that repeats the request with its body.
+    Again(String),
     /// A question for credentials.
     Ask(String),
 }
@@ -191,6 +193,9 @@ impl State {
             Some(Lie::Status(status)) => return full(*status, &[], Bytes::new()),
             Some(Lie::To(place)) => {
                 return full(302, &[("location", place.as_str())], Bytes::new());
+            }
+            Some(Lie::Again(place)) => {
+                return full(307, &[("location", place.as_str())], Bytes::new());
             }
             Some(Lie::Ask(ask)) => {
                 return full(401, &[("www-authenticate", ask.as_str())], Bytes::new());

@@ -76,3 +76,25 @@ async fn a_mirror_without_signatures_does_not_hide_them() {
     let pulled = pull(&origin.reference, &Pull::new(through)).await.unwrap();
     assert_eq!(verify(&pulled, &trusting(&[&ann])).unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn signatures_that_cannot_be_read_are_not_called_absent() {
+    let mirrored = Pushed::new(b"a component").await;
+    let origin = Pushed::new(b"a component").await;
+    let ann = key();
+    origin.sign(&ann).await;
+    let referrers = format!("/v2/team/vm/referrers/{}", origin.digest);
+    origin.fake.lie(&referrers, Lie::Status(503));
+    let rule = format!("{}={}", origin.fake.address(), mirrored.fake.address());
+    let mirrors = Mirrors::parse([rule.as_str()]).unwrap();
+    let nobody = Credentials::anonymous();
+    let mut through = access(&nobody);
+    through.mirrors = &mirrors;
+    let pulled = pull(&origin.reference, &Pull::new(through)).await.unwrap();
+    let error = verify(&pulled, &trusting(&[&ann])).unwrap_err();
+    assert!(
+        matches!(error, Error::UnreadSignatures { .. }) && error.may_pass(),
+        "{error}"
+    );
+    assert!(error.to_string().contains("503"), "{error}");
+}

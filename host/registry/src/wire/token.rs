@@ -7,7 +7,8 @@ use bytes::Bytes;
 use http::Method;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use http_auth::ChallengeParser;
-use reqwest::{Request, Url};
+use http_body_util::Full;
+use reqwest::{Body, Request, Url};
 use serde::Deserialize;
 
 use super::fault;
@@ -93,6 +94,9 @@ async fn token(line: &Line, realm: &str, service: Option<&str>) -> Result<String
         }
     };
     let response = line.execute(request).await?;
+    if response.status().is_redirection() {
+        return Err(line.malformed("its token service wants credentials sent to another place"));
+    }
     let response = fault::success(line, response, "token service").await?;
     let body = line.body(response, "answer of the token service", ANSWER_MAX);
     let answer: Option<Answer> = serde_json::from_slice(&body.await?).ok();
@@ -101,7 +105,8 @@ async fn token(line: &Line, realm: &str, service: Option<&str>) -> Result<String
     token.ok_or_else(|| line.malformed("the token service sent no token"))
 }
 
-/// A request with a form as its body, as OAuth 2 wants it.
+/// A request with a form as its body, as OAuth 2 wants it. A redirection does not repeat it: the
+/// client copies no streamed body, and this one has credentials.
 fn form(line: &Line, url: Url, fields: &[(&str, &str)]) -> Result<Request, Error> {
     // A query has the syntax of a form.
     let mut form = line.url("form")?;
@@ -110,7 +115,7 @@ fn form(line: &Line, url: Url, fields: &[(&str, &str)]) -> Result<Request, Error
     let mut request = Request::new(Method::POST, url);
     let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
     request.headers_mut().insert(CONTENT_TYPE, kind);
-    *request.body_mut() = Some(Bytes::from(body).into());
+    *request.body_mut() = Some(Body::wrap(Full::new(Bytes::from(body))));
     Ok(request)
 }
 

@@ -21,6 +21,6 @@ pub(crate) struct Start {
     pub(crate) tuning: Tuning,
     /// Returns the present warnings about keys.
     pub(crate) warned: Warned,
-    /// The terms that the candidate runs under. `None` for those of the live version.
-    pub(crate) terms: Option<Arc<Terms>>,
+    /// The terms that the candidate runs under.
+    pub(crate) terms: Arc<Terms>,
 }

@@ -1,5 +1,5 @@
-//! What a canary is tuned by: when it is aborted, and which objects it begins with. Plain data. This
-//! module must not know how turns are counted.
+//! What a canary is tuned by: when it is aborted, and which objects it begins with. Plain data.
+//! This module must not know how turns are counted.
 
 /// When a canary is aborted by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

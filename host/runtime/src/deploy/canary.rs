@@ -81,10 +81,11 @@ pub(crate) async fn start(
     } = start;
     let present = slot.lineup();
     let live = &present.live;
-    let generation = {
-        let terms = terms.unwrap_or_else(|| live.terms.clone());
-        generation(plugins, slot, live, loaded.plugin, terms).map_err(unfit)?
-    };
+    let generation = generation(plugins, slot, live, loaded.plugin, terms).map_err(unfit)?;
+    if let Some(settings) = &generation.terms.settings {
+        // Before the first call that may tell them.
+        plugins.loader.settings.hide(&slot.name, settings);
+    }
     let known = names(&warned());
     let keys = generation
         .controllers
@@ -94,15 +95,7 @@ pub(crate) async fn start(
             let keys = CandidateKeys::new(wired.controller.label.clone());
             (name.clone(), Arc::new(keys))
         });
-    let about = About {
-        plugin: slot.name.clone(),
-        version: generation.description().version.clone(),
-        generation: generation.number,
-        digest: generation.plugin.digest().to_owned(),
-        live: live.number,
-        live_digest: live.plugin.digest().to_owned(),
-        since: SystemTime::now(),
-    };
+    let about = about(slot, &generation, live);
     let keys: BTreeMap<_, _> = keys.collect();
     let component = loaded.bytes;
     let canary = Canary::new(about, steps, tuning, keys, component.clone());
@@ -129,6 +122,18 @@ pub(crate) async fn start(
         generation,
         component,
     })
+}
+
+fn about(slot: &Slot, candidate: &Generation, live: &Generation) -> About {
+    About {
+        plugin: slot.name.clone(),
+        version: candidate.description().version.clone(),
+        generation: candidate.number,
+        digest: candidate.plugin.digest().to_owned(),
+        live: live.number,
+        live_digest: live.plugin.digest().to_owned(),
+        since: SystemTime::now(),
+    }
 }
 
 /// Returns an error if no canary can start now.

@@ -12,6 +12,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use vmhost_engine::{Code, Plugin};
 
+use crate::config::terms::Terms;
 use crate::deploy::loaded::Loaded;
 use crate::deploy::loader::Loader;
 use crate::deploy::optimise::optimise_later;
@@ -48,7 +49,7 @@ impl FirstLoad {
     /// before it.
     pub async fn file(&mut self, path: &Path) -> Result<()> {
         let loaded = self.loader.load_file(path).await?;
-        let loaded = rollback::instead(&self.loader, path, loaded).await;
+        let loaded = rollback::instead(&self.loader, path, loaded, &Terms::default()).await;
         self.add(Source::File(path.to_owned()), loaded)
     }
 

@@ -201,6 +201,19 @@ impl History {
         }
     }
 
+    /// Notes that a plugin was removed, and closes its history, which is opened again when it is
+    /// needed. Versions that only memory had are gone. Writes files.
+    pub(crate) fn removed(&self, plugin: &str) {
+        self.ended(plugin, Why::Removed);
+        let place = self.place(plugin);
+        let mut plugins = self.plugins.lock();
+        // While another thread uses it, its folder is locked and could not be opened again.
+        let is_idle = |past: &Arc<Mutex<Past>>| Arc::strong_count(past) == 1;
+        if plugins.get(&place).is_some_and(is_idle) {
+            plugins.remove(&place);
+        }
+    }
+
     /// Returns whether a version was rolled back. Reads files the first time, and waits while
     /// another thread reads or writes them.
     pub(crate) fn refuses(&self, plugin: &str, digest: &str) -> bool {
@@ -246,12 +259,24 @@ impl History {
         }
     }
 
-    /// Returns a version that ran. Reads files.
-    pub(crate) fn version(&self, plugin: &str, digest: &str) -> Result<Version, HistoryError> {
+    /// Returns a version that ran: its plugin if that is in memory, else its bytes. `anew` prefers
+    /// the bytes, for a plugin that has to be loaded under other terms. Reads files.
+    pub(crate) fn version(
+        &self,
+        plugin: &str,
+        digest: &str,
+        anew: bool,
+    ) -> Result<Version, HistoryError> {
         let past = self.past(plugin).ok_or(HistoryError::Off)?;
         let past = past.lock();
-        let Some(kept) = past.on_shelf(digest).cloned() else {
-            return past.read(digest).map(Version::Bytes);
+        let kept = past.on_shelf(digest).cloned();
+        let kept = match kept.filter(|_| !anew) {
+            Some(kept) => kept,
+            None => match (past.read(digest), past.on_shelf(digest)) {
+                (Ok(bytes), _) => return Ok(Version::Bytes(bytes)),
+                (Err(_), Some(kept)) => kept.clone(),
+                (Err(error), None) => return Err(error),
+            },
         };
         let bytes = match kept.code() {
             // Needed to compile optimised code later.

@@ -1,5 +1,5 @@
-//! What this host keeps of the versions that ran of a plugin, for whoever decides about its versions
-//! elsewhere. This module must not know why one goes back to a version.
+//! What this host keeps of the versions of a plugin that ran, for a task outside of this crate that
+//! decides which version runs. This module must not know why it goes back to one.
 
 use crate::deploy::plugins::Plugins;
 use crate::deploy::rollback;

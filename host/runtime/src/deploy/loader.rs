@@ -76,10 +76,20 @@ impl Loader {
         })
     }
 
-    /// Compiles the component on threads outside the runtimes, then calls `describe` on the guests'
-    /// runtime. Also returns the compilation time.
+    /// Compiles the component, then calls `describe`. The plugin has the settings and limits of the
+    /// flags. Also returns the compilation time.
     pub async fn load(&self, bytes: &[u8]) -> Result<(Plugin, Duration), LoadError> {
-        self.load_with(bytes, None).await
+        self.load_under(bytes, &Terms::default()).await
+    }
+
+    /// Like [`Loader::load`], with the settings and limits of these terms.
+    pub(crate) async fn load_under(
+        &self,
+        bytes: &[u8],
+        terms: &Terms,
+    ) -> Result<(Plugin, Duration), LoadError> {
+        let (image, compiled) = self.compile(Bytes::copy_from_slice(bytes)).await?;
+        Ok((self.describe(image, terms).await?, compiled))
     }
 
     /// Like [`Loader::load`], for an interpreter's component whose instances are given this script.
@@ -88,20 +98,15 @@ impl Loader {
         bytes: &[u8],
         script: Option<Script>,
     ) -> Result<(Plugin, Duration), LoadError> {
+        let Some(script) = script else {
+            return self.load(bytes).await;
+        };
+        let (image, compiled) = self.compile(Bytes::copy_from_slice(bytes)).await?;
         let limits = self.config.limits.clone();
-        let (image, compiled) = self.compile(bytes.to_vec().into()).await?;
-        let engine = self.engine.clone();
-        let settings = self.settings.all();
-        let plugin = self.guests.spawn(async move {
-            match script {
-                None => Plugin::load(&engine, image, limits, &settings).await,
-                Some(script) => {
-                    Plugin::load_script(&engine, image, limits, &settings, script).await
-                }
-            }
-        });
-        let cut_off = |error| Err(LoadError::CutOff(format!("{error}")));
-        Ok((plugin.await.unwrap_or_else(cut_off)?, compiled))
+        let (engine, settings) = (self.engine.clone(), self.settings.all());
+        let loading =
+            async move { Plugin::load_script(&engine, image, limits, &settings, script).await };
+        Ok((self.on_guests(loading).await?, compiled))
     }
 
     /// Compiles the component on threads outside the runtimes. Also returns the compilation time.
@@ -119,13 +124,21 @@ impl Loader {
         let limits = limits.unwrap_or_else(|| self.config.limits.clone());
         let (engine, flags) = (self.engine.clone(), self.settings.all());
         let own = terms.settings.clone();
-        let plugin = self.guests.spawn(async move {
+        let loading = async move {
             match own {
                 None => Plugin::load(&engine, image, limits, &flags).await,
                 Some(own) => Plugin::load_with(&engine, image, limits, own).await,
             }
-        });
+        };
+        self.on_guests(loading).await
+    }
+
+    /// Calls a guest on the guests' runtime, which no other work waits for.
+    async fn on_guests(
+        &self,
+        loading: impl Future<Output = Result<Plugin, LoadError>> + Send + 'static,
+    ) -> Result<Plugin, LoadError> {
         let cut_off = |error| Err(LoadError::CutOff(format!("{error}")));
-        plugin.await.unwrap_or_else(cut_off)
+        self.guests.spawn(loading).await.unwrap_or_else(cut_off)
     }
 }

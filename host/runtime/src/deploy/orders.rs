@@ -29,8 +29,8 @@ pub(crate) enum Order {
         /// The channel for the answer.
         answer: Answer<RolledBack>,
     },
-    /// Replace the running version by this one, under these terms. A version that was rolled back is
-    /// refused.
+    /// Replace the running version by this one, under these terms. A version that was rolled back
+    /// is refused.
     Swap {
         /// The version.
         loaded: Box<Loaded>,

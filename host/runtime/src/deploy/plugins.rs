@@ -1,29 +1,23 @@
 //! All plugins of a host, and the parts that each of them is wired to: stores, an event recorder,
 //! live reads.
 //!
-//! A first load and a swap use the same wiring. This module must not know what a turn does: workers
-//! are started through [`StartWorkers`].
+//! A first load and a swap use the same wiring, which `wiring` has. This module must not know what
+//! a turn does: workers are started through [`StartWorkers`].
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
-use vmhost_cluster::{
-    AccessReviews, Connection, CrdError, Definitions, Events, Informers, Reader, Recorder,
-};
-use vmhost_core::{ControllerDescription, Description};
+use vmhost_cluster::{AccessReviews, Connection, Definitions, Events, Informers, Reader};
+use vmhost_core::Description;
 use vmhost_engine::Plugin;
 
 use crate::canary::end::Abort;
 use crate::config::terms::Terms;
-use crate::controller::Controller;
-use crate::controller::changes::buffer::MapBuffer;
 use crate::deploy::loader::Loader;
-use crate::deploy::setup;
-use crate::deploy::slot::{Generation, Readers, Share, Slot, StartWorkers, Wired};
+use crate::deploy::slot::{Generation, Slot, StartWorkers, Wired};
 use crate::deploy::unique::{Shared, check};
 use crate::journal::Journal;
 use crate::journal::tag::Cause;
@@ -32,8 +26,8 @@ use crate::observe::metrics::Metrics;
 use crate::outgoing::Outgoing;
 use crate::site::sites::Sites;
 use crate::wake::live::Live;
-use crate::wake::readers;
-use crate::wake::sources::Sources;
+
+mod wiring;
 
 /// The slots of all plugins, and the services that they share.
 pub struct Plugins {
@@ -215,18 +209,6 @@ impl Plugins {
         Ok(slots)
     }
 
-    fn share(&self, plugin: &str) -> Arc<Share> {
-        let (events, metrics) = (self.events.clone(), self.metrics.clone());
-        let config = &self.loader.config;
-        Arc::new(Share {
-            recorder: Recorder::new(events, plugin, metrics, config.events),
-            live: self.live.reads(),
-            http: self.outgoing.requests(plugin),
-            map_buffer: MapBuffer::new(config.map_buffer),
-            handled: Mutex::default(),
-        })
-    }
-
     fn push(&self, first: Generation) -> Arc<Slot> {
         let slot = Arc::new(Slot::new(first));
         self.metrics
@@ -250,106 +232,6 @@ impl Plugins {
             .iter()
             .filter(|slot| own.is_none_or(|own| own.name != slot.name))
             .try_for_each(|slot| check(description, slot.current().description()))
-    }
-
-    /// Sets up what a generation needs before its stores: its CustomResourceDefinitions have to be
-    /// served.
-    pub(crate) async fn set_up(
-        &self,
-        description: &Description,
-        terms: &Terms,
-    ) -> Result<(), CrdError> {
-        // A definition is for the whole cluster, whoever may create a `Plugin`.
-        let allowed = self.loader.config.install_crds && !terms.is_granted;
-        setup::run(&self.definitions, description, allowed).await
-    }
-
-    /// Creates the controllers of a description at home. One of the present generation that fits
-    /// keeps its queue, and its stores too if their description is unchanged.
-    pub(crate) fn wire(
-        &self,
-        description: &Description,
-        terms: &Terms,
-        present: Option<&Generation>,
-        share: &Share,
-    ) -> HashMap<String, Wired> {
-        let wire = |wanted: &ControllerDescription| {
-            let present = present.and_then(|generation| generation.controllers.get(&wanted.name));
-            let wired = self.wire_one((description, terms), wanted, present, share);
-            (wanted.name.clone(), wired)
-        };
-        let controllers = description.controllers.iter();
-        let at_home = controllers.filter(|wanted| wanted.clusters.is_home());
-        at_home.map(wire).collect()
-    }
-
-    fn wire_one(
-        &self,
-        (description, terms): (&Description, &Terms),
-        wanted: &ControllerDescription,
-        present: Option<&Wired>,
-        share: &Share,
-    ) -> Wired {
-        let config = &self.loader.config;
-        let namespaces = terms.namespaces(&config.namespaces);
-        let before = present.filter(|wired| wired.controller.fits(wanted, config.workers));
-        let controller = match before {
-            Some(wired) => wired.controller.clone(),
-            None => {
-                let before = present.map(|wired| &*wired.controller);
-                let metrics = self.metrics.controller(&description.name, &wanted.name);
-                let workers = config.workers;
-                let buffer = &share.map_buffer;
-                let wakes = &self.journal.wakes;
-                let new =
-                    Controller::new(description, wanted, workers, metrics, buffer, wakes, before);
-                if !self.leadership.is_leading() {
-                    new.mapper.stand_by();
-                }
-                new
-            }
-        };
-        let sources = match before {
-            Some(wired) if wired.sources.is_of(wanted, namespaces) => wired.sources.clone(),
-            _ => Arc::new(Sources::subscribe(
-                &self.informers,
-                share.live.clone(),
-                wanted,
-                namespaces,
-                controller.clone(),
-                None,
-            )),
-        };
-        Wired {
-            controller,
-            sources,
-        }
-    }
-
-    /// Subscribes to what the webhooks and conversions of a description read. Those of the present
-    /// generation keep their stores if their description is unchanged.
-    pub(crate) fn readers(
-        &self,
-        description: &Description,
-        terms: &Terms,
-        present: Option<&Generation>,
-        share: &Share,
-    ) -> Readers {
-        let namespaces = terms.namespaces(&self.loader.config.namespaces);
-        let subscribe = |wanted: ControllerDescription| {
-            let present = present.and_then(|generation| generation.readers.get(&wanted.name));
-            let sources = match present {
-                Some(sources) if sources.is_of(&wanted, namespaces) => sources.clone(),
-                _ => Arc::new(readers::subscribe(
-                    &self.informers,
-                    share.live.clone(),
-                    &wanted,
-                    namespaces,
-                )),
-            };
-            (wanted.name, sources)
-        };
-        description.readers().map(subscribe).collect()
     }
 
     /// Starts a controller's workers as soon as its stores are ready.

@@ -157,6 +157,11 @@ async fn exchange(
     slot: &Arc<Slot>,
     generation: &Arc<Generation>,
 ) -> (Duration, usize) {
+    let settings = generation.terms.settings.as_ref();
+    if let Some(settings) = settings {
+        // Before the first call that may tell them.
+        plugins.loader.settings.hide(&slot.name, settings);
+    }
     for wired in generation.controllers.values() {
         wired.sources.open();
     }
@@ -177,9 +182,8 @@ async fn exchange(
         let started = Instant::now();
         (slot.replace(generation.clone()), started.elapsed())
     };
-    if generation.terms.settings.is_some() {
-        let settings = generation.terms.settings.as_ref();
-        plugins.loader.settings.set(&slot.name, settings);
+    if let Some(settings) = settings {
+        plugins.loader.settings.set(&slot.name, Some(settings));
     }
     // After this, the calls that were about to start on the old code have started, and the swap can
     // be announced.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use vmhost_core::{chain, one_line};
 use vmhost_engine::{Code, LoadError, Plugin};
 
+use crate::config::terms::Terms;
 use crate::deploy::history::report::Why;
 use crate::deploy::history::{History, Start, Version};
 use crate::deploy::loaded::Loaded;
@@ -27,8 +28,8 @@ pub(crate) struct Chosen {
     pub(crate) code: &'static str,
 }
 
-/// Loads the version whose digest begins with `to`, or else the one before the running version. Its
-/// code is compiled only if neither this process nor the cache has it.
+/// Loads the version whose digest begins with `to`, or else the one before the running version,
+/// under the present terms. Its code is compiled only if neither this process nor the cache has it.
 pub(crate) async fn choose(
     loader: &Loader,
     slot: &Slot,
@@ -36,9 +37,13 @@ pub(crate) async fn choose(
 ) -> Result<Chosen, OrderError> {
     let current = slot.current().plugin.digest().to_owned();
     let name = slot.name.clone();
+    let terms = slot.current().terms.clone();
+    // A plugin in memory has the settings and limits under which it ran, so it is the last resort
+    // where these change. Those of the flags never do.
+    let may_change = *terms != Terms::default();
     let version = with(&loader.history, move |history| {
         let digest = history.choose(&name, &current, to.as_deref())?;
-        history.version(&name, &digest)
+        history.version(&name, &digest, may_change)
     });
     let version = version.await.ok_or(OrderError::Dropped)?;
     match version.map_err(|error| OrderError::Refused(error.to_string()))? {
@@ -52,7 +57,7 @@ pub(crate) async fn choose(
             code: "memory",
         }),
         Version::Bytes(bytes) => {
-            let loaded = load(loader, bytes).await;
+            let loaded = load(loader, bytes, &terms).await;
             let loaded = loaded.map_err(|error| OrderError::Unfit(Box::new(error)))?;
             let code = match loaded.plugin.code() {
                 Code::Baseline => "baseline",
@@ -66,9 +71,9 @@ pub(crate) async fn choose(
     }
 }
 
-/// Returns the plugin that a start runs in place of `loaded`, which comes from this file: if that
-/// version was rolled back the one before it, else `loaded` itself.
-pub(crate) async fn instead(loader: &Loader, path: &Path, loaded: Loaded) -> Loaded {
+/// Returns the plugin that a start runs in place of `loaded`, which comes from this file and has
+/// these terms: if that version was rolled back the one before it, else `loaded` itself.
+pub(crate) async fn instead(loader: &Loader, path: &Path, loaded: Loaded, terms: &Terms) -> Loaded {
     let plugin = loaded.plugin.description().name.clone();
     let refused = loaded.plugin.digest().to_owned();
     let (name, digest) = (plugin.clone(), refused.clone());
@@ -87,7 +92,7 @@ pub(crate) async fn instead(loader: &Loader, path: &Path, loaded: Loaded) -> Loa
             return loaded;
         }
     };
-    match load(loader, bytes).await {
+    match load(loader, bytes, terms).await {
         Ok(before) => {
             tracing::warn!(
                 plugin,
@@ -190,8 +195,8 @@ pub(crate) async fn with<T: Send + 'static>(
         .ok()
 }
 
-async fn load(loader: &Loader, bytes: Vec<u8>) -> Result<Loaded, LoadError> {
-    let (plugin, compile) = loader.load(&bytes).await?;
+async fn load(loader: &Loader, bytes: Vec<u8>, terms: &Terms) -> Result<Loaded, LoadError> {
+    let (plugin, compile) = loader.load_under(&bytes, terms).await?;
     Ok(Loaded {
         plugin,
         bytes,

@@ -139,7 +139,7 @@ impl TurnTrace {
         kind: Kind,
         name: Cow<'static, str>,
     ) -> Option<Open> {
-        // Workers share nothing of a turn's trace: these two only have to be whole.
+        // No other memory depends on these two counters, so their order does not matter.
         if self.begun.load(Ordering::Relaxed) >= most {
             self.left_out.fetch_add(1, Ordering::Relaxed);
             return None;

@@ -119,7 +119,7 @@ fn recorder_of(
 
 fn settings(plugins: &Plugins, controller: &str) -> Settings {
     let name = slot_of(plugins, controller).map(|slot| slot.name.clone());
-    name.map(|name| plugins.loader.settings.of(&name))
+    name.map(|name| plugins.loader.settings.hidden_of(&name))
         .unwrap_or_default()
 }
 

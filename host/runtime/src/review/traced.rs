@@ -1,5 +1,5 @@
-//! The spans of a review: the whole question, which is below the API server's span if that is known,
-//! and the plugin's call. All functions do nothing for a review without a trace.
+//! The spans of a review: the whole question, which is below the API server's span if that is
+//! known, and the plugin's call. All functions do nothing for a review without a trace.
 //!
 //! No span shows what is asked about. This module must not know how an answer comes about.
 
@@ -11,7 +11,6 @@ use vmhost_core::ObjectName;
 use vmhost_otlp::{Kind, Parent, Span, Tracer};
 use vmhost_webhook::{Arrival, Unanswered};
 
-use super::question::Question;
 use crate::observe::trace::{self, TurnTrace};
 
 /// Begins the trace of a review, below the span that its request names.
@@ -19,20 +18,6 @@ pub(super) fn begin(tracer: Option<&Tracer>, arrival: &Arrival) -> Option<Arc<Tu
     let tracer = tracer?;
     let parent = arrival.traceparent.as_deref().and_then(Parent::parse);
     TurnTrace::below(tracer, parent)
-}
-
-/// The name of the first span: `admit PLUGIN/WEBHOOK`, or `convert PLUGIN/CONVERSION`.
-pub(super) fn name(
-    trace: Option<&Arc<TurnTrace>>,
-    question: &Question,
-    label: &str,
-) -> Cow<'static, str> {
-    let verb = match (trace, question.is_admission()) {
-        (None, _) => return Cow::Borrowed(""),
-        (Some(_), true) => "admit",
-        (Some(_), false) => "convert",
-    };
-    format!("{verb} {label}").into()
 }
 
 /// Adds the span of the call of a plugin of this digest and generation.
@@ -63,17 +48,21 @@ pub(super) fn called(
     });
 }
 
-/// Ends the trace of the review with this key, and exports it. `result` is a word, and whether it
-/// is a failure.
+/// Ends the trace of the review with this key, and exports it. The label is `PLUGIN/WEBHOOK` or
+/// `PLUGIN/CONVERSION`; `result` is a word, and whether it is a failure.
 pub(super) fn end(
     trace: Option<&TurnTrace>,
-    name: Cow<'static, str>,
+    (is_admission, label): (bool, &str),
     key: &ObjectName,
     arrival: &Arrival,
     (result, failed): (&'static str, bool),
 ) {
     let Some(trace) = trace else {
         return;
+    };
+    let verb = match is_admission {
+        true => "admit",
+        false => "convert",
     };
     let mut attributes = vec![
         ("vmhost.review.uid", trace::name(key.name())),
@@ -85,7 +74,7 @@ pub(super) fn end(
     trace.finish(Span {
         context: trace.root(),
         parent: trace.above(),
-        name,
+        name: format!("{verb} {label}").into(),
         kind: Kind::Server,
         began: arrival.began,
         ended: Instant::now(),

@@ -22,6 +22,15 @@ pub struct Right {
     pub(crate) access: Access,
     /// The namespace. `None` for all namespaces, or for a cluster-scoped kind.
     pub(crate) namespace: Option<String>,
+    /// The user that has to have the right. `None` for the host itself.
+    pub(crate) user: Option<User>,
+}
+
+/// A user as access control knows it, such as a service account.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct User {
+    pub(crate) name: String,
+    pub(crate) groups: Vec<String>,
 }
 
 /// The rights that a request needs, in the order in which the API server checks them.
@@ -65,15 +74,18 @@ impl Right {
     }
 }
 
-/// `patch apps.example.com/status in namespace a`.
+/// `patch apps.example.com/status in namespace a`. Ends with ` as USER` if that is not the host.
 impl fmt::Display for Right {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.access.verb, self.access.qualified())?;
         if let Some(name) = &self.access.name {
             write!(f, " {name}")?;
         }
-        match &self.namespace {
-            Some(namespace) => write!(f, " in namespace {namespace}"),
+        if let Some(namespace) = &self.namespace {
+            write!(f, " in namespace {namespace}")?;
+        }
+        match &self.user {
+            Some(user) => write!(f, " as {}", user.name),
             None => Ok(()),
         }
     }
@@ -101,6 +113,7 @@ mod tests {
             Right {
                 access,
                 namespace: namespace.map(Into::into),
+                user: None,
             }
         };
         let status = right("apps/status", "example.com", None, Some("a"));
@@ -116,5 +129,16 @@ mod tests {
         let one = right("leases", "", Some("vmhost"), None);
         assert_eq!(one.to_string(), "patch leases vmhost");
         assert_eq!(one.question(Some("x")).name, Some("vmhost"));
+        let own = Right {
+            user: Some(User {
+                name: "system:serviceaccount:a:b".to_owned(),
+                groups: Vec::new(),
+            }),
+            ..one
+        };
+        assert_eq!(
+            own.to_string(),
+            "patch leases vmhost as system:serviceaccount:a:b"
+        );
     }
 }

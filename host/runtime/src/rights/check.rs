@@ -178,6 +178,7 @@ pub(crate) fn questions(need: &Need, name: &Name) -> Vec<Missing> {
             right: Right {
                 access: need.access(name),
                 namespace,
+                user: None,
             },
             need: need.clone(),
         })

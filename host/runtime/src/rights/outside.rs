@@ -1,5 +1,5 @@
-//! Which rights a plugin needs beyond those of the one who brought it: nobody gets the host's own
-//! rights by handing a plugin over.
+//! Which rights a plugin needs that it may not have although the host has them: a user who may only
+//! create a `Plugin` must not get the host's rights by it.
 //!
 //! Without a service account, a plugin stays in its own namespace. With one, access reviews of that
 //! account decide. This module must not know what is done about a missing right.
@@ -17,8 +17,8 @@ use crate::rights::needs::{Need, Options, Scope, needs};
 /// The maximum number of access reviews in flight.
 const AT_ONCE: usize = 8;
 
-/// Groups whose objects decide what others may do, so that nobody writes them with the host's own
-/// rights: who may do what, and what vmhost itself reports and remembers.
+/// Groups whose objects decide what users and plugins may do, so that no plugin writes them with
+/// the host's own rights: those of access control, and those that vmhost reports and remembers in.
 const DECIDING: [&str; 2] = ["rbac.authorization.k8s.io", GROUP];
 
 /// What a plugin needs and may not have.
@@ -26,8 +26,7 @@ const DECIDING: [&str; 2] = ["rbac.authorization.k8s.io", GROUP];
 pub struct Outside {
     /// The rights that are refused, a line for each.
     pub lines: Vec<String>,
-    /// The kinds that the cluster does not serve, so that nobody knows who may read them: a line
-    /// for each.
+    /// The kinds that the cluster does not serve, whose scope is not known: a line for each.
     pub unserved: Vec<String>,
 }
 
@@ -59,7 +58,7 @@ pub(crate) async fn outside(
             Some(_) => asked.extend(questions(need, name)),
         }
     }
-    // In member clusters nobody is asked, whoever the account is.
+    // The account is one of the home cluster: in members, every plugin stays in its namespace.
     for need in needed_there(&description, options) {
         if let Some(line) = names
             .get(&need.kind)
@@ -104,8 +103,8 @@ fn needed_there(description: &Description, options: &Options) -> Vec<Need> {
     needed
 }
 
-/// Returns a line if the account does not exist. Its name may still have rights, but whoever
-/// deletes an account takes them away, as from Pods.
+/// Returns a line if the account does not exist. Its name may still be bound to roles, but a
+/// deleted account has no rights, as for Pods.
 async fn absent(reader: &Reader, account: &Account) -> Result<Option<String>, Error> {
     let Account { namespace, name } = account;
     let kind = Gvk::new("", "v1", "ServiceAccount");
@@ -126,12 +125,13 @@ async fn absent(reader: &Reader, account: &Account) -> Result<Option<String>, Er
     Ok(found.is_none().then(line))
 }
 
-/// Whether a kind is namespaced is not known before it is served, and so not who may read it.
+/// The line about a kind that is not served: whether it is namespaced is not known, and so not
+/// which right a read of it needs.
 fn unserved(kind: &Gvk) -> String {
     format!("{kind} is not served by the cluster yet")
 }
 
-/// Returns whether an access hands rights on: it writes who may do what, or makes a token.
+/// Returns whether an access hands rights on: it changes access control, or makes a token.
 fn hands_on(need: &Need) -> bool {
     let writes = !matches!(need.verb, "get" | "list" | "watch");
     let is_token = need.kind.group.is_empty()

@@ -12,6 +12,8 @@
 //! first review says that the right is granted, the key is retried once, after a pause, and its
 //! memory records this; [`crate::turn::decide`] then handles the next 403.
 //!
+//! Of a write that was sent as a service account, the right of that account is asked for.
+//!
 //! Memory is bounded by the stores: a key waits for one right at a time, with about 500 bytes (the
 //! texts of the right, and the entry). There is one loop per verb, resource and namespace in which
 //! a key waits.
@@ -44,7 +46,8 @@ const AT_ONCE: usize = 8;
 
 /// Sends access reviews.
 pub trait Reviews: Send + Sync + 'static {
-    /// Returns whether this host has the right. With a name, only for the object of that name.
+    /// Returns whether the right is granted to this host, or to the user that it names. With a
+    /// name, only for the object of that name.
     fn is_granted(
         &self,
         right: &Right,
@@ -54,7 +57,12 @@ pub trait Reviews: Send + Sync + 'static {
 
 impl Reviews for AccessReviews {
     async fn is_granted(&self, right: &Right, name: Option<&str>) -> Result<bool, Error> {
-        Ok(self.ask(&right.question(name)).await?.allowed)
+        let question = right.question(name);
+        let access = match &right.user {
+            None => self.ask(&question).await?,
+            Some(user) => self.ask_about(&user.name, &user.groups, &question).await?,
+        };
+        Ok(access.allowed)
     }
 }
 

@@ -8,21 +8,23 @@ use vmhost_core::chain_line;
 use vmhost_engine::{Image, Plugin};
 
 use crate::deploy::loader::Loader;
+use crate::deploy::slot::Generation;
 use crate::shadow::fit::refusal;
 
 /// Calls the candidate's `describe` on the calling thread, and checks that it can be the shadow of
-/// this live version. The error says why it cannot.
+/// this live version, whose settings and limits it has. The error says why it cannot.
 pub(crate) async fn candidate(
     loader: &Loader,
     image: Arc<Image>,
-    live: &Plugin,
+    live: &Generation,
 ) -> Result<Plugin, String> {
-    let (limits, settings) = (loader.config.limits.clone(), loader.settings.all());
+    let limits = live.terms.limits.as_ref().unwrap_or(&loader.config.limits);
+    let (limits, settings) = (limits.clone(), loader.settings.all());
     let loaded = Plugin::load(&loader.engine, image, limits, &settings).await;
     let plugin = loaded.map_err(|error| chain_line(&error))?;
     // Each turn gets a new instance, so the one that described itself is not needed any more.
     plugin.rest(Instant::now());
-    if plugin.digest() == live.digest() {
+    if plugin.digest() == live.plugin.digest() {
         return Err("it is the version that runs".to_owned());
     }
     match refusal(live.description(), plugin.description()) {

@@ -111,11 +111,10 @@ fn silence() -> DefaultGuard {
 /// Loads the candidate. Returns `None` if the shadow has ended.
 async fn load(work: &Work) -> Option<Result<Plugin, String>> {
     let live = work.shadow.slot()?.current();
-    let live = &live.plugin;
     tokio::select! {
         biased;
         () = work.shadow.stopped() => None,
-        loaded = load::candidate(&work.loader, work.image.clone(), live) => Some(loaded),
+        loaded = load::candidate(&work.loader, work.image.clone(), &live) => Some(loaded),
     }
 }
 
@@ -236,8 +235,13 @@ impl Trial {
         let live = live.map_or(&[][..], |live| live.effects.as_slice());
         let differences = found.iter().map(|one| one.effect.clone()).collect();
         let journal = &self.work.loader.journal;
+        let settings = self
+            .work
+            .loader
+            .settings
+            .hidden_of(&self.work.shadow.plugin);
         let plugin = PluginSecrets {
-            settings: &self.pair.settings,
+            settings: &settings,
             reads_sensitive: true,
         };
         let time = |at| journal.time(at);

@@ -48,7 +48,7 @@ pub(crate) struct Worker {
     pub(crate) leadership: Arc<Leadership>,
     /// Keeps a record of each turn.
     pub(crate) journal: Arc<Journal>,
-    /// Exports the traces of turns. `None` if nobody asks for them.
+    /// Exports the traces of turns. `None` if none are exported.
     pub(crate) tracer: Option<Tracer>,
 }
 

@@ -53,6 +53,23 @@ fn defaults_are_written_out() {
 }
 
 #[test]
+fn labels_tell_the_service() {
+    let mut registration = registration();
+    let labels = |registration: &Registration| {
+        let configurations = registration.configurations(None).into_iter();
+        let labels = configurations.map(|(_, body)| body["metadata"]["labels"].clone());
+        labels.collect::<Vec<_>>()
+    };
+    let manager = json!({"app.kubernetes.io/managed-by": "vmhost"});
+    let mut of_service = manager.clone();
+    of_service["vmhost.dev/service-namespace"] = json!("system");
+    of_service["vmhost.dev/service"] = json!("vmhost");
+    assert_eq!(labels(&registration), [of_service.clone(), of_service]);
+    registration.reach = Reach::url("https://vmhost.example.com").unwrap();
+    assert_eq!(labels(&registration), [manager.clone(), manager]);
+}
+
+#[test]
 fn what_is_given_is_kept_and_the_own_namespace_is_excluded() {
     let configurations = registration().configurations(Some("pem"));
     let (kind, body) = &configurations[1];

@@ -48,13 +48,21 @@ pub fn description() -> Description {
             Conversion::new("convert", "conformance.vmhost.dev", "Case", "cases", &["v1", "v2"]).reads(CONFIG_MAP),
         )
         .permission(Permission::new(CASE, &[Verb::Patch]))
-        .permission(Permission::new(CASE, &[Verb::Patch]).subresource("status").namespace("default"))
+        .permission(Permission::new(CASE, &[Verb::Patch]).subresource("status").namespace("default").optional())
         .permission(Permission::new(CONFIG_MAP, &[Verb::Create, Verb::Patch, Verb::Delete]))
         .install(json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
             "metadata": {"name": "cases.conformance.vmhost.dev"},
             "spec": {"group": "conformance.vmhost.dev", "names": {"plural": "cases"}},
+        }))
+        .settings_schema(json!({
+            "type": "object",
+            "required": ["given"],
+            "properties": {
+                "given": {"type": "string", "minLength": 1},
+                "limit": {"type": "integer", "minimum": 1, "default": 10},
+            },
         }))
 }
 

@@ -1,5 +1,5 @@
 //! Tries to get the host's rights, and describes itself as a test writes it into its bytes (see
-//! `describe`).
+//! `kit::description`).
 //!
 //! The annotation `vmhost.test/probes` holds the reads that a turn tries, as JSON:
 //!
@@ -13,34 +13,20 @@
 
 use kit::vmhost::plugin::cluster::{self, Query, ReadError};
 use kit::vmhost::plugin::log::{Level, log};
-use kit::{Effect, Event, EventType, Guest, Gvk, Next, ObjectKey, Outcome, Request, orders};
+use kit::{Guest, Gvk, Next, ObjectKey, Outcome, Request, orders, parse};
 use serde_json::Value;
 
 struct Deputy;
 
-/// The description, found by its first words and padded with spaces.
-static DESCRIPTION: [u8; 4096] = {
-    let mark = *b"VMHOST-DESCRIPTION";
-    let mut text = [b' '; 4096];
-    let mut at = 0;
-    while at < mark.len() {
-        text[at] = mark[at];
-        at += 1;
-    }
-    text
-};
-
 impl Guest for Deputy {
     fn describe() -> Result<String, String> {
-        // Prevents constant folding, because tests patch the bytes.
-        let text = std::hint::black_box(&DESCRIPTION);
-        Ok(String::from_utf8_lossy(text).trim_end().to_owned())
+        Ok(kit::description())
     }
 
     fn reconcile(request: Request) -> Outcome {
         if request.controller == "timer" {
             return Outcome {
-                effects: vec![event()],
+                effects: vec![kit::event("Deputy", "Try", "told to")],
                 next: Next::AwaitChange,
             };
         }
@@ -59,20 +45,6 @@ impl Guest for Deputy {
     }
 
     kit::no_map!();
-}
-
-fn parse(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_default()
-}
-
-fn event() -> Effect {
-    Effect::Event(Event {
-        type_: EventType::Normal,
-        reason: "Deputy".into(),
-        action: "Try".into(),
-        note: "told to".into(),
-        related: None,
-    })
 }
 
 /// Returns the number of objects that a read found.

@@ -13,6 +13,44 @@ pub mod orders;
 pub use exports::vmhost::plugin::controller::Guest;
 pub use vmhost::plugin::types::*;
 
+/// The place in a component for the description that a test writes into its bytes: found by its
+/// first words, and padded with spaces.
+static DESCRIPTION: [u8; 4096] = {
+    let mark = *b"VMHOST-DESCRIPTION";
+    let mut text = [b' '; 4096];
+    let mut at = 0;
+    while at < mark.len() {
+        text[at] = mark[at];
+        at += 1;
+    }
+    text
+};
+
+/// Returns the description that a test wrote. Only guests that call this have the place for it.
+pub fn description() -> String {
+    // Prevents constant folding, because tests patch the bytes.
+    let text = std::hint::black_box(&DESCRIPTION);
+    String::from_utf8_lossy(text)
+        .trim_end_matches(' ')
+        .to_owned()
+}
+
+/// Returns a text as JSON; null if it is none.
+pub fn parse(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// Returns an Event about the request's object.
+pub fn event(reason: &str, action: &str, note: &str) -> Effect {
+    Effect::Event(Event {
+        type_: EventType::Normal,
+        reason: reason.into(),
+        action: action.into(),
+        note: note.into(),
+        related: None,
+    })
+}
+
 /// Returns the description of a policy `plugin` with one controller, `vms`, over VirtualMachines,
 /// which it may patch.
 pub fn vm_policy(plugin: &str) -> Result<String, String> {
@@ -55,11 +93,7 @@ pub fn done() -> Outcome {
 /// `status` and the annotation.
 pub fn finish(request: &Request, seen: &str, status: &str, annotation: (&str, &str)) -> Effect {
     let (name, value) = annotation;
-    let object: serde_json::Value = request
-        .object
-        .as_deref()
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default();
+    let object = parse(request.object.as_deref().unwrap_or_default());
     // A JSON patch cannot add a key to a map that does not exist.
     let add = if object.pointer("/metadata/annotations").is_some() {
         let path = format!(
@@ -86,11 +120,7 @@ pub fn finish(request: &Request, seen: &str, status: &str, annotation: (&str, &s
 
 /// Returns `spec.status` of the request's object; empty if the object is gone or has none.
 pub fn status(request: &Request) -> String {
-    let object: serde_json::Value = request
-        .object
-        .as_deref()
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default();
+    let object = parse(request.object.as_deref().unwrap_or_default());
     object
         .pointer("/spec/status")
         .and_then(|status| status.as_str())

@@ -25,23 +25,15 @@ use serde_json::{Value, json};
 
 use crate::vmhost::plugin::log::{Level, log};
 use crate::{
-    Apply, Create, Delete, Effect, Event, EventType, Gvk, Next, ObjectKey, Other, Outcome, Patch,
-    PatchType, Request,
+    Apply, Create, Delete, Effect, Gvk, Next, ObjectKey, Other, Outcome, Patch, PatchType, Request,
+    parse,
 };
 
 /// Runs one turn.
 pub fn obey(request: &Request) -> Outcome {
-    let object: Value = request
-        .object
-        .as_deref()
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default();
+    let object = parse(request.object.as_deref().unwrap_or_default());
     log(Level::Info, &format!("TURN {}", turn(request, &object)));
-    let previous: Value = request
-        .previous
-        .as_deref()
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default();
+    let previous = parse(request.previous.as_deref().unwrap_or_default());
     let (ordering, annotation) = match request.object {
         None => (&previous, "/metadata/annotations/vmhost.test~1gone"),
         Some(_) if request.deleting => (&object, "/metadata/annotations/vmhost.test~1deleting"),
@@ -153,14 +145,8 @@ fn effect(request: &Request, order: &Value) -> Effect {
             propagation: None,
         })
     } else if order["event"].is_object() {
-        let text = |name: &str| order["event"][name].as_str().unwrap_or_default().to_owned();
-        Effect::Event(Event {
-            type_: EventType::Normal,
-            reason: text("reason"),
-            action: text("action"),
-            note: text("note"),
-            related: None,
-        })
+        let text = |name: &str| order["event"][name].as_str().unwrap_or_default();
+        crate::event(text("reason"), text("action"), text("note"))
     } else {
         Effect::Other(Other {
             name: text("other").unwrap_or_else(|| order.to_string()),
@@ -189,6 +175,5 @@ fn key(request: &Request, order: &Value) -> ObjectKey {
 
 /// Returns `metadata.resourceVersion` of an object's text.
 fn version(text: &str) -> Value {
-    let object: Value = serde_json::from_str(text).unwrap_or_default();
-    object["metadata"]["resourceVersion"].clone()
+    parse(text)["metadata"]["resourceVersion"].clone()
 }

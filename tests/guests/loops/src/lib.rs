@@ -19,7 +19,7 @@
 
 use kit::vmhost::plugin::{cluster, config};
 use kit::{
-    Create, Delete, Effect, Guest, Gvk, Next, ObjectKey, Outcome, Patch, PatchType, Request,
+    Create, Delete, Effect, Guest, Gvk, Next, ObjectKey, Outcome, Patch, PatchType, Request, parse,
 };
 use serde_json::{Value, json};
 
@@ -101,10 +101,6 @@ impl Guest for Loops {
     }
 
     kit::no_map!();
-}
-
-fn parse(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_default()
 }
 
 /// Returns the key of an object of the core group, in the same namespace.

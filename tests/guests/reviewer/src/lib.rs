@@ -1,5 +1,5 @@
 //! Answers reviews as the reviewed object says, and describes itself as a test writes it into its
-//! bytes (see `describe`).
+//! bytes (see `kit::description`).
 //!
 //! The annotation `vmhost.test/<webhook>` holds the answer as JSON: an object is the verdict, which
 //! allows if it says nothing else. `"read": "x"` in it adds the warning that the ConfigMap `x` of
@@ -19,32 +19,14 @@
 
 use kit::vmhost::plugin::cluster;
 use kit::vmhost::plugin::log::{Level, log};
-use kit::{Effect, Event, EventType, Guest, Gvk, Next, ObjectKey, Other, Outcome, Request};
+use kit::{Effect, Guest, Gvk, Next, ObjectKey, Other, Outcome, Request, parse};
 use serde_json::{Value, json};
 
 struct Reviewer;
 
-/// The description, found by its first words and padded with spaces.
-static DESCRIPTION: [u8; 4096] = {
-    let mark = *b"VMHOST-DESCRIPTION";
-    let mut text = [b' '; 4096];
-    let mut at = 0;
-    while at < mark.len() {
-        text[at] = mark[at];
-        at += 1;
-    }
-    text
-};
-
-fn description() -> String {
-    // Prevents constant folding, because tests patch the bytes.
-    let text = std::hint::black_box(&DESCRIPTION);
-    String::from_utf8_lossy(text).trim_end().to_owned()
-}
-
 impl Guest for Reviewer {
     fn describe() -> Result<String, String> {
-        Ok(description())
+        Ok(kit::description())
     }
 
     fn reconcile(request: Request) -> Outcome {
@@ -61,10 +43,6 @@ impl Guest for Reviewer {
     }
 
     kit::no_map!();
-}
-
-fn parse(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_default()
 }
 
 fn other(name: &str, body: Value) -> Effect {
@@ -91,6 +69,7 @@ fn admit(request: &Request, review: &Value) -> Outcome {
     let order = &annotations[format!("vmhost.test/{}", request.controller)];
     let order = order.as_str().map(parse).unwrap_or_else(|| json!({}));
     let yes = || other("admission", json!({"allowed": true}));
+    let reviewed = || kit::event("Reviewed", "Review", "told to");
     match order.as_str() {
         None => answer("admission", verdict(request, review, order)),
         Some("trap") => panic!("told to"),
@@ -99,21 +78,11 @@ fn admit(request: &Request, review: &Value) -> Outcome {
         },
         Some("nothing") => kit::done(),
         Some("twice") => does(vec![yes(), yes()], Next::AwaitChange),
-        Some("event") => does(vec![yes(), event()], Next::AwaitChange),
+        Some("event") => does(vec![yes(), reviewed()], Next::AwaitChange),
         Some("retry") => does(vec![yes()], Next::Retry("told to".into())),
         Some("requeue") => does(vec![yes()], Next::Requeue),
         Some(_) => answer("admission", json!({"allowed": "maybe"})),
     }
-}
-
-fn event() -> Effect {
-    Effect::Event(Event {
-        type_: EventType::Normal,
-        reason: "Reviewed".into(),
-        action: "Review".into(),
-        note: "told to".into(),
-        related: None,
-    })
 }
 
 /// The verdict of an order, without what is no part of a verdict.
@@ -160,7 +129,7 @@ fn facts(review: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
     format!(
         "version={} {} {} dryRun={} old={}",
-        text(&parse(&description())["version"]),
+        text(&parse(&kit::description())["version"]),
         text(&review["operation"]),
         text(&review["resource"]["resource"]),
         review["dryRun"] == true,

@@ -6,7 +6,7 @@
 
 use kit::vmhost::plugin::cluster::{self, IndexMatch, Query, ReadError};
 use kit::vmhost::plugin::log::{Level, log};
-use kit::{Guest, Gvk, MapRequest, ObjectKey, ObjectName, Outcome, Request, orders};
+use kit::{Guest, Gvk, MapRequest, ObjectKey, ObjectName, Outcome, Request, orders, parse};
 use serde_json::{Value, json};
 
 struct Watcher;
@@ -135,10 +135,6 @@ fn beside(object: &Value, name: &str) -> ObjectKey {
         namespace: object["metadata"]["namespace"].as_str().map(Into::into),
         name: name.into(),
     }
-}
-
-fn parse(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_default()
 }
 
 fn read(request: &Request) {

@@ -5,7 +5,8 @@
 use fastrand::Rng;
 use http::Method;
 use serde_json::{Value, json};
-use vmhost_tests::pair::{APPLY, Ask, JSON, MERGE};
+use vmhost_tests::net::{APPLY, JSON, MERGE, collection};
+use vmhost_tests::pair::Ask;
 
 use super::shape::{Shape, number, one, some, texts};
 
@@ -51,11 +52,7 @@ impl Kind {
 
     pub fn collection(self, namespace: &str) -> String {
         let (api_version, _, plural) = self.names();
-        let root = match api_version.contains('/') {
-            true => "apis",
-            false => "api",
-        };
-        format!("/{root}/{api_version}/namespaces/{namespace}/{plural}")
+        collection(&api_version, namespace, plural)
     }
 
     pub fn path(self, namespace: &str, name: &str) -> String {
@@ -366,7 +363,9 @@ impl Move {
             }
             What::ApplyStatus { status, force } => {
                 let (api_version, kind, _) = kind.names();
-                let body = json!({ "apiVersion": api_version, "kind": kind, "metadata": {}, "status": status });
+                let body = json!({
+                    "apiVersion": api_version, "kind": kind, "metadata": {}, "status": status,
+                });
                 let path = format!("{path}/status?{by}&force={force}");
                 Ask::patch(path, APPLY, &named(body))
             }

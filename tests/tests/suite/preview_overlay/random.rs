@@ -45,12 +45,7 @@ impl Kind {
 
     pub fn collection(self, namespace: &str) -> String {
         let (api_version, _, plural) = self.names();
-        let root = if self == Kind::ConfigMap {
-            "api"
-        } else {
-            "apis"
-        };
-        format!("/{root}/{api_version}/namespaces/{namespace}/{plural}")
+        net::collection(&api_version, namespace, plural)
     }
 
     /// Returns some fields. In a merge patch, some of them are removed.

@@ -52,6 +52,7 @@ impl Server {
             api_version: "cases.vmhost.dev/v1",
             subresource: if status { "status" } else { "" },
             reset: if status { RESET_STATUS } else { RESET_MAIN },
+            empty: None,
         };
         let body = &step["body"];
         let verb = step["verb"].as_str().unwrap();

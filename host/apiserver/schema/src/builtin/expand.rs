@@ -15,6 +15,8 @@ use super::table::{definition, is_recursive};
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
+/// An object of a type that the server does not know. It is owned as a whole.
+const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 /// The definitions nest less deeply; a deeper one would be a circle that is not found.
 const DEPTH: usize = 40;
 
@@ -71,6 +73,11 @@ fn named(name: &str, place: Place) -> Value {
     match name {
         QUANTITY => return json!({ "format": "quantity" }),
         INT_OR_STRING => return json!({ "x-kubernetes-int-or-string": true }),
+        RAW_EXTENSION => {
+            let mut schema = open();
+            schema["x-kubernetes-map-type"] = json!("atomic");
+            return schema;
+        }
         _ => {}
     }
     let found = definition(name).filter(|_| place.depth < DEPTH && !is_recursive(name));

@@ -5,7 +5,7 @@ use vmhost_rules::Rules;
 use vmhost_schema::Schema;
 
 use super::mutate::{odd, pick, value, words};
-use super::{Ask, Case, ask, seeds};
+use super::{Case, seeds, send};
 use crate::tests::{CRDS, Cluster};
 
 const APPLY: &str = include_str!("../../../../../tests/cases/apply.json");
@@ -110,14 +110,8 @@ async fn definitions_that_are_almost_right() {
                 definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema;
             }
         }
-        let request = Ask {
-            method: "POST",
-            path: &path,
-            media: "application/json",
-            accept: "",
-            body: definition.to_string().into_bytes(),
-        };
-        ask(&cluster, request).await.unwrap();
+        let body = definition.to_string().into_bytes();
+        send(&cluster, ("POST", &path), "application/json", body).await;
     }
 }
 

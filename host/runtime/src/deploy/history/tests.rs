@@ -87,7 +87,7 @@ fn a_refused_version_runs_if_there_is_no_other_one() {
     };
     assert_eq!(digest, named(&old));
     assert!(!open().refuses_any(PLUGIN));
-    let gone = open().version(PLUGIN, &old).map(drop);
+    let gone = open().version(PLUGIN, &old, false).map(drop);
     assert_eq!(gone, Err(HistoryError::Gone(named(&old))));
 }
 
@@ -202,4 +202,20 @@ fn what_is_asked_for_an_owner_stays_in_its_folder() {
     assert!(root.join("x@uid-1").is_dir());
     history.lift_of(PLUGIN, "uid-1");
     assert!(history.refuses(PLUGIN, &new), "another owner's stays");
+}
+
+#[test]
+fn the_history_of_a_removed_plugin_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let history = History::new(Keep::Folder(root.to_owned()));
+    history.belongs(PLUGIN, "uid-1");
+    history.ended(PLUGIN, Why::Shutdown);
+    let used = Folder::open(root, "vm@uid-1").err();
+    assert!(matches!(used, Some(folder::FolderError::Used(_))));
+    history.removed(PLUGIN);
+    drop(Folder::open(root, "vm@uid-1").unwrap());
+    // It is opened again if the plugin comes back.
+    history.ended(PLUGIN, Why::Shutdown);
+    assert!(Folder::open(root, "vm@uid-1").is_err());
 }

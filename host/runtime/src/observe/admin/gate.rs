@@ -38,12 +38,12 @@ pub(super) async fn check(
     response
 }
 
-/// Who gives an order.
+/// What an order has to prove.
 #[derive(Clone, Copy)]
 enum By {
     /// A user of the cluster, who may give it.
     User,
-    /// Anybody with this token; nobody, if the host has none.
+    /// A caller with this token. `None` if the host has none, so that every order is refused.
     Token(Option<Token>),
 }
 

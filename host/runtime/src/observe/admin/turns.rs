@@ -31,7 +31,7 @@ const LIMIT: usize = 1000;
 pub(crate) struct Turns {
     journal: Arc<Journal>,
     redact: Arc<Redact>,
-    /// The settings of each plugin, by its name. No document shows their values.
+    /// The settings of the plugins. No document shows their values.
     settings: Arc<SettingsBook>,
     /// The settings of a plugin that has none.
     none: Settings,
@@ -112,7 +112,7 @@ impl Turns {
         for change in changes {
             woken.entry(change.key.clone()).or_default().push(change);
         }
-        let settings = self.settings.all();
+        let settings = self.settings.hidden();
         let secrets = self.secrets(&settings, controller, running);
         let mut told = HashMap::new();
         for (key, turn) in last {
@@ -131,7 +131,7 @@ impl Turns {
 
     /// Describes a record.
     pub(crate) fn whole(&self, record: &Record, running: &Running) -> Turn {
-        let settings = self.settings.all();
+        let settings = self.settings.hidden();
         let secrets = self.secrets(&settings, &record.origin().controller, running);
         let time = |at| self.journal.time(at);
         match record {
@@ -162,7 +162,7 @@ impl Turns {
         let mut all = Story::default();
         for keyed in controllers {
             let label = &keyed.controller;
-            let settings = self.settings.all();
+            let settings = self.settings.hidden();
             let secrets = self.secrets(&settings, label, running);
             let story = {
                 let (journal, redact) = (&self.journal, &self.redact);

@@ -12,21 +12,31 @@ const RELOADS: [&str; 2] = ["swapped", "failed"];
 /// The ends of canaries but a promotion.
 const CANARY_ENDS: [&str; 5] = ["operator", "score", "leader", "new-bytes", "shutdown"];
 
+/// The results of reviews that alerts count.
+const REVIEWS: [&str; 2] = ["failed", "timed_out"];
+
 /// How calls end without an outcome.
 const CALL_ERRORS: [&str; 5] = ["trap", "deadline", "memory", "malformed", "busy"];
 
+/// Makes counters appear with the value 0. Prometheus sees the increase of a counter only if it was
+/// there before.
+fn begin(counters: &IntCounterVec, label: &str, results: &[&str]) {
+    for result in results {
+        counters.with_label_values(&[label, *result]).inc_by(0);
+    }
+}
+
 impl Metrics {
-    /// Begins the counters of a plugin that alerts look at. Prometheus sees the increase of a
-    /// counter only if it was there before.
+    /// Begins the counters of a plugin that alerts look at.
     pub(crate) fn plugin(&self, plugin: &str) {
-        let begin = |counters: &IntCounterVec, values: &[&str]| {
-            for value in values {
-                counters.with_label_values(&[plugin, *value]).inc_by(0);
-            }
-        };
-        begin(&self.reloads, &RELOADS);
-        begin(&self.canary.ends, &CANARY_ENDS);
-        begin(&self.call_errors, &CALL_ERRORS);
+        begin(&self.reloads, plugin, &RELOADS);
+        begin(&self.canary.ends, plugin, &CANARY_ENDS);
+        begin(&self.call_errors, plugin, &CALL_ERRORS);
+    }
+
+    /// Begins the counters of a webhook or conversion that alerts look at.
+    pub(crate) fn reviewer(&self, plugin: &str, name: &str) {
+        begin(&self.reviews, &controller_label(plugin, name), &REVIEWS);
     }
 
     /// The metrics of one controller, with all results at 0.
@@ -61,6 +71,27 @@ impl Metrics {
             own_write_timeouts: self.own_write_timeouts.with_label_values(by_controller),
             wakes: self.wakes.of(&label),
             label,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_that_alerts_look_at_begin_at_0() {
+        let metrics = Metrics::new().unwrap();
+        metrics.reviewer("p", "w");
+        metrics.reviews.with_label_values(&["p/w", "failed"]).inc();
+        // A swap begins them again.
+        metrics.reviewer("p", "w");
+        let text = String::from_utf8(metrics.render()).unwrap();
+        for line in [
+            r#"vmhost_reviews_total{controller="p/w",result="failed"} 1"#,
+            r#"vmhost_reviews_total{controller="p/w",result="timed_out"} 0"#,
+        ] {
+            assert!(text.contains(line), "{text}");
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::controller::memory::{Awaited, Failing};
 use crate::journal::wakes::WakeLog;
 use crate::lead::tests::{election, set};
 use crate::observe::metrics::Metrics;
-use crate::rights::access::Access;
+use crate::rights::access::{Access, User};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -80,6 +80,7 @@ fn required(verbs: &[&str], name: Option<&str>) -> Arc<Required> {
             verb: (*verb).into(),
         },
         namespace: None,
+        user: None,
     };
     Arc::new(Required {
         rights: verbs.iter().map(right).collect(),
@@ -271,4 +272,21 @@ async fn a_standby_asks_nothing() {
     set(&leadership, Some(hour));
     sleep(MINUTE).await;
     assert!(!server.asked().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_account_waits_for_its_own_right() {
+    let (server, rights) = rights();
+    let controller = controller();
+    let mut own = Required::clone(&required(&["patch"], None));
+    own.rights[0].user = Some(User {
+        name: "system:serviceaccount:t:x".to_owned(),
+        groups: Vec::new(),
+    });
+    // What the host may do does not count.
+    server.grant("patch pods");
+    wait(&rights, &controller, "x", Arc::new(own));
+    assert!(come_up(&controller, MINUTE).await.0.is_empty());
+    server.grant("patch pods as system:serviceaccount:t:x");
+    assert_eq!(come_up(&controller, MINUTE).await.0, ["x"]);
 }

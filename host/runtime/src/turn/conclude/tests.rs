@@ -339,6 +339,7 @@ async fn a_key_waits_for_a_right_once_and_rests_when_it_is_not_that() {
             verb: "patch".into(),
         },
         namespace: None,
+        user: None,
     };
     let forbidden = || Stop {
         required: Required {

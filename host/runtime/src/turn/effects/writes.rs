@@ -9,8 +9,9 @@ use std::sync::Arc;
 use vmhost_cluster::{Error, ObjectPath, Writer, Written};
 use vmhost_core::{Apply, Effect, ObjectKey, is_path_segment};
 
+use crate::config::terms::Account;
 use crate::lead::Leadership;
-use crate::rights::access::{Access, Required, Right};
+use crate::rights::access::{Access, Required, Right, User};
 use crate::site::member::Member;
 use crate::wake::resources::Resources;
 
@@ -163,7 +164,7 @@ impl FencedWriter {
             }
             Unwritten {
                 maybe_applied: error.maybe_applied(),
-                required: required_by(&error, verbs(effect, guard), &path),
+                required: required_by(&error, verbs(effect, guard), &path, guard.account),
                 error,
             }
         })
@@ -209,7 +210,8 @@ impl FencedWriter {
         };
         let found = self.resources.reader().get(&object).await;
         let found = found.map_err(|error| Unwritten {
-            required: required_by(&error, &["get"], &object),
+            // The host itself reads.
+            required: required_by(&error, &["get"], &object, None),
             ..error.into()
         })?;
         match found {
@@ -263,8 +265,14 @@ fn verbs(effect: &Effect, guard: Guard<'_>) -> &'static [&'static str] {
     }
 }
 
-/// The rights that a forbidden (403) request needs. Empty for other errors.
-fn required_by(error: &Error, verbs: &[&str], path: &ObjectPath<'_>) -> Required {
+/// The rights that a forbidden (403) request needs, which was sent as this account or by the host
+/// itself. Empty for other errors.
+fn required_by(
+    error: &Error,
+    verbs: &[&str],
+    path: &ObjectPath<'_>,
+    account: Option<&Account>,
+) -> Required {
     if error.code() != Some(403) {
         return Required::default();
     }
@@ -280,6 +288,10 @@ fn required_by(error: &Error, verbs: &[&str], path: &ObjectPath<'_>) -> Required
             verb: (*verb).to_owned(),
         },
         namespace: path.namespace.map(Into::into),
+        user: account.map(|account| User {
+            name: account.user(),
+            groups: account.groups().to_vec(),
+        }),
     };
     Required {
         rights: verbs.iter().map(right).collect(),

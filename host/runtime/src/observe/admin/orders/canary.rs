@@ -96,7 +96,8 @@ async fn started(
     let slot = desk.slot(plugin)?;
     let steps = steps(query)?;
     let bytes = Vec::from(component);
-    let loaded = desk.loader.load(&bytes).await;
+    let terms = slot.current().terms.clone();
+    let loaded = desk.loader.load_under(&bytes, &terms).await;
     let (loaded, compile) = loaded.map_err(|error| OrderError::Unfit(Box::new(error)))?;
     let start = Box::new(Start {
         loaded: Loaded {
@@ -108,7 +109,7 @@ async fn started(
         steps,
         tuning: Tuning::default(),
         warned: desk.warned.clone(),
-        terms: None,
+        terms,
     });
     let order = |answer| Order::StartCanary { start, answer };
     slot.orders.ask(order).await?;
@@ -184,7 +185,7 @@ async fn told(desk: Desk, slot: &Slot, canary: Arc<Canary>) -> Result<CanaryRepo
 }
 
 fn tell_report(desk: &Desk, plugin: &str, canary: &Canary) -> CanaryReport {
-    let settings = desk.loader.settings.of(plugin);
+    let settings = desk.loader.settings.hidden_of(plugin);
     let secrets = PluginSecrets {
         settings: &settings,
         reads_sensitive: true,

@@ -54,7 +54,7 @@ impl Turns {
 
     fn case(&self, turn: &TurnRecord, running: &Running) -> Result<Case, NoCase> {
         let label = &turn.origin.controller;
-        let settings = self.settings.all();
+        let settings = self.settings.hidden();
         let secrecy = Secrecy {
             redact: &self.redact,
             plugin: self.secrets(&settings, label, running),

@@ -1,4 +1,4 @@
-//! Tests of the texts about keys that fail.
+//! Tests of the texts about keys that fail, and of what they hide.
 
 use vmhost_core::trace::{Asked, Read};
 use vmhost_core::{Gvk, Object};
@@ -47,5 +47,28 @@ fn the_last_failure_of_each_key_is_told_without_a_secret() {
         turns
             .failures("loops/others", &keys, &Running::default())
             .is_empty()
+    );
+}
+
+#[test]
+fn a_setting_is_not_told_after_it_was_replaced() {
+    let plugin = CONTROLLER.split('/').next().unwrap();
+    let journal = Arc::new(Journal::new(4 << 20, 1));
+    let book = SettingsBook::new(HashMap::new());
+    for value in ["first-password", "second-password"] {
+        let settings = Settings::from([("password".to_owned(), value.to_owned())]);
+        book.set(plugin, Some(&settings));
+    }
+    let turns = Turns::new(journal.clone(), Arc::new(Redact::new(Vec::new())), book);
+    journal.turn(refused(
+        1,
+        &key(),
+        "first-password and second-password are wrong",
+    ));
+    let told = turns.failures(CONTROLLER, &HashSet::from([key()]), &Running::default());
+    let text = &told[&key()];
+    assert!(
+        text.ends_with("are wrong") && !text.contains("password"),
+        "{text}"
     );
 }

@@ -8,11 +8,11 @@ use anyhow::{Context, Result};
 
 /// `USER_HZ`, which Linux guarantees to user space on all relevant architectures.
 const TICKS_A_SECOND: f64 = 100.0;
-/// An entrant is idle if it has not used a tick for this long.
+/// A process is idle if it has not used a tick for this long.
 const QUIET: Duration = Duration::from_millis(600);
 /// The interval between two checks.
 const LOOK: Duration = Duration::from_millis(100);
-/// An entrant that is never idle is measured after this time.
+/// A process that is never idle is measured after this time.
 const RESTLESS: Duration = Duration::from_secs(20);
 
 /// Memory, in MiB.
