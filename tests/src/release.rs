@@ -22,7 +22,7 @@ use crate::host::{self, Host};
 use crate::proxy::Proxy;
 use crate::server::TestServer;
 use crate::vm::{self, Vms};
-use crate::{kubeconfig, net, pod};
+use crate::{kubeconfig, net, pod, reviewer};
 
 /// The plugin of the chart's `plugins`. It answers webhooks that nobody calls.
 pub const REVIEWER: &str = "rights-check";
@@ -120,25 +120,9 @@ impl<'a> Cluster<'a> {
 
 /// Renders the chart. What the plugin needs is what `vmhost rbac` says.
 async fn rendered(helm: &Helm, dir: &Path) -> Result<String> {
-    let webhook = |kind: &str| {
-        json!({
-            "name": kind,
-            "type": kind,
-            "rules": [{
-                "apiGroups": ["storage.k8s.io"], "apiVersions": ["v1"],
-                "resources": ["storageclasses"], "operations": ["CREATE"],
-            }],
-        })
-    };
-    let description = json!({
-        "apiVersion": "vmhost/v1",
-        "name": REVIEWER,
-        "version": "1",
-        "webhooks": [webhook("validating"), webhook("mutating")],
-    });
     fs::create_dir(dir.join(REVIEWER))?;
     let component = dir.join(REVIEWER).join(format!("{REVIEWER}.wasm"));
-    let bytes = guests::described(guests::REVIEWER, &description.to_string())?;
+    let bytes = guests::described(guests::REVIEWER, &reviewer::uncalled(REVIEWER).to_string())?;
     fs::write(&component, bytes)?;
     let account = format!("{NAMESPACE}/rights-vmhost");
     let values = host::bare()?

@@ -96,6 +96,26 @@ pub fn checks(plugin: &str) -> Value {
     })
 }
 
+/// Returns the description of a plugin with a validating and a mutating webhook that nobody calls.
+pub fn uncalled(plugin: &str) -> Value {
+    let webhook = |kind: &str| {
+        json!({
+            "name": kind,
+            "type": kind,
+            "rules": [{
+                "apiGroups": ["storage.k8s.io"], "apiVersions": ["v1"],
+                "resources": ["storageclasses"], "operations": ["CREATE"],
+            }],
+        })
+    };
+    json!({
+        "apiVersion": "vmhost/v1",
+        "name": plugin,
+        "version": "1",
+        "webhooks": [webhook("validating"), webhook("mutating")],
+    })
+}
+
 impl Reviewer {
     /// A plugin with a new name. `describe` makes its description of that name.
     pub async fn new(server: &TestServer, describe: impl Fn(&str) -> Value) -> Result<Reviewer> {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use vmhost_tests::conformance::folder;
 use vmhost_tests::example::User;
 use vmhost_tests::helm::{Helm, chart};
-use vmhost_tests::{guests, host, kubectl, run};
+use vmhost_tests::{guests, host, kubectl, reviewer, run};
 
 /// A release for which hosts write objects of all sorts.
 const VALUES: &str = "webhooks.enabled=true,webhooks.register=true,admin.createToken=true";
@@ -111,24 +111,8 @@ fn commands(printed: &str) -> Result<Vec<String>> {
 
 /// Registers the webhooks of a plugin at a Service, as `vmhost webhooks` says.
 async fn register(user: &User, dir: &Path, plugin: &str, service: &str) -> Result<()> {
-    let webhook = |kind: &str| {
-        json!({
-            "name": kind,
-            "type": kind,
-            "rules": [{
-                "apiGroups": ["storage.k8s.io"], "apiVersions": ["v1"],
-                "resources": ["storageclasses"], "operations": ["CREATE"],
-            }],
-        })
-    };
-    let description = json!({
-        "apiVersion": "vmhost/v1",
-        "name": plugin,
-        "version": "1",
-        "webhooks": [webhook("validating"), webhook("mutating")],
-    });
     let component = dir.join(format!("{plugin}.wasm"));
-    let bytes = guests::described(guests::REVIEWER, &description.to_string())?;
+    let bytes = guests::described(guests::REVIEWER, &reviewer::uncalled(plugin).to_string())?;
     fs::write(&component, bytes)?;
     let told = host::bare()?
         .arg("webhooks")
