@@ -94,7 +94,7 @@ impl Host {
             .await
     }
 
-    /// Returns a question with the host's token, which a host with --metrics-access token wants.
+    /// Returns a GET request with the host's token, which a host with --metrics-access token wants.
     fn get_with_token(&self, path: &str, peer: SocketAddr) -> Result<request::Builder> {
         let request = self.with_token(Request::get(path), peer);
         request.with_context(|| {

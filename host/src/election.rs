@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
+use vmhost_core::is_dns_label;
 use vmhost_runtime::lead::elector::Terms;
 use vmhost_runtime::lead::{JITTER, Settings};
 
 use crate::cli::LeaderArgs;
-use crate::flags::{duration, is_namespace};
+use crate::flags::duration;
 
 /// The longest lease. `leaseDurationSeconds` is an `int32`, and no useful takeover takes longer
 /// than an hour.
@@ -24,7 +25,7 @@ pub(crate) fn settings(args: &LeaderArgs) -> Result<Option<Settings>> {
         );
     }
     if let Some(namespace) = &args.leader_election_namespace
-        && !is_namespace(namespace)
+        && !is_dns_label(namespace)
     {
         bail!("--leader-election-namespace {namespace:?} is not the name of a namespace");
     }
@@ -76,7 +77,7 @@ fn terms(args: &LeaderArgs) -> Result<Terms> {
 
 /// Returns whether this is an RFC 1123 subdomain.
 fn is_subdomain(name: &str) -> bool {
-    name.len() <= 253 && name.split('.').all(is_namespace)
+    name.len() <= 253 && name.split('.').all(is_dns_label)
 }
 
 #[cfg(test)]

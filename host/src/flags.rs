@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use vmhost_cluster::EventLimit;
-use vmhost_core::{Limits, RESERVED_SETTINGS};
+use vmhost_core::{Limits, RESERVED_SETTINGS, is_dns_label};
 use vmhost_engine::{Compiler, Settings};
 use vmhost_http::{Allow, Authorities};
 use vmhost_runtime::config::Config;
@@ -201,19 +201,10 @@ pub(crate) fn settings(given: &[String]) -> Result<HashMap<String, Settings>> {
 
 /// Checks the values of `--namespace`.
 pub(crate) fn check_namespaces(names: &[String]) -> Result<()> {
-    match names.iter().find(|name| !is_namespace(name)) {
+    match names.iter().find(|name| !is_dns_label(name)) {
         Some(bad) => bail!("--namespace {bad:?} is not the name of a namespace"),
         None => Ok(()),
     }
-}
-
-/// Returns whether this is an RFC 1123 label.
-pub(crate) fn is_namespace(name: &str) -> bool {
-    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    (1..=63).contains(&name.len())
-        && name.chars().all(|c| edge(c) || c == '-')
-        && name.starts_with(edge)
-        && name.ends_with(edge)
 }
 
 /// Returns the cache folder: the given one, else `$XDG_CACHE_HOME/vmhost/components` or

@@ -7,7 +7,6 @@
 
 #![allow(clippy::print_stdout, reason = "a benchmark's result")]
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +21,7 @@ use tokio::sync::Barrier;
 use vmhost_tests::host::{self, Host};
 use vmhost_tests::median::median;
 use vmhost_tests::server::{Target, TestServer, Unavailable};
-use vmhost_tests::{kubeconfig, real, run};
+use vmhost_tests::{kubeconfig, process, real, run};
 
 const STARTS: usize = 11;
 const CLIENTS: usize = 8;
@@ -45,10 +44,13 @@ fn main() -> Result<()> {
         let (host, took) = start(folder.path()).await?;
         starts.push(took);
         println!("embedded: ready after {:?}", median(&mut starts)?);
-        println!("embedded: {:.1} MiB when empty", resident(&host)?);
+        println!(
+            "embedded: {:.1} MiB when empty",
+            process::memory(host.id(), None)?.resident
+        );
         let client = kubeconfig::client(&folder.path().join("kubeconfig")).await?;
         measure("embedded", &client).await?;
-        let after = resident(&host)?;
+        let after = process::memory(host.id(), None)?.resident;
         println!("embedded: {after:.1} MiB with {OBJECTS} objects of {SIZE} bytes");
         drop(host);
 
@@ -71,15 +73,6 @@ async fn start(folder: &Path) -> Result<(Host, Duration)> {
     let host = command.arg(&out).spawn()?;
     host.wait_for_line("export KUBECONFIG=").await?;
     Ok((host, begin.elapsed()))
-}
-
-/// Returns the resident memory of a process, in MiB.
-fn resident(host: &Host) -> Result<f64> {
-    let status = fs::read_to_string(format!("/proc/{}/status", host.id()))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.split_whitespace().next());
-    let kib: f64 = kib.context("VmRSS")?.parse()?;
-    Ok(kib / 1024.0)
 }
 
 async fn measure(server: &str, client: &Client) -> Result<()> {

@@ -12,17 +12,16 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use tokio::runtime::Builder;
+use tokio::runtime::Handle;
 use vmhost_engine::{Compiler, Facts};
 use vmhost_registry::{
     Access, Component, Credentials, Pull, Reference, SigningKey, Trust, attach, pull, push, verify,
 };
 use vmhost_runtime::config::Config;
 use vmhost_runtime::deploy::loader::Loader;
-use vmhost_runtime::runtimes;
-use vmhost_tests::guests;
 use vmhost_tests::median::median;
 use vmhost_tests::registry::Registry;
+use vmhost_tests::{bench, guests};
 
 const ROUNDS: usize = 20;
 
@@ -34,20 +33,10 @@ struct Round {
 }
 
 fn main() -> Result<ExitCode> {
-    // A child process compiles components, as in the host.
-    if let Some(exit) = vmhost_engine::as_child(std::env::args_os()) {
-        return Ok(exit);
-    }
-    let guests = runtimes::guests(2)?;
-    let here = Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()?;
-    here.block_on(rounds(guests.handle().clone()))?;
-    Ok(ExitCode::SUCCESS)
+    bench::run(rounds)
 }
 
-async fn rounds(guests: tokio::runtime::Handle) -> Result<()> {
+async fn rounds(guests: Handle) -> Result<()> {
     let registry = match Registry::start().await? {
         Ok(registry) => registry,
         Err(reason) => {

@@ -25,6 +25,7 @@ use vmhost_runtime::runtimes;
 use vmhost_tests::guests;
 use vmhost_tests::in_process::InProcess;
 use vmhost_tests::median::median;
+use vmhost_tests::process;
 
 fn main() -> Result<ExitCode> {
     // A child process compiles components, as in the host: memory that a compiler leaves behind
@@ -78,26 +79,32 @@ fn main() -> Result<ExitCode> {
 /// Returns the KiB of each additional unloaded plugin. As in a host, at most [`WARM`] plugins are
 /// loaded at once.
 async fn added(manager: &Arc<Manager>, slots: &mut Vec<Arc<Slot>>, count: usize) -> Result<f64> {
-    let (before, end) = (rss()?, slots.len() + count);
+    let (before, end) = (resident()?, slots.len() + count);
     while slots.len() < end {
         let some = WARM.min(end - slots.len());
         add(manager, slots, some).await?;
         rest(slots);
     }
-    Ok(each(before, rss()?, count))
+    Ok(each(before, resident()?, count))
 }
 
 /// Returns the KiB that each plugin takes in addition when all are called.
 async fn warmed(slots: &[Arc<Slot>]) -> Result<f64> {
-    let before = rss()?;
+    let before = resident()?;
     for slot in slots {
         call(slot).await?;
     }
-    Ok(each(before, rss()?, slots.len()))
+    Ok(each(before, resident()?, slots.len()))
 }
 
-fn each(before: usize, after: usize, count: usize) -> f64 {
-    (after as f64 - before as f64) / 1024.0 / count as f64
+/// Returns the KiB of each of so many plugins, from MiB before and after.
+fn each(before: f64, after: f64, count: usize) -> f64 {
+    (after - before) * 1024.0 / count as f64
+}
+
+/// Returns the resident memory of this process in MiB.
+fn resident() -> Result<f64> {
+    Ok(process::memory(std::process::id(), None)?.resident)
 }
 
 async fn add(manager: &Arc<Manager>, slots: &mut Vec<Arc<Slot>>, count: usize) -> Result<()> {
@@ -151,14 +158,4 @@ async fn call(slot: &Arc<Slot>) -> Result<Duration> {
     wired.controller.queue.add(names[0].clone());
     done(&wired.controller.queue).await;
     Ok(start.elapsed())
-}
-
-/// Returns the resident memory of this process in bytes.
-fn rss() -> Result<usize> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line
-        .and_then(|line| line.split_whitespace().next())
-        .context("no VmRSS")?;
-    Ok(kilobytes.parse::<usize>()? * 1024)
 }

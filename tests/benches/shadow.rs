@@ -8,13 +8,14 @@
 
 #![allow(clippy::print_stdout, reason = "a benchmark's result")]
 
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Handle;
 use vmhost_runtime::config::Config;
 use vmhost_runtime::journal::RECORD_BYTES;
-use vmhost_runtime::runtimes;
+use vmhost_tests::bench;
 use vmhost_tests::guests::{self, Mode};
 use vmhost_tests::in_process::InProcess;
 use vmhost_tests::median::median;
@@ -35,12 +36,11 @@ struct Figures {
     p99: Duration,
 }
 
-fn main() -> Result<()> {
-    let guests = runtimes::guests(2)?;
-    let here = Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()?;
+fn main() -> Result<ExitCode> {
+    bench::run(measure_all)
+}
+
+async fn measure_all(guests: Handle) -> Result<()> {
     let live = guests::vm_stamp(1, Mode::Keep)?;
     let candidates = [
         ("an equal version", guests::with_comment(&live, "equal")),
@@ -51,12 +51,10 @@ fn main() -> Result<()> {
             guests::named(guests::EAT_MEMORY, NAME)?,
         ),
     ];
-    here.block_on(async {
-        for (what, candidate) in candidates {
-            beside(guests.handle().clone(), &live, what, candidate).await?;
-        }
-        Ok(())
-    })
+    for (what, candidate) in candidates {
+        beside(guests.clone(), &live, what, candidate).await?;
+    }
+    Ok(())
 }
 
 async fn beside(guests: Handle, live: &[u8], what: &str, candidate: Vec<u8>) -> Result<()> {

@@ -11,12 +11,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use tokio::runtime::Builder;
+use tokio::runtime::Handle;
 use vmhost_engine::Compiler;
 use vmhost_runtime::config::Config;
 use vmhost_runtime::deploy::source::Source;
 use vmhost_runtime::deploy::swap;
-use vmhost_runtime::runtimes;
+use vmhost_tests::bench;
 use vmhost_tests::guests::{self, Way};
 use vmhost_tests::in_process::InProcess;
 use vmhost_tests::median::median;
@@ -26,20 +26,10 @@ const MACHINES: usize = 20_000;
 const SWAPS: usize = 30;
 
 fn main() -> Result<ExitCode> {
-    // A child process compiles components, as in the host.
-    if let Some(exit) = vmhost_engine::as_child(std::env::args_os()) {
-        return Ok(exit);
-    }
-    let guests = runtimes::guests(2)?;
-    let here = Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()?;
-    here.block_on(swaps(guests.handle().clone()))?;
-    Ok(ExitCode::SUCCESS)
+    bench::run(swaps)
 }
 
-async fn swaps(guests: tokio::runtime::Handle) -> Result<()> {
+async fn swaps(guests: Handle) -> Result<()> {
     let server = InProcess::new(MACHINES, "complete", 512);
     let config = Config {
         compiler: Compiler::child(),

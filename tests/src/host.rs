@@ -32,6 +32,8 @@ pub struct HostCommand {
     probes: SocketAddr,
     admin: SocketAddr,
     dir: TempDir,
+    /// Whether the program is started by others of its process group, which end with it.
+    in_group: bool,
 }
 
 /// A running host, killed on drop.
@@ -108,6 +110,7 @@ pub fn of(program: &Path) -> Result<HostCommand> {
         probes: net::loopback(probes),
         admin: net::loopback(admin),
         dir,
+        in_group: false,
     })
 }
 
@@ -189,13 +192,22 @@ impl HostCommand {
         self
     }
 
+    /// The command starts the host by way of other programs: all of its process group is killed.
+    pub fn in_group(mut self) -> HostCommand {
+        self.in_group = true;
+        self
+    }
+
     /// Starts the host.
     pub fn spawn(mut self) -> Result<Host> {
         self.command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut guard = Guard::spawn(&mut self.command, None)?;
+        let mut guard = match self.in_group {
+            true => Guard::spawn_group(&mut self.command)?,
+            false => Guard::spawn(&mut self.command, None)?,
+        };
         let output = Arc::new(watch::Sender::new(Vec::new()));
         let child = guard.child();
         let stdout = child.stdout.take().context("the host's stdout")?;

@@ -27,6 +27,7 @@ pub mod assets;
 pub mod authority;
 pub mod bad;
 pub mod balancer;
+pub mod bench;
 pub mod browser;
 pub mod canary;
 pub mod cloud;

@@ -155,7 +155,8 @@ impl Pod {
             .strip_prefix("https://")
             .and_then(|address| address.rsplit_once(':'))
             .context("the server has an address and a port")?;
-        let command = host::of(&folder("tests/pod.sh"))?.arg(name);
+        // The program outlives its parent's death: to become another user takes that signal away.
+        let command = host::of(&folder("tests/pod.sh"))?.in_group().arg(name);
         Ok(command
             .arg(self.root.path())
             .arg(self.account.path())

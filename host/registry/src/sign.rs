@@ -82,7 +82,7 @@ impl SigningKey {
         Ok(Self { pair, public })
     }
 
-    /// The public key as PEM, which those who verify need.
+    /// The public key as PEM, which verification needs.
     pub fn public_pem(&self) -> String {
         self.public.to_pem()
     }

@@ -52,7 +52,7 @@ pub enum SignerKind {
     Identity,
 }
 
-/// One who signed an artifact.
+/// The signer of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signer {
     /// How the signer is known.
@@ -64,7 +64,7 @@ pub struct Signer {
 }
 
 impl Trust {
-    /// Nobody's signature counts.
+    /// Trusts no signature.
     pub fn new() -> Self {
         Self::default()
     }
@@ -121,7 +121,7 @@ impl Trust {
         self.threshold = signers;
     }
 
-    /// Returns whether nobody's signature counts.
+    /// Returns whether no signature is trusted.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.identities.is_empty()
     }
@@ -182,7 +182,7 @@ fn weight(error: &Error) -> u8 {
     }
 }
 
-/// Returns who signed with this bundle. `None`: it is no signature but another statement.
+/// Returns the signer of a bundle, or `None` if the bundle holds another statement than a signature.
 fn signer(json: &[u8], digest: &str, trust: &Trust) -> Result<Option<Found>, Error> {
     let bad = |why: String| Error::BadSignature {
         digest: digest.to_owned(),

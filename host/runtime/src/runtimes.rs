@@ -16,9 +16,8 @@ const IO_THREADS: usize = 1;
 /// with the default of 61 timers would wait for 0.6 s.
 const EVENT_INTERVAL: u32 = 8;
 
-/// Polls between looks for tasks that other threads have woken: one. A thread that looked less often
-/// would leave a review behind several ticks of guests that use all cores (measured with 300
-/// reviews a second: 1.3 s).
+/// Polls between looks for tasks that other threads have woken. With more than one, a review would
+/// wait for several ticks of guests that use all cores (measured with 300 reviews a second: 1.3 s).
 const WOKEN_INTERVAL: u32 = 1;
 
 /// The `nice` value of guest threads relative to this process's I/O and to the compiler of a new

@@ -22,7 +22,7 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
     /// A file with the host's token (its --admin-token-file), which it wants for orders, and with
-    /// --metrics-access token for questions too. Default: the file that a host of this user on this
+    /// --metrics-access token for reads too. Default: the file that a host of this user on this
     /// machine wrote.
     #[arg(long, value_name = "FILE", env = "VMHOST_ADMIN_TOKEN_FILE")]
     pub(crate) admin_token_file: Option<PathBuf>,

@@ -126,7 +126,7 @@ impl Signed for Sealed {
     }
 }
 
-/// Asks in one way after the other, as long as other credentials may help. Returns the first answer,
+/// Tries one way after the other, as long as other credentials may help. Returns the first answer,
 /// or else the error of the best credentials, which come first.
 async fn first<T>(ways: Vec<impl Future<Output = Result<T, Error>>>) -> Result<T, String> {
     let mut why = None;

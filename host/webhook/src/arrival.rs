@@ -5,9 +5,7 @@
 use std::time::Instant;
 
 use http::HeaderMap;
-
-/// W3C's header that names the trace of a request.
-const TRACEPARENT: &str = "traceparent";
+use vmhost_core::TRACEPARENT;
 
 /// How a review came in.
 #[derive(Clone, Debug)]

@@ -17,9 +17,9 @@ const SCALE: &str = "autoscaling/v1";
 /// Sets the ownership of `new` after a write to the scale of `live`. `replicas` are the fields that
 /// lead to the replicas.
 ///
-/// The identity of an update names its version, which is that of a Scale on the way: so whoever
-/// owns the replicas by an update of the object gets another entry for them, without a time. If
-/// nobody owns the replicas, nobody does afterwards.
+/// The identity of an update names its version, which is that of a Scale on the way: so a manager
+/// that owns the replicas by an update of the object gets another entry for them, without a time.
+/// Replicas without an owner have none afterwards.
 pub fn track_scale(live: &Value, new: &mut Value, replicas: &[&str], manager: &Manager<'_>) {
     let path: Vec<Step> = replicas.iter().copied().map(Step::field).collect();
     let mut only = Set::default();

@@ -1,5 +1,5 @@
-//! What a registry, or its token service, is told about who asks. This module must not know where
-//! it comes from.
+//! The login that a registry or its token service gets. This module must not know where it comes
+//! from.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub(crate) enum Login {
 }
 
 impl Login {
-    /// How errors name the one who asked.
+    /// How errors name the account of a request.
     pub(crate) fn account(&self) -> String {
         match self {
             Self::Anonymous => "a request without credentials (log in as with docker)".to_owned(),

@@ -1,5 +1,5 @@
 //! Identities: a certificate that was issued to somebody for minutes, what a log recorded of its
-//! use, and who is admitted. This module must not know which identities are trusted.
+//! use, and which identities are admitted. This module must not know which identities are trusted.
 
 use std::fmt;
 

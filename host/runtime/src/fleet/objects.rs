@@ -104,10 +104,8 @@ impl Objects {
 
     /// The clusters of the objects that the store shows now, by name.
     pub(crate) fn look(&self) -> Vec<Found> {
-        let mut objects = Vec::new();
-        let store = self.subscription.store();
-        store.for_each(|object| objects.push(object.clone()));
-        objects.sort_by(|a: &Snapshot, b| a.name.cmp(&b.name));
+        let mut objects = self.subscription.store().snapshots();
+        objects.sort_by(|a, b| a.name.cmp(&b.name));
         let mut known = self.known.lock();
         let mut now = HashMap::with_capacity(objects.len());
         let mut all = Vec::with_capacity(objects.len());

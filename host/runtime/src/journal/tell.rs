@@ -15,6 +15,7 @@ use crate::journal::redact::{PluginSecrets, Redact};
 use crate::journal::story::{Effect, Http, Read, Story, Turn, Warning};
 use crate::journal::tag::WakeTag;
 use crate::journal::wakes::Wakened;
+use crate::observe::metrics::controller::TurnResult;
 
 mod causes;
 mod effects;
@@ -158,7 +159,7 @@ fn draft_turn(
         act: words::act(&record.act),
         next: words::next(&record.act),
         effects: effects::of_turn(record),
-        result: words::result(record.result).into(),
+        result: record.result.as_str().into(),
         message: record.message.clone(),
         decision: words::decision(record.decision),
         call_ms: words::milliseconds(record.call),
@@ -171,9 +172,9 @@ fn draft_turn(
 fn draft_quiet(record: &Quiet, wakened: &[Wakened], time: &dyn Fn(Instant) -> SystemTime) -> Turn {
     let (causes, cause_count) = causes::of_turn(record.tag, wakened, time);
     let result = match (&record.act, record.decision) {
-        (Act::Paused(_) | Act::Held(_), _) => "requeue",
-        (_, Decision::After(_)) => "requeue_after",
-        _ => "success",
+        (Act::Paused(_) | Act::Held(_), _) => TurnResult::Requeue,
+        (_, Decision::After(_)) => TurnResult::RequeueAfter,
+        _ => TurnResult::Success,
     };
     Turn {
         time: words::time(time(record.began)),
@@ -183,7 +184,7 @@ fn draft_quiet(record: &Quiet, wakened: &[Wakened], time: &dyn Fn(Instant) -> Sy
         version: record.version,
         act: words::act(&record.act),
         next: words::next(&record.act),
-        result: result.into(),
+        result: result.as_str().into(),
         decision: words::decision(record.decision),
         call_ms: words::milliseconds(record.call),
         took_ms: words::milliseconds(record.took),

@@ -373,7 +373,7 @@ impl Needs {
         self.named(&["get", "update"], &kind, Some(&lease.name), &scope, why);
     }
 
-    /// The host asks who its callers are, and what they may do.
+    /// Reviews of its callers' tokens and rights.
     fn callers(&mut self) {
         for (group, kind) in [
             ("authentication.k8s.io", "TokenReview"),

@@ -156,7 +156,7 @@ fn beyond(need: &Need, name: &Name, home: &str) -> Option<String> {
     }
 }
 
-/// Returns the questions that access control answers with no for this account.
+/// Returns the rights that this account is refused, each as a line.
 async fn refused(
     reviews: &AccessReviews,
     account: &Account,

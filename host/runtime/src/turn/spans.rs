@@ -79,7 +79,7 @@ fn attributes(ended: &Ended<'_>) -> Vec<(&'static str, Value)> {
     attributes.extend([
         ("vmhost.controller", name(&ended.origin.controller)),
         ("vmhost.generation", ended.origin.generation.into()),
-        ("vmhost.result", result(ended.result).into()),
+        ("vmhost.result", ended.result.as_str().into()),
         ("vmhost.attempt", ended.attempt.into()),
         ("vmhost.deleting", ended.deleting.into()),
         ("vmhost.lane", lane.into()),
@@ -116,15 +116,4 @@ fn error(ended: &Ended<'_>) -> Option<Cow<'static, str>> {
         Act::Returned(Next::Fail(_)) => "the plugin failed",
         _ => "failed",
     }))
-}
-
-/// The result as in the metrics, with terminal failures told apart.
-fn result(result: TurnResult) -> &'static str {
-    match result {
-        TurnResult::Success => "success",
-        TurnResult::Requeue => "requeue",
-        TurnResult::RequeueAfter => "requeue_after",
-        TurnResult::Error => "error",
-        TurnResult::Terminal => "terminal",
-    }
 }

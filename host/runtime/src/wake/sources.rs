@@ -236,10 +236,7 @@ impl Sources {
                 let mut names = Vec::new();
                 for subscription in self.primaries() {
                     // Evaluated outside the store's lock, since an expression takes time.
-                    let mut objects = Vec::new();
-                    subscription
-                        .store()
-                        .for_each(|object| objects.push(object.clone()));
+                    let mut objects = subscription.store().snapshots();
                     objects.retain(|object| predicate.wakes(None, Some(&object.text)).wakes());
                     names.extend(objects.into_iter().map(|object| object.name.clone()));
                 }

@@ -1,5 +1,5 @@
-//! What a description writes: all that is said, and nothing that is not, since a host refuses fields
-//! that it does not know.
+//! What a description writes: all that is said, and nothing else, since a host refuses fields that
+//! it does not know.
 
 use serde_json::{Value, json};
 

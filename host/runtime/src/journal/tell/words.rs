@@ -10,7 +10,6 @@ use vmhost_core::{Gvk, ListQuery, ObjectName, ReadError, Snapshot};
 use vmhost_queue::{Decision, Lane};
 
 use crate::journal::record::Act;
-use crate::observe::metrics::controller::TurnResult;
 
 /// Formats a time: RFC 3339 with microseconds.
 pub(super) fn time(at: SystemTime) -> String {
@@ -25,16 +24,6 @@ pub(super) fn lane(lane: Lane) -> &'static str {
     match lane {
         Lane::Low => "low",
         Lane::High => "high",
-    }
-}
-
-pub(super) fn result(result: TurnResult) -> &'static str {
-    match result {
-        TurnResult::Success => "success",
-        TurnResult::Requeue => "requeue",
-        TurnResult::RequeueAfter => "requeue_after",
-        TurnResult::Error => "error",
-        TurnResult::Terminal => "terminal",
     }
 }
 

@@ -80,7 +80,7 @@ fn unauthorized(why: &str) -> Response {
     response
 }
 
-/// The API server gave no answer, so that nobody is let in. Only the log says what it said: the
+/// Refuses a caller about whom the API server gave no answer. Only the log says why, since the
 /// caller may be anybody.
 fn unanswered(callers: &Callers, error: &Error) -> Response {
     let (said, logged) = match error.code() {

@@ -1,5 +1,5 @@
-//! Asks the API server who a caller is and what the caller may do, and remembers the answers for as
-//! long as controller-runtime's filters do.
+//! Asks the API server for a caller's user and rights, and remembers the answers for as long as
+//! controller-runtime's filters do.
 //!
 //! All that is remembered is bounded, however many tokens, users and paths there are: tokens and
 //! questions are kept as digests. This module must not know what is served.
@@ -40,7 +40,7 @@ const LONGEST: usize = 16 << 10;
 /// How often the log tells that the API server cannot be asked: anybody may cause the line.
 const TOLD: Duration = Duration::from_secs(60);
 
-/// A digest of a token or of a question.
+/// A digest of a token, or of a caller, a verb and a path.
 type Key = [u8; 32];
 
 /// Knows callers of this host.
@@ -62,7 +62,7 @@ pub(crate) enum Said {
     Allowed,
     /// This user may not do it.
     Denied(String),
-    /// The token is of nobody.
+    /// The API server does not know the token.
     Unknown,
     /// It was not asked: too many requests wait.
     Busy,
@@ -182,7 +182,7 @@ impl Callers {
     }
 }
 
-/// The digest of a question, with all that is known of the caller.
+/// Returns the digest of a caller, a verb and a path.
 fn digest(caller: &Caller, verb: &str, path: &str) -> Key {
     let Caller {
         name,

@@ -71,6 +71,20 @@ pub enum TurnResult {
     Terminal,
 }
 
+impl TurnResult {
+    /// The name, as the label `result` of controller-runtime's metrics. There, terminal failures
+    /// are errors too.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            TurnResult::Success => "success",
+            TurnResult::Requeue => "requeue",
+            TurnResult::RequeueAfter => "requeue_after",
+            TurnResult::Error => "error",
+            TurnResult::Terminal => "terminal",
+        }
+    }
+}
+
 /// The label of metrics and log lines: `<plugin>/<controller>`, or only the name if both are equal.
 pub(crate) fn controller_label(plugin: &str, name: &str) -> String {
     if plugin == name {

@@ -4,7 +4,7 @@
 use prometheus::IntCounterVec;
 
 use super::Metrics;
-use super::controller::{ControllerMetrics, controller_label};
+use super::controller::{ControllerMetrics, TurnResult, controller_label};
 
 /// The results of reloads that alerts count.
 const RELOADS: [&str; 2] = ["swapped", "failed"];
@@ -44,19 +44,19 @@ impl Metrics {
         let label = controller_label(plugin, name);
         let by_controller = &[label.as_str()];
         let by_queue = &[label.as_str(), label.as_str()];
-        let result = |result: &str| {
+        let result = |result: TurnResult| {
             self.reconcile_total
-                .with_label_values(&[label.as_str(), result])
+                .with_label_values(&[label.as_str(), result.as_str()])
         };
         ControllerMetrics {
             adds: self.adds.with_label_values(by_queue),
             queue_duration: self.queue_duration.with_label_values(by_queue),
             work_duration: self.work_duration.with_label_values(by_queue),
             retries: self.retries.with_label_values(by_queue),
-            success: result("success"),
-            error: result("error"),
-            requeue: result("requeue"),
-            requeue_after: result("requeue_after"),
+            success: result(TurnResult::Success),
+            error: result(TurnResult::Error),
+            requeue: result(TurnResult::Requeue),
+            requeue_after: result(TurnResult::RequeueAfter),
             errors: self.reconcile_errors.with_label_values(by_controller),
             terminal: self.terminal_errors.with_label_values(by_controller),
             panics: self.panics.with_label_values(by_controller),
