@@ -17,12 +17,13 @@
 #                  counts
 #   ResourceQuota  the use of a quota is computed by kube-controller-manager
 #   ebhook         the other side of the webhooks, also of conversions, is a pod
+#   FieldSelectors its conversion webhook is a pod, too
 #   Aggregator     the aggregated server is a pod
 #   Pods, pod      a node has to run them
 #   Slow           one case, in which etcd compacts what a list goes on from after five minutes
 set -eu
 : "${KUBECONFIG:?is not set: vmhost apiserver --for-command -- $0}"
-skip=${SKIP:-Slow|ebhook|Aggregator|ResourceQuota|Garbage|Namespaces|Pods|pod}
+skip=${SKIP:-Slow|ebhook|FieldSelectors|Aggregator|ResourceQuota|Garbage|Namespaces|Pods|pod}
 wanted=${CASES:-42}
 suite=$("$(dirname "$0")/kubernetes.sh" kube-apiserver e2e.test)
 report=$(mktemp)

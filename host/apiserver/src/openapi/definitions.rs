@@ -9,13 +9,27 @@ use vmhost_schema::OBJECT_META;
 use super::info::{Dialect, KindInfo};
 use super::published;
 
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 pub(super) const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 pub(super) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 pub(super) const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
-const API_VERSION: &str = "The versioned schema of this representation of an object.";
-const KIND: &str = "The REST resource that this object represents.";
+// The texts of k8s.io/apimachinery, which `kubectl explain` prints.
+const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an \
+    object. Servers should convert recognized schemas to the latest internal value, and may reject \
+    unrecognized values. More info: https://git.k8s.io/community/contributors/devel/\
+    sig-architecture/api-conventions.md#resources";
+const KIND: &str = "Kind is a string value representing the REST resource this object represents. \
+    Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In \
+    CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/\
+    api-conventions.md#types-kinds";
+const OBJECT_METADATA: &str = "Standard object's metadata. More info: https://git.k8s.io/community/\
+    contributors/devel/sig-architecture/api-conventions.md#metadata";
+const LIST_METADATA: &str = "Standard list metadata. More info: https://git.k8s.io/community/\
+    contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+const CONVENTIONS: &str =
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
 /// Returns the name of a definition: `io.k8s.api.core.v1.ConfigMap`, or the group reversed:
 /// `dev.vmhost.cases.v1.Widget`.
@@ -79,90 +93,140 @@ fn described(dialect: Dialect, reference: &str, description: &str) -> Value {
     out
 }
 
+/// Returns the definition of a custom kind, by the rules of k8s.io/apiextensions-apiserver
+/// `controller/openapi/builder/builder.go`.
 fn object(kind: &KindInfo, dialect: Dialect) -> Value {
-    let open = kind.schema.as_object().is_none_or(Map::is_empty);
-    let mut out = if open {
-        json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
-    } else {
-        match dialect {
-            Dialect::V2 => to_v2(&kind.schema),
-            Dialect::V3 => kind.schema.clone(),
-        }
+    let has_schema = kind.schema.as_object().is_some_and(|map| !map.is_empty());
+    let is_open = is_true(&kind.schema, PRESERVE);
+    let mut out = match dialect {
+        // kubectl would consider properties complete, in v2 also beside the mark of an open object.
+        _ if !has_schema => json!({ "type": "object" }),
+        Dialect::V2 if is_open => json!({ "type": "object" }),
+        Dialect::V2 => to_v2(&kind.schema),
+        Dialect::V3 => kind.schema.clone(),
     };
-    // An open object has no properties in v2, because kubectl would consider them complete.
-    let says_all = dialect == Dialect::V3 || out.get("properties").is_some();
-    if says_all || !open {
-        let properties = &mut out["properties"];
-        properties["apiVersion"] = text(API_VERSION);
-        properties["kind"] = text(KIND);
-        properties["metadata"] = described(
-            dialect,
-            &format!("{META}.ObjectMeta"),
-            "Standard object metadata.",
-        );
+    if has_schema && !(is_open && dialect == Dialect::V2) {
+        add_own(&mut out, dialect, API_VERSION, KIND);
+        add_embedded(&mut out, dialect);
         out["type"] = json!("object");
     }
     out["x-kubernetes-group-version-kind"] = group_version_kind(kind, "");
     out
 }
 
+fn is_true(schema: &Value, mark: &str) -> bool {
+    schema.get(mark) == Some(&json!(true))
+}
+
+/// Adds the fields that every object has.
+fn add_own(schema: &mut Value, dialect: Dialect, api_version: &str, kind: &str) {
+    let properties = &mut schema["properties"];
+    properties["apiVersion"] = text(api_version);
+    properties["kind"] = text(kind);
+    let meta = format!("{META}.ObjectMeta");
+    properties["metadata"] = described(dialect, &meta, OBJECT_METADATA);
+}
+
+/// Adds the fields that every object has to the objects within this one.
+fn add_embedded(schema: &mut Value, dialect: Dialect) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (_, field) in properties.into_iter().flatten() {
+        add_embedded_self(field, dialect);
+    }
+    for keyword in ["items", "additionalProperties"] {
+        if let Some(inner) = schema.get_mut(keyword).filter(|inner| inner.is_object()) {
+            add_embedded_self(inner, dialect);
+        }
+    }
+}
+
+fn add_embedded_self(schema: &mut Value, dialect: Dialect) {
+    add_embedded(schema, dialect);
+    let is_open = is_true(schema, PRESERVE) && dialect == Dialect::V2;
+    if is_true(schema, "x-kubernetes-embedded-resource") && !is_open {
+        let version = format!(
+            "apiVersion defines the versioned schema of this representation of an object. More \
+             info: {CONVENTIONS}#resources"
+        );
+        let kind = format!(
+            "kind is a string value representing the type of this object. In CamelCase. More \
+             info: {CONVENTIONS}#types-kinds"
+        );
+        add_own(schema, dialect, &version, &kind);
+    }
+}
+
 fn list(kind: &KindInfo, dialect: Dialect) -> Value {
+    let (name, plural) = (&kind.kind, &kind.plural);
     json!({
-        "description": format!("A list of {}.", kind.kind),
+        "description": format!("{name}List is a list of {name}"),
         "type": "object",
         "required": ["items"],
         "properties": {
             "apiVersion": text(API_VERSION),
             "kind": text(KIND),
-            "metadata": described(dialect, &format!("{META}.ListMeta"), "Standard list metadata."),
-            "items": { "type": "array", "items": dialect.reference(&name(kind)) },
+            "metadata": described(dialect, &format!("{META}.ListMeta"), LIST_METADATA),
+            "items": {
+                "description": format!("List of {plural}. More info: {CONVENTIONS}"),
+                "type": "array",
+                "items": dialect.reference(&self::name(kind)),
+            },
         },
         "x-kubernetes-group-version-kind": group_version_kind(kind, "List"),
     })
 }
 
-/// Converts a schema to v2. Drops what v2 cannot express, and what would be too strict without it.
+/// Converts a schema to v2. Drops what v2 cannot express, and what kubectl would take too strictly.
 fn to_v2(schema: &Value) -> Value {
     let Some(map) = schema.as_object() else {
         return json!({});
     };
-    let flag = |name: &str| map.get(name) == Some(&json!(true));
-    let (open, nullable) = (
-        flag("x-kubernetes-preserve-unknown-fields"),
-        flag("nullable"),
-    );
-    let loose = open || nullable || flag("x-kubernetes-int-or-string");
+    let (is_open, nullable) = (is_true(schema, PRESERVE), is_true(schema, "nullable"));
+    let hides_fields = is_open || nullable;
+    let has_items = map.contains_key("items") && !hides_fields;
+    let is_of = |name: &str| map.get("type").is_some_and(|of| of == name);
     let mut out = Map::new();
-    for (name, value) in map {
-        match name.as_str() {
-            "anyOf"
-            | "oneOf"
-            | "not"
-            | "allOf"
-            | "nullable"
-            | "default"
-            | "x-kubernetes-validations" => {}
-            "type" if loose => {}
-            "items" | "properties" | "additionalProperties" if loose => {}
-            "items" => {
-                out.insert(name.clone(), to_v2(value));
+    for (keyword, value) in map {
+        match (keyword.as_str(), value) {
+            ("anyOf" | "oneOf" | "not" | "allOf" | "nullable", _) => {}
+            ("items" | "properties", _) if hides_fields => {}
+            ("type", _) if nullable || (is_open && is_of("object")) => {}
+            ("type", _) if is_of("array") && !has_items => {}
+            ("items" | "additionalProperties", Value::Object(_)) => {
+                out.insert(keyword.clone(), to_v2(value));
             }
-            "additionalProperties" if value.is_object() => {
-                out.insert(name.clone(), to_v2(value));
-            }
-            "properties" => {
-                let properties = value.as_object().into_iter().flatten();
-                let converted: Map<String, Value> = properties
+            ("properties", Value::Object(fields)) => {
+                let fields = fields.iter();
+                let converted: Map<String, Value> = fields
                     .map(|(name, value)| (name.clone(), to_v2(value)))
                     .collect();
-                out.insert(name.clone(), Value::Object(converted));
+                out.insert(keyword.clone(), Value::Object(converted));
+            }
+            ("required", Value::Array(names)) => {
+                let names = still_required(schema, names);
+                if !names.is_empty() {
+                    out.insert(keyword.clone(), Value::Array(names));
+                }
             }
             _ => {
-                out.insert(name.clone(), value.clone());
+                out.insert(keyword.clone(), value.clone());
             }
         }
     }
     Value::Object(out)
+}
+
+/// Returns the required fields without those that may be null, which v2 does not know.
+fn still_required(schema: &Value, names: &[Value]) -> Vec<Value> {
+    if is_true(&schema["additionalProperties"], "nullable") {
+        return Vec::new();
+    }
+    let may_be_null = |name: &Value| {
+        let name = name.as_str().unwrap_or_default();
+        is_true(&schema["properties"][name], "nullable")
+    };
+    let names = names.iter().filter(|name| !may_be_null(name));
+    names.cloned().collect()
 }
 
 fn common(dialect: Dialect) -> Map<String, Value> {

@@ -198,7 +198,7 @@ fn v2_says_no_more_than_it_can() {
     assert_eq!(
         *spec,
         json!({
-            "size": {"type": "integer", "minimum": 1},
+            "size": {"type": "integer", "minimum": 1, "default": 3},
             "name": {"enum": ["a", "b"]},
             "count": {"x-kubernetes-int-or-string": true},
             "open": {"x-kubernetes-preserve-unknown-fields": true},
@@ -207,7 +207,57 @@ fn v2_says_no_more_than_it_can() {
         })
     );
     let open = &document["definitions"]["io.k8s.api.core.v1.Namespace"];
-    assert!(open.get("properties").is_none());
+    assert_eq!(
+        (&open["type"], open.get("properties")),
+        (&json!("object"), None)
+    );
+}
+
+#[test]
+fn what_is_open_or_within_an_object_is_published_as_by_a_real_server() {
+    let mut kinds = kinds();
+    let defined = |kinds: &[KindInfo]| {
+        let v3 = v3_group_version("cases.vmhost.dev", "v1", kinds).unwrap();
+        let name = "dev.vmhost.cases.v1.Widget";
+        let in_v3 = v3["components"]["schemas"][name].clone();
+        (v2(kinds)["definitions"][name].clone(), in_v3)
+    };
+    let mark = "x-kubernetes-preserve-unknown-fields";
+    kinds[2].schema =
+        json!({"type": "object", mark: true, "properties": {"a": {"type": "string"}}});
+    let (in_v2, in_v3) = defined(&kinds);
+    assert_eq!((in_v2.get(mark), in_v2.get("properties")), (None, None));
+    assert_eq!(in_v3[mark], true);
+    assert_eq!(in_v3["properties"]["a"], json!({"type": "string"}));
+
+    let inner = json!({"type": "object", "x-kubernetes-embedded-resource": true});
+    let mut open = inner.clone();
+    open[mark] = json!(true);
+    kinds[2].schema = json!({
+        "type": "object",
+        "required": ["inner", "maybe"],
+        "properties": {
+            "inner": inner,
+            "open": open,
+            "maybe": {"type": "string", "nullable": true},
+            "list": {"type": "array", "nullable": true, "items": {"type": "string"}},
+        },
+    });
+    let (in_v2, in_v3) = defined(&kinds);
+    let described =
+        |schema: &Value, field: &str| schema[field]["description"].as_str().map(str::len);
+    let fields = |schema: &Value, of: &str| schema["properties"][of]["properties"].clone();
+    assert!(
+        described(&fields(&in_v2, "inner"), "kind") > Some(20),
+        "{in_v2}"
+    );
+    assert_eq!(fields(&in_v2, "open"), Value::Null);
+    assert!(
+        described(&fields(&in_v3, "open"), "metadata") > Some(20),
+        "{in_v3}"
+    );
+    assert_eq!(in_v2["required"], json!(["inner"]));
+    assert_eq!(in_v2["properties"]["list"], json!({}));
 }
 
 #[test]
