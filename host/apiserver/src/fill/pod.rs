@@ -140,6 +140,12 @@ pub(super) fn classify(new: &mut Value) {
 /// Completes the spec of a pod or a template.
 pub(super) fn spec(spec: &mut Value) {
     for container in containers(spec) {
+        // Go does not tell an empty image from none.
+        if container["image"] == ""
+            && let Some(fields) = container.as_object_mut()
+        {
+            fields.remove("image");
+        }
         let image = container["image"].as_str().unwrap_or_default();
         let policy = if is_latest(image) {
             "Always"
