@@ -12,7 +12,7 @@ use super::Users;
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 const GROUP: &str = "certificates.k8s.io";
-const STATUS: &str = "certificatesigningrequests/status";
+const RESOURCE: &str = "certificatesigningrequests";
 
 /// Creates a request for a certificate of the signer `signing.vmhost.dev/tests`.
 async fn create(users: &Users) -> Result<Value> {
@@ -42,12 +42,14 @@ both_servers!(who_signs_needs_the_right_to_sign_for_the_signer);
 async fn who_signs_needs_the_right_to_sign_for_the_signer(server: &TestServer) -> Result<()> {
     let (weak, strong) = (Users::of(server).await?, Users::of(server).await?);
     let (alice, bob) = (weak.name("alice"), strong.name("bob"));
-    let write = json!({ "apiGroups": [GROUP], "resources": [STATUS], "verbs": ["update"] });
+    let status = format!("{RESOURCE}/status");
+    let resources = json!([RESOURCE, status]);
+    let write = json!({ "apiGroups": [GROUP], "resources": resources, "verbs": ["update"] });
     let sign = json!({
         "apiGroups": [GROUP], "resources": ["signers"], "verbs": ["sign"],
         "resourceNames": ["signing.vmhost.dev/*"],
     });
-    let feels = ("update", GROUP, STATUS);
+    let feels = ("update", GROUP, RESOURCE);
     weak.grant(&alice, json!([write]), feels).await?;
     strong.grant(&bob, json!([write, sign]), feels).await?;
     let made = create(&weak).await?;
