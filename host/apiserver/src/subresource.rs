@@ -179,7 +179,7 @@ fn replace(
     let in_status = paths.iter().all(|path| path.starts_with("/status"));
     let metadata = new.get("metadata").filter(|metadata| metadata.is_object());
     if let Some(metadata) = metadata.filter(|_| in_status) {
-        // Of these, the write takes what a write to the status may change.
+        // `write` drops what a write to the status may not change.
         whole["metadata"] = metadata.clone();
     }
     for field in ["resourceVersion", "uid"] {

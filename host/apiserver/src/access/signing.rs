@@ -1,5 +1,5 @@
-//! Requests for certificates (CertificateSigningRequest): who created one, who may sign it, and
-//! which of its conditions stay.
+//! Requests for certificates (CertificateSigningRequest): their authors, the right to approve or
+//! sign them, and the conditions that stay.
 //!
 //! Follows k8s.io/kubernetes `plugin/pkg/admission/certificates`,
 //! `pkg/registry/certificates/certificates/strategy.go` and `pkg/apis/certificates/validation`. Must
