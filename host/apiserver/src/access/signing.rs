@@ -2,8 +2,8 @@
 //! sign them, and the conditions that stay.
 //!
 //! Follows k8s.io/kubernetes `plugin/pkg/admission/certificates`,
-//! `pkg/registry/certificates/certificates/strategy.go` and `pkg/apis/certificates/validation`. Must
-//! not know what is signed, or how a request is stored.
+//! `pkg/registry/certificates/certificates/strategy.go` and `pkg/apis/certificates/validation`.
+//! Must not know what is signed, or how a request is stored.
 
 use serde_json::{Value, json};
 

@@ -18,8 +18,8 @@ pub(super) fn default_class(inner: &Inner) -> Option<Object> {
     defaults.min_by_key(|class| class["value"].as_i64())
 }
 
-/// Returns why a class may not be the default, as the admission plugin `Priority` words it. `live` is
-/// the class that is replaced.
+/// Returns why a class may not be the default, as the admission plugin `Priority` words it. `live`
+/// is the class that is replaced.
 pub(super) fn admit(inner: &Inner, live: Option<&Value>, new: &Value) -> Option<String> {
     if new["globalDefault"] != true {
         return None;
