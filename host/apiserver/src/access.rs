@@ -9,7 +9,7 @@
 //! | `rule`, `rbac` | rules of roles, and the roles that a user has |
 //! | `impersonate` | requests in the name of another user |
 //! | `escalation` | refuses writes that grant more than their author has |
-//! | `signing` | who asked for a certificate |
+//! | `signing` | the authors and the signers of requests for certificates |
 //! | `aggregate`, `bootstrap` | cluster roles that are made of others, and those of every cluster |
 //! | `review`, `request_token` | the answers to reviews, and to requests for tokens |
 //!

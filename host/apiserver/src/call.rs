@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use vmhost_merge::{Manager, RESET_MAIN, RESET_STATUS, track_scale, track_update};
 
-use crate::kinds::Target;
+use crate::kinds::{Fill, Target};
 use crate::object::{Key, Object, Shown, Stored};
 use crate::questions::Questions;
 use crate::refuse;
@@ -18,6 +18,9 @@ use crate::status::ApiError;
 
 /// The groups whose kinds also take metadata from a write to their status.
 const OPEN: [&str; 5] = ["", "apps", "autoscaling", "batch", "policy"];
+
+/// The subresources under whose names ownership is recorded, beside status and scale.
+const RECORDED: [&str; 3] = ["approval", "ephemeralcontainers", "resize"];
 
 /// The endpoint through which an object is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +115,13 @@ impl Call<'_> {
     /// also changes metadata: `strategy.go` of these kinds resets only the spec.
     pub fn reset(&self) -> &'static [&'static str] {
         let kind = &self.target.kind;
+        if kind.fill == Fill::SigningRequest {
+            return match (self.door, self.part) {
+                (Door::Status, "approval") => &["spec", "status.certificate"],
+                (Door::Status, _) => &["spec", "status.conditions"],
+                (Door::Main | Door::Scale, _) => &["spec", "status"],
+            };
+        }
         let is_open = !kind.custom
             && (OPEN.contains(&kind.group.as_str())
                 || (kind.group == "networking.k8s.io" && kind.kind == "Ingress"));
@@ -129,6 +139,9 @@ impl Call<'_> {
 
     /// Returns the name under which ownership is recorded.
     pub fn subresource(&self) -> &'static str {
+        if let Some(part) = RECORDED.into_iter().find(|part| *part == self.part) {
+            return part;
+        }
         match self.door {
             Door::Main => "",
             Door::Status => "status",

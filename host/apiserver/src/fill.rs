@@ -13,6 +13,7 @@ mod autoscaler;
 mod limits;
 mod node_ports;
 mod pod;
+mod priority;
 mod service;
 mod small;
 mod webhooks;
@@ -50,6 +51,7 @@ pub(crate) fn default(kind: Fill, new: &mut Value) {
         Fill::Nothing
         | Fill::Policy
         | Fill::PolicyBinding
+        | Fill::PriorityClass
         | Fill::Role
         | Fill::SigningRequest
         | Fill::Volume
@@ -67,6 +69,8 @@ pub(crate) fn admit(
 ) -> Option<String> {
     match kind {
         Fill::Pod => return pod::admit(inner, live, new),
+        // A part of a cluster may lack classes.
+        Fill::PriorityClass if !inner.partial => return priority::admit(inner, live, new),
         Fill::Node if live.is_none() => small::taint(new),
         _ => {}
     }
@@ -108,6 +112,7 @@ pub(crate) fn fill(
         | Fill::Node
         | Fill::Pod
         | Fill::PodTemplate
+        | Fill::PriorityClass
         | Fill::ResourceClaim
         | Fill::ResourceClaimTemplate => {}
     }

@@ -81,18 +81,20 @@
 //!   the administrator's token, tokens of service accounts and client certificates. A service
 //!   account does not impersonate its own node.
 //! - No controllers but the garbage collector: a Deployment creates no ReplicaSet, and nothing runs
-//!   Pods, fills Endpoints or computes disruption budgets. A deletion removes the finalizer that
-//!   protects a volume, whether the volume is in use or not. Logs, commands and proxies of pods are
-//!   refused, as by a server whose nodes do not answer.
+//!   Pods, fills Endpoints or computes disruption budgets. The service `kubernetes` has no
+//!   Endpoints and no EndpointSlice: the server listens on loopback, which they may not name. A
+//!   deletion removes the finalizer that protects a volume, whether the volume is in use or not.
+//!   Logs, commands and proxies of pods are refused, as by a server whose nodes do not answer.
 //! - Deletion has no grace period: a pod is marked as deleted and removed by one request.
 //!   Namespaces and definitions ignore the propagation policy. An owner of a kind that is not
 //!   served counts as existing, even if the kind is served later.
 //! - Built-in kinds are validated by their schema, and by some rules of their code: immutable
-//!   fields, selectors and their templates, addresses and ports of services. A list that Go would
-//!   print as null is left out.
+//!   fields, selectors and their templates, images of containers, addresses and ports of services,
+//!   conditions of requests for certificates. A list that Go would print as null is left out.
 //! - Objects nest 100 levels at most, the operations of a JSON patch copy 3 MiB at most, and the
 //!   aliases of YAML add 400,000 values at most.
-//! - The documents are those of one version of Kubernetes, without alpha and beta versions.
+//! - The documents are those of one version of Kubernetes, without alpha and beta versions, which a
+//!   real server serves only with `--runtime-config`.
 //! - Namespaces and definitions are deleted within the DELETE request, unless finalizers hold them.
 //! - Bodies and answers are JSON, YAML (except watches and discovery), or, of built-in kinds,
 //!   protobuf; never CBOR. A field of protobuf that no kind has is refused.
@@ -100,7 +102,8 @@
 //!   ValidatingAdmissionPolicies (MutatingAdmissionPolicies change nothing). A webhook is reached
 //!   by a URL; a Service leads somewhere only if it has an external name. Garbage collection, and
 //!   the deletion of what is in a namespace, ask nobody. Audit annotations are dropped.
-//! - Expressions of admission know no types of their variables and no `authorizer`.
+//! - Expressions of admission know no types of their variables and no `authorizer`. No expression
+//!   may use a named format or the name of a time zone.
 //! - No watches of single objects by `/watch/` paths.
 
 mod access;

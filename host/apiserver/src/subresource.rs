@@ -5,7 +5,6 @@
 //! nodes have none. Must not know HTTP, or how an object is stored.
 
 mod act;
-mod approval;
 mod eviction;
 mod kubelet;
 
@@ -15,6 +14,7 @@ use serde_json::{Value, json};
 
 pub(crate) use kubelet::options;
 
+use crate::access::signing;
 use crate::admission;
 use crate::admission::review::Operation;
 use crate::call::{Call, Done, Door};
@@ -65,7 +65,7 @@ pub(crate) fn answer(
     let live = call.live(inner)?;
     let part = PARTS.iter().find(|(part, _)| *part == name);
     if name == "approval" && verb != "get" {
-        approval::permit(inner, call, &live)?;
+        signing::permit(inner, call, &live, "approve")?;
     }
     match (name, part, input) {
         ("binding", _, Input::Object(binding)) => {
@@ -176,12 +176,17 @@ fn replace(
             _ => {}
         }
     }
+    let in_status = paths.iter().all(|path| path.starts_with("/status"));
+    let metadata = new.get("metadata").filter(|metadata| metadata.is_object());
+    if let Some(metadata) = metadata.filter(|_| in_status) {
+        // `write` drops what a write to the status may not change.
+        whole["metadata"] = metadata.clone();
+    }
     for field in ["resourceVersion", "uid"] {
         meta::set(&mut whole, field, meta::get(new, field).cloned());
     }
-    let in_status = paths.iter().all(|path| path.starts_with("/status"));
     if in_status {
-        approval::stamp(&mut whole, live, call.now);
+        signing::stamp(&mut whole, live, call.now);
     }
     let call = Call {
         door: if in_status { Door::Status } else { Door::Main },

@@ -1,6 +1,8 @@
 //! Access: the same questions to both servers, with the same answers word by word, and the roles
 //! that every cluster has.
 
+mod signing;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Bodies that both servers refuse before they look at their meaning: values of wrong types, and
-//! pods whose priority nobody defined.
+//! Bodies that both servers refuse in the same words: values of wrong types, pods of a priority
+//! that no class has, containers without an image.
 
 use anyhow::{Result, ensure};
 use http::Method;
@@ -126,6 +126,88 @@ async fn a_pod_needs_a_priority_class_that_exists(server: &TestServer) -> Result
     ensure!(
         code == 201 && made["spec"]["priority"] == 2_000_001_000,
         "{code} {made}"
+    );
+    Ok(())
+}
+
+/// Returns an object of every kind with pods, with these lists of containers: its API, its plural,
+/// the path of its pod's spec, and its body.
+fn with_pods(lists: &Value) -> Vec<(&'static str, &'static str, &'static str, Value)> {
+    let labels = json!({ "app": "x" });
+    let template = |policy: &str| {
+        let mut spec = lists.clone();
+        spec["restartPolicy"] = json!(policy);
+        json!({ "metadata": { "labels": labels }, "spec": spec })
+    };
+    let (always, never) = (template("Always"), template("Never"));
+    let job = json!({ "spec": { "template": never } });
+    let cron = json!({ "schedule": "0 0 1 1 *", "jobTemplate": job });
+    let in_job = "spec.jobTemplate.spec.template.spec";
+    let below = "spec.template.spec";
+    let controller = json!({ "selector": labels, "template": always });
+    let selected = json!({ "selector": { "matchLabels": labels }, "template": always });
+    let mut all = vec![
+        ("api/v1", "pods", "spec", json!({ "spec": always["spec"] })),
+        (
+            "api/v1",
+            "podtemplates",
+            "template.spec",
+            json!({ "template": always }),
+        ),
+        (
+            "api/v1",
+            "replicationcontrollers",
+            below,
+            json!({ "spec": controller }),
+        ),
+        ("apis/batch/v1", "jobs", below, job),
+        ("apis/batch/v1", "cronjobs", in_job, json!({ "spec": cron })),
+    ];
+    for plural in ["deployments", "replicasets", "statefulsets", "daemonsets"] {
+        all.push(("apis/apps/v1", plural, below, json!({ "spec": selected })));
+    }
+    all
+}
+
+both_servers!(a_container_needs_an_image_in_every_template);
+async fn a_container_needs_an_image_in_every_template(server: &TestServer) -> Result<()> {
+    let client = server.client().await?;
+    let namespace = server.namespace("images").await?;
+    let good = json!({ "name": "good", "image": "i" });
+    let none = json!({ "name": "none" });
+    let empty = json!({ "name": "empty", "image": "" });
+    let init = json!({ "initContainers": [none], "containers": [good] });
+    for (lists, place) in [
+        (json!({ "containers": [good, none] }), "containers[1]"),
+        (json!({ "containers": [empty] }), "containers[0]"),
+        (init, "initContainers[0]"),
+    ] {
+        for (api, plural, at, mut body) in with_pods(&lists) {
+            body["metadata"] = json!({ "name": "x" });
+            let path = format!("/{api}/namespaces/{namespace}/{plural}");
+            let (code, refused) = send(&client, Method::POST, &path, JSON, &body).await?;
+            let causes = json!([{
+                "reason": "FieldValueRequired",
+                "message": "Required value",
+                "field": format!("{at}.{place}.image"),
+            }]);
+            ensure!(
+                code == 422 && refused["details"]["causes"] == causes,
+                "{plural} {lists}: {code} {refused}"
+            );
+        }
+    }
+    let pods = format!("/api/v1/namespaces/{namespace}/pods");
+    let sound = pod("p", &json!({}));
+    let (code, made) = send(&client, Method::POST, &pods, JSON, &sound).await?;
+    ensure!(code == 201, "{code} {made}");
+    let patch = json!({ "spec": { "ephemeralContainers": [none] } });
+    let path = format!("{pods}/p/ephemeralcontainers");
+    let (code, refused) = send(&client, Method::PATCH, &path, MERGE, &patch).await?;
+    let field = &refused["details"]["causes"][0]["field"];
+    ensure!(
+        code == 422 && field == "spec.ephemeralContainers[0].image",
+        "{code} {refused}"
     );
     Ok(())
 }

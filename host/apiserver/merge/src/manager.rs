@@ -15,7 +15,7 @@ pub struct Manager<'a> {
     pub name: &'a str,
     /// The `apiVersion` of the request, such as `apps/v1`.
     pub api_version: &'a str,
-    /// The subresource: `""`, `"status"` or `"scale"`.
+    /// The subresource, such as `"status"` or `"scale"`; empty for the object itself.
     pub subresource: &'a str,
     /// Fields that this endpoint cannot write, as dotted paths (`"status"`). The caller restores
     /// them to their live values, and this write does not change their ownership. See

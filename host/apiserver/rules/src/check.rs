@@ -8,6 +8,7 @@ mod kinds;
 mod loops;
 mod macros;
 mod wrong;
+mod zone;
 
 use cel::common::ast::{
     CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, ListExpr, LiteralValue, operators,
@@ -230,6 +231,7 @@ impl Checker {
         if let Some(form) = macros::form(name, call.args.len()) {
             return self.each(id, &form, target, &call.args);
         }
+        zone::check(name, &call.args)?;
         let mut args = vec![self.expr(target)?];
         match (name, call.args.as_slice()) {
             // Only here may a list mix types.

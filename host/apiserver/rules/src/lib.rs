@@ -37,9 +37,11 @@
 //!
 //! # Differences from kube-apiserver
 //! Expressions of admission see all their variables without types, so that an unknown field is
-//! found when they are evaluated, and they have no `authorizer`. Named formats (`format.named`) and
-//! time zones by name are unknown. The crate's parser words syntax errors, and limits the nesting
-//! of expressions, differently.
+//! found when they are evaluated, and they have no `authorizer`. Named formats (`format.named`,
+//! `format.dns1123Label`, ...) and time zones by name (`'America/New_York'`) are unknown: a rule
+//! that uses one is refused when it is written; a zone whose name is computed, when the rule is
+//! evaluated. The crate's parser words syntax errors, and limits the nesting of expressions,
+//! differently.
 
 mod check;
 mod clock;

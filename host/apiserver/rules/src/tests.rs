@@ -177,7 +177,11 @@ fn wrong_expressions_are_refused_with_the_place() {
         ("self.i ==", "Syntax error"),
         (
             "self.set.map(x, self.set.map(y, [x, y])).size() == format.named('x')",
-            "undeclared reference",
+            "undeclared reference to 'format'",
+        ),
+        (
+            "self.t.getHours('America/New_York') == 3",
+            "time zone 'America/New_York' is not supported",
         ),
     ] {
         let faults = match Rules::compile(&schema(properties(), &[rule]), "") {

@@ -385,7 +385,7 @@ fn every_definition_becomes_a_schema() {
 fn a_built_in_kind_has_the_defaults_of_the_documents_and_of_the_code() {
     let schema = builtin("io.k8s.api.apps.v1.Deployment").unwrap();
     let mut object = json!({ "spec": {
-        "selector": {}, "template": { "spec": { "containers": [{ "name": "c" }] } },
+        "selector": {}, "template": { "spec": { "containers": [{ "name": "c", "image": "i" }] } },
     } });
     schema.apply_defaults(&mut object);
     assert_eq!(object["status"], json!({}));
@@ -402,6 +402,25 @@ fn a_built_in_kind_has_the_defaults_of_the_documents_and_of_the_code() {
         [
             "FieldValueRequired spec.template.spec.containers: Required value",
             "FieldValueRequired spec.selector: Required value",
+        ]
+    );
+}
+
+#[test]
+fn a_container_has_an_image_though_the_documents_do_not_require_it() {
+    let schema = builtin("io.k8s.api.core.v1.Pod").unwrap();
+    let list = json!([{ "name": "c" }]);
+    let pod = json!({ "spec": {
+        "containers": list, "initContainers": list, "ephemeralContainers": list,
+    } });
+    let mut said = texts(schema.validate(&pod));
+    said.sort();
+    assert_eq!(
+        said,
+        [
+            "FieldValueRequired spec.containers[0].image: Required value",
+            "FieldValueRequired spec.ephemeralContainers[0].image: Required value",
+            "FieldValueRequired spec.initContainers[0].image: Required value",
         ]
     );
 }

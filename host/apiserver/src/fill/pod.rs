@@ -5,15 +5,17 @@
 use serde_json::{Map, Value, json};
 
 use super::absent::absent;
+use super::priority::{CLASSES, default_class};
 use crate::object::{Key, Object};
 use crate::state::Inner;
 
-const CLASSES: &str = "scheduling.k8s.io/priorityclasses";
 /// The classes that every cluster has.
 const SYSTEM_CLASSES: [(&str, i64); 2] = [
     ("system-cluster-critical", 2_000_000_000),
     ("system-node-critical", 2_000_001_000),
 ];
+/// What a pod does whose class says nothing about preemption.
+const PREEMPTS: &str = "PreemptLowerPriority";
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 /// The taints that a pod tolerates for 300 s, as set by the admission plugin
 /// `DefaultTolerationSeconds`.
@@ -49,10 +51,7 @@ fn system_priority(name: &str) -> Option<i64> {
 /// Returns the class of a name, or the default one.
 fn priority_class(inner: &Inner, name: &str) -> Option<Object> {
     match name {
-        "" => {
-            let mut all = inner.store.list(CLASSES, None).map(|(_, class)| class);
-            all.find(|class| class["globalDefault"] == true)
-        }
+        "" => default_class(inner),
         name => inner.store.get(CLASSES, &Key::new("", name)),
     }
 }
@@ -62,17 +61,26 @@ fn priority_class(inner: &Inner, name: &str) -> Option<Object> {
 fn forbidden(inner: &Inner, pod: &Value) -> Option<String> {
     let spec = pod.get("spec")?;
     let name = spec["priorityClassName"].as_str().unwrap_or_default();
-    let class = || priority_class(inner, name)?["value"].as_i64();
-    let priority = match system_priority(name).or_else(class) {
+    let class = priority_class(inner, name);
+    let value = class.as_ref().and_then(|class| class["value"].as_i64());
+    let priority = match system_priority(name).or(value) {
         Some(priority) => priority,
         None if name.is_empty() => 0,
         None => return Some(format!("no PriorityClass with name {name} was found")),
     };
-    let asked = spec["priority"]
-        .as_i64()
-        .filter(|asked| *asked != priority)?;
+    let asked = spec["priority"].as_i64();
+    if let Some(asked) = asked.filter(|asked| *asked != priority) {
+        return Some(format!(
+            "the integer value of priority ({asked}) must not be provided in pod spec; priority admission controller computed {priority} from the given PriorityClass name"
+        ));
+    }
+    let policy = class.as_ref();
+    let policy = policy.and_then(|class| class["preemptionPolicy"].as_str());
+    let policy = policy.unwrap_or(PREEMPTS);
+    let asked = spec["preemptionPolicy"].as_str();
+    let asked = asked.filter(|asked| *asked != policy)?;
     Some(format!(
-        "the integer value of priority ({asked}) must not be provided in pod spec; priority admission controller computed {priority} from the given PriorityClass name"
+        "the string value of PreemptionPolicy ({asked}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name"
     ))
 }
 
@@ -92,7 +100,7 @@ fn prioritize(inner: &Inner, pod: &mut Value) {
     }
     absent(
         pod,
-        &json!({ "priority": 0, "preemptionPolicy": "PreemptLowerPriority" }),
+        &json!({ "priority": 0, "preemptionPolicy": PREEMPTS }),
     );
 }
 
@@ -140,6 +148,12 @@ pub(super) fn classify(new: &mut Value) {
 /// Completes the spec of a pod or a template.
 pub(super) fn spec(spec: &mut Value) {
     for container in containers(spec) {
+        // Go does not tell an empty image from none.
+        if container["image"] == ""
+            && let Some(fields) = container.as_object_mut()
+        {
+            fields.remove("image");
+        }
         let image = container["image"].as_str().unwrap_or_default();
         let policy = if is_latest(image) {
             "Always"

@@ -36,6 +36,8 @@ pub(crate) enum Fill {
     Policy,
     /// A binding of an admission policy.
     PolicyBinding,
+    /// A priority of pods.
+    PriorityClass,
     ReplicationController,
     ResourceClaim,
     ResourceClaimTemplate,

@@ -241,3 +241,37 @@ async fn the_cells_of_an_event_are_never_empty() {
     assert_eq!((&cells[4], &cells[5]), (&json!(""), &json!("c, h")));
     assert_eq!((&cells[6], &cells[8]), (&json!(""), &json!(1)));
 }
+
+#[tokio::test]
+async fn one_class_gives_its_priority_to_pods_that_name_none() {
+    const CLASSES: &str = "/apis/scheduling.k8s.io/v1/priorityclasses";
+    let c = Cluster::new();
+    let class = |name: &str| json!({ "metadata": { "name": name }, "value": 7, "globalDefault": true, "preemptionPolicy": "Never" });
+    let made = c.post(CLASSES, &class("a")).await.ok();
+    c.post(CLASSES, &class("b")).await.refused(
+        403,
+        "Forbidden",
+        r#"priorityclasses.scheduling.k8s.io "b" is forbidden: PriorityClass a is already marked as default. Only one default can exist"#,
+    );
+    // The default itself may be written again.
+    c.put(&format!("{CLASSES}/a"), &made).await.ok();
+    let pod = |more: Value| {
+        let mut spec = json!({ "containers": [{ "name": "c", "image": "i" }] });
+        json_patch::merge(&mut spec, &more);
+        json!({ "metadata": { "generateName": "p" }, "spec": spec })
+    };
+    let made = c.post(PODS, &pod(json!({}))).await.ok();
+    for (field, value) in [
+        ("priorityClassName", json!("a")),
+        ("priority", json!(7)),
+        ("preemptionPolicy", json!("Never")),
+    ] {
+        assert_eq!(made["spec"][field], value);
+    }
+    let other = pod(json!({ "preemptionPolicy": "PreemptLowerPriority" }));
+    c.post(PODS, &other).await.refused(
+        403,
+        "Forbidden",
+        "the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided in pod spec; priority admission controller computed Never from the given PriorityClass name",
+    );
+}

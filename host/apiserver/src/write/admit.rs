@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::status;
 use super::steps::{self, check_depth, check_type};
+use crate::access::signing;
 use crate::admission;
 use crate::admission::review::{Operation, Review};
 use crate::call::{Call, Door};
@@ -113,13 +114,15 @@ fn reshape(call: &Call<'_>, new: &mut Value) {
     steps::default(target, new);
 }
 
-/// Asks policies and validating webhooks about an object that is about to be stored.
+/// Asks the admission plugins of every cluster, policies and validating webhooks about an object
+/// that is about to be stored.
 pub(super) fn validate(
     inner: &Inner,
     call: &Call<'_>,
     live: Option<&Object>,
     new: &Value,
 ) -> Result<(), ApiError> {
+    signing::check(inner, call, live.map(|live| &**live), new)?;
     if inner.registered.is_empty() || call.door == Door::Scale {
         return Ok(());
     }

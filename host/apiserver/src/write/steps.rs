@@ -232,8 +232,9 @@ pub(crate) fn prepare(
 ) -> Result<(), ApiError> {
     escalation::check(inner, call, live, new)?;
     signing::record(call, live, new);
+    signing::keep(call, live, new);
     let kind = &call.target.kind;
-    let causes = match &*kind.storage {
+    let mut causes = match &*kind.storage {
         NAMESPACES => {
             namespace::prepare(live, new);
             Vec::new()
@@ -241,6 +242,7 @@ pub(crate) fn prepare(
         DEFINITIONS => crd::prepare(live, new),
         _ => fill::fill(kind.fill, inner, live, new, call.now),
     };
+    causes.extend(signing::faults(call, live, new));
     if causes.is_empty() {
         return Ok(());
     }

@@ -28,7 +28,8 @@ kube-apiserver, as envtest starts it: vmhost's embedded API server.
   --service-account-signing-key-file FILE    the key that signs them
   --vmhost-state FOLDER                      keeps the objects; default: they end with the process
 
-Other flags of kube-apiserver are accepted without an effect.
+Other flags of kube-apiserver are accepted without an effect. So is --runtime-config: the served
+versions are those of a kube-apiserver 1.36 by default, and none of these is alpha or beta.
 ";
 
 /// Flags that envtest passes and that need no effect here: what they ask for is always so, or
@@ -59,7 +60,7 @@ pub(crate) async fn run(flags: &Flags) -> Result<()> {
     let mut stop = StopSignals::new()?;
     for name in flags.names() {
         if !KNOWN.contains(&name) && !NEEDLESS.contains(&name) {
-            tell(&format!("--{name} has no effect"));
+            tell(&without_effect(name));
         }
     }
     let state = match flags.value("vmhost-state") {
@@ -74,6 +75,15 @@ pub(crate) async fn run(flags: &Flags) -> Result<()> {
     }
     server.stop().await;
     Ok(())
+}
+
+/// Returns what a user reads about a flag that changes nothing.
+fn without_effect(name: &str) -> String {
+    let why = match name {
+        "runtime-config" => ": alpha and beta versions are not served",
+        _ => "",
+    };
+    format!("--{name} has no effect{why}")
 }
 
 fn options(flags: &Flags) -> Result<Options> {
@@ -131,5 +141,17 @@ fn tell(text: &str) {
     )]
     {
         eprintln!("kube-apiserver (vmhost): {text}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_for_beta_versions_reads_that_there_are_none() {
+        let said = without_effect("runtime-config");
+        assert!(said.ends_with("beta versions are not served"), "{said}");
+        assert_eq!(without_effect("v"), "--v has no effect");
     }
 }

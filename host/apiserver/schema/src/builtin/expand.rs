@@ -26,6 +26,12 @@ static DEFAULTS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("defaults.json")).unwrap_or_default()
 });
 
+/// By definition: the field that kube-apiserver requires in code only.
+const REQUIRED: [(&str, &str); 2] = [
+    ("io.k8s.api.core.v1.Container", "image"),
+    ("io.k8s.api.core.v1.EphemeralContainer", "image"),
+];
+
 /// The position of a schema within a kind.
 #[derive(Clone, Copy)]
 struct Place {
@@ -89,10 +95,21 @@ fn named(name: &str, place: Place) -> Value {
         let required = found.get("required").and_then(Value::as_array);
         set_defaults(name, properties, required, place);
     }
+    require(name, &mut schema);
     if place.status {
         schema.remove("required");
     }
     Value::Object(schema)
+}
+
+/// Requires the fields of a definition that the documents call optional and the server does not.
+fn require(name: &str, schema: &mut Map<String, Value>) {
+    for (_, field) in REQUIRED.iter().filter(|(of, _)| *of == name) {
+        let required = schema.entry("required").or_insert_with(|| json!([]));
+        if let Some(required) = required.as_array_mut() {
+            required.push(json!(field));
+        }
+    }
 }
 
 fn open() -> Value {
