@@ -180,10 +180,11 @@ impl HttpRequests {
     /// The grants with the places that settings say.
     fn placed(&self, granted: Granted<'_>) -> Vec<HttpGrant> {
         let Granted { grants, terms } = granted;
-        self.outgoing.with_settings(&self.plugin, terms, |settings| {
-            let setting = |name: &str| settings?.get(name).map(String::as_str);
-            grants.iter().map(|grant| grant.placed(setting)).collect()
-        })
+        self.outgoing
+            .with_settings(&self.plugin, terms, |settings| {
+                let setting = |name: &str| settings?.get(name).map(String::as_str);
+                grants.iter().map(|grant| grant.placed(setting)).collect()
+            })
     }
 
     /// Sends a request, if one of the grants covers it.
