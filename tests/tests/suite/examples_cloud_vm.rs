@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use vmhost_tests::both_servers;
 use vmhost_tests::cloud::{Cloud, Point};
 use vmhost_tests::collector::{Collector, Span};
-use vmhost_tests::example::{User, host};
+use vmhost_tests::example::{User, host, passes_its_cases};
 use vmhost_tests::guests::EXAMPLE_CLOUD_VM;
 use vmhost_tests::host::HostCommand;
 use vmhost_tests::server::TestServer;
@@ -29,6 +29,11 @@ const OPEN: usize = 8;
 /// How many hosts are killed at random points while machines are made. A fifth as many are killed
 /// while machines are deleted.
 const KILLS: usize = 30;
+
+#[tokio::test]
+async fn a_cloud_that_is_a_file_answers_its_cases() -> Result<()> {
+    passes_its_cases(EXAMPLE_CLOUD_VM.as_ref(), "cloud-vm").await
+}
 
 /// A user with a namespace of their own, and a cloud.
 struct Sample {
