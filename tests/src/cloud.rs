@@ -1,5 +1,6 @@
 //! A cloud with an API for machines, in this process: for the example `cloud-vm`. It makes one
-//! machine for each `Idempotency-Key`, shows it late, and can keep an answer to itself.
+//! machine for each `Idempotency-Key`, shows it late, and tells when a client reaches the point of
+//! a request at which a test kills it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,8 +10,10 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, StatusCode, header};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::http_server::HttpServer;
+use crate::wait::DEADLINE;
 
 /// A machine is listed from its second look on: until then, only the key tells that it was made.
 const LISTED: u32 = 2;
@@ -34,11 +37,32 @@ struct State {
     requests: u64,
     /// The header `traceparent` of each request that has one.
     traces: Vec<String>,
-    /// Whether the answer to the next POST is kept back for ever.
-    holds: bool,
-    held: u64,
+    /// Where the client is to be killed, if it is.
+    stop: Option<Stop>,
+    /// Told when the client is there.
+    stopped: Arc<Notify>,
     /// Requests that no client should send.
     wrong: Vec<String>,
+}
+
+/// A point of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// It is here, and is never carried out or answered.
+    Arrived,
+    /// It is carried out, and never answered.
+    CarriedOut,
+    /// It is carried out, and its answer is on the way.
+    Answered,
+}
+
+/// A point of one of the next requests.
+struct Stop {
+    point: Point,
+    /// How many requests there are until then, with that one.
+    left: usize,
+    /// Whether only POSTs count.
+    only_posts: bool,
 }
 
 struct Machine {
@@ -80,14 +104,30 @@ impl Cloud {
         self.server.url()
     }
 
-    /// Keeps the answer to the next POST back: the machine is made, and its client is never told.
-    pub fn hold_next_post(&self) {
-        self.lock().holds = true;
+    /// Stops a client at this point of the request with this number, from 1, of those to come.
+    pub fn stop(&self, number: usize, point: Point) {
+        self.lock().stop = Some(Stop {
+            point,
+            left: number,
+            only_posts: false,
+        });
     }
 
-    /// Returns how many answers were kept back.
-    pub fn held(&self) -> u64 {
-        self.lock().held
+    /// Stops a client when its next POST is carried out: the machine is made, and its client is
+    /// never told.
+    pub fn stop_at_post(&self) {
+        self.lock().stop = Some(Stop {
+            point: Point::CarriedOut,
+            left: 1,
+            only_posts: true,
+        });
+    }
+
+    /// Waits until a client is where it is to be killed.
+    pub async fn until_stopped(&self) -> Result<()> {
+        let stopped = self.lock().stopped.clone();
+        let waited = tokio::time::timeout(DEADLINE, stopped.notified()).await;
+        waited.context("no client gets as far as it is to be killed")
     }
 
     /// Returns how many requests it has seen.
@@ -140,6 +180,33 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 impl State {
     fn answer(&mut self, head: &Parts, body: &[u8]) -> Answer {
         self.requests += 1;
+        let point = self.reached(&head.method);
+        if point == Some(Point::Arrived) {
+            return Answer::Never;
+        }
+        let answer = self.carry_out(head, body);
+        match point {
+            Some(Point::CarriedOut) => Answer::Never,
+            _ => answer,
+        }
+    }
+
+    /// Returns the point at which the client is stopped in this request, if it is this one.
+    fn reached(&mut self, method: &Method) -> Option<Point> {
+        let stop = self.stop.as_mut()?;
+        if stop.only_posts && method != Method::POST {
+            return None;
+        }
+        stop.left = stop.left.saturating_sub(1);
+        if stop.left > 0 {
+            return None;
+        }
+        let stop = self.stop.take()?;
+        self.stopped.notify_one();
+        Some(stop.point)
+    }
+
+    fn carry_out(&mut self, head: &Parts, body: &[u8]) -> Answer {
         let header = |name: &str| {
             let value = head.headers.get(name)?;
             value.to_str().ok().map(str::to_owned)
@@ -197,10 +264,6 @@ impl State {
             });
             self.machines.len() - 1
         });
-        if std::mem::take(&mut self.holds) {
-            self.held += 1;
-            return Answer::Never;
-        }
         let status = match known {
             Some(_) => StatusCode::OK,
             None => StatusCode::CREATED,

@@ -358,6 +358,49 @@ mod tests {
     }
 
     #[test]
+    fn a_header_stays_with_its_host_path_and_methods() {
+        let of = |http: &str| {
+            Description::parse(&format!(
+                r#"{{"apiVersion":"vmhost/v1","name":"p","controllers":[{{"name":"c","timer":{{"once":true}}}}],"http":[{http}]}}"#
+            ))
+            .unwrap()
+        };
+        let headers = r#""headers":[{"name":"A","secret":{"namespace":"n","name":"s","key":"k"}}]"#;
+        // The places and methods of each other version are all granted, without the header.
+        let granted = of(&format!(
+            r#"{{"host":"a.com","pathPrefix":"/v1",{headers}}},
+               {{"host":"a.com","pathPrefix":"/v1","methods":["DELETE"]}},
+               {{"host":"a.com","pathPrefix":"/v2"}},{{"host":"a.com","port":8443,"pathPrefix":"/v1"}},
+               {{"host":"b.com","pathPrefix":"/v1"}}"#
+        ));
+        for (entry, place) in [
+            (
+                r#""host":"a.com","pathPrefix":"/v1","methods":["DELETE"]"#,
+                "DELETE to https://a.com:443/v1",
+            ),
+            (
+                r#""host":"a.com","pathPrefix":"/v2""#,
+                "GET to https://a.com:443/v2",
+            ),
+            (
+                r#""host":"a.com","port":8443,"pathPrefix":"/v1""#,
+                "GET to https://a.com:8443/v1",
+            ),
+            (
+                r#""host":"b.com","pathPrefix":"/v1""#,
+                "GET to https://b.com:443/v1",
+            ),
+        ] {
+            let moved = of(&format!("{{{entry},{headers}}}"));
+            let wider = Grants::of(&granted).check_description(&moved);
+            let said = format!("send A from key k of Secret n/s with {place}");
+            assert_eq!(wider.unwrap_err().0, [said]);
+        }
+        let same = Grants::of(&granted).check_description(&granted);
+        assert!(same.is_ok());
+    }
+
+    #[test]
     fn only_a_wider_description_is_refused() {
         let narrow =
             description(r#"[{"version":"v1","kind":"Pod","verbs":["patch"],"namespaces":["a"]}]"#);

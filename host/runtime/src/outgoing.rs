@@ -17,9 +17,11 @@ use vmhost_core::{
     Gvk, HttpAnswer, HttpCall, HttpError, HttpGrant, HttpHeader, HttpRequest, HttpResponse,
     HttpTurn,
 };
+use vmhost_engine::Settings;
 use vmhost_http::{Allow, Authorities, Client, Outside, Prepared};
 
 use crate::config::book::SettingsBook;
+use crate::config::terms::Terms;
 use crate::lead::Leadership;
 use crate::observe::trace::{carried, traceparent};
 
@@ -60,6 +62,16 @@ pub struct HttpRequests {
     cut_off: Arc<CutOff>,
 }
 
+/// What one version of a plugin may send.
+#[derive(Clone, Copy)]
+pub(crate) struct Granted<'g> {
+    /// Those of its description.
+    pub(crate) grants: &'g [HttpGrant],
+    /// Its settings say where services are, and are values of headers: a candidate's are not those
+    /// of the live version.
+    pub(crate) terms: &'g Arc<Terms>,
+}
+
 /// Returns why a turn may not change anything any more, if it may not.
 pub(crate) type Fence = Box<dyn Fn() -> Option<&'static str> + Send + Sync>;
 
@@ -68,6 +80,7 @@ struct Exchange {
     outgoing: Arc<Outgoing>,
     plugin: Arc<str>,
     client: Arc<Client>,
+    terms: Arc<Terms>,
     prepared: Prepared,
     call: HttpCall,
     fence: Fence,
@@ -102,6 +115,19 @@ impl Outgoing {
             plugin: plugin.into(),
             places: Arc::new(Semaphore::new(OF_A_PLUGIN)),
             cut_off: Arc::default(),
+        }
+    }
+
+    /// Reads the settings of a version of a plugin: those of its terms, or else of the flags.
+    fn with_settings<T>(
+        &self,
+        plugin: &str,
+        terms: &Terms,
+        read: impl FnOnce(Option<&Settings>) -> T,
+    ) -> T {
+        match &terms.settings {
+            Some(own) => read(Some(own)),
+            None => read(self.settings.all().get(plugin)),
         }
     }
 
@@ -152,29 +178,31 @@ impl HttpRequests {
     }
 
     /// The grants with the places that settings say.
-    fn placed(&self, grants: &[HttpGrant]) -> Vec<HttpGrant> {
-        let all = self.outgoing.settings.all();
-        let settings = all.get(&*self.plugin);
-        let setting = |name: &str| settings?.get(name).map(String::as_str);
-        grants.iter().map(|grant| grant.placed(setting)).collect()
+    fn placed(&self, granted: Granted<'_>) -> Vec<HttpGrant> {
+        let Granted { grants, terms } = granted;
+        self.outgoing
+            .with_settings(&self.plugin, terms, |settings| {
+                let setting = |name: &str| settings?.get(name).map(String::as_str);
+                grants.iter().map(|grant| grant.placed(setting)).collect()
+            })
     }
 
-    /// Sends a request, if one of these grants covers it.
-    pub(crate) fn send(&self, grants: &[HttpGrant], call: HttpCall) -> HttpAnswer {
-        self.send_while(grants, call, Box::new(|| None))
+    /// Sends a request, if one of the grants covers it.
+    pub(crate) fn send(&self, granted: Granted<'_>, call: HttpCall) -> HttpAnswer {
+        self.send_while(granted, call, Box::new(|| None))
     }
 
     /// Like [`HttpRequests::send`]. Right before a request that changes something is sent, `fence`
     /// is asked besides the leader's.
     pub(crate) fn send_while(
         &self,
-        grants: &[HttpGrant],
+        granted: Granted<'_>,
         call: HttpCall,
         fence: Fence,
     ) -> HttpAnswer {
         let prepared = match refused(&call) {
             Some(error) => Err(error),
-            None => self.client.prepare(&self.placed(grants), &call),
+            None => self.client.prepare(&self.placed(granted), &call),
         };
         let prepared = match prepared {
             Ok(prepared) => prepared,
@@ -189,6 +217,7 @@ impl HttpRequests {
             outgoing: self.outgoing.clone(),
             plugin: self.plugin.clone(),
             client: self.client.clone(),
+            terms: granted.terms.clone(),
             prepared,
             call,
             fence,
@@ -268,18 +297,17 @@ impl Exchange {
             };
         }
         let setting = header.setting.as_deref().unwrap_or_default();
-        let all = self.outgoing.settings.all();
-        let settings = all.get(&*self.plugin);
-        let value = settings.and_then(|settings| settings.get(setting));
-        value
-            .map(|value| value.clone().into_bytes())
-            .ok_or_else(|| {
-                HttpError::NotSent(format!(
-                    "the header {} needs the setting {setting}: --setting {}.{setting}=VALUE, or \
-                     spec.settings of its Plugin object",
-                    header.name, self.plugin
-                ))
-            })
+        let (outgoing, terms) = (&self.outgoing, &self.terms);
+        let value = outgoing.with_settings(&self.plugin, terms, |settings| {
+            settings?.get(setting).cloned()
+        });
+        value.map(String::into_bytes).ok_or_else(|| {
+            HttpError::NotSent(format!(
+                "the header {} needs the setting {setting}: --setting {}.{setting}=VALUE, or \
+                 spec.settings of its Plugin object",
+                header.name, self.plugin
+            ))
+        })
     }
 }
 

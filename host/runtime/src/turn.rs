@@ -350,13 +350,12 @@ impl ObjectReader for Desk {
         {
             return HttpAnswer::answered(Err(HttpError::not_here(why)));
         }
-        let generation = &self.generation;
-        let (requests, grants) = (&generation.share.http, &generation.description().http);
+        let (requests, granted) = (&self.generation.share.http, self.generation.granted());
         match &self.branch {
-            None => requests.send_while(grants, call, fence),
+            None => requests.send_while(granted, call, fence),
             Some(branch) => {
                 let requests = requests.elsewhere(&branch.cut_off);
-                requests.send_while(grants, call, fence)
+                requests.send_while(granted, call, fence)
             }
         }
     }

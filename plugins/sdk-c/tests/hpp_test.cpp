@@ -40,10 +40,21 @@ static void read_cluster() {
     VMHOST_TEST(setting("colour") == "red" && !setting("none"));
 }
 
+static void call_service() {
+    static constexpr vmhost_http_header headers[] = {{"x-a", "b"}, {nullptr, nullptr}};
+    auto made = http({.method = "POST", .url = "https://a.com/x", .headers = headers, .body = "{}"});
+    VMHOST_TEST(made.status == 201 && made.body_size == 8);
+    VMHOST_TEST_EQUAL(made.body, R"({"id":7})");
+    vmhost_http_error error;
+    auto none = http({.url = "https://a.com/y"}, &error);
+    VMHOST_TEST(none.status == 0 && error.code == VMHOST_HTTP_NOT_SENT && !vmhost_has_error());
+}
+
 static void reconcile(const Request &request, Outcome &outcome) {
     read_values(request);
     write_values(request);
     read_cluster();
+    call_service();
     outcome.apply({.object = "{}"});
     outcome.remove({.key = request.key});
     outcome.retry("100% later");
@@ -62,6 +73,9 @@ const Description vmhost_plugin = {
     .controllers = {{.name = "all", .primary = {.kind = &config_map, .wanted_fields = {"spec"}}}, {.name = "timer", .once = true}},
     .webhooks = {{.name = "guard", .rules = {{.api_groups = {""}, .api_versions = {"v1"}, .resources = {"pods"}}}}},
     .permissions = {{.kind = &config_map, .verbs = VMHOST_PATCH, .optional = true}},
+    .http = {{.host = "a.com",
+              .methods = {"GET", "POST"},
+              .headers = {{.name = "Authorization", .prefix = "Bearer ", .secret_ns = "n", .secret_name = "s", .secret_key = "k"}}}},
     .settings_schema = R"({"type":"object","required":["zone"]})",
     .reconcile = turn<reconcile>,
     .admit = admit<guard>,
@@ -72,7 +86,8 @@ int main() {
     VMHOST_TEST_EQUAL(vmhost_test_describe(), R"({"apiVersion":"vmhost/v1","name":"test","controllers":[{"name":"all","primary":{"version":"v1","kind":"ConfigMap",)"
                                               R"("wantedFields":["spec"]}},{"name":"timer","timer":{"once":true}}],"webhooks":[{"name":"guard","type":"validating","rules":[)"
                                               R"({"apiGroups":[""],"apiVersions":["v1"],"resources":["pods"],"operations":["CREATE","UPDATE"]}]}],"permissions":[)"
-                                              R"({"version":"v1","kind":"ConfigMap","verbs":["patch"],"optional":true}],)"
+                                              R"({"version":"v1","kind":"ConfigMap","verbs":["patch"],"optional":true}],"http":[{"host":"a.com","methods":["GET","POST"],"headers":[)"
+                                              R"({"name":"Authorization","prefix":"Bearer ","secret":{"namespace":"n","name":"s","key":"k"}}]}],)"
                                               R"("settingsSchema":{"type":"object","required":["zone"]}})");
     VMHOST_TEST_EQUAL(vmhost_test_admit("guard", R"({"object":{"bad":1}})"), R"({"allowed":false,"status":{"message":"100% bad","code":403,"reason":"Forbidden"}})");
     VMHOST_TEST_EQUAL(vmhost_test_admit("guard", R"({"object":{"a":1}})"),
@@ -82,6 +97,7 @@ int main() {
     vmhost_test_object(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}})");
     vmhost_test_object(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"}})");
     vmhost_test_setting("colour", "red");
+    vmhost_test_response("POST", "https://a.com/x", 201, R"({"id":7})");
     vmhost_request request = {};
     request.controller = "all";
     request.key = {config_map, "default", "a"};
@@ -89,5 +105,6 @@ int main() {
     const char *outcome = vmhost_test_reconcile(request);
     VMHOST_TEST_EQUAL(vmhost_test_text(outcome, "/effects/1/delete/key/name"), "a");
     VMHOST_TEST_EQUAL(vmhost_test_text(outcome, "/next/retry"), "100% later");
+    VMHOST_TEST_EQUAL(vmhost_test_lines(), "http: POST https://a.com/x {}\nhttp: GET https://a.com/y\n");
     return vmhost_test_end();
 }

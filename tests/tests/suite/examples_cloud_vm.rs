@@ -1,23 +1,39 @@
 //! The example `cloud-vm`: one machine for each object, whatever is killed; and what a policy may
 //! not reach, or see.
+//!
+//! `VMHOST_KILLS=200` kills that many hosts in place of [`KILLS`]. A failure names the seed of its
+//! random points: `VMHOST_SEED=7` repeats them.
+
+use std::num::ParseIntError;
+use std::str::FromStr;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
+use fastrand::Rng;
+use serde_json::{Value, json};
+use tempfile::TempDir;
 use vmhost_tests::both_servers;
-use vmhost_tests::cloud::Cloud;
+use vmhost_tests::cloud::{Cloud, Point};
 use vmhost_tests::collector::{Collector, Span};
-use vmhost_tests::example::{User, host};
+use vmhost_tests::example::{User, host, passes_its_cases};
 use vmhost_tests::guests::EXAMPLE_CLOUD_VM;
 use vmhost_tests::host::HostCommand;
 use vmhost_tests::server::TestServer;
-use vmhost_tests::wait::eventually;
 
 const TOKEN: &str = "token-that-nobody-sees";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
-/// How many objects there are, and how often the host is killed at a random point.
-const MACHINES: usize = 10;
-const KILLS: usize = 5;
+/// How many machines the cloud has still to make whenever a host is killed. A host that starts
+/// asks for each of them at once.
+const OPEN: usize = 8;
+
+/// How many hosts are killed at random points while machines are made. A fifth as many are killed
+/// while machines are deleted.
+const KILLS: usize = 30;
+
+#[tokio::test]
+async fn a_cloud_that_is_a_file_answers_its_cases() -> Result<()> {
+    passes_its_cases(EXAMPLE_CLOUD_VM.as_ref(), "cloud-vm").await
+}
 
 /// A user with a namespace of their own, and a cloud.
 struct Sample {
@@ -66,59 +82,139 @@ impl Sample {
     }
 }
 
+/// A sample whose hosts are killed.
+struct Killing<'s> {
+    server: &'s TestServer,
+    sample: Sample,
+    /// The names of all objects.
+    names: Vec<String>,
+    rng: Rng,
+    /// Of all hosts, so that only the first one compiles.
+    cache: TempDir,
+}
+
+impl Killing<'_> {
+    fn host(&self) -> Result<HostCommand> {
+        let host = self.sample.allowed(self.server)?;
+        Ok(host.env("VMHOST_CACHE", self.cache.path()))
+    }
+
+    /// Creates objects until the cloud has [`OPEN`] machines to make.
+    async fn fill(&mut self) -> Result<()> {
+        while self.names.len() < self.sample.cloud.ready() + OPEN {
+            let name = format!("vm-{}", self.names.len());
+            self.sample.create(&name).await?;
+            self.names.push(name);
+        }
+        Ok(())
+    }
+
+    /// Kills a host at a random point of one of its first requests. It sends at least `most`.
+    async fn kill(&mut self, most: usize) -> Result<()> {
+        let points = [Point::Arrived, Point::CarriedOut, Point::Answered];
+        let point = self.rng.choice(points).context("there are points")?;
+        let number = self.rng.usize(1..=most);
+        self.sample.cloud.stop(number, point);
+        self.kill_when_stopped()
+            .await
+            .with_context(|| format!("request {number}, {point:?}"))
+    }
+
+    async fn kill_when_stopped(&self) -> Result<()> {
+        let host = self.host()?.spawn()?;
+        self.sample.cloud.until_stopped().await?;
+        host.kill9();
+        Ok(())
+    }
+
+    /// Checks that each object has the one machine that was ever made for it.
+    async fn until_made(&self) -> Result<()> {
+        let user = &self.sample.user;
+        for name in &self.names {
+            let path = self.sample.path(&format!("/{name}"));
+            let is_complete = |machine: &Value| machine["status"]["phase"] == "complete";
+            let machine = user.until(&path, "complete", is_complete).await?;
+            let address = machine["status"]["address"].as_str().unwrap_or_default();
+            ensure!(address.starts_with("192.0.2."), "{machine}");
+        }
+        self.check_made()
+    }
+
+    fn check_made(&self) -> Result<()> {
+        let (made, wrong) = (self.sample.cloud.made(), self.sample.cloud.wrong());
+        ensure!(
+            made.len() == self.names.len() && made.values().all(|count| *count == 1),
+            "not one machine for each of {} objects: {made:?}",
+            self.names.len()
+        );
+        ensure!(wrong.is_empty(), "{wrong:?}");
+        Ok(())
+    }
+
+    /// Deletes all objects, and kills up to so many hosts meanwhile.
+    async fn delete(&mut self, kills: usize) -> Result<()> {
+        let Sample { user, .. } = &self.sample;
+        for name in &self.names {
+            user.delete(&self.sample.path(&format!("/{name}"))).await?;
+        }
+        for _ in 0..kills {
+            let left = self.sample.cloud.left();
+            if left == 0 {
+                break;
+            }
+            self.kill(left.min(OPEN)).await?;
+        }
+        let _last = self.host()?.ready().await?;
+        for name in &self.names {
+            let path = self.sample.path(&format!("/{name}"));
+            self.sample.user.until_gone(&path).await?;
+        }
+        let left = self.sample.cloud.left();
+        ensure!(left == 0, "{left} machines are left");
+        self.check_made()
+    }
+}
+
+/// Returns a number from the environment.
+fn given<N>(name: &str) -> Result<Option<N>>
+where
+    N: FromStr<Err = ParseIntError>,
+{
+    let text = std::env::var(name).ok();
+    text.map(|text| {
+        text.parse::<N>()
+            .with_context(|| format!("${name}: {text:?}"))
+    })
+    .transpose()
+}
+
 both_servers!(one_machine_for_each_object_whatever_is_killed);
 async fn one_machine_for_each_object_whatever_is_killed(server: &TestServer) -> Result<()> {
-    let sample = Sample::start(server).await?;
-    let Sample { user, cloud, .. } = &sample;
-    let names: Vec<String> = (0..MACHINES)
-        .map(|number| format!("/vm-{number}"))
-        .collect();
-    for name in &names {
-        sample.create(name.trim_start_matches('/')).await?;
+    let seed = given("VMHOST_SEED")?.unwrap_or_else(|| fastrand::u64(..));
+    let kills = given("VMHOST_KILLS")?.unwrap_or(KILLS);
+    let killed = kill_at_random_points(server, seed, kills).await;
+    killed.with_context(|| format!("VMHOST_SEED={seed} VMHOST_KILLS={kills}"))
+}
+
+async fn kill_at_random_points(server: &TestServer, seed: u64, kills: usize) -> Result<()> {
+    let mut killing = Killing {
+        server,
+        sample: Sample::start(server).await?,
+        names: Vec::new(),
+        rng: Rng::with_seed(seed),
+        cache: tempfile::tempdir().context("making a folder")?,
+    };
+    killing.fill().await?;
+    // The machine is made, and the host that asked for it dies before the answer.
+    killing.sample.cloud.stop_at_post();
+    killing.kill_when_stopped().await?;
+    for _ in 0..kills {
+        killing.fill().await?;
+        killing.kill(OPEN).await?;
     }
-    // The machine is made, and whoever asked for it dies before the answer.
-    cloud.hold_next_post();
-    let first = sample.allowed(server)?.ready().await?;
-    eventually("an answer is kept back", async || {
-        Ok((cloud.held() == 1).then_some(()))
-    })
-    .await?;
-    first.kill9();
-    for _ in 0..KILLS {
-        let until = cloud.requests() + fastrand::u64(1..20);
-        let host = sample.allowed(server)?.spawn()?;
-        eventually("it has asked the cloud", async || {
-            let is_over = cloud.requests() >= until || cloud.ready() == MACHINES;
-            Ok(is_over.then_some(()))
-        })
-        .await?;
-        host.kill9();
-    }
-    let last = sample.allowed(server)?.ready().await?;
-    for name in &names {
-        let path = sample.path(name);
-        let is_complete = |machine: &serde_json::Value| machine["status"]["phase"] == "complete";
-        let machine = user.until(&path, "complete", is_complete).await?;
-        let address = machine["status"]["address"].as_str().unwrap_or_default();
-        ensure!(address.starts_with("192.0.2."), "{machine}");
-    }
-    let made = cloud.made();
-    ensure!(
-        made.len() == MACHINES && made.values().all(|count| *count == 1),
-        "not one machine for each object: {made:?}"
-    );
-    for name in &names {
-        user.delete(&sample.path(name)).await?;
-    }
-    for name in &names {
-        user.until_gone(&sample.path(name)).await?;
-    }
-    ensure!(cloud.left() == 0, "{} machines are left", cloud.left());
-    ensure!(
-        cloud.made() == made && cloud.wrong().is_empty(),
-        "{:?}",
-        cloud.wrong()
-    );
+    killing.fill().await?;
+    let last = killing.host()?.ready().await?;
+    killing.until_made().await?;
     let told = serde_json::to_string(&last.turns().await?)?;
     for text in last.output().iter().chain([&told]) {
         ensure!(!text.contains(TOKEN), "the token is told: {text}");
@@ -127,7 +223,8 @@ async fn one_machine_for_each_object_whatever_is_killed(server: &TestServer) -> 
         told.contains("/v1/machines") && !told.contains("owner="),
         "{told}"
     );
-    Ok(())
+    last.kill9();
+    killing.delete(kills.div_ceil(5)).await
 }
 
 both_servers!(a_service_is_told_the_trace);

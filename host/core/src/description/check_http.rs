@@ -282,7 +282,8 @@ mod tests {
             [
                 format!("send GET to {place}"),
                 format!("send POST to {place}"),
-                format!("send Authorization from key c of Secret a/b to {place}"),
+                format!("send Authorization from key c of Secret a/b with GET to {place}"),
+                format!("send Authorization from key c of Secret a/b with POST to {place}"),
             ]
         );
     }

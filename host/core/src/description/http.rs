@@ -147,18 +147,19 @@ impl HttpGrant {
             let place = place.clone();
             move |method| format!("send {method} to {place}")
         });
-        let headers = self.headers.iter().map(move |header| {
+        // With its methods: a version that sends a header with one more method asks for more.
+        let headers = self.headers.iter().flat_map(move |header| {
             let name = &header.name;
-            match (&header.secret, &header.setting) {
+            let value = match (&header.secret, &header.setting) {
                 (Some(secret), _) => format!(
-                    "send {name} from key {} of Secret {}/{} to {place}",
+                    "key {} of Secret {}/{}",
                     secret.key, secret.namespace, secret.name
                 ),
-                (None, setting) => format!(
-                    "send {name} from setting {} to {place}",
-                    setting.as_deref().unwrap_or_default()
-                ),
-            }
+                (None, setting) => format!("setting {}", setting.as_deref().unwrap_or_default()),
+            };
+            let place = place.clone();
+            let methods = self.methods.iter();
+            methods.map(move |method| format!("send {name} from {value} with {method} to {place}"))
         });
         methods.chain(headers)
     }

@@ -33,7 +33,7 @@ use crate::deploy::orders::Orders;
 use crate::deploy::probation::Probation;
 use crate::deploy::starts::Starting;
 use crate::journal::tag::Cause;
-use crate::outgoing::HttpRequests;
+use crate::outgoing::{Granted, HttpRequests};
 use crate::shadow::place::Place;
 use crate::wake::live::LiveReads;
 use crate::wake::sources::Sources;
@@ -170,6 +170,14 @@ impl Generation {
     pub(crate) fn with_readers(mut self, readers: Readers) -> Self {
         self.readers = readers;
         self
+    }
+
+    /// The HTTP requests that its calls may send.
+    pub(crate) fn granted(&self) -> Granted<'_> {
+        Granted {
+            grants: &self.description().http,
+            terms: &self.terms,
+        }
     }
 
     /// Resolves when one of the circuit breakers opens, or at once if one has opened since the last

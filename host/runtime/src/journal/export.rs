@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! record -> draft: all of it as JSON -> redact -> object.json, request.json, cache/*.json,
-//!                                                 reads.json, expect.json
+//!                                                 reads.json, http.json, expect.json
 //! ```
 //! The text of an object without a sensitive value stays as the call got it, to the byte. This
 //! module must not know which turns are asked for, or where the files are written.
@@ -21,6 +21,7 @@ mod caveats;
 mod chance;
 mod draft;
 mod files;
+mod http;
 mod secrecy;
 mod texts;
 
@@ -90,6 +91,9 @@ fn all_files(
     }
     if let Some(reads) = draft.reads() {
         files.insert("reads.json".to_owned(), files::pretty(&reads));
+    }
+    if !draft.rest.http.is_empty() {
+        files.insert("http.json".to_owned(), files::pretty(&draft.rest.http));
     }
     let (_, controller) = names(&record.origin);
     let last = draft.rest.last.clone();

@@ -14,6 +14,7 @@ use crate::journal::sensitive::{Rules, Sensitive};
 use crate::journal::story::{Effect, Field, Http, Read, Story, Turn, Woken};
 
 mod case;
+mod http;
 mod mask;
 mod places;
 mod search;

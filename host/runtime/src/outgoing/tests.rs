@@ -34,10 +34,20 @@ fn call(method: &str, kind: Gvk) -> HttpCall {
 const GRANTS: &str = r#"{"apiVersion":"vmhost/v1","name":"p","controllers":[{"name":"c","timer":{"once":true}}],"http":[
     {"host":"cloud.test","methods":["POST"],"headers":[
         {"name":"X-Token","secret":{"namespace":"a","name":"cloud","key":"token"}}]},
-    {"host":"other.test","methods":["POST"],"headers":[{"name":"X-Token","setting":"token"}]}]}"#;
+    {"host":"other.test","methods":["POST"],"headers":[{"name":"X-Token","setting":"token"}]},
+    {"host":"third.test","urlSetting":"url"}]}"#;
 
 fn grants() -> Vec<HttpGrant> {
     vmhost_core::Description::parse(GRANTS).unwrap().http
+}
+
+fn granted<'g>(grants: &'g [HttpGrant], terms: &'g Arc<Terms>) -> Granted<'g> {
+    Granted { grants, terms }
+}
+
+fn settings(of: &[(&str, &str)]) -> Settings {
+    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    of.iter().map(own).collect()
 }
 
 fn pod() -> Gvk {
@@ -66,9 +76,17 @@ fn connection(secret: &'static str, asked: &Arc<AtomicUsize>) -> Connection {
 const SECRET: &str = r#"{"kind":"Secret","apiVersion":"v1","metadata":{"name":"cloud","namespace":"a","uid":"u","resourceVersion":"1"},"data":{"token":"aHVudGVyMg==","bad":"*"}}"#;
 
 fn outgoing(connection: &Connection, leadership: Leadership) -> Arc<Outgoing> {
+    outgoing_with(connection, leadership, Arc::default())
+}
+
+fn outgoing_with(
+    connection: &Connection,
+    leadership: Leadership,
+    settings: Arc<SettingsBook>,
+) -> Arc<Outgoing> {
     Outgoing::new(
         (Vec::new(), Authorities::default()),
-        Arc::default(),
+        settings,
         connection,
         Metrics::new().unwrap().http_requests.clone(),
         Arc::new(leadership),
@@ -80,7 +98,9 @@ async fn only_the_leader_changes_something() {
     let asked = Arc::default();
     let outgoing = outgoing(&connection(SECRET, &asked), election());
     let requests = outgoing.requests("p");
-    let refused = requests.send(&grants(), call("POST", pod())).await;
+    let (grants, terms) = (grants(), Arc::default());
+    let refused = requests.send(granted(&grants, &terms), call("POST", pod()));
+    let refused = refused.await;
     let text = refused.unwrap_err().to_string();
     assert!(text.contains("does not hold the leader lease"), "{text}");
     // It was told that nothing was sent.
@@ -103,7 +123,9 @@ async fn a_turn_that_lost_its_key_meanwhile_changes_nothing() {
     // Lost while the value of a header is read.
     let fence = move || (reads.load(Ordering::SeqCst) > 0).then_some(is_lost);
     let requests = outgoing.requests("p");
-    let refused = requests.send_while(&grants(), call, Box::new(fence)).await;
+    let (grants, terms) = (grants(), Arc::default());
+    let refused = requests.send_while(granted(&grants, &terms), call, Box::new(fence));
+    let refused = refused.await;
     assert_eq!(refused, Err(HttpError::NotSent(is_lost.to_owned())));
 }
 
@@ -125,8 +147,9 @@ async fn what_is_not_granted_is_refused_before_anything_is_read() {
     let asked = Arc::default();
     let outgoing = outgoing(&connection(SECRET, &asked), election());
     let requests = outgoing.requests("p");
-    let text = requests.send(&grants(), call("GET", pod())).await;
-    let text = text.unwrap_err().to_string();
+    let (grants, terms) = (grants(), Arc::default());
+    let text = requests.send(granted(&grants, &terms), call("GET", pod()));
+    let text = text.await.unwrap_err().to_string();
     assert!(
         text.starts_with("denied: ") && !text.contains("secret"),
         "{text}"
@@ -180,9 +203,38 @@ async fn a_missing_setting_is_named_with_its_flag() {
     let outgoing = outgoing(&connection(SECRET, &asked), election());
     let mut call = call("POST", pod());
     call.request.url = "https://other.test/".to_owned();
-    let answer = outgoing.requests("p").send(&grants(), call).await;
-    let text = answer.unwrap_err().to_string();
+    let (grants, terms) = (grants(), Arc::default());
+    let answer = outgoing.requests("p").send(granted(&grants, &terms), call);
+    let text = answer.await.unwrap_err().to_string();
     assert!(text.contains("--setting p.token=VALUE"), "{text}");
+}
+
+#[tokio::test]
+async fn a_candidate_has_its_own_settings() {
+    let asked = Arc::default();
+    let live = settings(&[("token", "hunter2"), ("url", "https://live.test")]);
+    let book = SettingsBook::new([("p".to_owned(), live)].into());
+    let outgoing = outgoing_with(&connection(SECRET, &asked), election(), book);
+    let requests = outgoing.requests("p");
+    let (grants, flags) = (grants(), Arc::default());
+    let candidate = Arc::new(Terms {
+        settings: Some(settings(&[("url", "https://candidate.test")])),
+        ..Terms::default()
+    });
+    for (terms, host, says) in [
+        (&flags, "live.test", "does not hold the leader lease"),
+        // The live version's token is none of the candidate's.
+        (&candidate, "candidate.test", "--setting p.token=VALUE"),
+    ] {
+        let granted = granted(&grants, terms);
+        let placed = requests.placed(granted);
+        assert_eq!(placed.last().unwrap().host, host);
+        let mut call = call("POST", pod());
+        call.request.url = "https://other.test/".to_owned();
+        let text = requests.send(granted, call).await;
+        let text = text.unwrap_err().to_string();
+        assert!(text.contains(says), "{text}");
+    }
 }
 
 #[test]

@@ -52,8 +52,8 @@ impl ObjectReader for Reader {
 
     /// Requests that change something are refused: the API server may ask again, or only try.
     fn http(&self, call: HttpCall) -> HttpAnswer {
-        let grants = &self.generation.description().http;
-        self.generation.share.http.send(grants, call)
+        let generation = &self.generation;
+        generation.share.http.send(generation.granted(), call)
     }
 }
 

@@ -311,6 +311,24 @@ mod tests {
     }
 
     #[test]
+    fn a_recorded_answer_is_given_to_the_byte() {
+        let requests = requests(
+            r#"[{"request":{"method":"GET","url":"https://a.com/x?page=1"},
+                 "response":{"status":200,"headers":{"etag":"\"1\""},"body":"{\"n\": 1.0}"}},
+                {"request":{"method":"GET","url":"https://a.com/x?page=1"},"error":{"noAnswer":"cut"}}]"#,
+        );
+        let given = |place: usize| requests.entries.lock()[place].file.answer();
+        let response = given(0).unwrap();
+        assert_eq!(response.headers, [("etag".to_owned(), "\"1\"".to_owned())]);
+        assert_eq!(response.body, br#"{"n": 1.0}"#);
+        assert_eq!(given(1), Err(HttpError::NoAnswer("cut".into())));
+        assert_eq!(
+            send(&requests, "GET", "https://a.com/x?page=1", ""),
+            Ok(200)
+        );
+    }
+
+    #[test]
     fn what_the_host_would_refuse_fails_the_case() {
         let requests = requests(r#"[{"request":{"url":"https://b.com/"}}]"#);
         let error = send(&requests, "GET", "https://b.com/", "").unwrap_err();

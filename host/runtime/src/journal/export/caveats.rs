@@ -4,6 +4,7 @@
 use vmhost_core::trace::Drawn;
 use vmhost_engine::Settings;
 
+use super::http;
 use crate::journal::record::TurnRecord;
 
 /// Returns what the call got but its case lacks: a sentence for each.
@@ -30,12 +31,7 @@ pub(super) fn missing(
             "the call or its instance drew more than {most} readings of a clock or random bytes: the rest is not kept"
         ));
     }
-    let requests = record.trace.requests;
-    if requests > 0 {
-        missing.push(format!(
-            "the call sent HTTP requests ({requests}), whose answers are not recorded: write http.json"
-        ));
-    }
+    missing.extend(http::lacking(&record.trace));
     if !settings.is_empty() {
         missing.push(
             "the plugin has settings, which are not recorded: write those that it reads into request.json (settings)"

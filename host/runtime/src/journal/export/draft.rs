@@ -10,6 +10,7 @@ use vmhost_core::{Effect, Gvk, Next, Snapshot};
 
 use super::cache::{Cache, objects};
 use super::files::Last;
+use super::http;
 use super::secrecy::Secrecy;
 use super::texts::ObjectText;
 use crate::journal::case::{Answer, Ask, Read, Unanswered, Verb};
@@ -48,6 +49,8 @@ pub(super) struct Rest {
     pub(super) last: Option<Last>,
     /// Why the call ended without an outcome.
     pub(super) error: Option<String>,
+    /// The entries of `http.json`.
+    pub(super) http: Vec<Value>,
     reads: Vec<Question>,
 }
 
@@ -71,9 +74,9 @@ impl<'r> Draft<'r> {
             .as_ref()
             .filter(|_| secrecy.plugin.reads_sensitive);
         let unknown = last.map(|last| last.message.as_str());
-        let is_redacted = secrecy
-            .redact
-            .case(&mut turn, &mut rest, unknown, secrecy.plugin);
+        let sent = &record.trace.http;
+        let (redact, plugin) = (secrecy.redact, secrecy.plugin);
+        let is_redacted = redact.case(&mut turn, &mut rest, unknown, sent, plugin);
         let reads = &record.trace.reads;
         let answers = reads.iter().zip(before.reads.iter().zip(&turn.reads));
         let answers = answers.map(|(read, (before, after))| {
@@ -157,6 +160,7 @@ impl Rest {
                 Act::Broke(error) => Some(error.clone()),
                 _ => None,
             },
+            http: http::entries(&record.trace),
             reads: record.trace.reads.iter().map(question).collect(),
         }
     }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use serde_json::json;
 use vmhost_core::trace::{Asked, Drawn, Read, Start};
 use vmhost_core::{
-    Effect, Gvk, ListQuery, Next, Object, ObjectKey, ObjectName, Page, Patch, PatchType, ReadError,
-    Refusal, Snapshot, Trace,
+    Effect, Gvk, HttpError, HttpRequest, HttpResponse, HttpSent, ListQuery, Next, Object,
+    ObjectKey, ObjectName, Page, Patch, PatchType, ReadError, Refusal, Snapshot, Trace,
 };
 use vmhost_queue::{Decision, Lane};
 
@@ -422,6 +422,97 @@ fn a_text_of_the_turn_before_is_withheld_if_it_may_hold_a_secret() {
     assert!(
         hidden.as_str().unwrap().starts_with("<redacted "),
         "{hidden}"
+    );
+}
+
+fn sent(url: &str, answer: Result<HttpResponse, HttpError>) -> HttpSent {
+    HttpSent {
+        request: HttpRequest {
+            method: "GET".into(),
+            url: url.into(),
+            ..HttpRequest::default()
+        },
+        answer,
+    }
+}
+
+fn response(headers: &[(&str, &str)], body: &[u8]) -> Result<HttpResponse, HttpError> {
+    let headers = headers.iter();
+    Ok(HttpResponse {
+        status: 200,
+        headers: headers
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        body: body.to_owned(),
+    })
+}
+
+#[test]
+fn the_answers_to_http_requests_are_in_the_case() {
+    let mut record = record(Vec::new());
+    let url = "https://a.com/x?page=1";
+    let headers = [("etag", "\"1\"")];
+    let answer = response(&headers, br#"{"n": 1.0}"#);
+    record.trace.sent(sent(url, answer));
+    let cut = HttpError::NoAnswer("cut".into());
+    record.trace.sent(sent(url, Err(cut)));
+    let case = case_of(&record);
+    assert_eq!(
+        parsed(&case, "http.json"),
+        json!([
+            {
+                "request": { "method": "GET", "url": url },
+                "response": { "status": 200, "headers": { "etag": "\"1\"" }, "body": "{\"n\": 1.0}" },
+            },
+            { "request": { "method": "GET", "url": url }, "error": { "noAnswer": "cut" } },
+        ])
+    );
+    assert_eq!(case.missing, Vec::<String>::new());
+}
+
+#[test]
+fn sensitive_values_of_http_answers_are_hidden_everywhere() {
+    let secrets = ["in-the-query", "in-a-cookie", "in-the-body", "in-no-json"];
+    let [query, cookie, token, plain] = secrets;
+    let mut record = TurnRecord {
+        effects: vec![patch(&format!(r#"{{"spec":{{"a":"{token}"}}}}"#))],
+        ..record(Vec::new())
+    };
+    let url = format!("https://a.com/x?access_token={query}&page=1");
+    let body = format!(r#"{{"id":"m-1","auth":{{"accessToken":"{token}"}}}}"#);
+    let answer = response(&[("set-cookie", cookie)], body.as_bytes());
+    record.trace.sent(sent(&url, answer));
+    let other = response(&[], plain.as_bytes());
+    record.trace.sent(sent("https://a.com/y", other));
+    let case = case_of(&record);
+    for (file, text) in &case.files {
+        for secret in secrets {
+            assert!(!text.contains(secret), "{file}: {text}");
+        }
+    }
+    let told = &case.files["http.json"];
+    assert!(told.contains("page=1") && told.contains("m-1"), "{told}");
+    assert!(case.missing[0].contains("hashes"), "{case:?}");
+}
+
+#[test]
+fn an_answer_that_a_case_cannot_give_is_told() {
+    let mut record = record(Vec::new());
+    let twice = [("a", "1"), ("a", "2")];
+    for answer in [
+        Err(HttpError::Denied("no".into())),
+        response(&[], &[0xff, 0xfe]),
+        response(&twice, b""),
+        response(&[], br#"{"a":1,"a":2}"#),
+    ] {
+        record.trace.sent(sent("https://a.com/", answer));
+    }
+    let case = case_of(&record);
+    assert!(!case.files.contains_key("http.json"));
+    let told = &case.missing;
+    assert!(
+        told.iter().any(|text| text.contains("4 of the call's 4")),
+        "{told:?}"
     );
 }
 

@@ -36,6 +36,11 @@ impl ObjectText {
     }
 }
 
+/// Returns whether a text is JSON with a member that comes twice, of which parsing drops one.
+pub(super) fn has_a_member_twice(text: &str) -> bool {
+    serde_json::from_str::<Value>(text).is_ok() && serde_json::from_str::<Once>(text).is_err()
+}
+
 /// JSON in which no object has a member twice.
 struct Once;
 

@@ -3,21 +3,24 @@
 //! files of a case.
 
 use serde_json::Value;
+use vmhost_core::HttpSent;
 
 use super::places::Found;
 use super::search::Search;
-use super::{PluginSecrets, Redact, hide_in_turn};
+use super::{PluginSecrets, Redact, hide_in_turn, http};
 use crate::journal::story::Turn;
 
 impl Redact {
     /// Hides sensitive values in all texts of a turn, and in `rest`, where they may stand anywhere.
     /// `unknown` is a text of an earlier turn; this turn does not show which parts of it are
-    /// sensitive. Returns whether there was anything to hide.
+    /// sensitive. `sent` are the HTTP requests of the turn. Returns whether there was anything to
+    /// hide.
     pub(crate) fn case(
         &self,
         turn: &mut Turn,
         rest: &mut Value,
         unknown: Option<&str>,
+        sent: &[HttpSent],
         plugin: PluginSecrets<'_>,
     ) -> bool {
         let (turn_before, rest_before) = (turn.clone(), rest.clone());
@@ -28,6 +31,7 @@ impl Redact {
         if let Some(unknown) = unknown {
             found.add(unknown);
         }
+        sent.iter().for_each(|sent| http::find(&mut found, sent));
         found.turn(turn);
         let search = Search::new(found.values());
         hide_in_turn(&search, turn);

@@ -174,7 +174,7 @@ impl<'r> Found<'r> {
 
     /// Replaces the values of an object, and of objects inside it: a plugin may put the manifest of
     /// a Secret into another object. `kind` is the object's kind if the object does not name it.
-    fn object(&mut self, object: &mut Value, kind: Option<KindOf<'_>>) {
+    pub(super) fn object(&mut self, object: &mut Value, kind: Option<KindOf<'_>>) {
         let places = match KindOf::value(object).or(kind) {
             Some(kind) => self.rules.places(kind),
             None => Vec::new(),
@@ -243,7 +243,8 @@ impl<'r> Found<'r> {
         }
     }
 
-    fn texts(&mut self, value: &Value) {
+    /// Adds all texts in a value.
+    pub(super) fn texts(&mut self, value: &Value) {
         match value {
             Value::String(text) => {
                 self.add(text);
