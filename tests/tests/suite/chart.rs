@@ -40,7 +40,7 @@ metrics: {access: token, serviceMonitor: {enabled: true}}
 "#;
 
 /// Values, and words that only they bring into the objects.
-const BRING: [(&str, &str); 12] = [
+const BRING: [(&str, &str); 15] = [
     ("replicas=3", "replicas: 3"),
     ("replicas=1,leaderElection.enabled=false", "type: Recreate"),
     ("image.tag=1.2.3", "image: \"vmhost/vmhost:1.2.3\""),
@@ -50,6 +50,12 @@ const BRING: [(&str, &str); 12] = [
     ("namespaces={a,b}", "--namespace=b"),
     ("admin.tokenSecret=mine", "secretName: mine"),
     ("metrics.access=token", "resources: [tokenreviews]"),
+    ("metrics.access=token", "--metrics-bind-address=:8443"),
+    ("metrics.certSecret=mine", "--metrics-cert-dir=/metrics-certs"),
+    (
+        "pluginObjects.registryLoginNamespaces={*}",
+        "--registry-login-namespace=*",
+    ),
     ("networkPolicy.dnsPorts={5353}", "port: 5353"),
     (
         "pluginObjects.serviceAccounts.namespaces={a}",
