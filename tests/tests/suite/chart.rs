@@ -51,7 +51,10 @@ const BRING: [(&str, &str); 15] = [
     ("admin.tokenSecret=mine", "secretName: mine"),
     ("metrics.access=token", "resources: [tokenreviews]"),
     ("metrics.access=token", "--metrics-bind-address=:8443"),
-    ("metrics.certSecret=mine", "--metrics-cert-dir=/metrics-certs"),
+    (
+        "metrics.certSecret=mine",
+        "--metrics-cert-dir=/metrics-certs",
+    ),
     (
         "pluginObjects.registryLoginNamespaces={*}",
         "--registry-login-namespace=*",
@@ -133,6 +136,8 @@ fn the_chart_renders_what_its_values_say() {
             "name: default:r-vmhost:plugin:vm",
             "--admin-token-file=/admin/token",
             "bearerTokenFile:",
+            "scheme: https",
+            "insecureSkipVerify: true",
             "mountPath: /root-of-trust",
         ] {
             ensure!(text.contains(words), "{words} is not in {text}");
