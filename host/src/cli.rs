@@ -168,6 +168,22 @@ pub(crate) struct RunArgs {
         default_value = "open"
     )]
     pub(crate) metrics_access: MetricsAccess,
+    /// Serve /metrics over TLS. Default: with --metrics-access token, unless the address is a
+    /// loopback one, and with --metrics-cert-dir.
+    #[arg(
+        long,
+        value_name = "BOOL",
+        env = "VMHOST_METRICS_SECURE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_parser = clap::builder::FalseyValueParser::new()
+    )]
+    pub(crate) metrics_secure: Option<bool>,
+    /// The folder with the certificate of /metrics, tls.crt and tls.key, which are read again when
+    /// they change. Default: a certificate that the host makes, and that clients cannot verify.
+    #[arg(long, value_name = "FOLDER", env = "VMHOST_METRICS_CERT_DIR")]
+    pub(crate) metrics_cert_dir: Option<PathBuf>,
     /// Do not watch plugin files for changes.
     #[arg(long, env = "VMHOST_NO_RELOAD", value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) no_reload: bool,

@@ -6,6 +6,7 @@
 //! | `cli`, `flags`, `election`, `clusters` | the flags as typed, and their interpretation |
 //! | `start` | the process: chooses the command and the exit code |
 //! | `run` | `vmhost --plugin` |
+//! | `metrics` | TLS of the metrics |
 //! | `plugins` | `vmhost --plugins-from-cluster` |
 //! | `inspect`, `rbac`, `finalizers`, `status`, `why`, `turns`, `shadow` | commands of that name |
 //! | `history` | `vmhost history`, `vmhost rollback` |
@@ -37,6 +38,7 @@ mod inspect;
 mod install;
 mod kubectl;
 mod later;
+mod metrics;
 mod output;
 mod package;
 mod paint;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use vmhost_cluster::Connection;
 use vmhost_plugins::Options;
+use vmhost_registry::Credentials;
 use vmhost_runtime::given::Given;
 use vmhost_runtime::manager::Manager;
 
@@ -22,8 +23,16 @@ const ALL: &str = "*";
 /// Checks the flags. `None` if no `Plugin` objects are read.
 pub(crate) fn options(args: &PluginsArgs) -> Result<Option<Options>> {
     let Some(namespace) = &args.plugins_from_cluster else {
-        if args.plugin_folder.is_some() || args.require_signatures {
-            bail!("--plugin-folder and --require-signatures need --plugins-from-cluster");
+        let given = [
+            ("--plugin-folder", args.plugin_folder.is_some()),
+            ("--require-signatures", args.require_signatures),
+            (
+                "--registry-login-namespace",
+                !args.registry_login_namespaces.is_empty(),
+            ),
+        ];
+        if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            bail!("{flag} needs --plugins-from-cluster");
         }
         return Ok(None);
     };
@@ -35,6 +44,7 @@ pub(crate) fn options(args: &PluginsArgs) -> Result<Option<Options>> {
         host: args.host_name.clone().unwrap_or_else(machine),
         folder: args.plugin_folder.clone(),
         require_signatures: args.require_signatures,
+        login_namespaces: args.registry_login_namespaces.clone(),
         images: Some(Arc::new(registries(args)?)),
     }))
 }
@@ -45,6 +55,7 @@ fn registries(args: &PluginsArgs) -> Result<Registries> {
     let root = root.transpose().context("--trusted-root")?;
     Ok(Registries {
         reach: Reach::of(&args.registry)?,
+        anonymous: Credentials::anonymous(),
         root: root.map(Arc::from),
     })
 }
@@ -60,7 +71,10 @@ fn machine() -> String {
 }
 
 /// Follows the `Plugin` objects from now on.
-pub(crate) fn start(manager: &Manager, connection: &Connection, options: Options) {
+pub(crate) fn start(manager: &Manager, connection: &Connection, mut options: Options) {
+    // Who creates Plugins beside the host may use its login: its own objects are there, too.
+    let own = connection.default_namespace().to_owned();
+    options.login_namespaces.push(own);
     let given = Given {
         plugins: manager.plugins.clone(),
         rights: manager.rights.clone(),
@@ -98,6 +112,18 @@ mod tests {
             Cli::try_parse_from(["vmhost"]).is_err(),
             "it would run nothing"
         );
+    }
+
+    #[test]
+    fn the_hosts_login_is_for_namespaces_that_are_named() {
+        let lend = "--registry-login-namespace";
+        let some = of(&["--plugins-from-cluster", lend, "a,b"]);
+        assert_eq!(some.unwrap().unwrap().login_namespaces, ["a", "b"]);
+        let none = of(&["--plugins-from-cluster"]).unwrap().unwrap();
+        assert!(none.login_namespaces.is_empty());
+        let lost = of(&["--plugin", "x.wasm", lend, "a"]);
+        let why = lost.map(drop).unwrap_err().to_string();
+        assert!(why.contains(lend), "{why}");
     }
 
     #[test]

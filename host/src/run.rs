@@ -27,7 +27,7 @@ use crate::signals::StopSignals;
 use crate::webhooks::settings::settings;
 use crate::webhooks::{Bound, Serving};
 use crate::workshop::source::component_of;
-use crate::{clusters, election, flags, plugins, shadow, token, traces};
+use crate::{clusters, election, flags, metrics, plugins, shadow, token, traces};
 
 /// How long reviews in flight may take at a shutdown, however short --shutdown-timeout is.
 const DRAIN_LEAST: Duration = Duration::from_secs(1);
@@ -112,6 +112,10 @@ async fn load_and_connect(
     admin: Admin,
     webhooks: Option<Bound>,
 ) -> Result<Connected> {
+    let admin = match metrics::https(&args, admin.metrics_address()).await? {
+        Some(https) => admin.with_https(https),
+        None => admin,
+    };
     let mut plugins = FirstLoad::new(loader.clone());
     for path in &args.plugins {
         let file = component_of(path, args.common.source).await?;

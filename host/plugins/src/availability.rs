@@ -10,6 +10,9 @@ use crate::keeper::Keeper;
 use crate::object::Plugin;
 use crate::status::{Host, Status};
 
+/// The most bytes of what a host says about itself.
+const MESSAGE: usize = 1024;
+
 impl Keeper {
     /// Adds whether something runs and is ready. Returns whether that is about to change.
     pub(crate) fn available(&mut self, plugin: &Plugin, found: &mut Found) -> bool {
@@ -45,12 +48,16 @@ impl Keeper {
         self.candidate.is_some()
     }
 
-    /// What this host says about itself.
-    pub(crate) fn host(&self, plugin: &Plugin) -> Host {
+    /// What this host says about itself. The conditions are the leader's, so that another host
+    /// says here what keeps it back, such as a component that it cannot have.
+    pub(crate) fn host(&self, plugin: &Plugin, found: &Found) -> Host {
+        let trouble = found.trouble().filter(|_| !self.shared.given.leads());
+        let trouble = trouble.unwrap_or_default();
         Host {
             name: self.shared.options.host.clone(),
             revision: self.runs(plugin).unwrap_or_default(),
             ready: self.ready_since.is_some(),
+            message: vmhost_core::cut(&trouble, MESSAGE).to_owned(),
             seen: String::new(),
         }
     }

@@ -77,6 +77,17 @@ impl Found {
         self.0.push((kind, status, reason, message));
     }
 
+    /// The reason and the message of the first step that is not done.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let mut steps = TYPES.iter().filter(|kind| **kind != "Available");
+        steps.find_map(|kind| {
+            let mut found = self.0.iter();
+            let (.., reason, message) =
+                found.find(|(other, status, ..)| other == kind && *status == "False")?;
+            Some(format!("{reason}: {message}"))
+        })
+    }
+
     /// The conditions that come of what was found, of those before, and of the time now. Those of
     /// steps that were not reached are unknown. A condition keeps its time while its status stays.
     pub(crate) fn conditions(
@@ -133,8 +144,13 @@ mod tests {
         assert_eq!(first.len(), TYPES.len());
         assert_eq!(first[2].message, "delete Secret.v1");
         assert_eq!(first[3].status, "Unknown");
+        let trouble = found.trouble().unwrap();
+        assert_eq!(trouble, "Denied: delete Secret.v1");
         assert_eq!(news(&[], &first).len(), 2);
         found.done("Granted", "Granted", String::new());
+        let mut idle = found.clone();
+        idle.not("Available", "NotRunning", String::new());
+        assert_eq!(idle.trouble(), None);
         let second = found.conditions(&first, 2, "now");
         assert_eq!(second[0].last_transition_time, "then");
         assert_eq!(second[2].last_transition_time, "now");

@@ -13,6 +13,8 @@ pub struct Image {
     pub reference: String,
     /// docker's `config.json` out of each pull secret.
     pub logins: Vec<Vec<u8>>,
+    /// Whether the host's own login may be used, where there is no pull secret.
+    pub lends: bool,
     /// The most bytes that the component may have.
     pub limit: u64,
 }

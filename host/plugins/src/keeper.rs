@@ -161,7 +161,7 @@ impl Keeper {
         if is_underway || std::mem::take(&mut self.looks_soon) {
             pause = pause.min(BUSY);
         }
-        let (status, host) = (self.status(plugin), self.host(plugin));
+        let (status, host) = (self.status(plugin), self.host(plugin, &found));
         let shared = self.shared.clone();
         let reporter = &mut self.reporter;
         reporter.host(&shared, plugin, host).await;

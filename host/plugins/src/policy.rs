@@ -32,6 +32,8 @@ pub(crate) struct PolicySpec {
     namespace_selector: Option<Selector>,
     pub(crate) mode: Mode,
     sources: Option<Vec<String>>,
+    host_login: Vec<String>,
+    reserved_names: Vec<String>,
     pub(crate) signatures: Option<Signatures>,
     pub(crate) grants: Ceiling,
 }
@@ -99,6 +101,18 @@ impl Policy {
                 sources.join(", ")
             )
         })
+    }
+
+    /// Returns whether a source may be read with the host's own login at its registry.
+    pub(crate) fn lends_login(&self, source: &str) -> bool {
+        let mut patterns = self.spec.host_login.iter();
+        patterns.any(|pattern| fits(pattern, source))
+    }
+
+    /// Returns whether the policy keeps a plugin's name for the namespaces that it is about.
+    pub(crate) fn reserves(&self, plugin: &str) -> bool {
+        let mut patterns = self.spec.reserved_names.iter();
+        patterns.any(|pattern| fits(pattern, plugin))
     }
 }
 
@@ -196,5 +210,16 @@ mod tests {
             why.contains("PluginPolicy p") && why.contains("r.io/bad/vm:1"),
             "{why}"
         );
+    }
+
+    #[test]
+    fn a_policy_lends_a_login_and_keeps_names() {
+        let policy = policy(r#"{"hostLogin":["r.io/team-*"],"reservedNames":["vm","team-a-*"]}"#);
+        assert!(policy.lends_login("r.io/team-a/vm:1"));
+        assert!(!policy.lends_login("r.io/other/vm:1"));
+        assert!(policy.reserves("vm") && policy.reserves("team-a-x"));
+        assert!(!policy.reserves("vms"));
+        assert!(!self::policy("{}").lends_login("r.io/vm:1"));
+        assert!(!self::policy("{}").reserves("vm"));
     }
 }

@@ -54,8 +54,8 @@ impl Reporter {
     pub(crate) async fn host(&mut self, shared: &Shared, plugin: &Plugin, mut host: Host) {
         let mut shown = plugin.status.hosts.iter();
         let shown = shown.find(|shown| shown.name == host.name);
-        let is_shown = shown
-            .is_some_and(|shown| (&shown.revision, shown.ready) == (&host.revision, host.ready));
+        let said = |host: &Host| (host.revision.clone(), host.ready, host.message.clone());
+        let is_shown = shown.is_some_and(|shown| said(shown) == said(&host));
         let sent = self.host.as_ref();
         let is_recent = sent.is_some_and(|sent| sent.at.elapsed() < AGAIN);
         let is_on_its_way = sent.is_some_and(|sent| sent.is_on_its_way(&host, plugin));

@@ -34,7 +34,11 @@ impl Keeper {
         let given = self.shared.given.clone();
         for version in given.versions(&name) {
             let mut lost = match &policies {
-                Ok(policies) => beyond(&version, home, policies),
+                Ok(policies) => {
+                    let mut lost = beyond(&version, home, policies);
+                    lost.extend(self.shared.reserved(&name, home));
+                    lost
+                }
                 Err(_) => Vec::new(),
             };
             if is_due && !self.was_reviewed(&version) {

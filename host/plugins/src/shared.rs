@@ -26,6 +26,9 @@ pub struct Options {
     pub folder: Option<PathBuf>,
     /// Whether a component needs a policy that names its signers.
     pub require_signatures: bool,
+    /// The namespaces whose Plugins may read images with the host's own login: its own one, and
+    /// those that the operator names. `*` for all.
+    pub login_namespaces: Vec<String>,
     /// Reads images. `None` if this host has no client of registries.
     pub images: Option<Arc<dyn Images>>,
 }
@@ -73,6 +76,24 @@ impl Shared {
         broken.map_or(Ok(policies), Err)
     }
 
+    /// Returns why a plugin's name is not for the plugins of a namespace, if a policy keeps it for
+    /// other namespaces.
+    pub(crate) fn reserved(&self, plugin: &str, namespace: &str) -> Option<String> {
+        // Of a namespace that is not known nothing can be said, and nothing runs there anew.
+        let labels = self.labels(namespace).ok()?;
+        let objects = self.policies.store().snapshots();
+        let mut policies = objects
+            .iter()
+            .filter_map(|object| serde_json::from_str::<Policy>(&object.text).ok());
+        let keeper = policies.find(|policy| {
+            policy.reserves(plugin) && policy.is_about(&labels).is_ok_and(|is_about| !is_about)
+        })?;
+        Some(format!(
+            "the PluginPolicy {} keeps the name {plugin:?} for other namespaces than {namespace}",
+            keeper.metadata.name
+        ))
+    }
+
     /// The labels of a namespace. An error while they are not known: without them, the policies
     /// about the namespace would not be found.
     fn labels(&self, namespace: &str) -> Result<Labels, String> {
@@ -96,12 +117,20 @@ impl Shared {
             None => {}
         }
         let reported = self.reported.lock();
-        if let Some(other) = reported.get(plugin).filter(|other| *other != key) {
+        if let Some(other) = reported.get(plugin).filter(|other| *other != key)
+            && !self.is_squatter(plugin, other)
+        {
             return Err(other.clone());
         }
         owners.retain(|_, owner| owner != key);
         owners.insert(plugin.to_owned(), key.to_owned());
         Ok(())
+    }
+
+    /// Returns whether a name is kept from the namespace of the object that was reported to have it.
+    fn is_squatter(&self, plugin: &str, key: &str) -> bool {
+        key.split_once('/')
+            .is_some_and(|(namespace, _)| self.reserved(plugin, namespace).is_some())
     }
 
     /// Notes which object was reported to have each name. Returns whether one is free again, for

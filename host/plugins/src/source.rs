@@ -51,6 +51,8 @@ pub(crate) struct Known {
     pin: Option<String>,
     /// The component, if it does not have to be read.
     held: Option<Arc<Content>>,
+    /// Whether an image may be read with the host's own login.
+    pub(crate) lends: bool,
 }
 
 impl Known {

@@ -47,6 +47,9 @@ pub(crate) struct Host {
     pub(crate) revision: String,
     /// Whether that works.
     pub(crate) ready: bool,
+    /// Why it does not run what is wanted, unless it leads: then the conditions say that.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) message: String,
     /// When the host last said so.
     pub(crate) seen: String,
 }

@@ -1,6 +1,8 @@
 //! Whether a component may run in a namespace, by its origin and its signatures. It must not know
 //! where the component was read.
 
+use vmhost_core::grants::ceiling::ALL;
+
 use crate::conditions::{Found, Stop};
 use crate::policy::{Mode, Policy};
 use crate::source::Content;
@@ -71,6 +73,20 @@ pub(crate) fn reachable(origin: &str, policies: &[Policy]) -> Result<(), Stop> {
     }
 }
 
+/// Returns whether an image may be read with the host's own login, which the author of a `Plugin`
+/// need not have: the operator names the namespace, or each policy that matches, and one at least,
+/// names the image.
+pub(crate) fn lends_login(
+    origin: &str,
+    home: &str,
+    namespaces: &[String],
+    policies: &[Policy],
+) -> bool {
+    let mut named = namespaces.iter();
+    named.any(|name| name == ALL || name == home)
+        || (!policies.is_empty() && policies.iter().all(|policy| policy.lends_login(origin)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +105,26 @@ mod tests {
         let stop = reachable("10.0.0.1:6443/vm:1", &policies).unwrap_err();
         assert_eq!((stop.kind, stop.reason), ("Verified", "Refused"));
         assert_eq!(reachable("any.io/vm:1", &[]), Ok(()));
+    }
+
+    #[test]
+    fn the_hosts_login_is_lent_to_those_that_are_named() {
+        let some = policy(r#"{"hostLogin":["r.io/team-*"]}"#);
+        let other = policy(r#"{"sources":["*"]}"#);
+        let own = ["vmhost-system".to_owned()];
+        let all = [ALL.to_owned()];
+        let is_lent = |home: &str, named: &[String], policies: &[Policy]| {
+            lends_login("r.io/team-a/vm:1", home, named, policies)
+        };
+        assert!(is_lent("vmhost-system", &own, &[]));
+        assert!(!is_lent("team-a", &own, &[]));
+        assert!(is_lent("team-a", &all, &[]));
+        let lending = [some.clone()];
+        assert!(is_lent("team-a", &own, &lending));
+        let of_another = lends_login("r.io/x:1", "team-a", &own, &lending);
+        assert!(!of_another);
+        // Another policy never widens what this one says.
+        assert!(!is_lent("team-a", &own, &[some, other]));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::object::Plugin;
 use crate::revision::{self, Revision};
 use crate::settings;
 use crate::source::{Content, of_image};
-use crate::verify::{reachable, verified};
+use crate::verify::{lends_login, reachable, verified};
 
 impl Keeper {
     /// What the `spec` of this object wants to run.
@@ -27,8 +27,12 @@ impl Keeper {
         let shared = self.shared.clone();
         let policies = shared.policies_of(&plugin.metadata.namespace).await;
         let policies = policies.map_err(|why| Stop::at("Verified", "PoliciesUnknown", why))?;
+        let home = &plugin.metadata.namespace;
         if let Some(image) = &plugin.spec.image {
-            reachable(of_image(image), &policies)?;
+            let image = of_image(image);
+            reachable(image, &policies)?;
+            let named = &shared.options.login_namespaces;
+            lane.known.lends = lends_login(image, home, named, &policies);
         }
         let content = lane.known.read(&shared, plugin, &mut self.watched).await?;
         lane.source = Some(content.clone());
@@ -49,7 +53,6 @@ impl Keeper {
         let schema = code.description.settings_schema.as_ref();
         let checked = settings::check(schema, given.map_err(unfit)?).map_err(unfit)?;
         let terms = self.terms(plugin, &code.description, &policies, checked, found)?;
-        let home = &plugin.metadata.namespace;
         self.review(&code, &terms, home).await?;
         let revision = Revision {
             name: revision::name(plugin, &code.component, &terms),
@@ -101,6 +104,13 @@ impl Keeper {
     /// Takes the plugin's name, unless another plugin has it. Of two objects, the one has it that
     /// the leader reported, so that all hosts run the same one.
     fn claim(&self, plugin: &Plugin, name: &str) -> Result<(), Stop> {
+        if let Some(why) = self.shared.reserved(name, &plugin.metadata.namespace) {
+            // What still runs is taken off by itself.
+            if self.plugin.is_none() {
+                self.shared.free(&self.key);
+            }
+            return Err(Stop::at("Loaded", "NameReserved", why));
+        }
         let taken = |why: String| Stop::at("Loaded", "NameTaken", why);
         match self.plugin.as_deref() {
             Some(running) if running != name => {

@@ -34,6 +34,16 @@ pub(crate) struct PluginsArgs {
     /// trusted_root.json.
     #[arg(long, value_name = "FILE", env = "VMHOST_TRUSTED_ROOT")]
     pub(crate) trusted_root: Option<PathBuf>,
+    /// A namespace whose Plugins may read images with this host's own registry login if they name
+    /// no pull secret; * for all. May be repeated. The host's own namespace, which is that of its
+    /// Lease by default, is always among them.
+    #[arg(
+        long = "registry-login-namespace",
+        value_name = "NAMESPACE",
+        env = "VMHOST_REGISTRY_LOGIN_NAMESPACE",
+        value_delimiter = ','
+    )]
+    pub(crate) registry_login_namespaces: Vec<String>,
     /// How registries are reached.
     #[command(flatten)]
     pub(crate) registry: RegistryArgs,

@@ -10,10 +10,17 @@ use vmhost_registry::{Access, Credentials, Error, Pull, Pulled, Reference, Signe
 
 use crate::registry::Reach;
 
+/// What to do where the host's own login may not be used.
+const NOT_LENT: &str = "spec.pullSecrets names none, and the host's own login is not for this \
+                        namespace: name a pull secret, or see hostLogin of PluginPolicy and \
+                        --registry-login-namespace";
+
 /// The registries, as this host reaches them.
 pub(crate) struct Registries {
     /// With the credentials of the host's user.
     pub(crate) reach: Reach,
+    /// No credentials.
+    pub(crate) anonymous: Credentials,
     /// The trusted root of identities: the text of a `trusted_root.json`.
     pub(crate) root: Option<Arc<str>>,
 }
@@ -37,14 +44,16 @@ impl Registries {
     }
 
     /// Returns the ways to ask, each with other credentials: those of the pull secrets, else the
-    /// host's own. A `Plugin` with secrets of its own never uses the host's.
-    fn ways<'a>(&'a self, logins: &'a [Credentials]) -> Vec<Access<'a>> {
+    /// host's own if they may be used, else none. A `Plugin` with secrets of its own never uses the
+    /// host's.
+    fn ways<'a>(&'a self, logins: &'a [Credentials], lends: bool) -> Vec<Access<'a>> {
         let own = self.reach.access();
-        if logins.is_empty() {
-            return vec![own];
-        }
         let with = |credentials: &'a Credentials| Access { credentials, ..own };
-        logins.iter().map(with).collect()
+        match (logins, lends) {
+            ([], true) => vec![own],
+            ([], false) => vec![with(&self.anonymous)],
+            (some, _) => some.iter().map(with).collect(),
+        }
     }
 }
 
@@ -53,11 +62,12 @@ impl Images for Registries {
         Box::pin(async move {
             let reference = parsed(&image.reference)?;
             let logins = Self::logins(image, &reference)?;
-            let ways = self.ways(&logins);
+            let ways = self.ways(&logins, image.lends);
             let asked = ways
                 .iter()
                 .map(|access| vmhost_registry::resolve(&reference, access));
-            first(asked.collect()).await
+            let answer = first(asked.collect()).await;
+            answer.map_err(|refused| refused.told(image))
         })
     }
 
@@ -73,11 +83,13 @@ impl Images for Registries {
                 component_limit: image.limit,
                 ..Pull::new(access)
             };
-            let ways: Vec<Pull<'_>> = self.ways(&logins).into_iter().map(with).collect();
+            let ways = self.ways(&logins, image.lends).into_iter();
+            let ways: Vec<Pull<'_>> = ways.map(with).collect();
             let asked = ways
                 .iter()
                 .map(|options| vmhost_registry::pull(&reference, options));
-            let pulled = first(asked.collect()).await?;
+            let answer = first(asked.collect()).await;
+            let pulled = answer.map_err(|refused| refused.told(image))?;
             Ok(Artifact {
                 digest: pulled.digest.clone(),
                 component: pulled.component.clone(),
@@ -128,20 +140,42 @@ impl Signed for Sealed {
 
 /// Tries one way after the other, as long as other credentials may help. Returns the first answer,
 /// or else the error of the best credentials, which come first.
-async fn first<T>(ways: Vec<impl Future<Output = Result<T, Error>>>) -> Result<T, String> {
-    let mut why = None;
+async fn first<T>(ways: Vec<impl Future<Output = Result<T, Error>>>) -> Result<T, Refused> {
+    let mut refused = None;
     for way in ways {
         let error = match way.await {
             Ok(answer) => return Ok(answer),
             Err(error) => error,
         };
         let is_last = !error.may_be_the_credentials();
-        why.get_or_insert_with(|| chain_line(&error));
+        refused.get_or_insert_with(|| Refused {
+            why: chain_line(&error),
+            for_credentials: !is_last,
+        });
         if is_last {
             break;
         }
     }
-    Err(why.unwrap_or_default())
+    Err(refused.unwrap_or_default())
+}
+
+/// Why no way led to an image.
+#[derive(Default)]
+struct Refused {
+    why: String,
+    /// Whether other credentials may help.
+    for_credentials: bool,
+}
+
+impl Refused {
+    /// What the condition says: also that the host's own login was not used.
+    fn told(self, image: &Image) -> String {
+        let has_none = image.logins.is_empty() && !image.lends;
+        match has_none && self.for_credentials {
+            true => format!("{}; {NOT_LENT}", self.why),
+            false => self.why,
+        }
+    }
 }
 
 fn parsed(text: &str) -> Result<Reference, String> {

@@ -1,4 +1,4 @@
-//! The certificates with which webhooks are served.
+//! The certificates with which webhooks and metrics are served.
 //!
 //! This room owns where they come from: an authority of vmhost's own, kept in a Secret, or a folder
 //! that someone else fills. It must not know the objects that register webhooks.

@@ -13,7 +13,7 @@ pub enum Error {
     #[error("cannot set up tls")]
     Tls(#[from] rustls::Error),
     /// A certificate cannot be made.
-    #[error("cannot make a certificate for webhooks")]
+    #[error("cannot make a certificate")]
     Certificate(#[from] rcgen::Error),
     /// The Secret with the certificate authority cannot be read or written.
     #[error("cannot {verb} Secret {secret}, which holds the certificate authority of webhooks")]
@@ -35,17 +35,21 @@ pub enum Error {
         /// What is wrong; nothing of the content.
         detail: String,
     },
-    /// A file of `--webhook-cert-dir` cannot be read.
-    #[error("--webhook-cert-dir: cannot read {}", .path.display())]
+    /// A file with a certificate or key cannot be read.
+    #[error("{flag}: cannot read {}", .path.display())]
     File {
+        /// The flag that names its folder.
+        flag: &'static str,
         /// The file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
     },
-    /// A file of `--webhook-cert-dir` holds something else.
-    #[error("--webhook-cert-dir: {}: {detail}", .path.display())]
+    /// A file with a certificate or key holds something else.
+    #[error("{flag}: {}: {detail}", .path.display())]
     Content {
+        /// The flag that names its folder.
+        flag: &'static str,
         /// The file.
         path: PathBuf,
         /// What is wrong.

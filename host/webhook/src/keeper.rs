@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use vmhost_cluster::{OneSecret, WebhookObject, WebhookObjects};
 use vmhost_core::chain_line;
 
-use crate::certificates::folder::Folder;
+use crate::certificates::folder::{Folder, WEBHOOKS};
 use crate::certificates::own::Own;
 use crate::certificates::shown::Shown;
 use crate::error::Error;
@@ -80,7 +80,7 @@ impl Keeper {
         let yields = matches!(source, Source::Folder(_));
         let state = match source {
             Source::Own { secret, names } => State::Own(Box::new(Own::new(secret, names))),
-            Source::Folder(path) => State::Folder(Folder::new(path)),
+            Source::Folder(path) => State::Folder(Folder::new(path, WEBHOOKS)),
         };
         Keeper {
             objects,

@@ -9,6 +9,7 @@
 //! - [`Server`] owns sockets, TLS and the graceful end; a [`Policy`] answers what it reads.
 //! - [`Keeper`] owns the certificate that is shown, and that clients trust it: an authority in a
 //!   Secret with rotation, or a folder.
+//! - [`Https`] is the same TLS for another server of the host, such as that of its metrics.
 //! - [`Registration`] owns the objects that tell an API server of webhooks.
 //!
 //! This crate must not know plugins, wasm, or the runtime: it exchanges names and JSON text with
@@ -21,6 +22,7 @@ mod certificates;
 mod convert;
 mod desk;
 mod error;
+mod https;
 mod keeper;
 mod metrics;
 mod policy;
@@ -38,6 +40,7 @@ mod tests;
 pub use arrival::Arrival;
 pub use certificates::shown::Shown;
 pub use error::Error;
+pub use https::{Connection, Connections, Https};
 pub use keeper::{Keeper, Looked, Source};
 pub use metrics::Metrics;
 pub use policy::{Policy, Unanswered, Verdict};

@@ -40,7 +40,7 @@ metrics: {access: token, serviceMonitor: {enabled: true}}
 "#;
 
 /// Values, and words that only they bring into the objects.
-const BRING: [(&str, &str); 12] = [
+const BRING: [(&str, &str); 15] = [
     ("replicas=3", "replicas: 3"),
     ("replicas=1,leaderElection.enabled=false", "type: Recreate"),
     ("image.tag=1.2.3", "image: \"vmhost/vmhost:1.2.3\""),
@@ -50,6 +50,15 @@ const BRING: [(&str, &str); 12] = [
     ("namespaces={a,b}", "--namespace=b"),
     ("admin.tokenSecret=mine", "secretName: mine"),
     ("metrics.access=token", "resources: [tokenreviews]"),
+    ("metrics.access=token", "--metrics-bind-address=:8443"),
+    (
+        "metrics.certSecret=mine",
+        "--metrics-cert-dir=/metrics-certs",
+    ),
+    (
+        "pluginObjects.registryLoginNamespaces={*}",
+        "--registry-login-namespace=*",
+    ),
     ("networkPolicy.dnsPorts={5353}", "port: 5353"),
     (
         "pluginObjects.serviceAccounts.namespaces={a}",
@@ -127,6 +136,8 @@ fn the_chart_renders_what_its_values_say() {
             "name: default:r-vmhost:plugin:vm",
             "--admin-token-file=/admin/token",
             "bearerTokenFile:",
+            "scheme: https",
+            "insecureSkipVerify: true",
             "mountPath: /root-of-trust",
         ] {
             ensure!(text.contains(words), "{words} is not in {text}");

@@ -71,6 +71,8 @@ mod plugin_deputy;
 mod plugin_objects;
 mod plugin_revoked;
 mod plugin_rollouts;
+mod plugin_standby;
+mod plugin_tenants;
 mod preview;
 mod preview_overlay;
 mod preview_safety;

@@ -2,10 +2,12 @@
 //! the path, and for the commands of the host's own user.
 
 use std::fs;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use vmhost_tests::account::{Account, RBAC};
+use vmhost_tests::authority::{Authority, trusting};
 use vmhost_tests::example::User;
 use vmhost_tests::guests::{self, Mode, PolicyFile};
 use vmhost_tests::server::TestServer;
@@ -100,6 +102,40 @@ async fn metrics_are_for_users_who_may_read_them(server: &TestServer) -> Result<
     ensure!(host.probe("/healthz").await?.0 == 200);
     ensure!(!host.output().join("\n").contains(&scraper.token));
     Ok(())
+}
+
+both_servers!(tokens_are_shown_over_tls_only);
+async fn tokens_are_shown_over_tls_only(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let (policy, folder) = (policy()?, tempfile::tempdir()?);
+    let authority = Authority::new("metrics")?;
+    authority.write_loopback(folder.path())?;
+    let host = vms.host(&server.kubeconfig(), &policy)?.args(TOKEN);
+    let host = host.arg("--metrics-cert-dir").arg(folder.path());
+    let host = host.ready().await?;
+    let (metrics, namespace) = (host.metrics_addr(), vms.namespace());
+    let user = User::of(server).await?;
+    let scraper = Caller::allowed(&user, (namespace, "tls"), ("get", "/metrics")).await?;
+
+    let plain = net::get_with_token(metrics, "/metrics", &scraper.token).await;
+    ensure!(plain.is_err(), "plain HTTP is answered: {plain:?}");
+    let tls = Arc::new(trusting(authority.pem().as_bytes())?);
+    let scrape =
+        async |token: &str| net::get_over_tls(tls.clone(), metrics, "/metrics", token).await;
+    let (code, text) = scrape(&scraper.token).await?;
+    ensure!(code == 200 && text.contains("workqueue_depth"), "{text}");
+    let (code, text) = scrape("nonsense").await?;
+    ensure!(code == 401, "{code}: {text}");
+
+    // A certificate that is renewed is shown without a restart.
+    let next = Authority::new("metrics, renewed")?;
+    next.write_loopback(folder.path())?;
+    let tls = Arc::new(trusting(next.pem().as_bytes())?);
+    eventually("the new certificate is shown", async || {
+        let (code, _) = net::get_over_tls(tls.clone(), metrics, "/metrics", &scraper.token).await?;
+        Ok((code == 200).then_some(()))
+    })
+    .await
 }
 
 both_servers!(the_admin_address_is_for_its_users);

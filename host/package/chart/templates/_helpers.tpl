@@ -73,6 +73,16 @@ capabilities:
 {{- end }}
 {{- end }}
 
+{{/* Whether /metrics is served over TLS; empty if not. */}}
+{{- define "vmhost.metricsTls" -}}
+{{- if or (eq .Values.metrics.access "token") .Values.metrics.certSecret }}true{{- end }}
+{{- end }}
+
+{{/* The port of /metrics: controller-runtime's for each way. */}}
+{{- define "vmhost.metricsPort" -}}
+{{- ternary 8443 8080 (not (empty (include "vmhost.metricsTls" .))) }}
+{{- end }}
+
 {{/* Whether the host's authority for webhooks is in a Secret that it writes. */}}
 {{- define "vmhost.ownAuthority" -}}
 {{- if and .Values.webhooks.enabled (not .Values.webhooks.certSecret) }}true{{- end }}

@@ -34,6 +34,7 @@ impl Known {
         let image = Image {
             reference: reference.to_owned(),
             logins: logins(shared, plugin, watched).await?,
+            lends: self.lends,
             limit: shared.given.plugins.loader.config.limits.component,
         };
         let digest = self.digest(shared, &**images, plugin, &image).await?;

@@ -2,6 +2,7 @@
 //! This module owns the listeners. It must not know what a turn does, or how an order is carried
 //! out.
 
+use std::fmt::Debug;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
@@ -12,7 +13,9 @@ use axum::http::header;
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use axum::serve::Listener;
 use vmhost_cluster::CallerReviews;
+use vmhost_webhook::Https;
 
 use crate::deploy::plugins::Plugins;
 use crate::journal::watch::Warnings;
@@ -34,6 +37,7 @@ pub mod questions;
 mod room;
 mod routes;
 pub(crate) mod running;
+mod secure;
 pub(crate) mod shadowed;
 pub(crate) mod snapshot;
 pub mod state;
@@ -46,6 +50,7 @@ use access::Door;
 use callers::Callers;
 use orders::desk::Desk;
 pub use questions::STATE_PATH;
+use secure::Secure;
 use token::Token;
 
 /// The addresses on which a host listens. The addresses of a list are tried in order. `None`
@@ -70,6 +75,8 @@ pub struct Admin {
     token: Option<Token>,
     /// Knows who may read metrics and use the admin address. `None` if everyone may.
     callers: Option<Arc<Callers>>,
+    /// With what metrics are served over TLS. `None` for plain HTTP.
+    https: Option<Https>,
 }
 
 impl Admin {
@@ -81,6 +88,7 @@ impl Admin {
             probes: bind("--health-probe-bind-address", addresses.probes)?,
             token: None,
             callers: None,
+            https: None,
         })
     }
 
@@ -89,6 +97,13 @@ impl Admin {
     #[must_use]
     pub fn with_reviews(mut self, reviews: CallerReviews) -> Self {
         self.callers = Some(Arc::new(Callers::new(reviews)));
+        self
+    }
+
+    /// Serves metrics over TLS.
+    #[must_use]
+    pub fn with_https(mut self, https: Https) -> Self {
+        self.https = Some(https);
         self
     }
 
@@ -126,13 +141,19 @@ impl Admin {
                 "--admin-bind-address {address}: other machines may reach it, and it shows objects to everyone who asks; --metrics-access token asks who it is"
             );
         }
+        self.warn_of_tokens();
         if let Some(listener) = self.metrics {
             let router = Router::new().route("/metrics", get(render));
             let router = behind(router.with_state(metrics), &self.callers, None);
-            spawn(listener, router)?;
+            let listener = listening(listener)?;
+            match self.https {
+                None => spawn(listener, router),
+                Some(https) => spawn(Secure::of(listener, https)?, router),
+            }
         }
         if let Some(listener) = self.probes {
-            spawn(listener, health::router(Arc::downgrade(plugins)))?;
+            let router = health::router(Arc::downgrade(plugins));
+            spawn(listening(listener)?, router);
         }
         if let Some(listener) = self.admin {
             let bound = listener.local_addr()?.ip();
@@ -150,9 +171,34 @@ impl Admin {
             let router = routes.merge(orders::router(desk, self.token));
             let router = behind(router, &self.callers, self.token);
             let guarded = router.layer(from_fn_with_state(bound, guard::check));
-            spawn(listener, guarded)?;
+            spawn(listening(listener)?, guarded);
         }
         Ok(())
+    }
+}
+
+impl Admin {
+    /// Tells where tokens of users cross the network as plain HTTP.
+    fn warn_of_tokens(&self) {
+        if self.callers.is_none() {
+            return;
+        }
+        let metrics = self.metrics.as_ref().filter(|_| self.https.is_none());
+        for (flag, listener, cure) in [
+            ("--metrics-bind-address", metrics, "use --metrics-secure"),
+            (
+                "--admin-bind-address",
+                self.admin.as_ref(),
+                "bind it to 127.0.0.1, or put TLS before it",
+            ),
+        ] {
+            let address = local(listener).filter(|address| !address.ip().is_loopback());
+            if let Some(address) = address {
+                tracing::warn!(
+                    "{flag} {address}: the tokens of --metrics-access token come as plain HTTP; {cure}"
+                );
+            }
+        }
     }
 }
 
@@ -187,14 +233,20 @@ fn bind(flag: &str, addresses: Option<Vec<SocketAddr>>) -> Result<Option<TcpList
     Ok(Some(listener))
 }
 
-fn spawn(listener: TcpListener, router: Router) -> Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
+fn listening(listener: TcpListener) -> Result<tokio::net::TcpListener> {
+    Ok(tokio::net::TcpListener::from_std(listener)?)
+}
+
+fn spawn<L>(listener: L, router: Router)
+where
+    L: Listener,
+    L::Addr: Debug,
+{
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
             tracing::error!("an admin endpoint stopped: {error}");
         }
     });
-    Ok(())
 }
 
 async fn render(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {

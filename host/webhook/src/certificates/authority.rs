@@ -54,7 +54,7 @@ impl Authority {
     /// Creates an authority that ends at a given time.
     pub fn until(now: Timestamp, not_after: Timestamp) -> Result<Authority, Error> {
         // Two authorities of one bundle have different names.
-        let name = format!("vmhost webhooks {now}");
+        let name = format!("vmhost {now}");
         let key = KeyPair::generate()?;
         let mut params = subject(&name);
         // A day before: clocks differ.
@@ -80,9 +80,7 @@ impl Authority {
         let not_after = self.not_after.0.min(now + LEAF_TIME);
         let mut params = CertificateParams::new(names)?;
         params.distinguished_name = DistinguishedName::new();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "vmhost webhooks");
+        params.distinguished_name.push(DnType::CommonName, "vmhost");
         params.not_before = date_time_ymd(1970, 1, 1) + seconds(now - DAY);
         params.not_after = date_time_ymd(1970, 1, 1) + seconds(not_after);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];

@@ -18,9 +18,16 @@ const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 const AUTHORITY: &str = "ca.crt";
 
+/// The server that shows the certificates of `--webhook-cert-dir`, in logs and errors.
+pub(crate) const WEBHOOKS: &str = "webhooks";
+/// The server that shows those of `--metrics-cert-dir`.
+pub(crate) const METRICS: &str = "metrics";
+
 /// A folder, and what was read there last.
 pub(crate) struct Folder {
     path: PathBuf,
+    /// Which server shows its certificates.
+    server: &'static str,
     seen: Option<Files>,
 }
 
@@ -33,8 +40,12 @@ struct Files {
 }
 
 impl Folder {
-    pub fn new(path: PathBuf) -> Folder {
-        Folder { path, seen: None }
+    pub fn new(path: PathBuf, server: &'static str) -> Folder {
+        Folder {
+            path,
+            server,
+            seen: None,
+        }
     }
 
     /// Returns the certificates that clients must trust, if the folder has them.
@@ -58,9 +69,10 @@ impl Folder {
         if self.seen.as_ref() == Some(&files) {
             return Ok(());
         }
-        let certified = files.certified(&self.path)?;
+        let certified = files.certified(&self.path, self.server)?;
         shown.show(Arc::new(certified));
-        tracing::info!(folder = %self.path.display(), "webhooks: a new certificate is shown");
+        let folder = self.path.display();
+        tracing::info!(%folder, "{}: a new certificate is shown", self.server);
         self.seen = Some(files);
         Ok(())
     }
@@ -68,13 +80,18 @@ impl Folder {
     async fn read(&self, name: &str) -> Result<Vec<u8>, Error> {
         let path = self.path.join(name);
         let read = tokio::fs::read(&path).await;
-        read.map_err(|source| Error::File { path, source })
+        read.map_err(|source| Error::File {
+            flag: flag(self.server),
+            path,
+            source,
+        })
     }
 }
 
 impl Files {
-    fn certified(&self, folder: &Path) -> Result<CertifiedKey, Error> {
+    fn certified(&self, folder: &Path, server: &str) -> Result<CertifiedKey, Error> {
         let wrong = |name: &str, detail: String| Error::Content {
+            flag: flag(server),
             path: folder.join(name),
             detail,
         };
@@ -93,6 +110,14 @@ impl Files {
         }
         CertifiedKey::from_der(chain, key, &provider())
             .map_err(|error| wrong(CERTIFICATE, error.to_string()))
+    }
+}
+
+/// The flag that names the folder of a server.
+fn flag(server: &str) -> &'static str {
+    match server {
+        METRICS => "--metrics-cert-dir",
+        _ => "--webhook-cert-dir",
     }
 }
 
@@ -115,7 +140,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let write =
             |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-        let (shown, mut watched) = (Shown::default(), Folder::new(folder.path().to_owned()));
+        let mut watched = Folder::new(folder.path().to_owned(), WEBHOOKS);
+        let shown = Shown::default();
         let error = watched.look(&shown).await.unwrap_err().to_string();
         assert!(error.contains("tls.crt"), "{error}");
         assert!(!shown.is_ready());
@@ -154,7 +180,7 @@ mod tests {
         let (certificate, _) = pair("a.test");
         std::fs::write(folder.path().join(CERTIFICATE), certificate).unwrap();
         std::fs::write(folder.path().join(KEY), "-----BEGIN hidden").unwrap();
-        let error = Folder::new(folder.path().to_owned())
+        let error = Folder::new(folder.path().to_owned(), WEBHOOKS)
             .look(&Shown::default())
             .await;
         let text = error.unwrap_err().to_string();
