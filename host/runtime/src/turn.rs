@@ -230,6 +230,10 @@ impl Desk {
                 finalizer: sources.description().finalizer.clone(),
                 generation: generation.number,
                 digest: generation.plugin.digest().to_owned(),
+                settings: branch
+                    .as_ref()
+                    .map(|branch| branch.member.settings())
+                    .unwrap_or_default(),
             }),
             generation,
             controller: controller.clone(),

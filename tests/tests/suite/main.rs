@@ -24,6 +24,8 @@ mod chart_rights;
 mod chart_uninstall;
 mod circles;
 mod clusters;
+mod clusters_profiles;
+mod clusters_records;
 mod compiler;
 mod conformance;
 mod connection;

@@ -60,6 +60,12 @@ impl Member {
         }
     }
 
+    /// All reserved settings with their values.
+    pub(crate) fn settings(&self) -> BTreeMap<String, String> {
+        let value = |name: &str| Some((name.to_owned(), self.setting(name)?));
+        [NAME, LABELS].into_iter().filter_map(value).collect()
+    }
+
     /// Leaves the cluster: its workers end, and no write to it is sent any more.
     pub(crate) fn leave(&self) {
         self.gone.cancel();
@@ -104,5 +110,9 @@ mod tests {
         let text = one.setting("vmhost/cluster-labels");
         assert_eq!(text.as_deref(), Some(r#"{"env":"prod"}"#));
         assert_eq!(one.setting("vmhost/other"), None);
+        let settings = one.settings();
+        let names: Vec<&str> = settings.keys().map(String::as_str).collect();
+        assert_eq!(names, ["vmhost/cluster", "vmhost/cluster-labels"]);
+        assert_eq!(settings["vmhost/cluster"], "east");
     }
 }

@@ -48,6 +48,8 @@ pub(super) struct Rest {
     pub(super) last: Option<Last>,
     /// Why the call ended without an outcome.
     pub(super) error: Option<String>,
+    /// The settings by which the call read its cluster.
+    pub(super) settings: BTreeMap<String, String>,
     reads: Vec<Question>,
 }
 
@@ -157,6 +159,7 @@ impl Rest {
                 Act::Broke(error) => Some(error.clone()),
                 _ => None,
             },
+            settings: record.origin.settings.clone(),
             reads: record.trace.reads.iter().map(question).collect(),
         }
     }
