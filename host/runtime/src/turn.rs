@@ -289,8 +289,10 @@ impl Desk {
                 return Some("the canary is aborted: the live version runs the key");
             }
             let member = &branch.as_ref()?.member;
-            let is_left = member.fence().is_err();
-            is_left.then_some("the cluster of the key was removed from this host")
+            let is_fenced = member.fence().is_err();
+            is_fenced.then_some(
+                "the cluster of the key was removed from this host, or may be another one by now",
+            )
         })
     }
 

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use vmhost_tests::fleet::{Pair, instance, instances, marked, text, until_marked, until_phase};
+use vmhost_tests::fleet::{
+    CLUSTERS, Pair, instance, instances, marked, text, until_marked, until_phase,
+};
 use vmhost_tests::guests::{self, EXAMPLE_FLEET, PolicyFile, Way};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::{both_servers, kubeconfig, net};
@@ -147,6 +149,38 @@ async fn new_credentials_keep_stores_and_watches(home: &TestServer) -> Result<()
     pair.remove("east").await?;
     until_phase(&host, "twin", "up", "").await?;
     marked(&pair.there, &far, "three", "twin").await?;
+    Ok(())
+}
+
+both_servers!(a_new_server_that_is_unreachable_stops_writes_to_the_old_one, own);
+async fn a_new_server_that_is_unreachable_stops_writes_to_the_old_one(
+    home: &TestServer,
+) -> Result<()> {
+    let pair = Pair::start(home).await?;
+    let far = pair.east.namespace("far").await?;
+    let old = pair.east.proxy().await?;
+    pair.add("east", old.kubeconfig()).await?;
+    let host = pair.host(EXAMPLE_FLEET)?.ready().await?;
+    marked(&pair.there, &far, "one", "east").await?;
+
+    let [closed] = net::free_ports()?;
+    let server = format!("http://127.0.0.1:{closed}");
+    let unreachable = kubeconfig::text(&server, None, "nobody", None);
+    let spec = json!({ "connection": { "kubeConfig": unreachable } });
+    let cluster = format!("{CLUSTERS}/east");
+    pair.user.merge(&cluster, json!({ "spec": spec })).await?;
+    until_phase(&host, "east", "ill", "cannot reach").await?;
+    // Its watch goes on there, and the turn writes nothing.
+    let object = instance("two");
+    pair.there.create(&instances(&far), &object).await?;
+    host.wait_for_line("names another server").await?;
+    let writes = old.requests_where(|request| request.writes(KIND));
+    ensure!(writes.len() == 1, "it is still written to: {writes:?}");
+
+    // The old one again.
+    pair.change("east", old.kubeconfig()).await?;
+    until_marked(&pair.there, &far, "two", ("east", 1)).await?;
+    until_phase(&host, "east", "up", "").await?;
     Ok(())
 }
 
