@@ -29,6 +29,7 @@ use crate::deploy::plugins::Plugins;
 
 mod files;
 mod found;
+mod identity;
 mod keeper;
 mod objects;
 mod profiles;

@@ -268,6 +268,10 @@ async fn turns_of_one_name_in_two_clusters_are_told_apart(home: &TestServer) -> 
         .args(["--workers", "1"])
         .ready()
         .await?;
+    // The host's own cluster is a member under one name only.
+    until_phase(&host, "own", "up", "").await?;
+    pair.add("own-too", &home.kubeconfig()).await?;
+    until_phase(&host, "own-too", "refused", "the same cluster as own").await?;
     for number in 0..10 {
         let object = format!("x{number}");
         pair.user

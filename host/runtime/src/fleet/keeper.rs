@@ -18,6 +18,7 @@ use vmhost_cluster::{Connection, Target};
 use vmhost_core::chain_line;
 
 use super::found::Found;
+use super::identity::{address, check, identify, uid};
 use super::report::Trouble;
 use super::shared::Fleet;
 use crate::observe::informers::Observer;
@@ -306,32 +307,4 @@ impl Drop for Keeper {
 /// A pause of about this length, so that many clusters are not looked at in step.
 fn spread(pause: Duration) -> Duration {
     pause.mul_f64(0.75 + fastrand::f64() / 4.0)
-}
-
-/// Asks whether a cluster answers, and takes the credentials.
-async fn check(connection: &Connection) -> Result<(), Trouble> {
-    let checked = connection.check().await;
-    checked.map_err(|error| Trouble::Ill(chain_line(&error)))?;
-    Ok(())
-}
-
-/// What tells a cluster from others: its `kube-system`, or its address if that may not be read.
-async fn identify(connection: &Connection) -> Result<String, Trouble> {
-    let uid = uid(connection).await?;
-    Ok(uid.unwrap_or_else(|| address(connection).to_owned()))
-}
-
-/// The server that a connection was made for.
-fn address(connection: &Connection) -> &str {
-    connection.describe().split(" (").next().unwrap_or_default()
-}
-
-/// The uid of a cluster's `kube-system`. `None` if that may not be read.
-async fn uid(connection: &Connection) -> Result<Option<String>, Trouble> {
-    connection.cluster_id().await.map_err(|error| {
-        Trouble::Ill(format!(
-            "cannot read its namespace kube-system: {}",
-            chain_line(&error)
-        ))
-    })
 }
