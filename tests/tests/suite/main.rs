@@ -24,6 +24,7 @@ mod chart_rights;
 mod chart_uninstall;
 mod circles;
 mod clusters;
+mod clusters_named;
 mod clusters_profiles;
 mod clusters_records;
 mod compiler;
