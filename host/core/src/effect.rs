@@ -125,8 +125,8 @@ pub struct Event {
     pub related: Option<ObjectKey>,
 }
 
-/// Something that the contract has no case for. The host answers reviews with it; as an effect of a
-/// controller's turn it is refused by name.
+/// Something that the contract has no case for. A plugin answers reviews with it; as an effect of a
+/// controller's turn it is `in-cluster`, or refused by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Other {
     /// What is wanted.

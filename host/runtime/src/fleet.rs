@@ -2,7 +2,8 @@
 //! them: `--clusters`.
 //!
 //! ```text
-//! source      where kubeconfigs are: contexts, files, Secrets, a field of any object
+//! source      where kubeconfigs are: contexts, files, Secrets, ClusterProfiles, a field of any
+//!   |         object
 //!   |
 //! found       a cluster: its name, its labels, its kubeconfig
 //!   |
@@ -28,8 +29,10 @@ use crate::deploy::plugins::Plugins;
 
 mod files;
 mod found;
+mod identity;
 mod keeper;
 mod objects;
+mod profiles;
 mod report;
 mod roster;
 mod settings;
@@ -38,6 +41,7 @@ pub mod source;
 
 use files::Files;
 use objects::Objects;
+use profiles::Profiles;
 use roster::Look;
 pub use settings::Settings;
 use shared::Fleet;
@@ -60,6 +64,10 @@ pub fn start(plugins: &Arc<Plugins>, home: &Connection, settings: Settings) {
             Source::Secrets(namespace) => {
                 let namespace = namespace.as_deref().unwrap_or(home.default_namespace());
                 Look::Watched(Objects::secrets(informers, namespace, allowed, bell))
+            }
+            Source::Profiles(namespace) => {
+                let namespace = namespace.as_deref().unwrap_or(home.default_namespace());
+                Look::Profiles(Profiles::watch(informers, namespace, allowed, &bell))
             }
             Source::Field(kind, path) => {
                 Look::Watched(Objects::field(informers, kind, path, allowed, bell))

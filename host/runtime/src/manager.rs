@@ -36,6 +36,7 @@ use crate::rights::wait::Rights;
 use crate::shadow::order::Shadows;
 use crate::site::sites::Sites;
 use crate::turn::effects::Effects;
+use crate::turn::effects::reach::Clusters;
 use crate::turn::effects::writes::FencedWriter;
 use crate::turn::map;
 use crate::turn::worker::Worker;
@@ -94,12 +95,19 @@ impl Manager {
         }
         let resources = Arc::new(Resources::new(connection.reader()));
         let rights = Rights::new(connection.access_reviews(), leadership.clone());
-        let writer = FencedWriter::new(resources.clone(), connection.writer(), leadership.clone());
-        let effects = Effects::new(writer);
+        let writer =
+            || FencedWriter::new(resources.clone(), connection.writer(), leadership.clone());
         let sites = Arc::<Sites>::default();
+        let reach = Arc::new(Clusters {
+            home: writer(),
+            sites: sites.clone(),
+            leadership: leadership.clone(),
+        });
+        let effects = Effects::new(writer(), reach.clone());
         let workers = Arc::new(Workers {
             sites: sites.clone(),
             there: Mutex::default(),
+            reach,
             effects: effects.clone(),
             rights: rights.clone(),
             leadership: leadership.clone(),
@@ -226,6 +234,8 @@ struct Workers {
     sites: Arc<Sites>,
     /// What workers share in each of them, by the member's number.
     there: Mutex<HashMap<u64, Tools>>,
+    /// Writes to the clusters that effects name.
+    reach: Arc<Clusters>,
 }
 
 /// What the workers in one cluster share.
@@ -285,7 +295,7 @@ impl Workers {
             let place = format!("cluster {}: ", member.name);
             let reviews = connection.access_reviews();
             Tools {
-                effects: Effects::new(writer.within(member.clone())),
+                effects: Effects::new(writer.within(member.clone()), self.reach.clone()),
                 rights: Rights::there(reviews, leadership.clone(), place),
             }
         });

@@ -230,6 +230,10 @@ impl Desk {
                 finalizer: sources.description().finalizer.clone(),
                 generation: generation.number,
                 digest: generation.plugin.digest().to_owned(),
+                settings: branch
+                    .as_ref()
+                    .map(|branch| branch.member.settings())
+                    .unwrap_or_default(),
             }),
             generation,
             controller: controller.clone(),
@@ -285,8 +289,10 @@ impl Desk {
                 return Some("the canary is aborted: the live version runs the key");
             }
             let member = &branch.as_ref()?.member;
-            let is_left = member.fence().is_err();
-            is_left.then_some("the cluster of the key was removed from this host")
+            let is_fenced = member.fence().is_err();
+            is_fenced.then_some(
+                "the cluster of the key was removed from this host, or may be another one by now",
+            )
         })
     }
 

@@ -6,7 +6,8 @@ use clap::Args;
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ClustersArgs {
     /// Where clusters are found that plugins work in besides this one: kubeconfig-contexts,
-    /// secrets[:NAMESPACE], field:KIND.VERSION.GROUP:PATH, or files:GLOB. May be repeated.
+    /// secrets[:NAMESPACE], clusterprofiles[:NAMESPACE], field:KIND.VERSION.GROUP:PATH, or
+    /// files:GLOB. May be repeated.
     #[arg(
         long,
         value_name = "SOURCE",

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use vmhost_tests::fleet::{Pair, instance, instances, marked, text, until_marked, until_phase};
+use vmhost_tests::fleet::{
+    CLUSTERS, Pair, instance, instances, marked, text, until_marked, until_phase,
+};
 use vmhost_tests::guests::{self, EXAMPLE_FLEET, PolicyFile, Way};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::{both_servers, kubeconfig, net};
@@ -150,6 +152,38 @@ async fn new_credentials_keep_stores_and_watches(home: &TestServer) -> Result<()
     Ok(())
 }
 
+both_servers!(a_new_server_that_is_unreachable_stops_writes_to_the_old_one, own);
+async fn a_new_server_that_is_unreachable_stops_writes_to_the_old_one(
+    home: &TestServer,
+) -> Result<()> {
+    let pair = Pair::start(home).await?;
+    let far = pair.east.namespace("far").await?;
+    let old = pair.east.proxy().await?;
+    pair.add("east", old.kubeconfig()).await?;
+    let host = pair.host(EXAMPLE_FLEET)?.ready().await?;
+    marked(&pair.there, &far, "one", "east").await?;
+
+    let [closed] = net::free_ports()?;
+    let server = format!("http://127.0.0.1:{closed}");
+    let unreachable = kubeconfig::text(&server, None, "nobody", None);
+    let spec = json!({ "connection": { "kubeConfig": unreachable } });
+    let cluster = format!("{CLUSTERS}/east");
+    pair.user.merge(&cluster, json!({ "spec": spec })).await?;
+    until_phase(&host, "east", "ill", "cannot reach").await?;
+    // Its watch goes on there, and the turn writes nothing.
+    let object = instance("two");
+    pair.there.create(&instances(&far), &object).await?;
+    host.wait_for_line("names another server").await?;
+    let writes = old.requests_where(|request| request.writes(KIND));
+    ensure!(writes.len() == 1, "it is still written to: {writes:?}");
+
+    // The old one again.
+    pair.change("east", old.kubeconfig()).await?;
+    until_marked(&pair.there, &far, "two", ("east", 1)).await?;
+    until_phase(&host, "east", "up", "").await?;
+    Ok(())
+}
+
 both_servers!(a_hostile_kubeconfig_is_refused_by_its_fields, own);
 async fn a_hostile_kubeconfig_is_refused_by_its_fields(home: &TestServer) -> Result<()> {
     let pair = Pair::start(home).await?;
@@ -234,6 +268,10 @@ async fn turns_of_one_name_in_two_clusters_are_told_apart(home: &TestServer) -> 
         .args(["--workers", "1"])
         .ready()
         .await?;
+    // The host's own cluster is a member under one name only.
+    until_phase(&host, "own", "up", "").await?;
+    pair.add("own-too", &home.kubeconfig()).await?;
+    until_phase(&host, "own-too", "refused", "the same cluster as own").await?;
     for number in 0..10 {
         let object = format!("x{number}");
         pair.user

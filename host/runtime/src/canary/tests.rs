@@ -57,6 +57,7 @@ fn record(answers: Vec<Answer>) -> TurnRecord {
             finalizer: None,
             generation: 2,
             digest: "22".into(),
+            settings: BTreeMap::new(),
         }),
         key: ObjectName::new(Some("a"), "x"),
         began: Instant::now(),

@@ -18,6 +18,7 @@ use vmhost_cluster::{Connection, Target};
 use vmhost_core::chain_line;
 
 use super::found::Found;
+use super::identity::{address, check, identify, uid};
 use super::report::Trouble;
 use super::shared::Fleet;
 use crate::observe::informers::Observer;
@@ -55,6 +56,8 @@ struct Keeper {
 struct Engaged {
     site: Arc<Site>,
     identity: String,
+    /// Its server, as the kubeconfig names it.
+    address: String,
     target: Target,
     stamp: u64,
     labels: Labels,
@@ -144,12 +147,14 @@ impl Keeper {
         let Some(engaged) = self.engaged.as_ref().filter(is_known) else {
             return self.connect(target, wanted).await;
         };
+        // A kubeconfig that named another server may have been taken back.
+        engaged.site.member.doubt(false);
         if engaged.labels != wanted.labels {
-            let (connection, identity) =
-                (engaged.site.connection.clone(), engaged.identity.clone());
+            let connection = engaged.site.connection.clone();
+            let cluster = (engaged.identity.clone(), engaged.address.clone());
             // Its labels say which plugins work there, whether it answers or not.
             let checked = check(&connection).await;
-            let about = self.engage(connection, identity, target, wanted).await;
+            let about = self.engage(connection, cluster, target, wanted).await;
             return checked.map(|()| about);
         }
         let connection = &engaged.site.connection;
@@ -173,9 +178,19 @@ impl Keeper {
             Target::Files(_) => Trouble::Ill(text),
         };
         let connection = connection.map_err(|error| refused(chain_line(&error)))?;
+        // Until the new server says which cluster it is, the old one gets no write: the name may
+        // stand for another cluster already.
+        if let Some(engaged) = &self.engaged {
+            let is_elsewhere = engaged.address != address(&connection);
+            engaged.site.member.doubt(is_elsewhere);
+        }
         check(&connection).await?;
         let identity = identify(&connection).await?;
         self.claim(&identity, wanted)?;
+        if let Some(engaged) = &self.engaged {
+            engaged.site.member.doubt(engaged.identity != identity);
+        }
+        let address = address(&connection).to_owned();
         if let Some(engaged) = &mut self.engaged
             && engaged.identity == identity
             && engaged.labels == wanted.labels
@@ -183,19 +198,21 @@ impl Keeper {
             let changed = engaged.site.connection.change(target).await;
             changed.map_err(|error| refused(chain_line(&error)))?;
             (engaged.target, engaged.stamp) = (target.clone(), wanted.stamp);
+            engaged.address = address;
             let name = &wanted.name;
             tracing::info!("cluster {name}: new credentials, with the same stores and watches");
             return Ok(connection.describe().to_owned());
         }
-        Ok(self.engage(connection, identity, target, wanted).await)
+        let cluster = (identity, address);
+        Ok(self.engage(connection, cluster, target, wanted).await)
     }
 
-    /// Lets plugins work in the cluster of this connection, and in no other. Waits a while for its
-    /// first lists.
+    /// Lets plugins work in the cluster of this connection, identity and address, and in no other.
+    /// Waits a while for its first lists.
     async fn engage(
         &mut self,
         connection: Connection,
-        identity: String,
+        (identity, address): (String, String),
         target: &Target,
         wanted: &Found,
     ) -> String {
@@ -225,6 +242,7 @@ impl Keeper {
         self.engaged = Some(Engaged {
             site: site.clone(),
             identity,
+            address,
             target: target.clone(),
             stamp: wanted.stamp,
             labels: wanted.labels.clone(),
@@ -289,28 +307,4 @@ impl Drop for Keeper {
 /// A pause of about this length, so that many clusters are not looked at in step.
 fn spread(pause: Duration) -> Duration {
     pause.mul_f64(0.75 + fastrand::f64() / 4.0)
-}
-
-/// Asks whether a cluster answers, and takes the credentials.
-async fn check(connection: &Connection) -> Result<(), Trouble> {
-    let checked = connection.check().await;
-    checked.map_err(|error| Trouble::Ill(chain_line(&error)))?;
-    Ok(())
-}
-
-/// What tells a cluster from others: its `kube-system`, or its address if that may not be read.
-async fn identify(connection: &Connection) -> Result<String, Trouble> {
-    let address = || connection.describe().split(" (").next().unwrap_or_default();
-    let uid = uid(connection).await?;
-    Ok(uid.unwrap_or_else(|| address().to_owned()))
-}
-
-/// The uid of a cluster's `kube-system`. `None` if that may not be read.
-async fn uid(connection: &Connection) -> Result<Option<String>, Trouble> {
-    connection.cluster_id().await.map_err(|error| {
-        Trouble::Ill(format!(
-            "cannot read its namespace kube-system: {}",
-            chain_line(&error)
-        ))
-    })
 }

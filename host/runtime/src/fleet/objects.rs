@@ -34,7 +34,7 @@ pub(crate) struct Objects {
 }
 
 /// Where the kubeconfig is in an object.
-struct Field {
+pub(super) struct Field {
     /// The keys of the objects around it, and its own.
     keys: Vec<String>,
     /// The path, for messages.
@@ -42,7 +42,7 @@ struct Field {
 }
 
 /// Rings when an object changes.
-struct Bell(Arc<Notify>);
+pub(super) struct Bell(pub(super) Arc<Notify>);
 
 impl Subscriber for Bell {
     fn notice(&self, _notice: Notice<'_>) {
@@ -58,10 +58,7 @@ impl Objects {
         allowed: Arc<[String]>,
         bell: Arc<Notify>,
     ) -> Self {
-        let field = Field {
-            keys: ["data", "kubeconfig"].map(str::to_owned).into(),
-            text: "data.kubeconfig".to_owned(),
-        };
+        let field = Field::in_data("kubeconfig");
         let spec = WatchSpec {
             namespace: Some(namespace.to_owned()),
             label_selector: Some(LABEL.to_owned()),
@@ -126,6 +123,19 @@ impl Objects {
 }
 
 impl Field {
+    /// The value of a key of a Secret.
+    pub(super) fn in_data(key: &str) -> Self {
+        Self {
+            keys: ["data", key].map(str::to_owned).into(),
+            text: format!("data.{key}"),
+        }
+    }
+
+    /// Its path, as a watch names it.
+    pub(super) fn path(&self) -> &str {
+        &self.text
+    }
+
     /// The field at a path, which names one field of an object.
     fn of(path: &FieldPath) -> Self {
         let keys = path.steps().iter().filter_map(|step| match step {
@@ -149,6 +159,16 @@ fn found(kind: &Gvk, field: &Field, allowed: &Arc<[String]>, object: &Snapshot) 
             allowed: allowed.clone(),
         })
     });
+    described(kind, object, target, place)
+}
+
+/// The cluster of an object, which has the object's name and labels.
+pub(super) fn described(
+    kind: &Gvk,
+    object: &Snapshot,
+    target: Result<Target, String>,
+    place: String,
+) -> Found {
     // Stores keep only objects whose metadata can be parsed.
     let labels = Metadata::parse(&object.text).map(|metadata| {
         let labels = metadata.labels.iter();
@@ -171,7 +191,7 @@ fn found(kind: &Gvk, field: &Field, allowed: &Arc<[String]>, object: &Snapshot) 
 }
 
 /// The kubeconfig in a field: a text, or an object as it is.
-fn text(field: &Field, object: &str) -> Result<String, String> {
+pub(super) fn text(field: &Field, object: &str) -> Result<String, String> {
     let path = &field.text;
     let missing = || format!("it has no kubeconfig in the field {path}");
     let object: Value = serde_json::from_str(object).map_err(|_| missing())?;

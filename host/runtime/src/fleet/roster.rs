@@ -12,6 +12,7 @@ use tokio::time::sleep;
 use super::files::Files;
 use super::found::{Found, is_name};
 use super::objects::Objects;
+use super::profiles::Profiles;
 
 /// How often files are read.
 const POLL: Duration = Duration::from_secs(10);
@@ -32,6 +33,8 @@ pub(super) enum Look {
     Polled(Files),
     /// Objects, which tell when they change.
     Watched(Objects),
+    /// ClusterProfiles, which tell when they change, but not that there are no Secrets for them.
+    Profiles(Profiles),
 }
 
 /// A cluster with a task.
@@ -64,7 +67,8 @@ where
     B: Fn(Given) -> F,
     F: Future<Output = ()> + Send + 'static,
 {
-    let is_polled = looks.iter().any(|look| matches!(look, Look::Polled(_)));
+    let is_watched = |look: &Look| matches!(look, Look::Watched(_));
+    let is_polled = !looks.iter().all(is_watched);
     let looks = Arc::new(looks);
     let mut roster = Roster {
         begin,
@@ -112,6 +116,7 @@ impl Look {
         match self {
             Self::Polled(files) => files.look(),
             Self::Watched(objects) => Ok(objects.look()),
+            Self::Profiles(profiles) => Ok(profiles.look()),
         }
     }
 }

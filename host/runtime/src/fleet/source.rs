@@ -8,7 +8,7 @@ use vmhost_core::{FieldPath, Gvk};
 
 /// The forms of `--clusters`, for messages.
 pub const FORMS: &str =
-    "kubeconfig-contexts, secrets[:NAMESPACE], field:KIND.VERSION.GROUP:PATH, or files:GLOB";
+    "kubeconfig-contexts, secrets[:NAMESPACE], clusterprofiles[:NAMESPACE], field:KIND.VERSION.GROUP:PATH, or files:GLOB";
 
 /// Where clusters are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub enum Source {
     /// Secrets with the label of multicluster-runtime's kubeconfig provider, in this namespace or
     /// the host's own.
     Secrets(Option<String>),
+    /// ClusterProfiles with their Secrets, in this namespace or the host's own.
+    Profiles(Option<String>),
     /// A field of each object of a kind.
     Field(Gvk, FieldPath),
     /// Files of this machine.
@@ -67,10 +69,10 @@ fn parse(given: &str) -> Result<Source, String> {
         }
         ("field", Some(field)) => of_field(field),
         ("files", Some(pattern)) => of_files(pattern),
-        ("clusterprofiles", _) => Err(
-            "this vmhost cannot read ClusterProfiles yet; use secrets or field for their kubeconfigs"
-                .to_owned(),
-        ),
+        ("clusterprofiles", None) => Ok(Source::Profiles(None)),
+        ("clusterprofiles", Some(namespace)) if !namespace.is_empty() => {
+            Ok(Source::Profiles(Some(namespace.to_owned())))
+        }
         _ => Err(format!("it is not one of {FORMS}")),
     }
 }
@@ -166,6 +168,9 @@ mod tests {
         assert_eq!(source("secrets"), Ok(Source::Secrets(None)));
         let secrets = Source::Secrets(Some("fleet".into()));
         assert_eq!(source("secrets:fleet"), Ok(secrets));
+        assert_eq!(source("clusterprofiles"), Ok(Source::Profiles(None)));
+        let profiles = Source::Profiles(Some("fleet".into()));
+        assert_eq!(source("clusterprofiles:fleet"), Ok(profiles));
         let core = source("field:ConfigMap.v1:data[\"kube.config\"]").unwrap();
         assert!(matches!(core, Source::Field(kind, _) if kind == Gvk::new("", "v1", "ConfigMap")));
         let files = Source::Files(Pattern {
@@ -182,7 +187,7 @@ mod tests {
             ("cloud", "not one of"),
             ("secrets:", "not one of"),
             ("kubeconfig-contexts:x", "not one of"),
-            ("clusterprofiles", "ClusterProfiles"),
+            ("clusterprofiles:", "not one of"),
             ("field:Cluster.v1.a", "field:KIND"),
             ("field:cluster.v1.a:spec", "not a kind"),
             ("field:Cluster:spec", "not a kind"),

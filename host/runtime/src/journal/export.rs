@@ -96,10 +96,10 @@ fn all_files(
         files.insert("http.json".to_owned(), files::pretty(&draft.rest.http));
     }
     let (_, controller) = names(&record.origin);
-    let last = draft.rest.last.clone();
+    let told = (draft.rest.last.clone(), &draft.rest.settings);
     let previous = draft.previous.as_ref().and_then(ObjectText::raw);
     let chance = chance::of(&record.trace, began, has_chance);
-    let request = files::Request::new(record, controller, last, previous, chance);
+    let request = files::Request::new(record, controller, told, previous, chance);
     files.insert("request.json".to_owned(), files::pretty(&request));
     files.insert("expect.json".to_owned(), files::pretty(&expected(draft)));
     files

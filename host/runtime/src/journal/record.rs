@@ -2,6 +2,7 @@
 //! store, until the store replaces them. This module must not know where records are kept, or what
 //! they are used for.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,8 @@ pub(crate) struct Origin {
     pub(crate) generation: u64,
     /// The digest of its component.
     pub(crate) digest: String,
+    /// The settings by which its calls read their cluster; empty at home.
+    pub(crate) settings: BTreeMap<String, String>,
 }
 
 /// One turn that did something, or failed.

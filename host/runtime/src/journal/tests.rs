@@ -1,6 +1,7 @@
 //! Tests what the journal keeps: no more than its bytes, failures apart from other turns, quiet
 //! turns as a count, large turns without their texts, and everything in order.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ fn origin() -> Arc<Origin> {
         generation: 1,
         finalizer: None,
         digest: "sha256:0".into(),
+        settings: BTreeMap::new(),
     })
 }
 

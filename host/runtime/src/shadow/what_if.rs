@@ -2,6 +2,7 @@
 //! document made from that. This module must not decide which values are sensitive: in between,
 //! [`crate::journal::tell::trial`] hides them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ pub(crate) fn record(job: &Job, called: &Called, digest: &str) -> TurnRecord {
         finalizer: None,
         generation: job.live.generation(),
         digest: digest.to_owned(),
+        settings: BTreeMap::new(),
     };
     TurnRecord {
         origin: Arc::new(origin),

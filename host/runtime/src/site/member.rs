@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio_util::sync::CancellationToken;
 use vmhost_cluster::Error;
@@ -30,12 +30,20 @@ pub(crate) struct Member {
     labels_text: String,
     /// Cancelled when the cluster is left.
     gone: CancellationToken,
+    /// Whether its name may stand for another cluster by now.
+    in_doubt: AtomicBool,
 }
 
 /// The reason why a write was not sent.
 #[derive(Debug, thiserror::Error)]
-#[error("the cluster {0} was removed from this host")]
-struct Left(Arc<str>);
+enum Fenced {
+    #[error("the cluster {0} was removed from this host")]
+    Left(Arc<str>),
+    #[error(
+        "the kubeconfig of the cluster {0} names another server, which may be another cluster: it has not answered yet"
+    )]
+    InDoubt(Arc<str>),
+}
 
 impl Member {
     /// A member of this name.
@@ -48,6 +56,7 @@ impl Member {
             labels_text: serde_json::to_string(labels).unwrap_or_default(),
             labels: labels.clone(),
             gone: CancellationToken::new(),
+            in_doubt: AtomicBool::new(false),
         })
     }
 
@@ -60,17 +69,34 @@ impl Member {
         }
     }
 
+    /// All reserved settings with their values.
+    pub(crate) fn settings(&self) -> BTreeMap<String, String> {
+        let value = |name: &str| Some((name.to_owned(), self.setting(name)?));
+        [NAME, LABELS].into_iter().filter_map(value).collect()
+    }
+
     /// Leaves the cluster: its workers end, and no write to it is sent any more.
     pub(crate) fn leave(&self) {
         self.gone.cancel();
     }
 
-    /// Returns an error if the cluster was left. Called right before each write is sent.
+    /// Holds writes back, or lets them go on: while it is in doubt, the name of this cluster may
+    /// stand for another one.
+    pub(crate) fn doubt(&self, in_doubt: bool) {
+        self.in_doubt.store(in_doubt, Ordering::Release);
+    }
+
+    /// Returns an error if the cluster was left, or is in doubt. Called right before each write is
+    /// sent.
     pub(crate) fn fence(&self) -> Result<(), Error> {
-        match self.gone.is_cancelled() {
-            false => Ok(()),
-            true => Err(Error::NotSent(Box::new(Left(self.name.clone())))),
-        }
+        let fenced = if self.gone.is_cancelled() {
+            Fenced::Left(self.name.clone())
+        } else if self.in_doubt.load(Ordering::Acquire) {
+            Fenced::InDoubt(self.name.clone())
+        } else {
+            return Ok(());
+        };
+        Err(Error::NotSent(Box::new(fenced)))
     }
 
     /// Runs a task until it ends or the cluster is left.
@@ -96,6 +122,18 @@ mod tests {
     }
 
     #[test]
+    fn while_it_is_in_doubt_nothing_is_written() {
+        let member = Member::new("east", &Labels::new());
+        member.doubt(true);
+        let error = member.fence().unwrap_err();
+        assert!(!error.maybe_applied());
+        let text = vmhost_core::chain_line(&error);
+        assert!(text.contains("cluster east names another server"), "{text}");
+        member.doubt(false);
+        assert!(member.fence().is_ok());
+    }
+
+    #[test]
     fn each_engagement_is_another_member() {
         let labels = Labels::from([("env".to_owned(), "prod".to_owned())]);
         let (one, other) = (Member::new("east", &labels), Member::new("east", &labels));
@@ -104,5 +142,9 @@ mod tests {
         let text = one.setting("vmhost/cluster-labels");
         assert_eq!(text.as_deref(), Some(r#"{"env":"prod"}"#));
         assert_eq!(one.setting("vmhost/other"), None);
+        let settings = one.settings();
+        let names: Vec<&str> = settings.keys().map(String::as_str).collect();
+        assert_eq!(names, ["vmhost/cluster", "vmhost/cluster-labels"]);
+        assert_eq!(settings["vmhost/cluster"], "east");
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! It reports how the turn ended, and must not decide about the key.
 
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,17 +19,21 @@ use crate::turn::{Desk, Turn};
 
 pub mod carrier;
 pub mod check;
+mod elsewhere;
 mod held;
 mod owners;
+pub(crate) mod reach;
 mod settle;
+pub(crate) mod there;
 mod traced;
 mod warnings;
 pub(crate) mod writes;
 mod wrote;
 
-use check::check;
+use check::{Refused, check};
 use held::Held;
 use owners::Own;
+use there::{Pen, Placed, Reach};
 use warnings::Warnings;
 use writes::FencedWriter;
 use writes::guard::Guard;
@@ -41,6 +46,8 @@ const OWN_WRITES: Duration = Duration::from_secs(5);
 /// Carries out effects. There is one per process.
 pub struct Effects {
     writer: FencedWriter,
+    /// Writes to the clusters that effects name.
+    reach: Arc<dyn Reach>,
     /// The API server's warnings that were logged recently.
     warnings: Warnings,
     /// The runtime that does the I/O. Guests never run on it.
@@ -88,10 +95,12 @@ impl Carried {
 }
 
 impl Effects {
-    /// Carries out effects with `writer`, on the current runtime.
-    pub(crate) fn new(writer: FencedWriter) -> Arc<Self> {
+    /// Carries out effects with `writer`, and those for other clusters with `reach`, on the current
+    /// runtime.
+    pub(crate) fn new(writer: FencedWriter, reach: Arc<dyn Reach>) -> Arc<Self> {
         Arc::new(Self {
             writer,
+            reach,
             warnings: Warnings::default(),
             io: Handle::current(),
         })
@@ -114,12 +123,19 @@ impl Effects {
             Ok(keys) => keys,
             Err(refused) => return Carried::stopped(refused.stop(&effects), effects),
         };
+        let generation = &turn.desk.generation;
+        let member = turn.desk.branch.as_ref().map(|of| of.member.number);
+        let placed = match there::place(generation, member, &effects) {
+            Ok(placed) => placed,
+            Err(stop) => return Carried::stopped(*stop, effects),
+        };
         let place = Own {
-            generation: &turn.desk.generation,
-            member: turn.desk.branch.as_ref().map(|of| of.member.number),
+            generation,
+            member,
             object: turn.object.as_ref(),
         };
-        if let Err(refused) = owners::check(&place, &effects, &keys) {
+        let owned = owners::check(&place, &effects, &keys);
+        if let Err(refused) = owned.and_then(|()| owned_there(turn, &placed)) {
             return Carried::stopped(refused.stop(&effects), effects);
         }
         keys.extend(own.as_ref().map(|own| own.key().ok().flatten()));
@@ -129,7 +145,7 @@ impl Effects {
         let writing = self.io.spawn({
             let (this, turn) = (self.clone(), turn.clone());
             let reconcile = turn.reconcile.clone();
-            reconcile.scope(async move { write_all(&this, &turn, effects, keys).await })
+            reconcile.scope(async move { write_all(&this, &turn, effects, (keys, placed)).await })
         });
         writing.await.unwrap_or_else(|_| {
             let refusal = Refusal {
@@ -150,11 +166,31 @@ impl Effects {
     }
 }
 
+/// Checks the owners of those effects that name their cluster.
+fn owned_there(turn: &Turn, placed: &[Option<Placed>]) -> Result<(), Refused> {
+    for (index, placed) in placed.iter().enumerate() {
+        let Some(placed) = placed else {
+            continue;
+        };
+        let place = Own {
+            generation: &turn.desk.generation,
+            member: placed.member.as_ref().map(|member| member.number),
+            object: turn.object.as_ref().filter(|_| placed.is_here),
+        };
+        let (effect, key) = (slice::from_ref(&placed.effect), Some(placed.key.clone()));
+        owners::check(&place, effect, &[key]).map_err(|refused| Refused {
+            effect: index,
+            ..refused
+        })?;
+    }
+    Ok(())
+}
+
 async fn write_all(
     carrier: &Effects,
     turn: &Turn,
     effects: Vec<Effect>,
-    keys: Vec<Option<ObjectKey>>,
+    (keys, placed): (Vec<Option<ObjectKey>>, Vec<Option<Placed>>),
 ) -> Carried {
     let Desk {
         controller,
@@ -172,17 +208,36 @@ async fn write_all(
             }
             continue;
         }
-        let Some(key) = key else {
+        let placed = placed.get(index).and_then(Option::as_ref);
+        let named = placed.map(|placed| (&placed.effect, placed.key.clone()));
+        let Some((effect, key)) = named.or_else(|| Some((effect, key?))) else {
             continue;
         };
         let candidate = turn.desk.candidate();
         let candidate = candidate.filter(|_| has_sent_none(&answers));
-        let place = Place {
-            index,
-            key,
-            candidate,
+        let answer = match placed.filter(|placed| !placed.is_here) {
+            Some(placed) => {
+                let guard = Guard {
+                    candidate,
+                    account: turn.desk.generation.terms.account.as_ref(),
+                    ..Guard::default()
+                };
+                let pen = Pen {
+                    controller,
+                    guard,
+                    warnings: &carrier.warnings,
+                };
+                there::write(&*carrier.reach, pen, (index, placed)).await
+            }
+            None => {
+                let place = Place {
+                    index,
+                    key,
+                    candidate,
+                };
+                write_one(carrier, turn, effect, place, &mut wrote).await
+            }
         };
-        let answer = write_one(carrier, turn, effect, place, &mut wrote).await;
         answers.push(answer.0);
         stop = answer.1;
         if stop.is_some() {
@@ -299,13 +354,8 @@ async fn write_one(
     match written {
         Ok(written) => {
             controller.metrics.effect(verb, "ok");
-            for warning in &written.warnings {
-                if carrier.warnings.is_news(warning) {
-                    tracing::warn!(
-                        "the API server warns about {verb} {key}: {warning} (logged once an hour)"
-                    );
-                }
-            }
+            let warnings = &carrier.warnings;
+            warnings.tell(&format_args!("{verb} {key}"), &written.warnings);
             answer.end = match written.gone {
                 true => AnswerEnd::Gone,
                 false => AnswerEnd::Written(written.version),
@@ -326,7 +376,7 @@ async fn write_one(
                 wrote.found(&key, &object);
             }
             let verdict = judge(effect, primary, &unwritten.error);
-            controller.metrics.effect(verb, result_label(&verdict));
+            controller.metrics.effect(verb, verdict.label());
             if verdict == Verdict::Exists {
                 wrote.await_taken(&key);
             }
@@ -342,17 +392,5 @@ async fn write_one(
             });
             (answer, stop)
         }
-    }
-}
-
-fn result_label(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Done | Verdict::Gone | Verdict::Ended => "gone",
-        Verdict::Conflict => "conflict",
-        Verdict::Exists => "exists",
-        Verdict::NotLeading => "not_leading",
-        Verdict::TakenBack => "taken_back",
-        Verdict::Retry | Verdict::Unauthorized => "retry",
-        Verdict::Forbidden | Verdict::Terminal => "refused",
     }
 }

@@ -44,6 +44,21 @@ pub enum Verdict {
     Terminal,
 }
 
+impl Verdict {
+    /// Its name in metrics.
+    pub(crate) fn label(&self) -> &'static str {
+        match self {
+            Self::Done | Self::Gone | Self::Ended => "gone",
+            Self::Conflict => "conflict",
+            Self::Exists => "exists",
+            Self::NotLeading => "not_leading",
+            Self::TakenBack => "taken_back",
+            Self::Retry | Self::Unauthorized => "retry",
+            Self::Forbidden | Self::Terminal => "refused",
+        }
+    }
+}
+
 /// The effect that ended a turn.
 #[derive(Clone, Debug)]
 pub struct Stop {

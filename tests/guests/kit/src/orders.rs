@@ -12,7 +12,7 @@
 //!               { "create": { "apiVersion": "v1", "kind": "ConfigMap" } },
 //!               { "delete": { "version": "v1", "kind": "ConfigMap", "name": "x" } },
 //!               { "event": { "reason": "Completed", "note": "done" } },
-//!               { "other": "teleport" }],
+//!               { "other": "teleport", "body": { "to": "east" } }],
 //!   "next": "await-change" | "requeue" | { "requeue-after-ms": 5 } | { "retry": "why" }
 //!           | { "fail": "why" } | "finalized",
 //!   "once": true, "trap": true }
@@ -150,7 +150,10 @@ fn effect(request: &Request, order: &Value) -> Effect {
     } else {
         Effect::Other(Other {
             name: text("other").unwrap_or_else(|| order.to_string()),
-            body: "{}".into(),
+            body: match &order["body"] {
+                Value::Null => "{}".into(),
+                body => body.to_string(),
+            },
         })
     }
 }

@@ -51,6 +51,8 @@ pub(super) struct Rest {
     pub(super) error: Option<String>,
     /// The entries of `http.json`.
     pub(super) http: Vec<Value>,
+    /// The settings by which the call read its cluster.
+    pub(super) settings: BTreeMap<String, String>,
     reads: Vec<Question>,
 }
 
@@ -161,6 +163,7 @@ impl Rest {
                 _ => None,
             },
             http: http::entries(&record.trace),
+            settings: record.origin.settings.clone(),
             reads: record.trace.reads.iter().map(question).collect(),
         }
     }

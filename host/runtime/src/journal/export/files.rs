@@ -1,6 +1,8 @@
 //! `request.json` of a recorded case, and the layout of all its files. This module must not know
 //! where the parts of a file come from.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use vmhost_core::Refusal;
@@ -24,6 +26,8 @@ pub(super) struct Request<'r> {
     last: Option<Last>,
     now: String,
     random: Random,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    settings: &'r BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     previous: Option<Box<RawValue>>,
 }
@@ -46,11 +50,11 @@ struct Key<'r> {
 
 impl<'r> Request<'r> {
     /// Creates the request of a turn of this controller, with the clock readings and random numbers
-    /// of its call. Sensitive values must be hidden in `last` and `previous`.
+    /// of its call. Sensitive values must be hidden in `last`, `settings` and `previous`.
     pub(super) fn new(
         record: &'r TurnRecord,
         controller: &'r str,
-        last: Option<Last>,
+        (last, settings): (Option<Last>, &'r BTreeMap<String, String>),
         previous: Option<Box<RawValue>>,
         (now, random): (String, Random),
     ) -> Self {
@@ -66,6 +70,7 @@ impl<'r> Request<'r> {
             last,
             now,
             random,
+            settings,
             previous,
         }
     }

@@ -1,6 +1,6 @@
 //! Tests that a case contains what the call got, to the byte, and no sensitive value.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -114,6 +114,7 @@ fn record(reads: Vec<Read>) -> TurnRecord {
             finalizer: Some(FINALIZER.into()),
             generation: 3,
             digest: "abc".into(),
+            settings: BTreeMap::new(),
         }),
         key: name("x"),
         began: Instant::now(),
@@ -242,6 +243,35 @@ fn a_turn_becomes_the_files_of_a_case() {
             (list, "Secret")
         ]
     );
+}
+
+#[test]
+fn a_turn_in_a_member_is_told_its_cluster_again() {
+    let at_home = record(Vec::new());
+    let home = parsed(&case_of(&at_home), "request.json");
+    assert!(home.get("settings").is_none(), "{home}");
+    let name = ("vmhost/cluster".to_owned(), "east".to_owned());
+    let labels = (
+        "vmhost/cluster-labels".to_owned(),
+        r#"{"token":"hush-hush"}"#.to_owned(),
+    );
+    let member = TurnRecord {
+        origin: Arc::new(Origin {
+            controller: "vm/machines".into(),
+            kind: kind("Machine"),
+            field_manager: "vmhost/vm/machines".into(),
+            finalizer: None,
+            generation: 3,
+            digest: "abc".into(),
+            settings: BTreeMap::from([name, labels]),
+        }),
+        ..at_home
+    };
+    let case = case_with(&member, &[("token", "hush-hush")], false);
+    let settings = &parsed(&case, "request.json")["settings"];
+    assert_eq!(settings["vmhost/cluster"], "east");
+    let labels = settings["vmhost/cluster-labels"].to_string();
+    assert!(labels.contains("token") && !labels.contains("hush-hush"), "{labels}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tests that records become the right documents, without a sensitive value.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,6 +81,7 @@ fn origin() -> Arc<Origin> {
         generation: 3,
         finalizer: None,
         digest: "abc".into(),
+        settings: BTreeMap::new(),
     })
 }
 

@@ -109,6 +109,7 @@ fn is_among<T>(values: Option<&[T]>, is_meant: impl Fn(&T) -> bool) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     use vmhost_core::Next;
@@ -128,6 +129,7 @@ mod tests {
                 field_manager: String::new(),
                 generation: 1,
                 digest: String::new(),
+                settings: BTreeMap::new(),
             }),
             key: ObjectName::new(Some("default"), name),
             began: now,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use vmhost_core::{Effect, Grants, Gvk, ObjectKey, Refusal};
 
+use super::elsewhere;
 use crate::rights::access::Required;
 use crate::turn::verdict::{Stop, Verdict};
 
@@ -24,15 +25,21 @@ pub struct Refused {
     pub message: String,
 }
 
-/// Checks whether these effects may be written. Returns the key of each, like [`Effect::key`]; the
-/// name is empty only for a create. `may_show` returns whether a watch may show an object of this
-/// kind, in this namespace, with this text.
+/// Checks whether these effects may be written, those for other clusters by the same grants.
+/// Returns the key of each in the turn's cluster, like [`Effect::key`]; the name is empty only for
+/// a create. `may_show` returns whether a watch may show an object of this kind, in this namespace,
+/// with this text.
 pub fn check(
     effects: &[Effect],
     grants: &Grants,
     may_show: impl Fn(&Gvk, Option<&str>, &str) -> bool,
 ) -> Result<Vec<Option<ObjectKey>>, Refused> {
-    let keys = grants.check_effects(effects).map_err(|denied| Refused {
+    let plain = elsewhere::plain(effects).map_err(|(effect, message)| Refused {
+        effect,
+        reason: "BadRequest",
+        message,
+    })?;
+    let mut keys = grants.check_effects(&plain).map_err(|denied| Refused {
         effect: denied.effect as usize,
         reason: "NotGranted",
         message: denied.reason,
@@ -45,15 +52,23 @@ pub fn check(
             message: format!("{count} effects exceed the limit of {EFFECTS} per turn"),
         });
     }
-    for (index, (effect, key)) in effects.iter().zip(&keys).enumerate() {
-        let Some(key) = key else {
+    for (index, (effect, key)) in plain.iter().zip(&mut keys).enumerate() {
+        let Some(named) = key else {
             continue;
         };
-        check_name(effect, key, &may_show).map_err(|message| Refused {
+        let is_elsewhere = matches!(effects[index], Effect::Other(_));
+        // No watch of the turn's cluster shows what is created in another one.
+        let shows = |kind: &Gvk, namespace: Option<&str>, object: &str| {
+            !is_elsewhere && may_show(kind, namespace, object)
+        };
+        check_name(effect, named, shows).map_err(|message| Refused {
             effect: index,
             reason: "BadRequest",
             message: message.into(),
         })?;
+        if is_elsewhere {
+            *key = None;
+        }
     }
     Ok(keys)
 }

@@ -1,6 +1,7 @@
 //! Deduplicates the API server's warnings: each one is logged now and then, and not with every
 //! write.
 
+use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
@@ -32,8 +33,15 @@ impl Default for Warnings {
 }
 
 impl Warnings {
+    /// Logs the warnings about a write, as far as they are news.
+    pub(super) fn tell(&self, what: &dyn fmt::Display, warnings: &[String]) {
+        for warning in warnings.iter().filter(|text| self.is_news(text)) {
+            tracing::warn!("the API server warns about {what}: {warning} (logged once an hour)");
+        }
+    }
+
     /// Returns whether a text should be logged, because it was not logged within the last hour.
-    pub(super) fn is_news(&self, text: &str) -> bool {
+    fn is_news(&self, text: &str) -> bool {
         let (now, text) = (Instant::now(), self.hasher.hash_one(text));
         let mut logged = self.logged.lock();
         if let Some(last) = logged.get(&text)

@@ -1,6 +1,7 @@
 //! Builds the records for tests of warnings: turns of one key, quiet turns, and changes that woke
 //! it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
@@ -58,6 +59,7 @@ pub(crate) fn origin(generation: u64) -> Arc<Origin> {
         generation,
         finalizer: None,
         digest: "sha256:0".into(),
+        settings: BTreeMap::new(),
     })
 }
 

@@ -1,0 +1,66 @@
+//! Writes to clusters by their members: each write goes through the connection of its own cluster,
+//! and asks the lease at home and that cluster's fence right before it is sent. This module must
+//! not know which turn writes.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use vmhost_cluster::{Error, Written};
+use vmhost_core::{Effect, ObjectKey};
+
+use super::there::Reach;
+use super::writes::FencedWriter;
+use super::writes::guard::Guard;
+use crate::lead::Leadership;
+use crate::site::member::Member;
+use crate::site::sites::Sites;
+
+/// The clusters of the host.
+pub(crate) struct Clusters {
+    /// Writes to the host's own cluster.
+    pub(crate) home: FencedWriter,
+    /// The members.
+    pub(crate) sites: Arc<Sites>,
+    /// Whether this host leads.
+    pub(crate) leadership: Arc<Leadership>,
+}
+
+/// Why no write was sent to a cluster.
+#[derive(Debug, thiserror::Error)]
+#[error("the cluster {0} does not work now")]
+struct Unreached(Arc<str>);
+
+impl Clusters {
+    /// The writer of a member. One that is known not to answer has none: it would hold up a worker
+    /// of another cluster.
+    fn writer(&self, member: &Arc<Member>) -> Result<FencedWriter, Error> {
+        let site = self.sites.of(member.number);
+        let Some(site) = site.filter(|_| self.sites.is_up(&member.name)) else {
+            let unreached = Unreached(member.name.clone());
+            return Err(Error::NotSent(Box::new(unreached)));
+        };
+        let (resources, writer) = (site.resources.clone(), site.connection.writer());
+        let writer = FencedWriter::new(resources, writer, self.leadership.clone());
+        Ok(writer.within(member.clone()))
+    }
+}
+
+impl Reach for Clusters {
+    fn send<'a>(
+        &'a self,
+        member: Option<&'a Arc<Member>>,
+        (effect, key): (&'a Effect, &'a ObjectKey),
+        guard: Guard<'a>,
+        manager: &'a str,
+    ) -> BoxFuture<'a, Result<Written, Error>> {
+        Box::pin(async move {
+            let member = match member {
+                Some(member) => Some(self.writer(member)?),
+                None => None,
+            };
+            let writer = member.as_ref().unwrap_or(&self.home);
+            let written = writer.carry_out(effect, key, guard, manager, false).await;
+            written.map_err(|unwritten| unwritten.error)
+        })
+    }
+}

@@ -1,0 +1,150 @@
+//! The effect `in-cluster`: a turn writes to the cluster that it names, within the plugin's grants.
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use vmhost_tests::both_servers;
+use vmhost_tests::fleet::Pair;
+use vmhost_tests::guests::{self, PolicyFile};
+use vmhost_tests::server::TestServer;
+
+/// The component `deputy`, which follows the orders in ConfigMaps at home, and works in members or
+/// does not.
+fn deputy(members: bool) -> Result<PolicyFile> {
+    let watched = |name: &str| {
+        json!({ "name": name,
+                "primary": { "version": "v1", "kind": "ConfigMap", "labelSelector": "orders" } })
+    };
+    let mut controllers = vec![watched("at-home")];
+    if members {
+        let mut there = watched("in-members");
+        there["clusters"] = "members".into();
+        controllers.push(there);
+    }
+    let description = json!({
+        "apiVersion": "vmhost/v1",
+        "name": "deputy",
+        "controllers": controllers,
+        "permissions": [{ "version": "v1", "kind": "ConfigMap", "verbs": ["create", "patch"] }],
+    });
+    let bytes = guests::described(guests::DEPUTY, &description.to_string())?;
+    PolicyFile::new("deputy", &bytes)
+}
+
+fn maps(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/configmaps")
+}
+
+/// A ConfigMap whose turns return this effect for a cluster.
+fn order(name: &str, cluster: Option<&str>, effect: &Value) -> Value {
+    let body = json!({ "cluster": cluster, "effect": effect });
+    let turn = json!({ "effects": [{ "other": "in-cluster", "body": body }] });
+    json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": name, "labels": { "orders": "" }, "annotations": {
+            "vmhost.test/turn": turn.to_string(),
+        } },
+    })
+}
+
+fn apply(namespace: &str, name: &str, more: Value) -> Value {
+    let mut metadata = json!({ "namespace": namespace, "name": name });
+    if !more.is_null() {
+        metadata["ownerReferences"] = more;
+    }
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": { "by": "in-cluster" },
+    });
+    json!({ "apply": { "object": object, "force": true, "createIfAbsent": true } })
+}
+
+both_servers!(an_effect_goes_to_the_cluster_that_it_names, own);
+async fn an_effect_goes_to_the_cluster_that_it_names(home: &TestServer) -> Result<()> {
+    let pair = Pair::start(home).await?;
+    let (user, there) = (&pair.user, &pair.there);
+    let near = home.namespace("near").await?;
+    let far = pair.east.namespace("far").await?;
+    pair.add("east", &pair.east.kubeconfig()).await?;
+    let file = deputy(true)?;
+    let host = pair.host(file.path())?.ready().await?;
+    let is_written = |object: &Value| object["data"]["by"] == "in-cluster";
+
+    // From home to a member.
+    let effect = apply(&far, "made", Value::Null);
+    let created = user.create(&maps(&near), &order("out", Some("east"), &effect));
+    let created = created.await?;
+    let made = format!("{}/made", maps(&far));
+    there.until(&made, "it is applied in east", is_written).await?;
+    let at_home = user.get(&format!("{}/made", maps(&near))).await?;
+    ensure!(at_home.is_none(), "it is at home: {at_home:?}");
+
+    // From a member to home.
+    let effect = apply(&near, "summary", Value::Null);
+    there.create(&maps(&far), &order("in", None, &effect)).await?;
+    let summary = format!("{}/summary", maps(&near));
+    user.until(&summary, "it is applied at home", is_written)
+        .await?;
+
+    // A turn that names its own cluster writes as any other.
+    let effect = apply(&far, "own", Value::Null);
+    there
+        .create(&maps(&far), &order("self", Some("east"), &effect))
+        .await?;
+    let own = format!("{}/own", maps(&far));
+    there.until(&own, "it is applied in its own", is_written).await?;
+
+    // The owner is in another cluster.
+    let owner = json!([{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "out", "uid": created["metadata"]["uid"],
+    }]);
+    let effect = apply(&near, "owned", owner);
+    let changed = order("out", Some("east"), &effect);
+    let metadata = json!({ "annotations": changed["metadata"]["annotations"] });
+    user.merge(&format!("{}/out", maps(&near)), json!({ "metadata": metadata }))
+        .await?;
+    host.wait_for_line("an owner reference never reaches over clusters")
+        .await?;
+
+    // A cluster that is not there is named, and written to when it comes.
+    let effect = apply(&near, "late", Value::Null);
+    user.create(&maps(&near), &order("waits", Some("west"), &effect))
+        .await?;
+    host.wait_for_line("the cluster west is not connected")
+        .await?;
+    pair.add("west", &home.kubeconfig()).await?;
+    let late = format!("{}/late", maps(&near));
+    user.until(&late, "it is applied in west", is_written).await?;
+    Ok(())
+}
+
+both_servers!(a_plugin_without_members_writes_to_none, own);
+async fn a_plugin_without_members_writes_to_none(home: &TestServer) -> Result<()> {
+    let pair = Pair::start(home).await?;
+    let near = home.namespace("near").await?;
+    let proxy = pair.east.proxy().await?;
+    pair.add("east", proxy.kubeconfig()).await?;
+    let file = deputy(false)?;
+    let host = pair.host(file.path())?.ready().await?;
+    let effect = apply("default", "made", Value::Null);
+    pair.user
+        .create(&maps(&near), &order("out", Some("east"), &effect))
+        .await?;
+    host.wait_for_line("no controller of the plugin works in member clusters")
+        .await?;
+    let writes = proxy.requests_where(|request| request.is_write());
+    ensure!(writes.is_empty(), "{writes:?}");
+
+    // Another cluster needs the same permission.
+    let effect = json!({ "delete": { "key": {
+        "apiVersion": "v1", "kind": "ConfigMap", "namespace": near, "name": "out",
+    } } });
+    pair.user
+        .create(&maps(&near), &order("deletes", None, &effect))
+        .await?;
+    host.wait_for_line("no permission to delete ConfigMap.v1")
+        .await?;
+    Ok(())
+}
