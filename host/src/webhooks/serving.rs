@@ -106,8 +106,7 @@ impl Bound {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
         let policy = Arc::new(reviews.clone());
         let server = Server::start(listener, keeper.shown(), policy, metrics)?;
-        let held = keeper.clone();
-        manager.plugins.also_check("webhooks", move || held.ready());
+        manager.plugins.serve_webhooks(keeper.clone());
         let stop = CancellationToken::new();
         let (kept, of, end) = (keeper.clone(), reviews.clone(), stop.clone());
         tokio::spawn(async move { kept.run(move || all_targets(&of), end).await });

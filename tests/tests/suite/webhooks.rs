@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
+use vmhost_runtime::observe::admin::state::HostState;
 use vmhost_tests::both_servers;
 use vmhost_tests::expect::{GENERATION, NOT_RELOADED, RELOADS};
 use vmhost_tests::host;
@@ -115,6 +116,62 @@ async fn what_a_webhook_says_is_done(server: &TestServer) -> Result<()> {
         let count = metrics.sum("vmhost_reviews_total", &labels);
         ensure!(count >= 1.0, "{labels:?}: {count}");
     }
+    Ok(())
+}
+
+both_servers!(the_state_shows_each_webhook);
+async fn the_state_shows_each_webhook(server: &TestServer) -> Result<()> {
+    let reviewer = Reviewer::new(server, describe).await?;
+    let host = reviewer.start(Door::new()?).await?;
+    reviewer.until_asked().await?;
+    let trapped = reviewer.create("trap", &[("checks", json!("trap"))]).await?;
+    trapped.expect_refused(500, &["failed calling webhook"])?;
+    let of = |state: &HostState, name: &str| {
+        let mut webhooks = state.plugins.iter().flat_map(|plugin| &plugin.webhooks);
+        webhooks.find(|webhook| webhook.name == name).cloned()
+    };
+    let is_asked = |state: &HostState, name: &str, kind: &str| {
+        of(state, name).is_some_and(|webhook| {
+            webhook.kind == kind && webhook.registered == Some(true) && webhook.waiting.is_none()
+        })
+    };
+    let state = host
+        .until_state("all webhooks are registered and answer", |state| {
+            is_asked(state, "checks", "validating")
+                && is_asked(state, "changes", "mutating")
+                && is_asked(state, "lenient", "validating")
+        })
+        .await?;
+    let checks = of(&state, "checks").context("checks")?;
+    let reviews = checks.reviews;
+    ensure!(
+        reviews.denied >= 1 && reviews.failed >= 1 && reviews.total >= 2,
+        "{checks:?}"
+    );
+    // Removed by an operator, it is not registered any more.
+    let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+    let path = format!("{path}/vmhost-{}", reviewer.name);
+    let removed = reviewer.send(Method::DELETE, &path, &Value::Null).await?;
+    removed.expect_done()?;
+    host.until_state("the mutating webhook is not registered", |state| {
+        of(state, "changes").is_some_and(|webhook| webhook.registered == Some(false))
+    })
+    .await?;
+    let address = host.admin_addr().to_string();
+    let shown = host::bare()?.args(["status", "--address", &address]);
+    let shown = shown.run().await?.stdout.join("\n");
+    for words in ["REGISTERED", &checks.label] {
+        ensure!(shown.contains(words), "{shown} does not say {words}");
+    }
+    // A host without an address for webhooks says that it serves none.
+    let silent = reviewer.unregistered()?.ready().await?;
+    let state = silent.state().await?;
+    let checks = of(&state, "checks").context("checks")?;
+    let waiting = checks.waiting.as_deref().unwrap_or_default();
+    ensure!(
+        checks.registered.is_none() && waiting.contains("--webhook-bind-address"),
+        "{checks:?}"
+    );
     Ok(())
 }
 
