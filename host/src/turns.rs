@@ -111,7 +111,7 @@ impl Table {
     fn turn(&mut self, turn: &Turn) -> String {
         let cells = cells(turn);
         self.widen(&cells);
-        let failed = matches!(turn.result.as_str(), "error" | "terminal");
+        let failed = matches!(turn.result.as_str(), "error" | "terminal" | "denied");
         self.row(&cells, |column| match column {
             RESULT if failed => Tone::Bad,
             0 => Tone::Dim,

@@ -101,7 +101,9 @@ impl Bound {
             },
         };
         let keeper = Arc::new(Keeper::new(connection.webhook_objects(), source));
-        let reviews = Reviews::new(&manager.plugins).traced(manager.tracer());
+        let reviews = Reviews::new(&manager.plugins)
+            .traced(manager.tracer())
+            .recorded(&manager.warnings);
         let metrics = vmhost_webhook::Metrics::new(metrics.registry())?;
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
         let policy = Arc::new(reviews.clone());

@@ -124,7 +124,9 @@ async fn the_state_shows_each_webhook(server: &TestServer) -> Result<()> {
     let reviewer = Reviewer::new(server, describe).await?;
     let host = reviewer.start(Door::new()?).await?;
     reviewer.until_asked().await?;
-    let trapped = reviewer.create("trap", &[("checks", json!("trap"))]).await?;
+    let trapped = reviewer
+        .create("trap", &[("checks", json!("trap"))])
+        .await?;
     trapped.expect_refused(500, &["failed calling webhook"])?;
     let of = |state: &HostState, name: &str| {
         let mut webhooks = state.plugins.iter().flat_map(|plugin| &plugin.webhooks);
@@ -211,6 +213,57 @@ async fn what_is_no_answer_never_means_yes(server: &TestServer) -> Result<()> {
     // A webhook that fails pauses nothing: the next one is asked.
     reviewer.create("after", &[]).await?.expect_done()?;
     host.wait_for_line("a review is not answered").await?;
+    Ok(())
+}
+
+both_servers!(denied_and_unanswered_reviews_are_among_the_turns);
+async fn denied_and_unanswered_reviews_are_among_the_turns(server: &TestServer) -> Result<()> {
+    let reviewer = Reviewer::new(server, describe).await?;
+    let host = reviewer.start(Door::new()?).await?;
+    reviewer.until_asked().await?;
+    let deny = json!({"allowed": false, "status": {"message": "not this one", "code": 418}});
+    for (name, order) in [("odd", deny), ("trap", json!("trap")), ("fine", json!({}))] {
+        reviewer.create(name, &[("checks", order)]).await?;
+    }
+    let address = host.admin_addr().to_string();
+    let label = format!("{}/checks", reviewer.name);
+    let flags = ["turns", "--address", &address, "--controller", &label];
+    let listed = host::bare()?.args(flags).args(["-o", "json"]).run().await?;
+    let listed: Value = serde_json::from_str(&listed.stdout.join("\n"))?;
+    let turns = listed["turns"].as_array().context("turns")?;
+    let of = |name: &str| {
+        let key = format!("{}/{name}", reviewer.namespace);
+        turns.iter().find(|turn| turn["key"] == key.as_str())
+    };
+    for (name, result, words) in [
+        (
+            "odd",
+            "denied",
+            "denied the CREATE of ConfigMap.v1: 418 not this one",
+        ),
+        (
+            "trap",
+            "error",
+            "broke: CREATE of ConfigMap.v1: the policy failed",
+        ),
+    ] {
+        let turn = of(name).with_context(|| format!("{name}: {listed}"))?;
+        let act = turn["act"].as_str().unwrap_or_default();
+        ensure!(
+            turn["result"] == result && act.starts_with(words) && turn["object"].is_null(),
+            "{turn}"
+        );
+    }
+    ensure!(
+        of("fine").is_none(),
+        "what is allowed is only counted: {listed}"
+    );
+    let printed = host::bare()?.args(flags).arg("--failed").run().await?;
+    let printed = printed.stdout.join("\n");
+    ensure!(
+        printed.contains("trap") && !printed.contains("not this one"),
+        "{printed}"
+    );
     Ok(())
 }
 

@@ -18,6 +18,7 @@ fn each_cause_has_its_word() {
         (Cause::Swap, "swap"),
         (Cause::Granted, "granted"),
         (Cause::Canary, "canary"),
+        (Cause::Review, "review"),
     ] {
         let turn = told(&clock, &record(clock.at(1), cause.into()), &[]);
         assert_eq!((turn.causes.len(), &*turn.causes[0].cause), (1, word));
