@@ -532,6 +532,36 @@ async fn an_audit_tells_what_would_be_refused(server: &TestServer) -> Result<()>
     Ok(())
 }
 
+/// Like [`describe`]; `checks` is not asked about what is named `skipped`.
+fn conditional(plugin: &str) -> Value {
+    let mut description = describe(plugin);
+    let expression = "object.metadata.name != 'skipped'";
+    let condition = json!({ "name": "not-skipped", "expression": expression });
+    description["webhooks"][0]["matchConditions"] = json!([condition]);
+    description
+}
+
+both_servers!(an_audit_heeds_match_conditions);
+async fn an_audit_heeds_match_conditions(server: &TestServer) -> Result<()> {
+    let reviewer = Reviewer::new(server, conditional).await?;
+    let no = json!({"allowed": false, "status": {"message": "not this one", "code": 403}});
+    for name in ["skipped", "bad"] {
+        let orders = [("checks", no.clone())];
+        reviewer.create(name, &orders).await?.expect_done()?;
+    }
+    let flags = ["-n", reviewer.namespace.as_str()];
+    let file = reviewer.policy.path();
+    let found = command(&server.kubeconfig(), "audit", file, &flags).await?;
+    ensure!(found.status.code() == Some(1), "{found:?}");
+    let text = found.stdout.join("\n");
+    let words = "checks: 1 objects, 1 would be refused, 1 left out by its match conditions";
+    ensure!(
+        text.contains(words) && !text.contains("not evaluated"),
+        "{text}"
+    );
+    Ok(())
+}
+
 /// A plugin that converts `Gadget` and watches its second version.
 fn converting(plugin: &str) -> Value {
     let group = group(plugin);
