@@ -59,6 +59,9 @@ both_servers!(what_a_webhook_says_is_done);
 async fn what_a_webhook_says_is_done(server: &TestServer) -> Result<()> {
     let reviewer = Reviewer::new(server, describe).await?;
     let host = reviewer.start(Door::new()?).await?;
+    // It is in no Pod.
+    let unknown = "does not know its own namespace";
+    host.wait_for_line(unknown).await?;
     reviewer.until_asked().await?;
     reviewer.create("plain", &[]).await?.expect_done()?;
     let deny = json!({"allowed": false, "status": {"message": "not this one", "code": 418}});
