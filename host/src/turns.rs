@@ -217,6 +217,25 @@ mod tests {
     }
 
     #[test]
+    fn a_denied_review_shows_why() {
+        let denied = Turn {
+            causes: vec![Woken {
+                cause: "review".into(),
+                ..Woken::default()
+            }],
+            cause_count: 1,
+            act: "denied the CREATE of Pod.v1: 403 no tag".into(),
+            result: "denied".into(),
+            ..turn()
+        };
+        let row = Table::new(Paint::Off).turn(&denied);
+        assert!(
+            row.contains("CREATE of Pod.v1: 403 no tag   denied"),
+            "{row:?}"
+        );
+    }
+
+    #[test]
     fn columns_grow_with_their_cells() {
         let mut table = Table::new(Paint::Off);
         let long = Turn {

@@ -47,6 +47,21 @@ fn each_cause_has_its_word() {
 }
 
 #[test]
+fn a_denied_review_says_what_was_asked_and_has_no_decision() {
+    let clock = Clock::new();
+    let review = TurnRecord {
+        act: Act::Denied {
+            asked: "CREATE of Pod.v1".into(),
+            reason: "403 no tag".into(),
+        },
+        ..record(clock.at(1), Cause::Review.into())
+    };
+    let turn = told(&clock, &review, &[]);
+    assert_eq!((&*turn.result, &*turn.decision), ("denied", ""));
+    assert_eq!(turn.act, "denied the CREATE of Pod.v1: 403 no tag");
+}
+
+#[test]
 fn of_many_causes_the_newest_are_told_and_all_are_counted() {
     let clock = Clock::new();
     let mut tag = WakeTag::from(Cause::Timer);
