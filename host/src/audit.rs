@@ -18,11 +18,14 @@ use crate::exit::Exit;
 use crate::flags::{check_namespaces, settings};
 use crate::output::{json, print};
 
+#[cfg_attr(not(feature = "dev"), path = "audit/no_conditions.rs")]
+mod conditions;
 mod covered;
 mod report;
 mod request;
 mod selected;
 
+use conditions::Conditions;
 use covered::{Covered, covered};
 use report::{Report, Webhook};
 use selected::Selected;
@@ -103,17 +106,22 @@ async fn of_webhook(
     webhook: &WebhookDescription,
     namespaces: &[String],
 ) -> Result<Webhook> {
-    let mut found = Webhook::of(webhook);
-    let selected = Selected::by(reader, webhook, namespaces).await?;
+    let (conditions, why) = match Conditions::of(webhook) {
+        Ok(conditions) => (Some(conditions), None),
+        Err(why) => (None, Some(why)),
+    };
+    let mut found = Webhook::of(webhook, why);
+    let labelled = Selected::by(reader, webhook, namespaces).await?;
+    let selected = (&labelled, conditions.as_ref());
     for covered in covered(reader, webhook).await? {
         match (namespaces, covered.resource.namespaced) {
             ([], _) | (_, false) => {
-                list(audit, reader, &covered, &selected, None, &mut found).await?;
+                list(audit, reader, &covered, selected, None, &mut found).await?;
             }
             (some, true) => {
                 for namespace in some {
                     let only = Some(namespace.as_str());
-                    list(audit, reader, &covered, &selected, only, &mut found).await?;
+                    list(audit, reader, &covered, selected, only, &mut found).await?;
                 }
             }
         }
@@ -121,12 +129,13 @@ async fn of_webhook(
     Ok(found)
 }
 
-/// Asks about all objects of a kind, in one namespace or all.
+/// Asks about all objects of a kind, in one namespace or all, as far as they are selected and fulfil
+/// the conditions. Without conditions, those are not evaluated.
 async fn list(
     audit: &Audit,
     reader: &Reader,
     covered: &Covered,
-    selected: &Selected,
+    (selected, conditions): (&Selected, Option<&Conditions>),
     namespace: Option<&str>,
     found: &mut Webhook,
 ) -> Result<()> {
@@ -154,10 +163,13 @@ async fn list(
             .objects
             .iter()
             .filter(|object| selected.has(kind, object));
-        let asked = objects.map(|object| ask(audit, covered, &found.name, object));
+        let asked = objects.map(|object| ask(audit, covered, conditions, &found.name, object));
         let answers: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
         for (object, answer) in answers {
-            found.note(kind, object, answer);
+            match answer {
+                Some(answer) => found.note(kind, object, answer),
+                None => found.leave_out(kind, object),
+            }
         }
         next = page.next;
         if next.is_none() {
@@ -166,19 +178,27 @@ async fn list(
     }
 }
 
+/// Asks about an object. Returns no answer if the webhook is not asked about it.
 async fn ask<'a>(
     audit: &Audit,
     covered: &Covered,
+    conditions: Option<&Conditions>,
     webhook: &str,
     object: &'a Snapshot,
-) -> (&'a Snapshot, report::Answer) {
-    let answer = match request::of(covered, object) {
-        Ok(request) => {
-            let namespace = object.name.namespace();
-            let uid = object.uid();
-            audit.ask(webhook, uid, namespace, &request).await
-        }
-        Err(error) => Err(error),
+) -> (&'a Snapshot, Option<report::Answer>) {
+    let request = match request::of(covered, object) {
+        Ok(request) => request,
+        Err(error) => return (object, Some(Err(error))),
     };
-    (object, answer)
+    let held = conditions.map_or(Ok(true), |conditions| conditions.hold(&request));
+    let answer = match held {
+        Ok(false) => return (object, None),
+        // The API server refuses it, and asks nobody.
+        Err(why) => Ok(report::unmatched(&why)),
+        Ok(true) => {
+            let namespace = object.name.namespace();
+            audit.ask(webhook, object.uid(), namespace, &request).await
+        }
+    };
+    (object, Some(answer))
 }

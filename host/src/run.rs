@@ -147,6 +147,9 @@ async fn load_and_connect(
         name: settings.id.clone(),
     });
     options.webhooks = webhooks.as_ref().map(|bound| bound.needs(&connection));
+    if let Some(bound) = &webhooks {
+        bound.warn_of_own_namespace(&connection);
+    }
     options.reviews_callers = args.metrics_access == MetricsAccess::Token;
     let admin = match args.metrics_access {
         MetricsAccess::Open => admin,

@@ -15,6 +15,10 @@ use crate::cli::common::OutputFormat;
 use crate::cli::running::StatusArgs;
 use crate::output::{json, print};
 
+mod webhooks;
+
+use webhooks::webhooks;
+
 /// Reads the state of the host at an address, and prints it.
 pub(crate) async fn command(args: &StatusArgs) -> Result<()> {
     let (host, state) = find(&args.host).await?;
@@ -45,6 +49,7 @@ fn shown(state: &HostState, address: &str) -> String {
     parts.push(canaries(&state.plugins));
     parts.push(clusters(&state.clusters));
     parts.push(controllers(&state.plugins));
+    parts.push(webhooks(&state.plugins));
     parts.push(stores(&state.stores));
     parts.push(failing(&state.plugins));
     parts.push(warned(&state.warnings));
@@ -306,6 +311,7 @@ mod tests {
             },
             breaker: BreakerState::default(),
             controllers: Vec::new(),
+            webhooks: Vec::new(),
             reload: Some(LastReload {
                 result: result.into(),
                 at: "2026-01-31T12:00:00Z".into(),

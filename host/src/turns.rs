@@ -111,7 +111,7 @@ impl Table {
     fn turn(&mut self, turn: &Turn) -> String {
         let cells = cells(turn);
         self.widen(&cells);
-        let failed = matches!(turn.result.as_str(), "error" | "terminal");
+        let failed = matches!(turn.result.as_str(), "error" | "terminal" | "denied");
         self.row(&cells, |column| match column {
             RESULT if failed => Tone::Bad,
             0 => Tone::Dim,
@@ -214,6 +214,23 @@ mod tests {
             row.contains("3 quiet") && !row.contains(char::is_control),
             "{row:?}"
         );
+    }
+
+    #[test]
+    fn a_denied_review_shows_why() {
+        let denied = Turn {
+            causes: vec![Woken {
+                cause: "review".into(),
+                ..Woken::default()
+            }],
+            cause_count: 1,
+            act: "denied the CREATE of Pod.v1: 403 no tag".into(),
+            result: "denied".into(),
+            ..turn()
+        };
+        let row = Table::new(Paint::Off).turn(&denied);
+        let shown = row.contains("  CREATE of Pod.v1: 403 no tag  ");
+        assert!(shown && row.contains("  denied  "), "{row:?}");
     }
 
     #[test]

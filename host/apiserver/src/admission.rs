@@ -9,7 +9,7 @@
 //!     <- exchange (one call) <- dispatch (all calls)          params <- enforce (policies)
 //! ```
 
-mod conditions;
+pub(crate) mod conditions;
 pub(crate) mod dispatch;
 mod enforce;
 mod exchange;

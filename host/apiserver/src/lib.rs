@@ -170,6 +170,7 @@ mod watch;
 mod write;
 mod yaml;
 
+pub use admission::conditions::MatchConditions;
 pub use error::Error;
 pub use options::Options;
 pub use overlay::{Changed, Overlay};

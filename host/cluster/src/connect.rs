@@ -69,6 +69,8 @@ pub struct Connection {
     traces: Option<Arc<dyn TraceSource>>,
     write_timeout: Duration,
     streaming_lists: bool,
+    /// The namespace of the Pod that the process runs in, if the server is that of its cluster.
+    pod_namespace: Option<Arc<str>>,
 }
 
 struct About {
@@ -85,7 +87,12 @@ struct About {
 /// The connection reloads its credentials: files (certificates, authorities, tokens) every 30 s and
 /// after failures; an exec plugin runs again before its credentials expire and after a 401.
 pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectError> {
-    connect_to(kubeconfig::load(options, &Places::of_process())?, false).await
+    let places = Places::of_process();
+    let connection = connect_to(kubeconfig::load(options, &places)?, false).await?;
+    Ok(Connection {
+        pod_namespace: kubeconfig::pod_namespace(options, &places).map(Arc::from),
+        ..connection
+    })
 }
 
 /// As [`connect`], with this configuration. `changes` says whether [`Connection::replace`] may be
@@ -157,6 +164,7 @@ impl Connection {
             traces: None,
             write_timeout: WRITE_TIMEOUT,
             streaming_lists: false,
+            pod_namespace: None,
         }
     }
 
@@ -230,6 +238,12 @@ impl Connection {
     /// The namespace of the context or the service account, else `default`.
     pub fn default_namespace(&self) -> &str {
         &self.about.namespace
+    }
+
+    /// The namespace of the Pod that this process runs in; `None` if it is not known to run in one of
+    /// this cluster.
+    pub fn pod_namespace(&self) -> Option<&str> {
+        self.pod_namespace.as_deref()
     }
 
     /// Requests the server's version, which shows that the server is reachable and accepts the

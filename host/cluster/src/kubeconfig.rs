@@ -70,14 +70,24 @@ pub(crate) fn load(
     options: &ConnectOptions,
     places: &Places,
 ) -> Result<Configuration, ConnectError> {
-    if let Some(service) = &places.service
-        && options.kubeconfig.is_none()
-        && options.context.is_none()
-        && places.token().exists()
-    {
-        return in_cluster(service, places);
+    match service(options, places) {
+        Some(service) => in_cluster(service, places),
+        None => of_files(&files(options, places)?, options.context.as_ref()),
     }
-    of_files(&files(options, places)?, options.context.as_ref())
+}
+
+/// Returns the address in the cluster that the process runs in, if that is the one that is meant.
+fn service<'a>(options: &ConnectOptions, places: &'a Places) -> Option<&'a (String, String)> {
+    let is_meant = options.kubeconfig.is_none() && options.context.is_none();
+    let service = places.service.as_ref().filter(|_| is_meant)?;
+    places.token().exists().then_some(service)
+}
+
+/// Returns the namespace of the Pod that the process runs in, if [`load`] chooses its cluster.
+pub(crate) fn pod_namespace(options: &ConnectOptions, places: &Places) -> Option<String> {
+    service(options, places)?;
+    let namespace = std::fs::read_to_string(places.account.join("namespace")).ok()?;
+    Some(namespace.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 /// Returns the configuration of a Pod's service account.
@@ -379,6 +389,7 @@ mod tests {
         // The environment of a Pod without a service account.
         places.service = Some(("10.0.0.1".into(), "443".into()));
         assert!(line(&none, &places).starts_with("https://one:1/"));
+        assert_eq!(pod_namespace(&none, &places), None);
         std::fs::create_dir(&places.account).unwrap();
         std::fs::write(places.account.join("token"), "x").unwrap();
         std::fs::write(places.account.join("namespace"), "pods\n").unwrap();
@@ -387,12 +398,15 @@ mod tests {
             shown,
             "https://10.0.0.1:443/ pods the in-cluster configuration"
         );
+        let pod = pod_namespace(&none, &places);
+        assert_eq!(pod.as_deref(), Some("pods"));
 
         let second = ConnectOptions {
             context: Some("two".into()),
             ..none.clone()
         };
         assert!(line(&second, &places).starts_with("https://two:1/"));
+        assert_eq!(pod_namespace(&second, &places), None, "another cluster");
         let flag = ConnectOptions {
             kubeconfig: Some(two),
             context: None,

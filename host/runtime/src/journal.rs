@@ -10,7 +10,8 @@
 //! ```
 //! Each thread of workers has its own part, so that workers share no memory that they write. A part
 //! has three shares: turns, failed turns (so that a swap of all keys does not push them out), and
-//! quiet turns, of which only the last of a key is kept, with a count.
+//! quiet turns, of which only the last of a key is kept, with a count. Reviews that were denied or
+//! not answered have at most half of the share of failed turns.
 //!
 //! This module must not know queues or plugins, and nothing reads the journal on the hot path.
 
@@ -76,6 +77,8 @@ struct Shares {
 struct Part {
     turns: Ring,
     failed: Ring,
+    /// Reviews that were denied or not answered.
+    reviews: Ring,
     /// One place for each value of the shortened hash of a key. Of several keys with the same
     /// value, the last record stays.
     quiet: Vec<Option<Quiet>>,
@@ -103,6 +106,12 @@ impl Ring {
         }
         self.bytes += bytes;
         self.records.push_back(record);
+        self.shrink(most, gone);
+    }
+
+    /// Moves the oldest records above this many bytes into `gone`.
+    #[allow(clippy::vec_box, reason = "freed as it is, after the lock")]
+    fn shrink(&mut self, most: usize, gone: &mut Vec<Box<TurnRecord>>) {
         while self.bytes > most {
             let Some(oldest) = self.records.pop_front() else {
                 break;
@@ -146,10 +155,26 @@ impl Journal {
         let mut gone = Vec::new();
         let mut part = self.parts.mine().lock();
         if turn.is_failure() {
-            part.failed.push(turn, self.shares.failed, &mut gone);
+            let most = self.shares.failed.saturating_sub(part.reviews.bytes);
+            part.failed.push(turn, most, &mut gone);
         } else {
             part.turns.push(turn, self.shares.turns, &mut gone);
         }
+        part.dropped += gone.len() as u64;
+        // Freed after the lock is released.
+        drop(part);
+    }
+
+    /// Records a review that was denied or not answered, without its objects. However many come,
+    /// they push out no turns but failed ones above half of the share of those.
+    pub(crate) fn review(&self, mut review: TurnRecord) {
+        review.cut();
+        let mut gone = Vec::new();
+        let mut part = self.parts.mine().lock();
+        let review = Box::new(review);
+        part.reviews.push(review, self.shares.failed / 2, &mut gone);
+        let most = self.shares.failed.saturating_sub(part.reviews.bytes);
+        part.failed.shrink(most, &mut gone);
         part.dropped += gone.len() as u64;
         // Freed after the lock is released.
         drop(part);
@@ -231,7 +256,8 @@ impl Journal {
     pub(crate) fn walk(&self, mut turns: impl FnMut(&TurnRecord), mut quiet: impl FnMut(&Quiet)) {
         for part in self.parts.iter() {
             let part = part.lock();
-            let records = part.turns.records.iter().chain(&part.failed.records);
+            let rings = [&part.turns, &part.failed, &part.reviews];
+            let records = rings.into_iter().flat_map(|ring| &ring.records);
             records.for_each(|record| turns(record));
             part.quiet.iter().flatten().for_each(&mut quiet);
         }

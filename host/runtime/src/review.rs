@@ -11,11 +11,13 @@
 //! ```
 //! Every replica answers, whether it leads or not, and a circuit breaker of reconciles stops no
 //! review: a webhook that is silent stops the writes of others. There is no turn: nothing is
-//! queued, retried, written or recorded. An answer that is none never means "allowed". During a
-//! canary the live version alone answers, and a shadow or a preview never does.
+//! queued, retried or written. Of admission reviews that are denied or not answered, the journal
+//! keeps what was asked and why. An answer that is none never means "allowed". During a canary the
+//! live version alone answers, and a shadow or a preview never does.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -29,16 +31,19 @@ use vmhost_webhook::{Arrival, Policy, Unanswered, Verdict};
 
 use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::Slot;
+use crate::journal::watch::Warnings;
 use crate::observe::metrics::controller::controller_label;
 use crate::observe::trace::TurnTrace;
 
 pub mod audit;
 mod call;
 pub mod question;
+mod recorded;
 mod traced;
 pub mod verdict;
 
 use question::Question;
+use recorded::{Recorder, Review};
 use verdict::Answered;
 
 /// How many bytes of the reason a log line shows.
@@ -52,6 +57,8 @@ pub struct Reviews {
     held: Arc<Mutex<Vec<Arc<Slot>>>>,
     /// Exports the traces of reviews. `None` if none are exported.
     tracer: Option<Tracer>,
+    /// Records reviews. `None` if none are recorded.
+    recorder: Option<Recorder>,
 }
 
 /// A plugin that answers reviews, as it runs now.
@@ -76,7 +83,18 @@ impl Reviews {
             plugins: Arc::downgrade(plugins),
             held: Arc::default(),
             tracer: None,
+            recorder: None,
         }
+    }
+
+    /// Records admission reviews that are denied or not answered beside the turns of these plugins,
+    /// and hides what these warnings' documents hide.
+    #[must_use]
+    pub fn recorded(mut self, warnings: &Warnings) -> Self {
+        let plugins = self.plugins.upgrade();
+        let journal = plugins.map(|plugins| plugins.journal.clone());
+        self.recorder = journal.and_then(|journal| Recorder::new(journal, &warnings.redact));
+        self
     }
 
     /// Exports a trace of each review, if there is a tracer.
@@ -167,7 +185,10 @@ impl Reviews {
         let key = question.key.clone();
         let is_admission = question.is_admission();
         let trace = traced::begin(self.tracer.as_ref(), &arrival);
-        let asked = in_slot(slot, question, read, trace.clone());
+        // A version that is swapped in at this very moment may answer in its place.
+        let live = slot.current();
+        let (question, began) = (Arc::new(question), Instant::now());
+        let asked = in_slot(slot, question.clone(), read, trace.clone());
         let task = plugins.loader.guests.spawn(asked);
         // Dropped with this future: the call ends then, and its instance with it.
         let task = AbortOnDropHandle::new(task);
@@ -184,6 +205,16 @@ impl Reviews {
             let result = (result, answer.is_err());
             traced::end(trace.as_deref(), about, &key, &arrival, result);
         }
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| is_admission) {
+            let review = Review {
+                label: &label,
+                live: &live,
+                question: &question,
+                began,
+            };
+            let denied = answer.as_ref().map(T::denied);
+            recorder.note(&review, denied);
+        }
         if let Err(error @ (Unanswered::Failed(_) | Unanswered::TimedOut)) = &answer {
             // It may hold a guest's text.
             let why = error.to_string();
@@ -197,7 +228,7 @@ impl Reviews {
 /// Answers on the guests' runtime.
 async fn in_slot<T>(
     slot: Arc<Slot>,
-    question: Question,
+    question: Arc<Question>,
     read: Read<T>,
     trace: Option<Arc<TurnTrace>>,
 ) -> Result<T, Unanswered> {

@@ -1,9 +1,10 @@
 //! What an audit found, as text and as JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
+use serde_json::json;
 use vmhost_core::description::webhook::WebhookDescription;
 use vmhost_core::{Description, Gvk, Object};
 use vmhost_runtime::table::table;
@@ -34,9 +35,15 @@ pub(super) struct Webhook {
     changed: usize,
     /// The objects that it did not answer for, with the reason.
     unanswered: BTreeMap<String, String>,
-    /// The conditions that only the API server can evaluate.
+    /// The objects that its match conditions leave out, so that it was not asked.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    left_out: BTreeSet<String>,
+    /// The conditions that were not evaluated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     conditions: Vec<String>,
+    /// Why they were not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conditions_unevaluated: Option<String>,
 }
 
 /// A refusal.
@@ -73,17 +80,25 @@ impl Report {
 }
 
 impl Webhook {
-    /// An empty report.
-    pub(super) fn of(webhook: &WebhookDescription) -> Self {
+    /// An empty report. `unevaluated` says why the match conditions cannot be evaluated.
+    pub(super) fn of(webhook: &WebhookDescription, unevaluated: Option<String>) -> Self {
         let conditions = webhook.match_conditions.iter();
+        let conditions = conditions.filter(|_| unevaluated.is_some());
         Self {
             name: webhook.name.clone(),
             asked: 0,
             refused: BTreeMap::new(),
             changed: 0,
             unanswered: BTreeMap::new(),
+            left_out: BTreeSet::new(),
             conditions: conditions.map(|condition| condition.name.clone()).collect(),
+            conditions_unevaluated: unevaluated,
         }
+    }
+
+    /// Adds an object that the match conditions leave out.
+    pub(super) fn leave_out(&mut self, kind: &Gvk, object: &Object) {
+        self.left_out.insert(format!("{kind} {}", object.name));
     }
 
     /// Adds the answer for an object.
@@ -99,6 +114,15 @@ impl Webhook {
                 self.unanswered.insert(name, error.to_string());
             }
         }
+    }
+}
+
+/// What the API server does if a match condition has no result.
+pub(super) fn unmatched(why: &str) -> Verdict {
+    Verdict {
+        allowed: false,
+        status: Some(json!({ "code": 403, "message": why })),
+        ..Verdict::default()
     }
 }
 
@@ -130,9 +154,13 @@ impl fmt::Display for Webhook {
         if !self.unanswered.is_empty() {
             write!(f, ", {} not answered", self.unanswered.len())?;
         }
-        if !self.conditions.is_empty() {
+        if !self.left_out.is_empty() {
+            let count = self.left_out.len();
+            write!(f, ", {count} left out by its match conditions")?;
+        }
+        if let Some(why) = &self.conditions_unevaluated {
             let names = self.conditions.join(", ");
-            write!(f, "\nnot evaluated: the match conditions {names}")?;
+            write!(f, "\nnot evaluated: the match conditions {names}: {why}")?;
         }
         let refused = self.refused.iter();
         let rows: Vec<_> = refused
@@ -161,7 +189,6 @@ impl fmt::Display for Webhook {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use vmhost_core::ObjectName;
 
     use super::*;
@@ -173,8 +200,31 @@ mod tests {
             refused: BTreeMap::new(),
             changed: 0,
             unanswered: BTreeMap::new(),
+            left_out: BTreeSet::new(),
             conditions: Vec::new(),
+            conditions_unevaluated: None,
         }
+    }
+
+    #[test]
+    fn what_the_conditions_did_is_told() {
+        let (mut webhook, kind) = (webhook(), Gvk::new("", "v1", "Pod"));
+        let object = |name: &str| Object::with_text(ObjectName::new(Some("n"), name), "u", 1, "{}");
+        webhook.leave_out(&kind, &object("a"));
+        // An expired list began anew.
+        webhook.leave_out(&kind, &object("a"));
+        webhook.note(&kind, &object("b"), Ok(unmatched("no such key: x")));
+        let text = webhook.to_string();
+        let first = "images: 1 objects, 1 would be refused, 1 left out by its match conditions";
+        assert!(
+            text.starts_with(first) && text.contains("no such key: x"),
+            "{text}"
+        );
+        webhook.conditions = vec!["mine".into()];
+        webhook.conditions_unevaluated = Some("no CEL".into());
+        let text = webhook.to_string();
+        let words = "not evaluated: the match conditions mine: no CEL";
+        assert!(text.contains(words), "{text}");
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! Which objects the selectors of a webhook let through. The CEL of `matchConditions` is the API
-//! server's; the report says that it was not asked.
+//! Which objects the selectors of a webhook let through.
 
 use std::collections::HashSet;
 

@@ -6,11 +6,15 @@ use vmhost_core::description::webhook::WebhookType;
 use vmhost_webhook::{Conversion, Reach, Registration, Target, Webhook};
 
 /// The registration of a plugin's webhooks and conversions. What happens in the host's own
-/// namespace is not asked about, if a Service tells which one that is.
-pub(super) fn registration(description: &Description, reach: &Reach) -> Result<Registration> {
+/// namespace is not asked about: that of the Service, else the one that is given, if it is known.
+pub(super) fn registration(
+    description: &Description,
+    reach: &Reach,
+    own_namespace: Option<&str>,
+) -> Result<Registration> {
     let own_namespace = match reach {
         Reach::Service { namespace, .. } => Some(namespace.clone()),
-        Reach::Url(_) => None,
+        Reach::Url(_) => own_namespace.map(str::to_owned),
     };
     let webhooks = description.webhooks.iter().map(|webhook| {
         // Both have the form of the description, of which a registration takes a part.
@@ -76,8 +80,15 @@ mod tests {
         )
         .unwrap();
         let reach = Reach::service("system/vmhost").unwrap();
-        let registration = registration(&description, &reach).unwrap();
-        assert_eq!(registration.own_namespace.as_deref(), Some("system"));
+        let url = Reach::url("https://host:9443").unwrap();
+        let own = |reach: &Reach, known: Option<&str>| {
+            let made = registration(&description, reach, known).unwrap();
+            made.own_namespace
+        };
+        assert_eq!(own(&url, Some("pods")).as_deref(), Some("pods"));
+        assert_eq!(own(&url, None), None);
+        assert_eq!(own(&reach, Some("pods")).as_deref(), Some("system"));
+        let registration = registration(&description, &reach, None).unwrap();
         assert_eq!(registration.targets(), targets(&description));
         let configurations = registration.configurations(None);
         let (_, validating) = &configurations[0];

@@ -20,6 +20,8 @@ pub(super) struct Registrar {
     pub(super) keeper: Arc<Keeper>,
     pub(super) reviews: Reviews,
     pub(super) reach: Reach,
+    /// The namespace of the host's Pod, if it is known.
+    pub(super) own_namespace: Option<String>,
 }
 
 /// What was last done for a plugin.
@@ -84,7 +86,8 @@ impl Registrar {
 
     async fn register(&self, answering: &Answering, what: &Last) -> Result<(), String> {
         let description = answering.plugin.description();
-        let registration = registration(description, &self.reach);
+        let own_namespace = self.own_namespace.as_deref();
+        let registration = registration(description, &self.reach, own_namespace);
         let mut registration = registration.map_err(|error| format!("{error:#}"))?;
         if matches!(what, Last::Converts(_)) {
             registration.webhooks.clear();

@@ -70,6 +70,19 @@ impl Bound {
         }
     }
 
+    /// Warns if webhooks are registered for the host's own namespace too, because it is not known.
+    pub(crate) fn warn_of_own_namespace(&self, connection: &Connection) {
+        let is_known = match &self.settings.reach {
+            Some(Reach::Url(_)) => connection.pod_namespace().is_some(),
+            Some(Reach::Service { .. }) | None => true,
+        };
+        if self.settings.register && !is_known {
+            tracing::warn!(
+                "--register-webhooks with --webhook-url: this vmhost does not know its own namespace, whose objects webhooks are asked about too; one that fails closed may keep vmhost from coming back"
+            );
+        }
+    }
+
     /// The namespace of the certificate authority: that of the Service, else the host's.
     fn namespace(&self, connection: &Connection) -> String {
         match &self.settings.reach {
@@ -101,13 +114,14 @@ impl Bound {
             },
         };
         let keeper = Arc::new(Keeper::new(connection.webhook_objects(), source));
-        let reviews = Reviews::new(&manager.plugins).traced(manager.tracer());
+        let reviews = Reviews::new(&manager.plugins)
+            .traced(manager.tracer())
+            .recorded(&manager.warnings);
         let metrics = vmhost_webhook::Metrics::new(metrics.registry())?;
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
         let policy = Arc::new(reviews.clone());
         let server = Server::start(listener, keeper.shown(), policy, metrics)?;
-        let held = keeper.clone();
-        manager.plugins.also_check("webhooks", move || held.ready());
+        manager.plugins.serve_webhooks(keeper.clone());
         let stop = CancellationToken::new();
         let (kept, of, end) = (keeper.clone(), reviews.clone(), stop.clone());
         tokio::spawn(async move { kept.run(move || all_targets(&of), end).await });
@@ -116,6 +130,7 @@ impl Bound {
                 keeper,
                 reviews: reviews.clone(),
                 reach,
+                own_namespace: connection.pod_namespace().map(str::to_owned),
             };
             tokio::spawn(registrar.run(stop.clone()));
         }

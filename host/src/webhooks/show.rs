@@ -40,7 +40,7 @@ pub(crate) async fn command(loader: &Loader, args: &WebhooksArgs) -> Result<()> 
         Some(reach) => reach,
         None => Reach::service(&format!("{}/{}", account.namespace, account.name))?,
     };
-    let registration = registration(description, &reach)?;
+    let registration = registration(description, &reach, None)?;
     print(text(description, &registration, &account)?.trim_end());
     Ok(())
 }
@@ -116,7 +116,7 @@ mod tests {
         .unwrap();
         let account = Subject::service_account("system", "vmhost");
         let reach = Reach::service("system/vmhost").unwrap();
-        let registration = registration(&description, &reach).unwrap();
+        let registration = registration(&description, &reach, None).unwrap();
         let text = text(&description, &registration, &account).unwrap();
         for words in [
             "name: vmhost:p:webhooks",

@@ -64,11 +64,19 @@ pub(crate) fn cause(woken: &Woken, turn: &Turn) -> String {
         ("swap", _) => format!("the swap to generation {}", turn.generation),
         ("canary", _) => format!("the canary gave it to generation {}", turn.generation),
         ("granted", _) => "a right that was granted".to_owned(),
+        ("review", _) => asked(&turn.act).to_owned(),
         ("decision", _) if turn.attempt > 0 => format!("retry {}", turn.attempt),
         ("decision", _) => "the requeue of its last turn".to_owned(),
         (other, _) => other.to_owned(),
     };
     format!("{about}{what}")
+}
+
+/// Returns what a webhook was asked, and why it did not allow it, without the word for the result:
+/// `CREATE of Pod.v1: 403 no tag`.
+fn asked(act: &str) -> &str {
+    let denied = act.strip_prefix("denied the ");
+    denied.or(act.strip_prefix("broke: ")).unwrap_or(act)
 }
 
 /// Formats a change that no turn has followed: `spec.replicas 2 -> 3 by kubectl-edit (version

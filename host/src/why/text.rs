@@ -162,6 +162,11 @@ impl Text {
 
     /// Writes what the turn saw and read, and how the call ended.
     fn seen(&mut self, turn: &Turn) {
+        // Of a review nothing is kept but what came of it.
+        if turn.causes.iter().any(|woken| woken.cause == "review") {
+            self.page.bad("webhook", &turn.act);
+            return;
+        }
         let deleting = match turn.deleting {
             true => ", being deleted: cleans up",
             false => "",

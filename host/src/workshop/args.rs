@@ -201,6 +201,10 @@ pub(crate) struct NewArgs {
     /// The kind's version.
     #[arg(long, value_name = "VERSION", default_value = "v1")]
     pub(crate) api_version: String,
+    /// Make a policy that answers an admission webhook for the kind, and has no controller. So far
+    /// for rust.
+    #[arg(long)]
+    pub(crate) webhook: bool,
 }
 
 /// `vmhost doctor`.

@@ -17,10 +17,13 @@ pub(crate) fn command(args: &NewArgs) -> Result<()> {
         group: &args.group,
         version: &args.api_version,
     };
-    let folder = project.write(Path::new(""))?;
+    let (folder, what) = match args.webhook {
+        true => (project.write_webhook(Path::new(""))?, "webhook"),
+        false => (project.write(Path::new(""))?, "controller"),
+    };
     let folder = folder.display();
     print(&format!(
-        "created {folder} ({}): a controller for {}\nnext: vmhost dev {folder} (what has to be installed: {folder}/README.md, vmhost doctor)",
+        "created {folder} ({}): a {what} for {}\nnext: vmhost dev {folder} (what has to be installed: {folder}/README.md, vmhost doctor)",
         args.lang.title(),
         args.kind
     ));

@@ -101,6 +101,23 @@ pub(crate) fn template(language: Language) -> Result<Vec<(String, Cow<'static, [
     Ok(files)
 }
 
+/// Returns the files of a template for a webhook: those of the language without its cases, some of
+/// them replaced.
+pub(crate) fn webhook_template(language: Language) -> Result<Vec<(String, Cow<'static, [u8]>)>> {
+    let own = format!("webhook-{language}/");
+    let mut files = template(language)?;
+    files.retain(|(name, _)| !name.starts_with("cases/"));
+    for path in Templates::iter() {
+        let Some(name) = path.strip_prefix(&own) else {
+            continue;
+        };
+        files.retain(|(other, _)| other != name);
+        let bytes = Templates::get(&path).map(|file| file.data);
+        files.push((name.to_owned(), bytes.unwrap_or_default()));
+    }
+    Ok(files)
+}
+
 fn text(bytes: &[u8]) -> Result<String> {
     let text = std::str::from_utf8(bytes);
     text.map(str::to_owned)

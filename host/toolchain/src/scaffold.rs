@@ -1,6 +1,7 @@
 //! `vmhost new NAME --lang L`: creates a folder that builds and runs without changes. This module
 //! knows the templates' placeholders, but no language.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,9 @@ const TEMPLATE: &str = ".tmpl";
 
 /// The SDK's folder in a project.
 const SDK: &str = "sdk";
+
+/// The files of a template, by relative path.
+type Files = Vec<(String, Cow<'static, [u8]>)>;
 
 /// The arguments of `vmhost new`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +36,24 @@ impl Project<'_> {
     /// Creates the project's folder below `parent`, and returns its path. Overwrites nothing.
     pub fn write(&self, parent: &Path) -> Result<PathBuf> {
         self.check()?;
-        let files = embedded::template(self.language)?;
+        self.write_files(parent, embedded::template(self.language)?)
+    }
+
+    /// Like [`Project::write`], with a policy that answers an admission webhook for the kind and has
+    /// no controller.
+    pub fn write_webhook(&self, parent: &Path) -> Result<PathBuf> {
+        self.check()?;
+        if self.language != Language::Rust {
+            return Err(Error::Flag {
+                flag: "--webhook",
+                value: self.language.to_string(),
+                problem: "is a language without a template for webhooks: choose --lang rust",
+            });
+        }
+        self.write_files(parent, embedded::webhook_template(self.language)?)
+    }
+
+    fn write_files(&self, parent: &Path, files: Files) -> Result<PathBuf> {
         let folder = parent.join(self.name);
         let is_free = match fs::read_dir(&folder) {
             Ok(mut entries) => entries.next().is_none(),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, Notify};
@@ -21,6 +21,7 @@ use crate::certificates::own::Own;
 use crate::certificates::shown::Shown;
 use crate::error::Error;
 use crate::registration::Registration;
+use crate::seen::{Registered, Seen, holds_everywhere};
 use crate::target::{Finding, Target, configuration_name, converted_elsewhere, injected};
 
 /// Pause between two looks at the objects, the folder, and what a rotation waits for.
@@ -60,18 +61,13 @@ pub struct Keeper {
     woken: Notify,
     /// Why the last look failed.
     failed: ArcSwapOption<String>,
+    /// What the last look found registered.
+    registered: ArcSwap<Registered>,
 }
 
 enum State {
     Own(Box<Own>),
     Folder(Folder),
-}
-
-/// An object as it was read.
-enum Seen {
-    Is(Value),
-    Missing,
-    Unread(String),
 }
 
 impl Keeper {
@@ -89,6 +85,7 @@ impl Keeper {
             yields,
             woken: Notify::new(),
             failed: ArcSwapOption::empty(),
+            registered: ArcSwap::default(),
         }
     }
 
@@ -114,6 +111,11 @@ impl Keeper {
         Err(format!(
             "there is no certificate to serve webhooks with: {why}"
         ))
+    }
+
+    /// Returns what the last look found registered.
+    pub fn registered(&self) -> Arc<Registered> {
+        self.registered.load_full()
     }
 
     /// Returns the certificates that clients must trust, PEM; `None` before the first look, or if
@@ -170,6 +172,7 @@ impl Keeper {
                 },
             ));
         }
+        self.registered.store(Arc::new(Registered::of(&seen)));
         match &mut *state {
             State::Own(own) => {
                 let everywhere = |bundle: &str| holds_everywhere(&seen, bundle);
@@ -310,16 +313,6 @@ impl State {
             Self::Folder(folder) => folder.bundle(),
         }
     }
-}
-
-/// Returns whether all objects hold a bundle, as far as they exist and are this host's. One that
-/// could not be read may not.
-fn holds_everywhere(seen: &[(&Target, Seen)], bundle: &str) -> bool {
-    seen.iter().all(|(target, object)| match object {
-        Seen::Missing => true,
-        Seen::Unread(_) => false,
-        Seen::Is(object) => !matches!(target.compare(object, bundle), Finding::Lacks(_)),
-    })
 }
 
 #[cfg(test)]

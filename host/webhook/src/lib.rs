@@ -29,6 +29,7 @@ mod policy;
 mod reach;
 mod registration;
 mod review;
+mod seen;
 mod server;
 mod target;
 
@@ -46,5 +47,6 @@ pub use metrics::Metrics;
 pub use policy::{Policy, Unanswered, Verdict};
 pub use reach::{Reach, ReachError};
 pub use registration::{Conversion, Registration, Rule, Webhook, WebhookType};
+pub use seen::Registered;
 pub use server::{SERVE_ON, Server};
 pub use target::{Target, configuration_name};

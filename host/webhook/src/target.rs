@@ -3,6 +3,8 @@
 //! This module owns which parts of such an object are this host's, and the patch that changes them.
 //! It must not send anything.
 
+use std::collections::BTreeSet;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -114,6 +116,22 @@ impl Target {
     /// Returns kind and name, for messages.
     pub fn describe(&self) -> String {
         format!("{} {}", self.kind.kind(), self.name)
+    }
+
+    /// Returns which webhooks or which conversion of the plugin an object asks, by the names of the
+    /// plugin's description.
+    pub(crate) fn registers(&self, object: &Value) -> BTreeSet<String> {
+        if self.kind == WebhookObject::Definition {
+            let name = self.mark.rsplit('/').next().unwrap_or_default();
+            let own = self.conversion(object).map(|_| name.to_owned());
+            return own.into_iter().collect();
+        }
+        let all = object["webhooks"].as_array().into_iter().flatten();
+        let names = all.filter_map(|webhook| webhook["name"].as_str());
+        names
+            .filter_map(|name| name.strip_suffix(self.mark.as_str()))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Compares an object, as it was read, with the bundle that it should hold.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
+use vmhost_runtime::observe::admin::state::HostState;
 use vmhost_tests::both_servers;
 use vmhost_tests::expect::{GENERATION, NOT_RELOADED, RELOADS};
 use vmhost_tests::host;
@@ -58,6 +59,9 @@ both_servers!(what_a_webhook_says_is_done);
 async fn what_a_webhook_says_is_done(server: &TestServer) -> Result<()> {
     let reviewer = Reviewer::new(server, describe).await?;
     let host = reviewer.start(Door::new()?).await?;
+    // It is in no Pod.
+    let unknown = "does not know its own namespace";
+    host.wait_for_line(unknown).await?;
     reviewer.until_asked().await?;
     reviewer.create("plain", &[]).await?.expect_done()?;
     let deny = json!({"allowed": false, "status": {"message": "not this one", "code": 418}});
@@ -118,6 +122,64 @@ async fn what_a_webhook_says_is_done(server: &TestServer) -> Result<()> {
     Ok(())
 }
 
+both_servers!(the_state_shows_each_webhook);
+async fn the_state_shows_each_webhook(server: &TestServer) -> Result<()> {
+    let reviewer = Reviewer::new(server, describe).await?;
+    let host = reviewer.start(Door::new()?).await?;
+    reviewer.until_asked().await?;
+    let trapped = reviewer
+        .create("trap", &[("checks", json!("trap"))])
+        .await?;
+    trapped.expect_refused(500, &["failed calling webhook"])?;
+    let of = |state: &HostState, name: &str| {
+        let mut webhooks = state.plugins.iter().flat_map(|plugin| &plugin.webhooks);
+        webhooks.find(|webhook| webhook.name == name).cloned()
+    };
+    let is_asked = |state: &HostState, name: &str, kind: &str| {
+        of(state, name).is_some_and(|webhook| {
+            webhook.kind == kind && webhook.registered == Some(true) && webhook.waiting.is_none()
+        })
+    };
+    let state = host
+        .until_state("all webhooks are registered and answer", |state| {
+            is_asked(state, "checks", "validating")
+                && is_asked(state, "changes", "mutating")
+                && is_asked(state, "lenient", "validating")
+        })
+        .await?;
+    let checks = of(&state, "checks").context("checks")?;
+    let reviews = checks.reviews;
+    ensure!(
+        reviews.denied >= 1 && reviews.failed >= 1 && reviews.total >= 2,
+        "{checks:?}"
+    );
+    // Removed by an operator, it is not registered any more.
+    let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+    let path = format!("{path}/vmhost-{}", reviewer.name);
+    let removed = reviewer.send(Method::DELETE, &path, &Value::Null).await?;
+    removed.expect_done()?;
+    host.until_state("the mutating webhook is not registered", |state| {
+        of(state, "changes").is_some_and(|webhook| webhook.registered == Some(false))
+    })
+    .await?;
+    let address = host.admin_addr().to_string();
+    let shown = host::bare()?.args(["status", "--address", &address]);
+    let shown = shown.run().await?.stdout.join("\n");
+    for words in ["REGISTERED", &checks.label] {
+        ensure!(shown.contains(words), "{shown} does not say {words}");
+    }
+    // A host without an address for webhooks says that it serves none.
+    let silent = reviewer.unregistered()?.ready().await?;
+    let state = silent.state().await?;
+    let checks = of(&state, "checks").context("checks")?;
+    let waiting = checks.waiting.as_deref().unwrap_or_default();
+    ensure!(
+        checks.registered.is_none() && waiting.contains("--webhook-bind-address"),
+        "{checks:?}"
+    );
+    Ok(())
+}
+
 both_servers!(what_is_no_answer_never_means_yes);
 async fn what_is_no_answer_never_means_yes(server: &TestServer) -> Result<()> {
     let reviewer = Reviewer::new(server, describe).await?;
@@ -154,6 +216,57 @@ async fn what_is_no_answer_never_means_yes(server: &TestServer) -> Result<()> {
     // A webhook that fails pauses nothing: the next one is asked.
     reviewer.create("after", &[]).await?.expect_done()?;
     host.wait_for_line("a review is not answered").await?;
+    Ok(())
+}
+
+both_servers!(denied_and_unanswered_reviews_are_among_the_turns);
+async fn denied_and_unanswered_reviews_are_among_the_turns(server: &TestServer) -> Result<()> {
+    let reviewer = Reviewer::new(server, describe).await?;
+    let host = reviewer.start(Door::new()?).await?;
+    reviewer.until_asked().await?;
+    let deny = json!({"allowed": false, "status": {"message": "not this one", "code": 418}});
+    for (name, order) in [("odd", deny), ("trap", json!("trap")), ("fine", json!({}))] {
+        reviewer.create(name, &[("checks", order)]).await?;
+    }
+    let address = host.admin_addr().to_string();
+    let label = format!("{}/checks", reviewer.name);
+    let flags = ["turns", "--address", &address, "--controller", &label];
+    let listed = host::bare()?.args(flags).args(["-o", "json"]).run().await?;
+    let listed: Value = serde_json::from_str(&listed.stdout.join("\n"))?;
+    let turns = listed["turns"].as_array().context("turns")?;
+    let of = |name: &str| {
+        let key = format!("{}/{name}", reviewer.namespace);
+        turns.iter().find(|turn| turn["key"] == key.as_str())
+    };
+    for (name, result, words) in [
+        (
+            "odd",
+            "denied",
+            "denied the CREATE of ConfigMap.v1: 418 not this one",
+        ),
+        (
+            "trap",
+            "error",
+            "broke: CREATE of ConfigMap.v1: the policy failed",
+        ),
+    ] {
+        let turn = of(name).with_context(|| format!("{name}: {listed}"))?;
+        let act = turn["act"].as_str().unwrap_or_default();
+        ensure!(
+            turn["result"] == result && act.starts_with(words) && turn["object"].is_null(),
+            "{turn}"
+        );
+    }
+    ensure!(
+        of("fine").is_none(),
+        "what is allowed is only counted: {listed}"
+    );
+    let printed = host::bare()?.args(flags).arg("--failed").run().await?;
+    let printed = printed.stdout.join("\n");
+    ensure!(
+        printed.contains("trap") && !printed.contains("not this one"),
+        "{printed}"
+    );
     Ok(())
 }
 
@@ -419,6 +532,36 @@ async fn an_audit_tells_what_would_be_refused(server: &TestServer) -> Result<()>
         .expect_done()?;
     let incomplete = audit(&[]).await?;
     ensure!(incomplete.status.code() == Some(2), "{incomplete:?}");
+    Ok(())
+}
+
+/// Like [`describe`]; `checks` is not asked about what is named `skipped`.
+fn conditional(plugin: &str) -> Value {
+    let mut description = describe(plugin);
+    let expression = "object.metadata.name != 'skipped'";
+    let condition = json!({ "name": "not-skipped", "expression": expression });
+    description["webhooks"][0]["matchConditions"] = json!([condition]);
+    description
+}
+
+both_servers!(an_audit_heeds_match_conditions);
+async fn an_audit_heeds_match_conditions(server: &TestServer) -> Result<()> {
+    let reviewer = Reviewer::new(server, conditional).await?;
+    let no = json!({"allowed": false, "status": {"message": "not this one", "code": 403}});
+    for name in ["skipped", "bad"] {
+        let orders = [("checks", no.clone())];
+        reviewer.create(name, &orders).await?.expect_done()?;
+    }
+    let flags = ["-n", reviewer.namespace.as_str()];
+    let file = reviewer.policy.path();
+    let found = command(&server.kubeconfig(), "audit", file, &flags).await?;
+    ensure!(found.status.code() == Some(1), "{found:?}");
+    let text = found.stdout.join("\n");
+    let words = "checks: 1 objects, 1 would be refused, 1 left out by its match conditions";
+    ensure!(
+        text.contains(words) && !text.contains("not evaluated"),
+        "{text}"
+    );
     Ok(())
 }
 

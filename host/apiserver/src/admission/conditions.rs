@@ -9,6 +9,9 @@ use vmhost_rules::{Expression, Given, Scope, Unevaluated, Wanted};
 /// What the evaluation of all conditions of a webhook or a policy may cost.
 const BUDGET: u64 = 2_500_000;
 
+/// The variables of a webhook's match conditions.
+pub(crate) const VARIABLES: [&str; 3] = ["object", "oldObject", "request"];
+
 /// The text when a budget is spent.
 pub(crate) const SPENT: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
@@ -59,6 +62,35 @@ impl Checked {
     }
 }
 
+/// The match conditions of a webhook, for a program that asks the webhook itself.
+#[derive(Debug)]
+pub struct MatchConditions {
+    scope: Scope,
+    conditions: Vec<Checked>,
+}
+
+impl MatchConditions {
+    /// Checks expressions. An error says what is wrong with the first bad one.
+    pub fn check<'a>(expressions: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let scope = Scope::new(&VARIABLES);
+        let mut conditions = Vec::new();
+        for source in expressions {
+            let condition = Checked::of(&scope, source, Wanted::Bool);
+            if let Err(error) = &condition.expression {
+                return Err(format!("expression '{}': {error}", condition.source()));
+            }
+            conditions.push(condition);
+        }
+        Ok(Self { scope, conditions })
+    }
+
+    /// Returns whether a request fulfils all of them. Null stands for an object that the request
+    /// does not have. An error says why some have no result, while all others hold.
+    pub fn hold(&self, object: &Value, old: &Value, request: &Value) -> Result<bool, String> {
+        hold(&self.conditions, &self.scope, &[object, old, request])
+    }
+}
+
 /// Returns the conditions of a webhook or a policy.
 pub(crate) fn read(list: &Value, scope: &Scope) -> Vec<Checked> {
     let list = list.as_array().into_iter().flatten();
@@ -89,5 +121,27 @@ pub(crate) fn hold(
         [] => Ok(true),
         [one] => Err(one.clone()),
         more => Err(format!("[{}]", more.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn conditions_are_evaluated_without_a_server() {
+        let sources = ["object.metadata.name != 'a'", "oldObject == null"];
+        let conditions = MatchConditions::check(sources).unwrap();
+        let holds = |object: &Value, old: &Value| conditions.hold(object, old, &json!({}));
+        let named = |name: &str| json!({ "metadata": { "name": name } });
+        assert_eq!(holds(&named("b"), &Value::Null), Ok(true));
+        assert_eq!(holds(&named("a"), &Value::Null), Ok(false));
+        assert_eq!(holds(&named("b"), &named("b")), Ok(false));
+        let error = holds(&json!({}), &Value::Null).unwrap_err();
+        assert!(error.contains("no such key: metadata"), "{error}");
+        let error = MatchConditions::check(["authorizer == null"]).unwrap_err();
+        assert!(error.contains("authorizer"), "{error}");
     }
 }

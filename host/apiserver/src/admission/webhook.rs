@@ -6,13 +6,10 @@
 use serde_json::Value;
 use vmhost_rules::Scope;
 
-use super::conditions::{self, Checked};
+use super::conditions::{self, Checked, VARIABLES};
 use super::review::Review;
 use super::rules::{Criteria, Found};
 use crate::reach::Reach;
-
-/// The variables of match conditions.
-const VARIABLES: [&str; 3] = ["object", "oldObject", "request"];
 
 /// A webhook.
 #[derive(Debug)]

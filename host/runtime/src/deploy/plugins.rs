@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use vmhost_cluster::{AccessReviews, Connection, Definitions, Events, Informers, Reader};
 use vmhost_core::Description;
 use vmhost_engine::Plugin;
+use vmhost_webhook::Keeper;
 
 use crate::canary::end::Abort;
 use crate::config::terms::Terms;
@@ -63,6 +64,8 @@ pub struct Plugins {
     checks: Mutex<Vec<(String, ReadyCheck)>>,
     /// Whether the plugins that come from elsewhere have come.
     arrived: OnceLock<ReadyCheck>,
+    /// The certificate of webhooks, and what registers them. Empty if none are served.
+    pub(crate) keeper: OnceLock<Arc<Keeper>>,
 }
 
 /// Returns why a part of the host that is not a plugin is not ready, if it is not.
@@ -108,6 +111,7 @@ impl Plugins {
             unadded: AtomicUsize::new(0),
             checks: Mutex::default(),
             arrived: OnceLock::new(),
+            keeper: OnceLock::new(),
         }
     }
 
@@ -124,6 +128,15 @@ impl Plugins {
         check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) {
         self.checks.lock().push((name.to_owned(), Box::new(check)));
+    }
+
+    /// Makes `/readyz` and the state ask this keeper about webhooks. Only the first call counts.
+    pub fn serve_webhooks(&self, keeper: Arc<Keeper>) {
+        let held = keeper.clone();
+        // A host has one address for webhooks.
+        if self.keeper.set(keeper).is_ok() {
+            self.also_check("webhooks", move || held.ready());
+        }
     }
 
     /// Makes `/readyz` ask this instead of whether a plugin is loaded: the plugins come and go, and

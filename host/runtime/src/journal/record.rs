@@ -114,6 +114,13 @@ pub(crate) enum Act {
     Paused(Duration),
     /// The key is held for this long, because its own turns keep waking it.
     Held(Duration),
+    /// A webhook denied a request.
+    Denied {
+        /// What was asked: `CREATE of Pod.v1`.
+        asked: String,
+        /// Why it was denied.
+        reason: String,
+    },
 }
 
 /// What became of an effect.
@@ -172,6 +179,7 @@ impl TurnRecord {
                 Act::Returned(Next::Retry(text) | Next::Fail(text)) | Act::Broke(text) => {
                     text.len()
                 }
+                Act::Denied { asked, reason } => asked.len() + reason.len(),
                 _ => 0,
             }
     }

@@ -59,13 +59,15 @@ pub struct Turn {
     pub reads: Vec<Read>,
     /// The HTTP requests of the policy to services outside of the cluster.
     pub http: Vec<Http>,
-    /// How it went, in a few words: `returned`, `broke: ...`, `added the finalizer`, ...
+    /// How it went, in a few words: `returned`, `broke: ...`, `added the finalizer`, `denied the
+    /// CREATE of Pod.v1: ...`, ...
     pub act: String,
     /// What the policy wants next: `awaitChange`, `{"requeueAfterMs":5000}`, ...
     pub next: Option<Value>,
     /// The effects, with what became of them.
     pub effects: Vec<Effect>,
-    /// `success`, `error`, `requeue`, `requeue_after` or `terminal`.
+    /// `success`, `error`, `requeue`, `requeue_after` or `terminal`; of a review `error` or
+    /// `denied`.
     pub result: String,
     /// The turn's log line about its end.
     pub message: Option<String>,
@@ -89,8 +91,8 @@ pub struct Turn {
 #[serde(rename_all = "camelCase", default)]
 pub struct Woken {
     /// `changed`, `created`, `deleted`, `own-write`, `first-list`, `relist`, `rewound`, `mapped`,
-    /// `timer`, `swap`, `granted`, `canary` (given to the candidate, or back), or `decision` (the
-    /// retry or requeue of the last turn).
+    /// `timer`, `swap`, `granted`, `canary` (given to the candidate, or back), `review` (the API
+    /// server asked a webhook), or `decision` (the retry or requeue of the last turn).
     pub cause: String,
     /// When the change arrived; absent if it was not logged.
     pub time: Option<String>,

@@ -41,10 +41,12 @@ pub(crate) enum Cause {
     Granted,
     /// A canary gave the key to the candidate, or back to the live version.
     Canary,
+    /// The API server asked a webhook.
+    Review,
 }
 
 impl Cause {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Changed,
         Self::OwnWrite,
         Self::Initial,
@@ -55,6 +57,7 @@ impl Cause {
         Self::Swap,
         Self::Granted,
         Self::Canary,
+        Self::Review,
     ];
 }
 

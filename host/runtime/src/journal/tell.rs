@@ -13,7 +13,7 @@ use crate::journal::Journal;
 use crate::journal::record::{Act, Origin, Quiet, TurnRecord};
 use crate::journal::redact::{PluginSecrets, Redact};
 use crate::journal::story::{Effect, Http, Read, Story, Turn, Warning};
-use crate::journal::tag::WakeTag;
+use crate::journal::tag::{Cause, WakeTag};
 use crate::journal::wakes::Wakened;
 use crate::observe::metrics::controller::TurnResult;
 
@@ -139,6 +139,15 @@ fn draft_turn(
     time: &dyn Fn(Instant) -> SystemTime,
 ) -> Turn {
     let (causes, cause_count) = causes::of_turn(record.tag, wakened, time);
+    let result = match record.act {
+        Act::Denied { .. } => "denied",
+        _ => record.result.as_str(),
+    };
+    let decision = match record.tag.has(Cause::Review) {
+        // No queue has the key of a review.
+        true => String::new(),
+        false => words::decision(record.decision),
+    };
     Turn {
         time: words::time(time(record.began)),
         causes,
@@ -159,9 +168,9 @@ fn draft_turn(
         act: words::act(&record.act),
         next: words::next(&record.act),
         effects: effects::of_turn(record),
-        result: record.result.as_str().into(),
+        result: result.into(),
         message: record.message.clone(),
-        decision: words::decision(record.decision),
+        decision,
         call_ms: words::milliseconds(record.call),
         took_ms: words::milliseconds(record.took),
         cut: record.cut,

@@ -357,3 +357,38 @@ fn turns_come_out_in_the_order_in_which_they_began() {
     let (_, quiets) = journal.since(start);
     assert!(quiets.is_sorted_by_key(|quiet| quiet.began) && quiets.len() == 2);
 }
+
+#[test]
+fn reviews_push_out_no_turns_but_some_failed_ones() {
+    let (journal, origin) = (Journal::new(1 << 20, 1), origin());
+    let failed = |name: &str| TurnRecord {
+        result: TurnResult::Error,
+        ..record(&origin, name, Instant::now(), 1000)
+    };
+    journal.turn(record(&origin, "done", Instant::now(), 10));
+    for at in 0..1000 {
+        journal.turn(failed(&at.to_string()));
+    }
+    for at in 0..5000 {
+        let act = Act::Denied {
+            asked: "CREATE of Pod.v1".to_owned(),
+            reason: "x".repeat(200),
+        };
+        let name = format!("denied-{at}");
+        let turn = record(&origin, &name, Instant::now(), 1000);
+        journal.review(TurnRecord { act, ..turn });
+    }
+    let (most, part) = (journal.shares.failed, journal.parts.mine().lock());
+    assert_eq!(part.turns.records.len(), 1, "it stays");
+    let (reviews, failed) = (part.reviews.bytes, part.failed.bytes);
+    assert!(
+        reviews <= most / 2 && reviews > most / 2 - 4096,
+        "{reviews}"
+    );
+    assert!(
+        reviews + failed <= most && failed > most / 2 - 4096,
+        "{failed}"
+    );
+    let is_cut = |review: &TurnRecord| review.cut && review.effects.is_empty();
+    assert!(part.reviews.records.iter().all(|review| is_cut(review)));
+}

@@ -34,6 +34,7 @@ mod orders;
 pub mod page;
 pub mod paths;
 pub mod questions;
+mod reviewed;
 mod room;
 mod routes;
 pub(crate) mod running;

@@ -60,6 +60,11 @@ impl Question {
         }
     }
 
+    /// The request of an admission review, as it came.
+    pub(super) fn text(&self) -> &str {
+        &self.object.text
+    }
+
     /// Returns whether this is an admission review.
     pub(super) fn is_admission(&self) -> bool {
         self.kind == admission_kind()

@@ -21,11 +21,31 @@ pub struct Converted(pub Vec<Box<RawValue>>);
 pub(super) trait Answered {
     /// What it says, as one word for metric labels.
     fn result(&self) -> &'static str;
+
+    /// Why a request is denied; `None` if it is not.
+    fn denied(&self) -> Option<String> {
+        None
+    }
 }
 
 impl Answered for Verdict {
     fn result(&self) -> &'static str {
         if self.allowed { "allowed" } else { "denied" }
+    }
+
+    fn denied(&self) -> Option<String> {
+        let field = |name: &str| self.status.as_ref().and_then(|status| status.get(name));
+        let code = field("code").and_then(Value::as_u64);
+        let message = field("message").and_then(Value::as_str);
+        let words = [
+            code.map(|code| code.to_string()),
+            message.map(str::to_owned),
+        ];
+        let words: Vec<String> = words.into_iter().flatten().collect();
+        (!self.allowed).then(|| match words.is_empty() {
+            true => "no reason given".to_owned(),
+            false => words.join(" "),
+        })
     }
 }
 

@@ -116,6 +116,41 @@ fn the_definition_and_the_cases_are_of_the_kind() {
 }
 
 #[test]
+fn a_webhook_has_its_own_policy_and_cases() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = project(Language::Rust)
+        .write_webhook(parent.path())
+        .unwrap();
+    let files = files(&folder);
+    let names: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
+    for wanted in [
+        "Cargo.toml",
+        "rust-toolchain.toml",
+        ".gitignore",
+        "manifests/crd.yaml",
+        "manifests/example.yaml",
+        "cases/names-nobody/admission.json",
+        "cases/names-somebody/expect.json",
+    ] {
+        assert!(names.contains(&wanted), "{names:?} lacks {wanted}");
+    }
+    assert!(!names.iter().any(|name| name.starts_with("cases/greets")));
+    let policy = fs::read_to_string(folder.join("src/lib.rs")).unwrap();
+    let rule = r#"Rule::new(&["example.com"], &["v1beta1"], &["policies"])"#;
+    assert!(policy.contains(rule), "{policy}");
+    let own = files.iter().filter(|(path, _)| !path.starts_with("sdk/"));
+    for (path, bytes) in own {
+        assert!(!String::from_utf8_lossy(bytes).contains("__"), "{path}");
+    }
+    let refused = project(Language::Go).write_webhook(&parent.path().join("go"));
+    let error = refused.unwrap_err().to_string();
+    assert!(
+        error.contains("--webhook") && error.contains("--lang rust"),
+        "{error}"
+    );
+}
+
+#[test]
 fn the_rust_project_is_built_by_the_same_rust_as_this_one() {
     let parent = tempfile::tempdir().unwrap();
     let folder = project(Language::Rust).write(parent.path()).unwrap();

@@ -104,15 +104,19 @@ async fn an_object_is_patched_once_it_is_there() {
     let cluster = Cluster::default();
     let keeper = keeper(&cluster);
     let targets = [Target::validating("p")];
+    let registered = || keeper.registered().has(&targets[0], "w");
+    assert_eq!(registered(), None, "nothing was read yet");
     let looked = keeper.look(&targets, start()).await.unwrap();
     assert_eq!(
         looked.missing,
         ["ValidatingWebhookConfiguration vmhost-p".to_owned()]
     );
+    assert_eq!(registered(), Some(false));
     cluster.put(VALIDATING, configuration());
     cluster.writes();
     let looked = keeper.look(&targets, start()).await.unwrap();
     assert_eq!(looked.patched.len(), 1, "{looked:?}");
+    assert_eq!(registered(), Some(true));
     assert!(connects(&trusted(&cluster), &keeper, start()));
     assert_eq!(cluster.writes(), [format!("PATCH {VALIDATING}")]);
     let looked = keeper.look(&targets, start()).await.unwrap();

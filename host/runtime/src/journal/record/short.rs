@@ -24,6 +24,10 @@ impl TurnRecord {
         {
             shorten(text);
         }
+        if let Act::Denied { asked, reason } = &mut self.act {
+            shorten(asked);
+            shorten(reason);
+        }
         if let Some(last) = &mut self.last {
             shorten(&mut last.reason);
             shorten(&mut last.message);

@@ -120,5 +120,6 @@ fn word(cause: Cause) -> &'static str {
         Cause::Swap => "swap",
         Cause::Granted => "granted",
         Cause::Canary => "canary",
+        Cause::Review => "review",
     }
 }

@@ -36,6 +36,8 @@ pub(super) fn act(act: &Act) -> String {
         Act::Left => "left to other finalizers".into(),
         Act::Paused(pause) => format!("paused for {pause:?}, since all calls of the plugin fail"),
         Act::Held(rest) => format!("held for {rest:?}, since its own turns keep waking the key"),
+        // What follows the colon is hidden if it may be sensitive.
+        Act::Denied { asked, reason } => format!("denied the {asked}: {reason}"),
     }
 }
 

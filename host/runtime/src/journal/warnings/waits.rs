@@ -140,6 +140,8 @@ fn said(turn: &TurnRecord) -> String {
         Act::Returned(Next::Requeue) => "requeue".to_owned(),
         Act::Returned(Next::AwaitChange) => "await a change".to_owned(),
         Act::Returned(Next::Finalized) => "finalized, but the finalizer is still on".to_owned(),
-        Act::AddedFinalizer | Act::Left | Act::Paused(_) | Act::Held(_) => "nothing".to_owned(),
+        Act::AddedFinalizer | Act::Left | Act::Paused(_) | Act::Held(_) | Act::Denied { .. } => {
+            "nothing".to_owned()
+        }
     }
 }

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use vmhost_core::ObjectName;
+use vmhost_core::description::admission_kind;
 
 use super::asked::{Refused, wanted, wanted_of};
 use super::follow::{Source, follow};
@@ -30,6 +31,7 @@ use super::{snapshot, states};
 use crate::deploy::plugins::Plugins;
 use crate::journal::story::Turn;
 use crate::journal::watch::Warnings;
+use crate::observe::metrics::controller::controller_label;
 use crate::rights::names;
 use crate::shadow::door::Shadowing;
 
@@ -189,6 +191,16 @@ impl Host {
             let redact = &self.warnings.redact;
             let reads_sensitive = handled.iter().any(|kind| redact.concerns(kind));
             drop(handled);
+            let description = generation.description();
+            let webhooks = description.webhooks.iter();
+            controllers.extend(webhooks.map(|webhook| Keyed {
+                controller: controller_label(&description.name, &webhook.name).into(),
+                started: true,
+                kind: admission_kind(),
+                plural: "admissions".to_owned(),
+                namespaced: true,
+                reads_sensitive,
+            }));
             for (wired, _) in generation.everywhere() {
                 let controller = &wired.controller;
                 let name = names::offline(generation.description(), &controller.kind);

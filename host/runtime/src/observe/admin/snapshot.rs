@@ -12,9 +12,10 @@ use vmhost_cluster::{InformerState, Phase};
 use vmhost_core::{ObjectName, Refusal};
 use vmhost_engine::Code;
 
+use super::reviewed::{Counted, webhooks};
 use super::state::{
     BreakerState, CanaryState, ControllerState, FAILING_SHOWN, Failing, FailingKey, HostState,
-    Instances, PluginState, QueueState, StoreState, TurnCounts, WARNINGS_SHOWN,
+    Instances, PluginState, QueueState, StoreState, TurnCounts, WARNINGS_SHOWN, WebhookState,
 };
 use crate::controller::Controller;
 use crate::deploy::breaker::Breaker;
@@ -36,10 +37,15 @@ pub(crate) fn state(
 ) -> HostState {
     let warned = warnings.len();
     warnings.truncate(WARNINGS_SHOWN);
+    let reviews = Counted::of(&plugins.metrics);
+    let keeper = plugins.keeper.get().map(|keeper| &**keeper);
     let mut shown: Vec<PluginState> = plugins
         .slots()
         .iter()
-        .map(|slot| plugin(slot, &slot.current(), why))
+        .map(|slot| {
+            let live = slot.current();
+            plugin(slot, &live, webhooks(&live, keeper, &reviews), why)
+        })
         .collect();
     shown.sort_by(|a, b| a.name.cmp(&b.name));
     let at_home = plugins.informers.states();
@@ -84,7 +90,12 @@ fn leader(leadership: &Leadership) -> &'static str {
     }
 }
 
-fn plugin(slot: &Slot, generation: &Generation, why: Option<&Why<'_>>) -> PluginState {
+fn plugin(
+    slot: &Slot,
+    generation: &Generation,
+    webhooks: Vec<WebhookState>,
+    why: Option<&Why<'_>>,
+) -> PluginState {
     let instances = generation.plugin.instances();
     let (failures, pause) = [&generation.breaker, &generation.map_breaker]
         .map(Breaker::status)
@@ -118,6 +129,7 @@ fn plugin(slot: &Slot, generation: &Generation, why: Option<&Why<'_>>) -> Plugin
             pause_ms: pause.map_or(0, |pause| pause.as_millis() as u64),
         },
         controllers,
+        webhooks,
         reload: slot.last_reload.load_full().map(|last| (*last).clone()),
         // If calls succeed again, no rollback is needed.
         rollback_suggested: slot

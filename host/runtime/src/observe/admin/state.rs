@@ -69,6 +69,9 @@ pub struct PluginState {
     pub breaker: BreakerState,
     /// The controllers, by name.
     pub controllers: Vec<ControllerState>,
+    /// The webhooks and then the conversions, in the order of the description.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub webhooks: Vec<WebhookState>,
     /// The result of the last change of the plugin's file, or of a later rollback, and the time of
     /// the next try after a failure. Absent if there was none.
     pub reload: Option<LastReload>,
@@ -78,6 +81,41 @@ pub struct PluginState {
     /// A rollback that may help, because all calls of this generation have failed since its swap.
     #[serde(default)]
     pub rollback_suggested: Option<RollbackSuggested>,
+}
+
+/// A webhook or a conversion.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookState {
+    /// The name in the description.
+    pub name: String,
+    /// The label, as logs, turns and metrics name it: `guard/images`.
+    pub label: String,
+    /// `validating`, `mutating` or `conversion`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Why it cannot answer yet. Absent: it can.
+    #[serde(default)]
+    pub waiting: Option<String>,
+    /// Whether the API server is told to ask it, as of the last look, of which there is one every
+    /// 10 s. Absent: it is not known, or webhooks are not served.
+    #[serde(default)]
+    pub registered: Option<bool>,
+    /// What came of its reviews.
+    #[serde(default)]
+    pub reviews: ReviewCounts,
+}
+
+/// The reviews of a webhook or a conversion since the host started, over all generations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReviewCounts {
+    /// All of them.
+    pub total: u64,
+    /// Those that it denied.
+    pub denied: u64,
+    /// Those without an answer.
+    pub failed: u64,
 }
 
 /// Instances of a plugin.

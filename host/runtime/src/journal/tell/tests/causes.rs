@@ -18,6 +18,7 @@ fn each_cause_has_its_word() {
         (Cause::Swap, "swap"),
         (Cause::Granted, "granted"),
         (Cause::Canary, "canary"),
+        (Cause::Review, "review"),
     ] {
         let turn = told(&clock, &record(clock.at(1), cause.into()), &[]);
         assert_eq!((turn.causes.len(), &*turn.causes[0].cause), (1, word));
@@ -43,6 +44,21 @@ fn each_cause_has_its_word() {
         let turn = told(&clock, &record, &[change]);
         assert_eq!((turn.causes.len(), &*turn.causes[0].cause), (1, word));
     }
+}
+
+#[test]
+fn a_denied_review_says_what_was_asked_and_has_no_decision() {
+    let clock = Clock::new();
+    let review = TurnRecord {
+        act: Act::Denied {
+            asked: "CREATE of Pod.v1".into(),
+            reason: "403 no tag".into(),
+        },
+        ..record(clock.at(1), Cause::Review.into())
+    };
+    let turn = told(&clock, &review, &[]);
+    assert_eq!((&*turn.result, &*turn.decision), ("denied", ""));
+    assert_eq!(turn.act, "denied the CREATE of Pod.v1: 403 no tag");
 }
 
 #[test]
