@@ -83,6 +83,7 @@ pub mod shadow;
 pub mod sides;
 pub mod tables;
 pub mod tally;
+pub mod tls;
 pub mod tools;
 pub mod turns;
 pub mod vm;

@@ -1,20 +1,16 @@
-//! Ports and HTTP on loopback, and requests to an API server that return the status code and
+//! Ports and plain HTTP on loopback, and requests to an API server that return the status code and
 //! the JSON.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use anyhow::{Context, Result};
 use http::{Method, Request, header};
 use http_body_util::BodyExt;
 use kube::Client;
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
 /// The media type of JSON.
 pub const JSON: &str = "application/json";
@@ -105,35 +101,21 @@ pub async fn post_as(
     exchange(addr, &format!("{head}\r\n")).await
 }
 
-/// Like [`get_with_token`], over TLS, to a server on loopback whose authority these settings trust.
-pub async fn get_over_tls(
-    tls: Arc<ClientConfig>,
-    addr: SocketAddr,
-    path: &str,
-    token: &str,
-) -> Result<(u16, String)> {
-    let stream = connect(addr).await?;
-    let name = ServerName::from(addr.ip());
-    let connected = TlsConnector::from(tls).connect(name, stream).await;
-    let mut stream = connected.context("shaking hands")?;
-    let head = format!("GET {path} HTTP/1.0\r\nHost: {addr}\r\nAuthorization: Bearer {token}");
-    let (head, body) = talk(&mut stream, &format!("{head}\r\n\r\n")).await?;
-    Ok((code(&head)?, body))
-}
-
 async fn exchange(addr: SocketAddr, request: &str) -> Result<(u16, String)> {
     let (head, body) = send_text(addr, request).await?;
     Ok((code(&head)?, body))
 }
 
-fn code(head: &str) -> Result<u16> {
+/// Returns the status code in the head of an answer.
+pub fn code(head: &str) -> Result<u16> {
     head.split_whitespace()
         .nth(1)
         .and_then(|code| code.parse().ok())
         .context("the answer has no status")
 }
 
-async fn connect(addr: SocketAddr) -> Result<TcpStream> {
+/// Connects to a server.
+pub async fn connect(addr: SocketAddr) -> Result<TcpStream> {
     TcpStream::connect(addr)
         .await
         .with_context(|| format!("connecting to {addr}"))
@@ -144,7 +126,8 @@ async fn send_text(addr: SocketAddr, request: &str) -> Result<(String, String)> 
     talk(&mut connect(addr).await?, request).await
 }
 
-async fn talk<S>(stream: &mut S, request: &str) -> Result<(String, String)>
+/// Sends a request in HTTP/1.0, and returns the head of the answer and the body.
+pub async fn talk<S>(stream: &mut S, request: &str) -> Result<(String, String)>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {

@@ -152,7 +152,10 @@ async fn new_credentials_keep_stores_and_watches(home: &TestServer) -> Result<()
     Ok(())
 }
 
-both_servers!(a_new_server_that_is_unreachable_stops_writes_to_the_old_one, own);
+both_servers!(
+    a_new_server_that_is_unreachable_stops_writes_to_the_old_one,
+    own
+);
 async fn a_new_server_that_is_unreachable_stops_writes_to_the_old_one(
     home: &TestServer,
 ) -> Result<()> {

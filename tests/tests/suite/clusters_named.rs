@@ -74,16 +74,20 @@ async fn an_effect_goes_to_the_cluster_that_it_names(home: &TestServer) -> Resul
 
     // From home to a member.
     let effect = apply(&far, "made", Value::Null);
-    let created = user.create(&maps(&near), &order("out", Some("east"), &effect));
-    let created = created.await?;
+    let ordered = order("out", Some("east"), &effect);
+    let created = user.create(&maps(&near), &ordered).await?;
     let made = format!("{}/made", maps(&far));
-    there.until(&made, "it is applied in east", is_written).await?;
+    there
+        .until(&made, "it is applied in east", is_written)
+        .await?;
     let at_home = user.get(&format!("{}/made", maps(&near))).await?;
     ensure!(at_home.is_none(), "it is at home: {at_home:?}");
 
     // From a member to home.
     let effect = apply(&near, "summary", Value::Null);
-    there.create(&maps(&far), &order("in", None, &effect)).await?;
+    there
+        .create(&maps(&far), &order("in", None, &effect))
+        .await?;
     let summary = format!("{}/summary", maps(&near));
     user.until(&summary, "it is applied at home", is_written)
         .await?;
@@ -94,7 +98,9 @@ async fn an_effect_goes_to_the_cluster_that_it_names(home: &TestServer) -> Resul
         .create(&maps(&far), &order("self", Some("east"), &effect))
         .await?;
     let own = format!("{}/own", maps(&far));
-    there.until(&own, "it is applied in its own", is_written).await?;
+    there
+        .until(&own, "it is applied in its own", is_written)
+        .await?;
 
     // The owner is in another cluster.
     let owner = json!([{
@@ -103,8 +109,11 @@ async fn an_effect_goes_to_the_cluster_that_it_names(home: &TestServer) -> Resul
     let effect = apply(&near, "owned", owner);
     let changed = order("out", Some("east"), &effect);
     let metadata = json!({ "annotations": changed["metadata"]["annotations"] });
-    user.merge(&format!("{}/out", maps(&near)), json!({ "metadata": metadata }))
-        .await?;
+    user.merge(
+        &format!("{}/out", maps(&near)),
+        json!({ "metadata": metadata }),
+    )
+    .await?;
     host.wait_for_line("an owner reference never reaches over clusters")
         .await?;
 
@@ -116,7 +125,8 @@ async fn an_effect_goes_to_the_cluster_that_it_names(home: &TestServer) -> Resul
         .await?;
     pair.add("west", &home.kubeconfig()).await?;
     let late = format!("{}/late", maps(&near));
-    user.until(&late, "it is applied in west", is_written).await?;
+    user.until(&late, "it is applied in west", is_written)
+        .await?;
     Ok(())
 }
 

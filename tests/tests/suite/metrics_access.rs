@@ -13,7 +13,7 @@ use vmhost_tests::guests::{self, Mode, PolicyFile};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
 use vmhost_tests::wait::eventually;
-use vmhost_tests::{both_servers, net, run};
+use vmhost_tests::{both_servers, net, run, tls};
 
 use crate::rbac::Runner;
 
@@ -121,7 +121,7 @@ async fn tokens_are_shown_over_tls_only(server: &TestServer) -> Result<()> {
     ensure!(plain.is_err(), "plain HTTP is answered: {plain:?}");
     let tls = Arc::new(trusting(authority.pem().as_bytes())?);
     let scrape =
-        async |token: &str| net::get_over_tls(tls.clone(), metrics, "/metrics", token).await;
+        async |token: &str| tls::get_with_token(tls.clone(), metrics, "/metrics", token).await;
     let (code, text) = scrape(&scraper.token).await?;
     ensure!(code == 200 && text.contains("workqueue_depth"), "{text}");
     let (code, text) = scrape("nonsense").await?;
@@ -132,7 +132,8 @@ async fn tokens_are_shown_over_tls_only(server: &TestServer) -> Result<()> {
     next.write_loopback(folder.path())?;
     let tls = Arc::new(trusting(next.pem().as_bytes())?);
     eventually("the new certificate is shown", async || {
-        let (code, _) = net::get_over_tls(tls.clone(), metrics, "/metrics", &scraper.token).await?;
+        let (code, _) =
+            tls::get_with_token(tls.clone(), metrics, "/metrics", &scraper.token).await?;
         Ok((code == 200).then_some(()))
     })
     .await

@@ -98,10 +98,7 @@ fn prioritize(inner: &Inner, pod: &mut Value) {
             pod[field] = class[from].clone();
         }
     }
-    absent(
-        pod,
-        &json!({ "priority": 0, "preemptionPolicy": PREEMPTS }),
-    );
+    absent(pod, &json!({ "priority": 0, "preemptionPolicy": PREEMPTS }));
 }
 
 /// Sets the priority of the pod that is replaced, unless the new one states its own.

@@ -7,8 +7,7 @@ use vmhost_core::field_path::Step;
 use vmhost_core::{FieldPath, Gvk};
 
 /// The forms of `--clusters`, for messages.
-pub const FORMS: &str =
-    "kubeconfig-contexts, secrets[:NAMESPACE], clusterprofiles[:NAMESPACE], field:KIND.VERSION.GROUP:PATH, or files:GLOB";
+pub const FORMS: &str = "kubeconfig-contexts, secrets[:NAMESPACE], clusterprofiles[:NAMESPACE], field:KIND.VERSION.GROUP:PATH, or files:GLOB";
 
 /// Where clusters are found.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //!
 //! This module must not know how an answer comes about.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -63,7 +64,7 @@ impl Recorder {
     /// Records to this journal; `None` if it keeps nothing.
     pub(super) fn new(journal: Arc<Journal>, redact: &Arc<Redact>) -> Option<Self> {
         let redact = redact.clone();
-        journal.is_on().then(|| Self { journal, redact })
+        journal.is_on().then_some(Self { journal, redact })
     }
 
     /// Records a review if it was denied, for the reason that `denied` tells, or not answered.
@@ -126,6 +127,7 @@ impl Review<'_> {
                 finalizer: None,
                 generation: self.live.number,
                 digest: self.live.plugin.digest().to_owned(),
+                settings: BTreeMap::new(),
             }),
             key,
             began: self.began,

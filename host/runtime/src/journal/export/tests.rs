@@ -271,7 +271,10 @@ fn a_turn_in_a_member_is_told_its_cluster_again() {
     let settings = &parsed(&case, "request.json")["settings"];
     assert_eq!(settings["vmhost/cluster"], "east");
     let labels = settings["vmhost/cluster-labels"].to_string();
-    assert!(labels.contains("token") && !labels.contains("hush-hush"), "{labels}");
+    assert!(
+        labels.contains("token") && !labels.contains("hush-hush"),
+        "{labels}"
+    );
 }
 
 #[test]

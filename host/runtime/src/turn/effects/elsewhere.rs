@@ -204,7 +204,10 @@ mod tests {
         for (body, words) in [
             (format!(r#"{{"effect":{delete}}}"#), "cluster"),
             (format!(r#"{{"cluster":"a","effect":{delete},"b":1}}"#), "b"),
-            (r#"{"cluster":"a","effect":{"event":{}}}"#.to_owned(), "event"),
+            (
+                r#"{"cluster":"a","effect":{"event":{}}}"#.to_owned(),
+                "event",
+            ),
             ("[]".to_owned(), NAME),
         ] {
             let effects = [effect("teleport", "{}"), effect(NAME, &body)];
