@@ -24,7 +24,7 @@ use super::room::Room;
 use super::running::{Keyed, Running};
 use super::shadowed::story;
 use super::state::HostState;
-use super::turns::Turns;
+use super::turns::{Turns, leave_objects_out};
 use super::wanted::{Record, Wanted};
 use super::{snapshot, states};
 use crate::deploy::plugins::Plugins;
@@ -229,10 +229,10 @@ impl Source for Tail {
 
     fn tell(&self, records: &[&Record]) -> Option<Vec<Turn>> {
         let running = self.host.running().ok()?;
-        let tell = |record: &&Record| match self.whole {
-            true => self.host.turns.whole(record, &running),
-            false => self.host.turns.brief(record, &running),
-        };
-        Some(records.iter().map(tell).collect())
+        let mut turns = self.host.turns.tell(records.iter().copied(), &running);
+        if !self.whole {
+            turns.iter_mut().for_each(leave_objects_out);
+        }
+        Some(turns)
     }
 }
