@@ -138,8 +138,11 @@ impl Journal {
     }
 
     /// Records a turn that did something, or failed. Above [`record::LARGEST`] bytes, or a quarter
-    /// of the smallest share, only the small parts of the record are kept.
+    /// of the smallest share, digests take the place of its texts.
     pub(crate) fn turn(&self, mut turn: TurnRecord) {
+        if !self.is_on() {
+            return;
+        }
         if turn.trace.cut || turn.bytes() > record::LARGEST.min(self.shares.failed / 4) {
             turn.cut();
         }

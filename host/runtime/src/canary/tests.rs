@@ -57,6 +57,7 @@ fn record(answers: Vec<Answer>) -> TurnRecord {
             finalizer: None,
             generation: 2,
             digest: "22".into(),
+            settings: Default::default(),
         }),
         key: ObjectName::new(Some("a"), "x"),
         began: Instant::now(),
@@ -78,7 +79,7 @@ fn record(answers: Vec<Answer>) -> TurnRecord {
         result: TurnResult::Success,
         decision: Decision::Forget,
         message: None,
-        cut: false,
+        cut: None,
     }
 }
 

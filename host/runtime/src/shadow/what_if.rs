@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use vmhost_queue::{Decision, Lane};
 
+use crate::journal::record::withheld::Configured;
 use crate::journal::record::{Act, Origin, TurnRecord};
 use crate::journal::story::{Effect, Turn};
 use crate::journal::tag::WakeTag;
@@ -28,6 +29,7 @@ pub(crate) fn record(job: &Job, called: &Called, digest: &str) -> TurnRecord {
         finalizer: None,
         generation: job.live.generation(),
         digest: digest.to_owned(),
+        settings: Configured::default(),
     };
     TurnRecord {
         origin: Arc::new(origin),
@@ -51,7 +53,7 @@ pub(crate) fn record(job: &Job, called: &Called, digest: &str) -> TurnRecord {
         result: TurnResult::Success,
         decision: Decision::Forget,
         message: None,
-        cut: false,
+        cut: None,
     }
 }
 

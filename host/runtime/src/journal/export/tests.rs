@@ -114,6 +114,7 @@ fn record(reads: Vec<Read>) -> TurnRecord {
             finalizer: Some(FINALIZER.into()),
             generation: 3,
             digest: "abc".into(),
+            settings: Default::default(),
         }),
         key: name("x"),
         began: Instant::now(),
@@ -135,7 +136,7 @@ fn record(reads: Vec<Read>) -> TurnRecord {
         result: TurnResult::Success,
         decision: Decision::Forget,
         message: None,
-        cut: false,
+        cut: None,
     }
 }
 

@@ -128,6 +128,7 @@ mod tests {
                 field_manager: String::new(),
                 generation: 1,
                 digest: String::new(),
+                settings: Default::default(),
             }),
             key: ObjectName::new(Some("default"), name),
             began: now,

@@ -58,6 +58,7 @@ pub(crate) fn origin(generation: u64) -> Arc<Origin> {
         generation,
         finalizer: None,
         digest: "sha256:0".into(),
+        settings: Default::default(),
     })
 }
 
@@ -85,7 +86,7 @@ pub(crate) fn turn(ms: u64) -> TurnRecord {
         result: TurnResult::Success,
         decision: Decision::Forget,
         message: None,
-        cut: false,
+        cut: None,
     }
 }
 

@@ -218,7 +218,7 @@ fn tell_object(
     if let Some(record) = &written.first {
         let time = |at| desk.loader.journal.time(at);
         let turn = tell::turn(record, &[], time, &desk.redact, secrets);
-        told.cut = record.cut || record.effects.is_empty();
+        told.cut = record.cut.is_some() || record.effects.is_empty();
         if !told.cut {
             add_effects(&mut told, object, record, turn);
         }
