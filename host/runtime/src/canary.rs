@@ -18,6 +18,7 @@
 //! must not know workers or queues.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
@@ -69,6 +70,8 @@ pub struct Canary {
     /// The candidate's component, until the end.
     component: Mutex<Vec<u8>>,
     ended: OnceLock<Ended>,
+    /// Whether the end is counted.
+    counted: AtomicBool,
     stage: watch::Sender<Stage>,
 }
 
@@ -144,6 +147,7 @@ impl Canary {
             report: Mutex::default(),
             component: Mutex::new(component),
             ended: OnceLock::new(),
+            counted: AtomicBool::new(false),
             stage: watch::Sender::new(Stage::Running),
         })
     }
@@ -212,6 +216,14 @@ impl Canary {
     /// How and when the canary ended, once that is decided.
     pub(crate) fn ended(&self) -> Option<&Ended> {
         self.ended.get()
+    }
+
+    /// Returns how the canary ended, for the metrics. Only the first call after the end gets it,
+    /// because the task of the canary and a shutdown may both count.
+    pub(crate) fn to_count(&self) -> Option<&End> {
+        let ended = self.ended.get()?;
+        let is_first = !self.counted.swap(true, Ordering::Relaxed);
+        is_first.then_some(&ended.how)
     }
 
     /// Returns whether the canary was aborted. The host then ignores whatever the candidate still

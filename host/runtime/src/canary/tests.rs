@@ -93,7 +93,11 @@ async fn only_the_first_end_counts() {
     assert!(canary.is_aborted());
     assert!(end::is_taken_back(&canary.fence().unwrap_err()));
 
+    assert_eq!(canary.to_count(), Some(&End::Aborted(Abort::Operator)));
+    assert_eq!(canary.to_count(), None, "it is counted");
+
     let canary = super::tests::canary();
+    assert_eq!(canary.to_count(), None, "it runs");
     assert!(canary.end(End::Promoted));
     assert!(!canary.abort(Abort::LeaderLost));
     assert!(
