@@ -274,17 +274,17 @@ impl Canary {
         }
     }
 
-    /// The objects that the candidate wrote, and the number of turns that wrote objects beyond
-    /// these.
-    pub(crate) fn written(&self) -> (Vec<Written<TurnRecord>>, u64) {
+    /// The objects that the candidate wrote, from this place in the list on and at most so many,
+    /// and the number of objects that are not in the list.
+    pub(crate) fn written(&self, from: usize, most: usize) -> (Vec<Written<TurnRecord>>, u64) {
         let report = self.report.lock();
-        (report.objects(), report.unlisted())
+        (report.objects(from, most), report.unlisted() as u64)
     }
 
     /// The number of objects that the candidate wrote.
     pub(crate) fn written_count(&self) -> u64 {
         let report = self.report.lock();
-        report.len() as u64 + report.unlisted()
+        (report.len() + report.unlisted()) as u64
     }
 }
 

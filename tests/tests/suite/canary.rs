@@ -9,8 +9,10 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
+use vmhost_runtime::canary::told::CanaryReport;
 use vmhost_runtime::deploy::history::report::Why;
 use vmhost_runtime::journal::story::Turn;
+use vmhost_runtime::observe::admin::paths;
 use vmhost_tests::both_servers;
 use vmhost_tests::expect::GENERATION;
 use vmhost_tests::guests::{self, Mode, PolicyFile, Way, with_comment};
@@ -273,6 +275,13 @@ async fn an_abort_gives_all_objects_back_and_lists_what_was_written(
             "{object:#?}"
         );
     }
+    let last = host.told(&paths::canary_from(NAME, taken.len() - 1)).await?;
+    let last: CanaryReport = serde_json::from_str(&last)?;
+    ensure!(
+        last.objects == report.objects[taken.len() - 1..],
+        "a page of the last object: {last:#?}"
+    );
+    ensure!((last.next, report.next, report.unlisted) == (None, None, 0));
     host.ordered(&["canary", "abort", NAME])
         .await?
         .expect_error(&["has ended", "an operator aborted it"])

@@ -137,7 +137,7 @@ fn what_the_candidate_changed_is_reported() {
         answer("repeated", AnswerEnd::Repeated),
     ]));
     canary.wrote(&record(vec![answer("unchanged", AnswerEnd::NoObject)]));
-    let (written, unlisted) = canary.written();
+    let (written, unlisted) = canary.written(0, 9);
     let names: Vec<&str> = written
         .iter()
         .map(|written| written.object.name.name())
