@@ -10,7 +10,8 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use vmhost_core::ObjectName;
+use vmhost_cluster::KindNames;
+use vmhost_core::{Description, Gvk, ObjectName};
 
 use super::asked::{Refused, wanted, wanted_of};
 use super::follow::{Source, follow};
@@ -21,7 +22,7 @@ use super::questions::{
     WARNINGS_PATH, WHY_PATH, WhyQuery,
 };
 use super::room::Room;
-use super::running::{Keyed, Running};
+use super::running::{Aliases, Keyed, Running};
 use super::shadowed::story;
 use super::state::HostState;
 use super::turns::{Turns, leave_objects_out};
@@ -30,7 +31,7 @@ use super::{snapshot, states};
 use crate::deploy::plugins::Plugins;
 use crate::journal::story::Turn;
 use crate::journal::watch::Warnings;
-use crate::rights::names;
+use crate::rights::names::{self, Name};
 use crate::shadow::door::Shadowing;
 
 /// What the answers are made from.
@@ -191,12 +192,15 @@ impl Host {
             drop(handled);
             for (wired, _) in generation.everywhere() {
                 let controller = &wired.controller;
-                let name = names::offline(generation.description(), &controller.kind);
+                let kind = &controller.kind;
+                let known = wired.sources.names_of(kind);
+                let (name, aliases) = called(known.as_deref(), generation.description(), kind);
                 controllers.push(Keyed {
                     controller: controller.label.clone(),
                     started: controller.has_started(),
-                    kind: controller.kind.clone(),
+                    kind: kind.clone(),
                     plural: name.plural,
+                    aliases,
                     namespaced: name.namespaced,
                     reads_sensitive,
                 });
@@ -218,6 +222,23 @@ impl Host {
         };
         follow(tail, most, room)
     }
+}
+
+/// The names of a kind: those that the API server has told when the kind was first watched, else
+/// what is known without a cluster. Sends no request.
+fn called(known: Option<&KindNames>, description: &Description, kind: &Gvk) -> (Name, Aliases) {
+    let Some(known) = known else {
+        return (names::offline(description, kind), Aliases::default());
+    };
+    let name = Name {
+        plural: known.plural.clone(),
+        namespaced: known.namespaced,
+    };
+    let aliases = Aliases {
+        singular: known.singular.clone(),
+        short: known.short.clone(),
+    };
+    (name, aliases)
 }
 
 impl Source for Tail {
