@@ -350,7 +350,7 @@ async fn a_kind_is_named_as_for_kubectl(server: &TestServer) -> Result<()> {
     let is_discovery = |sent: &Request| sent.path.ends_with("/apis/cloud.waibizi.com/v1");
     let before = proxy.requests_where(is_discovery).len();
     let long = "virtualmachines";
-    for kind in ["vm", "VM", "vm.cloud.waibizi.com", long, "virtualmachine"] {
+    for kind in ["vm", "VM", "vm.cloud.waibizi.com", long] {
         let exit = obey.host.asked(&["why", kind, &key]).await?;
         let text = exit.output.join("\n");
         ensure!(exit.status.success() && text.contains(&key), "{kind}: {text}");

@@ -6,7 +6,8 @@ use super::change::Verb;
 use super::run::Ran;
 
 /// What only the cluster's API server can say of a write.
-const UNASKED: &str = "admission webhooks, quotas, CEL rules and access rights (asked with --server-dry-run)";
+const UNASKED: &str =
+    "admission webhooks, quotas, CEL rules and access rights (asked with --server-dry-run)";
 
 /// Returns remarks about a run.
 pub(super) fn notes(ran: &Ran) -> Vec<String> {
