@@ -8,7 +8,7 @@ use vmhost_core::one_line;
 use vmhost_runtime::canary::told::{CanaryObject, CanaryReport, CanaryState};
 use vmhost_runtime::observe::admin::paths;
 
-use crate::ask::find;
+use crate::ask::{Host, find};
 use crate::cli::canary::{CanaryCommand, EndArgs, ReportArgs, StartArgs};
 use crate::cli::common::OutputFormat;
 use crate::flags;
@@ -48,6 +48,7 @@ async fn start(args: &StartArgs) -> Result<()> {
 async fn status(args: &ReportArgs) -> Result<()> {
     let (host, _) = find(&args.host).await?;
     let report: CanaryReport = host.get(&paths::canary(&args.plugin)).await?.found()?;
+    let report = whole(&host, &args.plugin, report).await?;
     match args.output {
         OutputFormat::Text => print(&shown(&report)),
         OutputFormat::Json => print(&json(&report)?),
@@ -70,11 +71,27 @@ async fn abort(args: &EndArgs) -> Result<()> {
     let (host, _) = find(&args.host).await?;
     let path = paths::canary_order(&args.plugin, "abort");
     let report: CanaryReport = host.post(&path, Vec::new()).await?.found()?;
+    let report = whole(&host, &args.plugin, report).await?;
     match args.output {
         OutputFormat::Text => print(&shown(&report)),
         OutputFormat::Json => print(&json(&report)?),
     }
     Ok(())
+}
+
+/// Adds the objects of all further pages to a report.
+async fn whole(host: &Host, plugin: &str, mut report: CanaryReport) -> Result<CanaryReport> {
+    while let Some(from) = report.next.take() {
+        let path = paths::canary_from(plugin, from);
+        let page: CanaryReport = host.get(&path).await?.found()?;
+        if page.canary.generation != report.canary.generation || page.objects.is_empty() {
+            // Another canary has begun in the meantime.
+            break;
+        }
+        report.objects.extend(page.objects);
+        (report.canary, report.next, report.unlisted) = (page.canary, page.next, page.unlisted);
+    }
+    Ok(report)
 }
 
 /// Describes a canary in one line: what runs, or how it ended.
@@ -128,7 +145,7 @@ fn shown(report: &CanaryReport) -> String {
         let _ = write!(text, "\n{}", object_text(object));
     }
     if report.unlisted > 0 {
-        let _ = write!(text, "\nand others in {} turns", report.unlisted);
+        let _ = write!(text, "\nand {} more, which are not listed", report.unlisted);
     }
     text
 }
@@ -220,6 +237,7 @@ mod tests {
                 fields: vec![changed],
                 cut: false,
             }],
+            next: None,
             unlisted: 3,
         };
         let text = shown(&report);
@@ -228,7 +246,7 @@ mod tests {
             "live       generation 1, sha256:111111111111: 0 keys had a turn, 0 fail",
             "VirtualMachine default/x (2 turns): patch",
             "    spec.status \"creating\" -> \"broken\"",
-            "and others in 3 turns",
+            "and 3 more, which are not listed",
         ] {
             assert!(
                 text.lines().any(|found| found == line),

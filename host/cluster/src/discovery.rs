@@ -33,22 +33,49 @@ pub struct Resource {
     pub subresources: Vec<String>,
 }
 
+/// How users call a kind that the cluster serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindNames {
+    /// The name in URL paths: `virtualmachines`.
+    pub plural: String,
+    /// The name of one object: `virtualmachine`. Empty if the server tells none.
+    pub singular: String,
+    /// Short names: `vm`.
+    pub short: Vec<String>,
+    /// Whether objects are namespaced.
+    pub namespaced: bool,
+}
+
 #[derive(Deserialize)]
 struct ApiResourceList {
     resources: Vec<ApiResource>,
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct ApiResource {
     name: String,
     kind: String,
     namespaced: bool,
+    #[serde(default)]
+    singular_name: String,
+    #[serde(default)]
+    short_names: Vec<String>,
 }
 
 impl Reader {
     /// Returns the resource that serves this kind; `None` if the cluster does not serve it (yet).
     /// The caller caches the answer.
     pub async fn resolve(&self, kind: &Gvk) -> Result<Option<Resource>, Error> {
+        let found = self.resolve_named(kind).await?;
+        Ok(found.map(|(resource, _)| resource))
+    }
+
+    /// Like [`Reader::resolve`], with the names by which users call the kind.
+    pub(crate) async fn resolve_named(
+        &self,
+        kind: &Gvk,
+    ) -> Result<Option<(Resource, KindNames)>, Error> {
         let path = group_path(kind);
         match self.fetch(&path, None, DISCOVERY_TIMEOUT).await {
             Ok(body) => {
@@ -91,19 +118,26 @@ fn group_path(kind: &Gvk) -> String {
     path
 }
 
-fn pick(kind: &Gvk, resources: &[ApiResource]) -> Option<Resource> {
+fn pick(kind: &Gvk, resources: &[ApiResource]) -> Option<(Resource, KindNames)> {
     let resource = resources
         .iter()
         .find(|resource| resource.kind == kind.kind && !resource.name.contains('/'))?;
     let subresources = resources
         .iter()
         .filter_map(|other| other.name.strip_prefix(&resource.name)?.strip_prefix('/'));
-    Some(Resource {
+    let names = KindNames {
+        plural: resource.name.clone(),
+        singular: resource.singular_name.clone(),
+        short: resource.short_names.clone(),
+        namespaced: resource.namespaced,
+    };
+    let resource = Resource {
         kind: kind.clone(),
         plural: resource.name.clone(),
         namespaced: resource.namespaced,
         subresources: subresources.map(ToOwned::to_owned).collect(),
-    })
+    };
+    Some((resource, names))
 }
 
 impl Resource {
@@ -137,7 +171,7 @@ mod tests {
     use crate::fake::{Fake, json, status};
 
     const APPS: &str = r#"{"kind":"APIResourceList","groupVersion":"apps/v1","resources":[
-        {"name":"deployments","singularName":"","namespaced":true,"kind":"Deployment","verbs":["get"]},
+        {"name":"deployments","singularName":"deployment","shortNames":["deploy"],"namespaced":true,"kind":"Deployment","verbs":["get"]},
         {"name":"deployments/scale","singularName":"","namespaced":true,"group":"autoscaling","version":"v1","kind":"Scale","verbs":["get"]},
         {"name":"deployments/status","singularName":"","namespaced":true,"kind":"Deployment","verbs":["get"]}]}"#;
 
@@ -164,6 +198,17 @@ mod tests {
             ("deployments", true)
         );
         assert_eq!(found.subresources, ["scale", "status"]);
+        let (_, names) = fake
+            .connection()
+            .reader()
+            .resolve_named(&Gvk::new("apps", "v1", "Deployment"))
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (names.singular.as_str(), names.short),
+            ("deployment", vec!["deploy".to_owned()])
+        );
         assert_eq!(
             fake.connection()
                 .reader()

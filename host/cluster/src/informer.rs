@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+use crate::discovery::KindNames;
 use crate::reader::Reader;
 use crate::store::Store;
 
@@ -130,6 +131,11 @@ impl Subscription {
     /// The informer's state.
     pub fn state(&self) -> InformerState {
         self.hold.state()
+    }
+
+    /// How users call the kind; `None` before the API server has told it.
+    pub fn names(&self) -> Option<Arc<KindNames>> {
+        self.hold.names()
     }
 
     /// Waits until the first list has ended, whichever store shows it, or the informer is gone.

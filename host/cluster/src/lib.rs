@@ -66,7 +66,7 @@ pub use connect::{
     TraceSource, WRITE_TIMEOUT, connect,
 };
 pub use crd::{CrdError, Definitions, Installed, PLUGIN_VERSION, crd_name};
-pub use discovery::Resource;
+pub use discovery::{KindNames, Resource};
 pub use error::Error;
 pub use events::{
     EventLimit, EventObserver, Events, NoEventObserver, ObjectRef, RecordedEvent, Recorder,

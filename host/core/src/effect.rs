@@ -8,7 +8,7 @@ use crate::key::{ObjectKey, ObjectName};
 use crate::object::ObjectHead;
 
 /// Server-side apply.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Apply {
     /// The fields to own, as JSON.
     pub object: String,
@@ -23,7 +23,7 @@ pub struct Apply {
 }
 
 /// The format of a patch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PatchType {
     /// RFC 7386.
@@ -33,7 +33,7 @@ pub enum PatchType {
 }
 
 /// A patch of an object that exists.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Patch {
     /// The object.
     pub key: ObjectKey,
@@ -48,14 +48,14 @@ pub struct Patch {
 }
 
 /// Creates an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Create {
     /// The whole object, as JSON.
     pub object: String,
 }
 
 /// What happens to dependents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Propagation {
     /// Dependents are deleted after the object.
@@ -78,7 +78,7 @@ impl Propagation {
 }
 
 /// Deletes an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Delete {
     /// The object.
     pub key: ObjectKey,
@@ -111,7 +111,7 @@ impl EventType {
 }
 
 /// An Event about the turn's object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Event {
     /// Severity.
     pub kind: EventType,
@@ -127,7 +127,7 @@ pub struct Event {
 
 /// Something that the contract has no case for. A plugin answers reviews with it; as an effect of a
 /// controller's turn it is `in-cluster`, or refused by name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Other {
     /// What is wanted.
     pub name: String,
@@ -136,7 +136,7 @@ pub struct Other {
 }
 
 /// Something that the host does for a plugin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Server-side apply.
     Apply(Apply),

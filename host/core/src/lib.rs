@@ -7,6 +7,7 @@
 //! on each other and exchange only these types.
 
 pub mod description;
+pub mod digest;
 pub mod effect;
 pub mod field_path;
 pub mod grants;
@@ -30,6 +31,7 @@ pub use description::{
     Clusters, ControllerDescription, Description, DescriptionError, HTTP_CONNECTION_HEADERS,
     HttpGrant, HttpHeader, HttpScheme, Permission, Retry, Role, SecretKey, Timer, Verb, Watched,
 };
+pub use digest::{Digest, Digester};
 pub use effect::{
     Apply, Create, Delete, Effect, Event, EventType, Next, Other, Outcome, Patch, PatchType,
     Propagation,

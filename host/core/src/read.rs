@@ -12,7 +12,7 @@ use crate::object::Snapshot;
 pub const RESERVED_SETTINGS: &str = "vmhost/";
 
 /// Why a read could not be answered. Mirrors `read-error` of `wit/v1/cluster.wit`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ReadError {
     /// The controller does not watch this kind or namespace.
     NotWatched(String),
@@ -25,7 +25,7 @@ pub enum ReadError {
 }
 
 /// Objects whose indexed field has this value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IndexMatch {
     /// The index's name in the description.
     pub name: String,
@@ -34,7 +34,7 @@ pub struct IndexMatch {
 }
 
 /// Which objects to list. Mirrors `query` of `wit/v1/cluster.wit`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct ListQuery {
     /// The kind.
     pub kind: Gvk,

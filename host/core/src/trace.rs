@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::digest::{Digest, Digester};
 use crate::http::HttpSent;
 use crate::key::{Gvk, ObjectName};
 use crate::object::Snapshot;
@@ -67,7 +68,16 @@ pub struct Trace {
     /// Whether the answers were larger than [`LARGEST`]; then no reads and no HTTP requests are
     /// kept.
     pub cut: bool,
+    /// What is known of the reads that are not kept.
+    lost: Option<Box<Reads>>,
     bytes: usize,
+}
+
+/// What is known of reads that are not kept.
+#[derive(Clone, Debug, Default)]
+struct Reads {
+    count: u32,
+    digester: Digester,
 }
 
 /// One read with its answer.
@@ -91,7 +101,8 @@ pub enum Asked {
 impl Trace {
     /// Adds a read.
     pub fn note(&mut self, read: Read) {
-        if self.cut {
+        if let Some(lost) = &mut self.lost {
+            lost.add(&read);
             return;
         }
         self.bytes += read.bytes();
@@ -112,8 +123,19 @@ impl Trace {
 
     fn check(&mut self) {
         if self.bytes > LARGEST {
+            self.lost = Some(Box::new(Reads::of(&self.reads)));
             (self.reads, self.http) = (Vec::new(), Vec::new());
             (self.cut, self.bytes) = (true, 0);
+        }
+    }
+
+    /// The number of all reads, and the digest of their questions and answers, in order. Also those
+    /// count that are not kept.
+    pub fn digest(&self) -> (u32, Digest) {
+        let digest = |reads: &Reads| (reads.count, reads.digester.digest());
+        match &self.lost {
+            Some(lost) => digest(lost),
+            None => digest(&Reads::of(&self.reads)),
         }
     }
 
@@ -123,6 +145,31 @@ impl Trace {
     pub fn bytes(&self) -> usize {
         let start = self.start.as_ref().map_or(0, |start| start.drawn.bytes());
         self.bytes + self.drawn.bytes() + start
+    }
+}
+
+impl Reads {
+    fn of(reads: &[Read]) -> Self {
+        let mut all = Self::default();
+        reads.iter().for_each(|read| all.add(read));
+        all
+    }
+
+    fn add(&mut self, read: &Read) {
+        self.count = self.count.saturating_add(1);
+        let digester = &mut self.digester;
+        match &read.asked {
+            Asked::Get(kind, name, answer) => {
+                digester.add(&(kind, name, answer.as_ref().err()));
+                let object = answer.iter().flatten();
+                object.for_each(|object| digester.add(&object.text));
+            }
+            Asked::List(query, answer) => {
+                digester.add(&(query, answer.as_ref().err()));
+                let objects = answer.iter().flat_map(|page| &page.objects);
+                objects.for_each(|object| digester.add(&object.text));
+            }
+        }
     }
 }
 
@@ -172,6 +219,7 @@ fn of_error<T>(answer: &Result<T, ReadError>) -> usize {
 mod tests {
     use super::*;
     use crate::http::{HttpRequest, HttpResponse};
+    use crate::object::Object;
 
     fn noted(asked: Asked) -> Trace {
         let mut trace = Trace::default();
@@ -229,6 +277,31 @@ mod tests {
         assert!(trace.cut && trace.http.is_empty());
         trace.sent(sent(1));
         assert_eq!(trace.requests, 3);
+    }
+
+    #[test]
+    fn reads_that_are_not_kept_have_a_digest() {
+        let read = |size: usize| {
+            let name = ObjectName::new(None, "x");
+            let object = Object::with_text(name.clone(), "u", 1, &"x".repeat(size));
+            let asked = Asked::Get(Gvk::new("", "v1", "Pod"), name, Ok(Some(object)));
+            Read { live: false, asked }
+        };
+        let traced = |sizes: &[usize]| {
+            let mut trace = Trace::default();
+            sizes.iter().for_each(|size| trace.note(read(*size)));
+            trace
+        };
+        let sizes = [10, LARGEST, 20];
+        let (small, large) = (traced(&[10, 20]), traced(&sizes));
+        assert!(!small.cut && large.cut);
+        assert_eq!((small.digest().0, large.digest().0), (2, 3));
+        assert_eq!(large.digest(), traced(&sizes).digest());
+        for last in [19, 21] {
+            let other = traced(&[10, LARGEST, last]);
+            assert_ne!(large.digest().1, other.digest().1, "{last}");
+        }
+        assert_ne!(large.digest().1, traced(&sizes[..2]).digest().1);
     }
 
     #[test]

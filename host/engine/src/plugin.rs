@@ -199,6 +199,11 @@ impl Plugin {
         &self.digest
     }
 
+    /// Returns the settings that its instances are given.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.settings.clone()
+    }
+
     /// Returns the SHA-256 of the component, in hex.
     pub fn component(&self) -> &str {
         &self.component

@@ -18,6 +18,7 @@
 //! must not know workers or queues.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
@@ -69,6 +70,8 @@ pub struct Canary {
     /// The candidate's component, until the end.
     component: Mutex<Vec<u8>>,
     ended: OnceLock<Ended>,
+    /// Whether the end is counted.
+    counted: AtomicBool,
     stage: watch::Sender<Stage>,
 }
 
@@ -144,6 +147,7 @@ impl Canary {
             report: Mutex::default(),
             component: Mutex::new(component),
             ended: OnceLock::new(),
+            counted: AtomicBool::new(false),
             stage: watch::Sender::new(Stage::Running),
         })
     }
@@ -214,6 +218,14 @@ impl Canary {
         self.ended.get()
     }
 
+    /// Returns how the canary ended, for the metrics. Only the first call after the end gets it,
+    /// because the task of the canary and a shutdown may both count.
+    pub(crate) fn to_count(&self) -> Option<&End> {
+        let ended = self.ended.get()?;
+        let is_first = !self.counted.swap(true, Ordering::Relaxed);
+        is_first.then_some(&ended.how)
+    }
+
     /// Returns whether the canary was aborted. The host then ignores whatever the candidate still
     /// returns.
     pub(crate) fn is_aborted(&self) -> bool {
@@ -262,17 +274,17 @@ impl Canary {
         }
     }
 
-    /// The objects that the candidate wrote, and the number of turns that wrote objects beyond
-    /// these.
-    pub(crate) fn written(&self) -> (Vec<Written<TurnRecord>>, u64) {
+    /// The objects that the candidate wrote, from this place in the list on and at most so many,
+    /// and the number of objects that are not in the list.
+    pub(crate) fn written(&self, from: usize, most: usize) -> (Vec<Written<TurnRecord>>, u64) {
         let report = self.report.lock();
-        (report.objects(), report.unlisted())
+        (report.objects(from, most), report.unlisted() as u64)
     }
 
     /// The number of objects that the candidate wrote.
     pub(crate) fn written_count(&self) -> u64 {
         let report = self.report.lock();
-        report.len() as u64 + report.unlisted()
+        (report.len() + report.unlisted()) as u64
     }
 }
 

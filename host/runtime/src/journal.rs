@@ -15,7 +15,7 @@
 //!
 //! This module must not know queues or plugins, and nothing reads the journal on the hot path.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -41,6 +41,7 @@ pub(crate) mod tell;
 pub(crate) mod wakes;
 pub(crate) mod warnings;
 pub mod watch;
+mod woken;
 
 use record::{AnswerEnd, Quiet, TurnRecord};
 use wakes::{WakeLog, Wakened};
@@ -146,8 +147,11 @@ impl Journal {
     }
 
     /// Records a turn that did something, or failed. Above [`record::LARGEST`] bytes, or a quarter
-    /// of the smallest share, only the small parts of the record are kept.
+    /// of the smallest share, digests take the place of its texts.
     pub(crate) fn turn(&self, mut turn: TurnRecord) {
+        if !self.is_on() {
+            return;
+        }
         if turn.trace.cut || turn.bytes() > record::LARGEST.min(self.shares.failed / 4) {
             turn.cut();
         }
@@ -282,11 +286,23 @@ impl Journal {
 /// Marks the changes of a key that the recorded turns of the key wrote. This is not done when an
 /// event arrives, because its write may not be answered yet.
 fn mark_own(woken: &mut [Wakened], turns: &[TurnRecord]) {
-    let answers = || turns.iter().flat_map(|turn| &turn.answers);
-    let wrote = |version| answers().any(|answer| answer.end == AnswerEnd::Written(version));
+    mark(woken, &turns.iter().flat_map(written).collect());
+}
+
+/// Marks the changes to these versions.
+fn mark(woken: &mut [Wakened], versions: &HashSet<u64>) {
     for change in woken {
-        change.own = change.new.as_ref().is_some_and(|new| wrote(new.version));
+        let new = change.new.as_ref();
+        change.own = new.is_some_and(|new| versions.contains(&new.version));
     }
+}
+
+/// The versions that the turn wrote.
+fn written(turn: &TurnRecord) -> impl Iterator<Item = u64> {
+    turn.answers.iter().filter_map(|answer| match answer.end {
+        AnswerEnd::Written(version) => Some(version),
+        _ => None,
+    })
 }
 
 #[cfg(test)]

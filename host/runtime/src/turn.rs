@@ -37,6 +37,7 @@ use crate::deploy::branch::Branch;
 use crate::deploy::breaker::Breaker;
 use crate::deploy::slot::Generation;
 use crate::journal::record::Origin;
+use crate::journal::record::withheld::Configured;
 use crate::observe::log::reconcile::Reconcile;
 use crate::observe::trace::TurnTrace;
 use crate::outgoing::Fence;
@@ -230,10 +231,11 @@ impl Desk {
                 finalizer: sources.description().finalizer.clone(),
                 generation: generation.number,
                 digest: generation.plugin.digest().to_owned(),
-                settings: branch
+                cluster: branch
                     .as_ref()
                     .map(|branch| branch.member.settings())
                     .unwrap_or_default(),
+                settings: Configured(generation.plugin.settings()),
             }),
             generation,
             controller: controller.clone(),

@@ -71,7 +71,7 @@ pub(crate) struct RollbackArgs {
 /// `vmhost why virtualmachine default/public-wx`.
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
-    /// The kind, as kubectl takes it: plural, singular or kind, alone or with `.group`.
+    /// The kind, as kubectl takes it: plural, singular, short name or kind, alone or with `.group`.
     #[arg(value_name = "KIND")]
     pub(crate) kind: String,
     /// The object. Without a namespace: a cluster-scoped object, else one in `default`.

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 use vmhost_core::cut;
-use vmhost_runtime::journal::story::{Effect, Field, Http, Read, Turn, Woken};
+use vmhost_runtime::journal::story::{Digests, Effect, Field, Http, Read, Turn, Woken};
 
 /// The most bytes of a field's value that are shown.
 const VALUE: usize = 60;
@@ -77,6 +77,30 @@ pub(crate) fn cause(woken: &Woken, turn: &Turn) -> String {
 fn asked(act: &str) -> &str {
     let denied = act.strip_prefix("denied the ");
     denied.or(act.strip_prefix("broke: ")).unwrap_or(act)
+}
+
+/// Formats the digests of a turn that was too large to keep: `object 5f0c1a2b3c4d5e6f, 3 reads
+/// 0c1a2b3c4d5e6f5f, 1 effect 1a2b3c4d5e6f5f0c`.
+pub(super) fn digests(of: &Digests) -> String {
+    let count = |count: u32, what: &str| match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    };
+    let object = |name: &str, digest: &Option<String>| {
+        let digest = digest.as_ref();
+        digest.map(|digest| format!("{name} {digest}"))
+    };
+    let several = |number: u32, what: &str, digest: &str| {
+        (number > 0).then(|| format!("{} {digest}", count(number, what)))
+    };
+    let known = [
+        object("object", &of.object),
+        object("previous", &of.previous),
+        several(of.read_count, "read", &of.reads),
+        several(of.effect_count, "effect", &of.effects),
+    ];
+    let known: Vec<String> = known.into_iter().flatten().collect();
+    known.join(", ")
 }
 
 /// Formats a change that no turn has followed: `spec.replicas 2 -> 3 by kubectl-edit (version

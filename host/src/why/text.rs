@@ -6,7 +6,8 @@ use vmhost_runtime::journal::story::{Effect, Story, Turn, Warning, Woken};
 
 use super::page::{Line, Page};
 use super::phrases::{
-    cause, change, day, duration, end, field, own_object, read, reason, sent, time_of_day, wish,
+    cause, change, day, digests, duration, end, field, own_object, read, reason, sent, time_of_day,
+    wish,
 };
 use crate::paint::{Paint, Tone};
 
@@ -178,10 +179,12 @@ impl Text {
             None => self.page.named("saw", "that the object is gone"),
         }
         if turn.cut {
-            self.page.named(
-                "note",
-                "too large to keep: objects, reads and effects are missing",
-            );
+            let note = "too large to keep: only digests of objects, reads and effects are known, \
+                and the turn cannot be replayed";
+            self.page.named("note", note);
+        }
+        if let Some(known) = &turn.digests {
+            self.page.named("digests", &digests(known));
         }
         for one in turn.reads.iter().take(SHOWN) {
             self.page.named("read", &read(one));

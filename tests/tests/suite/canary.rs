@@ -9,13 +9,16 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
+use vmhost_runtime::canary::told::CanaryReport;
 use vmhost_runtime::deploy::history::report::Why;
 use vmhost_runtime::journal::story::Turn;
+use vmhost_runtime::observe::admin::paths;
 use vmhost_tests::both_servers;
 use vmhost_tests::expect::GENERATION;
 use vmhost_tests::guests::{self, Mode, PolicyFile, Way, with_comment};
 use vmhost_tests::host::Host;
 use vmhost_tests::obey::Obey;
+use vmhost_tests::proxy::Request;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
 use vmhost_tests::wait::eventually;
@@ -23,6 +26,7 @@ use vmhost_tests::wait::eventually;
 const NAME: &str = "vm-stamp";
 const PLUGIN: (&str, &str) = ("plugin", NAME);
 const KIND: &str = "VirtualMachine";
+const ENDS: &str = "vmhost_canary_ends_total";
 
 /// With this many objects, a tenth of them differs from 30 by more than 22 once in 40,000 times.
 const MANY: usize = 300;
@@ -271,6 +275,15 @@ async fn an_abort_gives_all_objects_back_and_lists_what_was_written(
             "{object:#?}"
         );
     }
+    let last = host
+        .told(&paths::canary_from(NAME, taken.len() - 1))
+        .await?;
+    let last: CanaryReport = serde_json::from_str(&last)?;
+    ensure!(
+        last.objects == report.objects[taken.len() - 1..],
+        "a page of the last object: {last:#?}"
+    );
+    ensure!((last.next, report.next, report.unlisted) == (None, None, 0));
     host.ordered(&["canary", "abort", NAME])
         .await?
         .expect_error(&["has ended", "an operator aborted it"])
@@ -352,6 +365,8 @@ async fn new_bytes_in_the_file_abort(server: &TestServer) -> Result<()> {
     stamped.policy.swap(&version(3)?, Way::Rename)?;
     host.until_metric(GENERATION, &[PLUGIN], 3.0).await?;
     host.until_canary_ended(NAME, "new-bytes").await?;
+    host.until_metric(ENDS, &[PLUGIN, ("end", "new-bytes")], 1.0)
+        .await?;
     until_stamped(vms, FEW, 3).await?;
     // Another canary can start now.
     host.start_canary(NAME, &version(4)?, &["--weight", "100"])
@@ -627,6 +642,8 @@ async fn an_outcome_whose_first_write_is_not_sent_is_dropped(server: &TestServer
     hold.reached(1).await?;
     obey.host.end_canary("obey", "abort").await?;
     obey.host.until_canary_ended("obey", "operator").await?;
+    let labels = [("plugin", "obey"), ("end", "operator")];
+    obey.host.until_metric(ENDS, &labels, 1.0).await?;
     hold.release();
     eventually("the live version writes it", async || {
         let data = config_maps.get("target").await?.data.unwrap_or_default();
@@ -647,5 +664,35 @@ async fn an_outcome_whose_first_write_is_not_sent_is_dropped(server: &TestServer
         story.turns.iter().any(|turn| turn.generation == 2),
         "the candidate's turn is recorded: {story:#?}"
     );
+    Ok(())
+}
+
+both_servers!(a_shutdown_aborts_the_canary_and_counts_that);
+async fn a_shutdown_aborts_the_canary_and_counts_that(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let proxy = server.proxy().await?;
+    let obey = Obey::start_for(vms, proxy.kubeconfig()).await?;
+    let component = with_comment(&guests::read(guests::OBEY)?, "another");
+    obey.host
+        .start_canary("obey", &component, &["--weight", "100"])
+        .await?;
+    // The host does not end before this write, and answers scrapes until then.
+    let is_write = |request: &Request| {
+        request.method == "PATCH" && request.path.contains("/configmaps/target")
+    };
+    let hold = proxy.hold(is_write);
+    let apply = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": "target", "namespace": obey.vms.namespace() },
+    });
+    obey.order("x", json!({ "effects": [{ "apply": apply }] }))
+        .await?;
+    hold.reached(1).await?;
+    obey.host.sigterm()?;
+    let labels = [("plugin", "obey"), ("end", "shutdown")];
+    obey.host.until_metric(ENDS, &labels, 1.0).await?;
+    hold.release();
+    obey.host.wait_exit().await?;
     Ok(())
 }

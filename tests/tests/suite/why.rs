@@ -8,7 +8,10 @@ use vmhost_runtime::journal::story::{Story, Turn, Woken};
 use vmhost_tests::both_servers;
 use vmhost_tests::guests::{self, Way, with_comment};
 use vmhost_tests::loops::{KIND, Loops, USER};
+use vmhost_tests::obey::Obey;
+use vmhost_tests::proxy::Request;
 use vmhost_tests::server::TestServer;
+use vmhost_tests::wait::eventually;
 use vmhost_tests::why::story_path;
 
 const FINALIZER: &str = "test.vmhost.dev/stuck";
@@ -331,6 +334,34 @@ async fn all_that_is_told(loops: &Loops, name: &str) -> Result<Vec<(String, Stri
         texts.push((command.join(" "), exit.output.join("\n")));
     }
     Ok(texts)
+}
+
+both_servers!(a_kind_is_named_as_for_kubectl);
+async fn a_kind_is_named_as_for_kubectl(server: &TestServer) -> Result<()> {
+    let proxy = server.proxy().await?;
+    let obey = Obey::start(server, proxy.kubeconfig()).await?;
+    obey.order("x", json!({})).await?;
+    let key = format!("{}/x", obey.vms.namespace());
+    eventually("the turn is recorded", async || {
+        let turns = obey.host.turns().await?;
+        Ok(turns.iter().any(|turn| turn.key == key).then_some(()))
+    })
+    .await?;
+    let is_discovery = |sent: &Request| sent.path.ends_with("/apis/cloud.waibizi.com/v1");
+    let before = proxy.requests_where(is_discovery).len();
+    let long = "virtualmachines";
+    for kind in ["vm", "VM", "vm.cloud.waibizi.com", long] {
+        let exit = obey.host.asked(&["why", kind, &key]).await?;
+        let text = exit.output.join("\n");
+        ensure!(
+            exit.status.success() && text.contains(&key),
+            "{kind}: {text}"
+        );
+    }
+    let after = proxy.requests_where(is_discovery).len();
+    ensure!(after == before, "a question needs no request");
+    let exit = obey.host.asked(&["why", "vms", &key]).await?;
+    exit.expect_error(&[r#"no controller reconciles the kind "vms""#, long])
 }
 
 both_servers!(without_bytes_nothing_is_kept_and_why_says_so);

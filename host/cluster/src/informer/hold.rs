@@ -16,6 +16,7 @@ use super::notice::{Notice, NoticeCause, Subscriber};
 use super::running::{Running, Shared};
 use super::spec::WatchSpec;
 use super::state::InformerState;
+use crate::discovery::KindNames;
 use crate::store::Store;
 
 /// A subscription's hold on an informer.
@@ -81,6 +82,10 @@ impl Hold {
 
     pub(super) fn state(&self) -> InformerState {
         self.shared.load().state()
+    }
+
+    pub(super) fn names(&self) -> Option<Arc<KindNames>> {
+        self.shared.load().names.lock().clone()
     }
 
     /// Sets the target informer: attempts to move anywhere else do nothing from now on.

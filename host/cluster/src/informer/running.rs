@@ -12,6 +12,7 @@ use super::notice::{Notice, Subscriber};
 use super::observer::InformerObserver;
 use super::spec::WatchSpec;
 use super::state::{InformerState, Phase, Progress};
+use crate::discovery::KindNames;
 use crate::store::Store;
 use crate::text::Ingest;
 
@@ -46,6 +47,8 @@ pub(crate) struct Shared {
     /// Number of subscriptions that use the store.
     pub(super) users: AtomicUsize,
     pub(super) progress: Mutex<Progress>,
+    /// How users call the kind. `None` before the server has told it.
+    pub(super) names: Mutex<Option<Arc<KindNames>>>,
     born: Instant,
     /// Time of the last sign of life, in milliseconds after `born` plus 1; 0 before the first.
     heard: AtomicU64,
@@ -65,6 +68,7 @@ impl Shared {
             subscribers: Mutex::default(),
             users: AtomicUsize::new(0),
             progress: Mutex::default(),
+            names: Mutex::default(),
             born: Instant::now(),
             heard: AtomicU64::new(0),
         })

@@ -152,8 +152,9 @@ impl Task {
     }
 
     async fn resolve(&mut self) -> State {
-        match self.reader.resolve(&self.shared.spec.kind).await {
-            Ok(Some(resource)) => {
+        match self.reader.resolve_named(&self.shared.spec.kind).await {
+            Ok(Some((resource, names))) => {
+                *self.shared.names.lock() = Some(Arc::new(names));
                 (self.learn_scope)(&resource.kind, resource.namespaced);
                 // The users of this informer may have moved to another one: then this task ends
                 // here.

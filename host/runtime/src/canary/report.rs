@@ -1,8 +1,9 @@
 //! The objects that a candidate wrote, each with the record of the candidate's first write to it,
-//! which shows what the live version had left there. The list is bounded; what is left out is
-//! counted. This module must not know what a record contains.
+//! which shows what the live version had left there. The list is bounded; the objects that are left
+//! out are counted. This module must not know what a record contains.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use vmhost_core::ObjectKey;
@@ -19,7 +20,9 @@ pub(crate) struct Report<R> {
     objects: Vec<Written<R>>,
     places: HashMap<ObjectKey, usize>,
     bytes: usize,
-    unlisted: u64,
+    /// The hashes of further objects, which are only counted: a name takes ten times the memory.
+    unlisted: HashSet<u64>,
+    hasher: RandomState,
 }
 
 /// An object that was written.
@@ -49,7 +52,8 @@ impl<R> Default for Report<R> {
             objects: Vec::new(),
             places: HashMap::new(),
             bytes: 0,
-            unlisted: 0,
+            unlisted: HashSet::new(),
+            hasher: RandomState::new(),
         }
     }
 }
@@ -73,7 +77,7 @@ impl<R> Report<R> {
                 continue;
             }
             if self.objects.len() >= OBJECTS {
-                self.unlisted += 1;
+                self.unlisted.insert(self.hasher.hash_one(object));
                 continue;
             }
             let has_room = self.bytes.saturating_add(bytes) <= BYTES;
@@ -90,9 +94,10 @@ impl<R> Report<R> {
         }
     }
 
-    /// The objects that are listed.
-    pub(crate) fn objects(&self) -> Vec<Written<R>> {
-        self.objects.clone()
+    /// The listed objects from this place on, at most so many.
+    pub(crate) fn objects(&self, from: usize, most: usize) -> Vec<Written<R>> {
+        let objects = self.objects.iter().skip(from).take(most);
+        objects.cloned().collect()
     }
 
     /// The number of listed objects.
@@ -100,9 +105,9 @@ impl<R> Report<R> {
         self.objects.len()
     }
 
-    /// The number of turns that changed an object which is not listed.
-    pub(crate) fn unlisted(&self) -> u64 {
-        self.unlisted
+    /// The number of objects that were written and are not listed.
+    pub(crate) fn unlisted(&self) -> usize {
+        self.unlisted.len()
     }
 }
 
@@ -124,7 +129,7 @@ mod tests {
         let mut report = Report::default();
         report.add([&key(1), &key(2)], 10, || "first");
         report.add([&key(1), &key(3)], 10, || "second");
-        let objects = report.objects();
+        let objects = report.objects(0, 9);
         let told: Vec<_> = objects
             .iter()
             .map(|written| (&written.object, written.turns, written.first.as_deref()))
@@ -146,7 +151,21 @@ mod tests {
         let mut report = Report::default();
         report.add([&key(1)], 10, || ());
         report.add([&key(1)], 10, || panic!("its first record is there"));
-        assert_eq!(report.objects()[0].turns, 2);
+        assert_eq!(report.objects(0, 1)[0].turns, 2);
+    }
+
+    #[test]
+    fn pages_follow_each_other() {
+        let mut report = Report::default();
+        let keys: Vec<_> = (0..5).map(key).collect();
+        report.add(&keys, 0, || ());
+        let page = |from, most| -> Vec<_> {
+            let objects = report.objects(from, most);
+            objects.into_iter().map(|written| written.object).collect()
+        };
+        assert_eq!(page(0, 3), keys[..3]);
+        assert_eq!(page(3, 3), keys[3..]);
+        assert!(page(5, 3).is_empty() && page(usize::MAX, 3).is_empty());
     }
 
     #[test]
@@ -156,16 +175,22 @@ mod tests {
         report.add([&key(1)], 10, || panic!("too large"));
         report.add([&key(2)], 5, || ());
         let kept: Vec<bool> = report
-            .objects()
+            .objects(0, 9)
             .iter()
             .map(|written| written.first.is_some())
             .collect();
         assert_eq!(kept, [true, false, true]);
-        for number in 3..OBJECTS + 7 {
-            report.add([&key(number)], 0, || ());
+        for _ in 0..2 {
+            for number in 3..OBJECTS + 7 {
+                report.add([&key(number)], 0, || ());
+            }
         }
         assert_eq!((report.len(), report.unlisted()), (OBJECTS, 7));
         report.add([&key(0)], 0, || ());
-        assert_eq!(report.objects()[0].turns, 2, "known objects still count");
+        assert_eq!(
+            report.objects(0, 1)[0].turns,
+            2,
+            "known objects still count"
+        );
     }
 }

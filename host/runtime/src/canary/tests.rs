@@ -57,7 +57,8 @@ fn record(answers: Vec<Answer>) -> TurnRecord {
             finalizer: None,
             generation: 2,
             digest: "22".into(),
-            settings: BTreeMap::new(),
+            cluster: BTreeMap::new(),
+            settings: Default::default(),
         }),
         key: ObjectName::new(Some("a"), "x"),
         began: Instant::now(),
@@ -79,7 +80,7 @@ fn record(answers: Vec<Answer>) -> TurnRecord {
         result: TurnResult::Success,
         decision: Decision::Forget,
         message: None,
-        cut: false,
+        cut: None,
     }
 }
 
@@ -93,7 +94,11 @@ async fn only_the_first_end_counts() {
     assert!(canary.is_aborted());
     assert!(end::is_taken_back(&canary.fence().unwrap_err()));
 
+    assert_eq!(canary.to_count(), Some(&End::Aborted(Abort::Operator)));
+    assert_eq!(canary.to_count(), None, "it is counted");
+
     let canary = super::tests::canary();
+    assert_eq!(canary.to_count(), None, "it runs");
     assert!(canary.end(End::Promoted));
     assert!(!canary.abort(Abort::LeaderLost));
     assert!(
@@ -133,7 +138,7 @@ fn what_the_candidate_changed_is_reported() {
         answer("repeated", AnswerEnd::Repeated),
     ]));
     canary.wrote(&record(vec![answer("unchanged", AnswerEnd::NoObject)]));
-    let (written, unlisted) = canary.written();
+    let (written, unlisted) = canary.written(0, 9);
     let names: Vec<&str> = written
         .iter()
         .map(|written| written.object.name.name())

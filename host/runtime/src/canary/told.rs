@@ -76,9 +76,11 @@ pub struct CanaryKeys {
 pub struct CanaryReport {
     /// The canary.
     pub canary: CanaryState,
-    /// The objects, in the order in which the candidate wrote them first.
+    /// A page of the objects, in the order in which the candidate wrote them first.
     pub objects: Vec<CanaryObject>,
-    /// Number of turns that wrote further objects, which are not listed because there are too many.
+    /// `from` of the next page; absent on the last.
+    pub next: Option<usize>,
+    /// Number of further objects, which are on no page because there are too many.
     pub unlisted: u64,
 }
 

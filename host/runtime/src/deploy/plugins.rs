@@ -15,6 +15,7 @@ use vmhost_core::Description;
 use vmhost_engine::Plugin;
 use vmhost_webhook::Keeper;
 
+use crate::canary::Canary;
 use crate::canary::end::Abort;
 use crate::config::terms::Terms;
 use crate::deploy::loader::Loader;
@@ -305,19 +306,29 @@ impl Plugins {
         self.stopping.store(true, Ordering::SeqCst);
         self.followers.lock().abort_all();
         for slot in self.slots() {
-            if let Some(canary) = slot.canary.load_full()
-                && slot.abort(&canary, Abort::Shutdown)
-            {
-                tracing::info!(
-                    plugin = slot.name,
-                    "canary {} aborted: {}",
-                    slot.name,
-                    Abort::Shutdown
-                );
+            if let Some(canary) = slot.canary.load_full() {
+                if slot.abort(&canary, Abort::Shutdown) {
+                    tracing::info!(
+                        plugin = slot.name,
+                        "canary {} aborted: {}",
+                        slot.name,
+                        Abort::Shutdown
+                    );
+                }
+                // The task of the canary, which counts all other ends, was stopped above.
+                self.count_end(&canary);
             }
             for (wired, _) in slot.current().everywhere() {
                 wired.controller.shut_down();
             }
+        }
+    }
+
+    /// Counts how a canary ended, once.
+    pub(crate) fn count_end(&self, canary: &Canary) {
+        if let Some(how) = canary.to_count() {
+            let labels = [canary.about.plugin.as_str(), how.word()];
+            self.metrics.canary.ends.with_label_values(&labels).inc();
         }
     }
 

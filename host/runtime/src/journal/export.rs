@@ -48,7 +48,7 @@ pub(crate) fn case(
     secrecy: &Secrecy<'_>,
 ) -> Result<Case, NoCase> {
     let is_call = matches!(record.act, Act::Returned(_) | Act::Broke(_));
-    if record.cut {
+    if record.cut.is_some() {
         return Err(NoCase::TooLarge);
     }
     // Without an instance, the plugin was not called.

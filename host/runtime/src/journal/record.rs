@@ -13,9 +13,12 @@ use crate::journal::tag::WakeTag;
 use crate::observe::metrics::controller::TurnResult;
 
 mod short;
+pub(crate) mod withheld;
 
-/// The most bytes that the texts of a record may have. A larger record drops its texts, and its
-/// turn cannot be replayed.
+use withheld::{Configured, Digests};
+
+/// The most bytes that the texts of a record may have. A larger record has digests in place of its
+/// texts, and its turn cannot be replayed.
 pub(crate) const LARGEST: usize = 256 << 10;
 
 /// If a turn asks for the next one within less than this time, it asks for it soon.
@@ -40,7 +43,9 @@ pub(crate) struct Origin {
     /// The digest of its component.
     pub(crate) digest: String,
     /// The settings by which its calls read their cluster; empty at home.
-    pub(crate) settings: BTreeMap<String, String>,
+    pub(crate) cluster: BTreeMap<String, String>,
+    /// The settings that it was given.
+    pub(crate) settings: Configured,
 }
 
 /// One turn that did something, or failed.
@@ -87,8 +92,9 @@ pub(crate) struct TurnRecord {
     pub(crate) decision: Decision,
     /// The turn's log line, if it wrote one about its end.
     pub(crate) message: Option<String>,
-    /// Whether objects, reads and effects were too large to keep, so that these fields are empty.
-    pub(crate) cut: bool,
+    /// The digests of objects, reads and effects if these were too large to keep, so that their
+    /// fields are empty.
+    pub(crate) cut: Option<Box<Digests>>,
 }
 
 /// A turn's effects, with the host's own one last, and what became of them, up to the first refused
@@ -175,6 +181,7 @@ impl TurnRecord {
                 .last
                 .as_ref()
                 .map_or(0, |last| last.reason.len() + last.message.len())
+            + self.cut.as_ref().map_or(0, |_| size_of::<Digests>() + 64)
             + match &self.act {
                 Act::Returned(Next::Retry(text) | Next::Fail(text)) | Act::Broke(text) => {
                     text.len()

@@ -57,6 +57,12 @@ impl Redact {
         self.rules.concern(kind)
     }
 
+    /// Returns the digest of a plugin's settings: equal settings have equal digests, as long as the
+    /// host runs, and no reader finds a value by trying. `None` without settings.
+    pub(crate) fn settings(&self, settings: &HashMap<String, String>) -> Option<String> {
+        (!settings.is_empty()).then(|| self.key.settings(settings))
+    }
+
     /// Hides the sensitive values of one turn.
     pub(crate) fn turn(&self, turn: &mut Turn, plugin: PluginSecrets<'_>) {
         let mut story = Story {
@@ -115,6 +121,7 @@ fn hide_in_turn(search: &Search, turn: &mut Turn) {
         key: _,
         generation: _,
         digest: _,
+        settings: _,
         causes,
         cause_count: _,
         wait_ms: _,
@@ -138,6 +145,7 @@ fn hide_in_turn(search: &Search, turn: &mut Turn) {
         quiet: _,
         since: _,
         cut: _,
+        digests: _,
     } = turn;
     let values = [object, previous, next].into_iter().flatten();
     values.for_each(|value| search.value(value));

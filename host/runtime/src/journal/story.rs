@@ -35,6 +35,8 @@ pub struct Turn {
     pub generation: u64,
     /// `sha256:` and the digest of its component.
     pub digest: String,
+    /// The digest of the plugin's settings, by a key of this process; absent without settings.
+    pub settings: Option<String>,
     /// What woke it, up to 8.
     pub causes: Vec<Woken>,
     /// How many causes there were.
@@ -84,6 +86,27 @@ pub struct Turn {
     /// Whether the texts were too large to keep: objects, reads and effects are missing, and the
     /// turn cannot be replayed.
     pub cut: bool,
+    /// The digests of these texts.
+    pub digests: Option<Digests>,
+}
+
+/// The digests of texts that were too large to keep, by a key of this process: equal texts have
+/// equal digests, as long as it runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Digests {
+    /// Of the object that the turn saw; absent if the object was gone.
+    pub object: Option<String>,
+    /// Of the object of the last successful turn, if the controller asks for it.
+    pub previous: Option<String>,
+    /// Of all reads with their answers.
+    pub reads: String,
+    /// Number of reads.
+    pub read_count: u32,
+    /// Of all effects.
+    pub effects: String,
+    /// Number of effects.
+    pub effect_count: u32,
 }
 
 /// A cause of a turn.

@@ -6,13 +6,13 @@
 use std::time::{Instant, SystemTime};
 
 use vmhost_core::trace::{Asked, Read as Asking};
-use vmhost_core::{HttpSent, ObjectName, ReadError, Snapshot, cut, one_line};
+use vmhost_core::{Digest, HttpSent, ObjectName, ReadError, Snapshot, cut, one_line};
 use vmhost_queue::Decision;
 
 use crate::journal::Journal;
-use crate::journal::record::{Act, Origin, Quiet, TurnRecord};
+use crate::journal::record::{Act, Origin, Quiet, TurnRecord, withheld};
 use crate::journal::redact::{PluginSecrets, Redact};
-use crate::journal::story::{Effect, Http, Read, Story, Turn, Warning};
+use crate::journal::story::{Digests, Effect, Http, Read, Story, Turn, Warning};
 use crate::journal::tag::{Cause, WakeTag};
 use crate::journal::wakes::Wakened;
 use crate::observe::metrics::controller::TurnResult;
@@ -33,7 +33,7 @@ pub(crate) fn turn(
     redact: &Redact,
     plugin: PluginSecrets<'_>,
 ) -> Turn {
-    let mut turn = draft_turn(record, wakened, &time);
+    let mut turn = draft_turn(record, wakened, &time, redact);
     redact.turn(&mut turn, plugin);
     turn
 }
@@ -46,7 +46,7 @@ pub(crate) fn quiet(
     redact: &Redact,
     plugin: PluginSecrets<'_>,
 ) -> Turn {
-    let mut turn = draft_quiet(record, wakened, &time);
+    let mut turn = draft_quiet(record, wakened, &time, redact);
     redact.turn(&mut turn, plugin);
     turn
 }
@@ -63,7 +63,7 @@ pub(crate) fn trial(
     redact: &Redact,
     plugin: PluginSecrets<'_>,
 ) -> (Turn, Vec<Effect>) {
-    let mut turn = draft_turn(record, &[], &time);
+    let mut turn = draft_turn(record, &[], &time, redact);
     let own = turn.effects.len();
     let with_differences = own + differences.len();
     turn.effects.extend(differences);
@@ -96,10 +96,10 @@ pub(crate) fn story(
     let warnings = warned(&records, &quiets, &wakened);
     let told = records
         .iter()
-        .map(|record| (record.began, draft_turn(record, &wakened, &time)));
+        .map(|record| (record.began, draft_turn(record, &wakened, &time, redact)));
     let told_quiet = quiets
         .iter()
-        .map(|record| (record.began, draft_quiet(record, &wakened, &time)));
+        .map(|record| (record.began, draft_quiet(record, &wakened, &time, redact)));
     let mut turns: Vec<(Instant, Turn)> = told.chain(told_quiet).collect();
     turns.sort_by_key(|(began, _)| *began);
     let mut story = Story {
@@ -137,6 +137,7 @@ fn draft_turn(
     record: &TurnRecord,
     wakened: &[Wakened],
     time: &dyn Fn(Instant) -> SystemTime,
+    redact: &Redact,
 ) -> Turn {
     let (causes, cause_count) = causes::of_turn(record.tag, wakened, time);
     let result = match record.act {
@@ -173,12 +174,18 @@ fn draft_turn(
         decision,
         call_ms: words::milliseconds(record.call),
         took_ms: words::milliseconds(record.took),
-        cut: record.cut,
-        ..named(&record.origin, &record.key)
+        cut: record.cut.is_some(),
+        digests: record.cut.as_deref().map(digests),
+        ..named(&record.origin, &record.key, redact)
     }
 }
 
-fn draft_quiet(record: &Quiet, wakened: &[Wakened], time: &dyn Fn(Instant) -> SystemTime) -> Turn {
+fn draft_quiet(
+    record: &Quiet,
+    wakened: &[Wakened],
+    time: &dyn Fn(Instant) -> SystemTime,
+    redact: &Redact,
+) -> Turn {
     let (causes, cause_count) = causes::of_turn(record.tag, wakened, time);
     let result = match (&record.act, record.decision) {
         (Act::Paused(_) | Act::Held(_), _) => TurnResult::Requeue,
@@ -199,19 +206,33 @@ fn draft_quiet(record: &Quiet, wakened: &[Wakened], time: &dyn Fn(Instant) -> Sy
         took_ms: words::milliseconds(record.took),
         quiet: record.count,
         since: Some(words::time(time(record.since))),
-        ..named(&record.origin, &record.key)
+        ..named(&record.origin, &record.key, redact)
     }
 }
 
-/// Returns a turn with only its key and the version of its plugin.
-fn named(origin: &Origin, key: &ObjectName) -> Turn {
+/// Returns a turn with only its key, and the version and the settings of its plugin.
+fn named(origin: &Origin, key: &ObjectName, redact: &Redact) -> Turn {
     Turn {
         controller: origin.controller.to_string(),
         kind: origin.kind.to_string(),
         key: key.to_string(),
         generation: origin.generation,
         digest: format!("sha256:{}", origin.digest.trim_start_matches("sha256:")),
+        settings: redact.settings(&origin.settings.0),
         ..Turn::default()
+    }
+}
+
+fn digests(of: &withheld::Digests) -> Digests {
+    let text = |digest: Digest| digest.to_string();
+    let ((read_count, reads), (effect_count, effects)) = (of.reads, of.effects);
+    Digests {
+        object: of.object.map(text),
+        previous: of.previous.map(text),
+        reads: text(reads),
+        read_count,
+        effects: text(effects),
+        effect_count,
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use vmhost_core::trace::{Asked, Read};
 use vmhost_core::{
-    Effect, Gvk, ListQuery, Next, Object, ObjectKey, Other, Page, Patch, PatchType, Snapshot, Trace,
+    Digest, Effect, Gvk, ListQuery, Next, Object, ObjectKey, Other, Page, Patch, PatchType,
+    Snapshot, Trace,
 };
 use vmhost_queue::{Decision, Lane};
 
@@ -34,7 +35,8 @@ fn origin() -> Arc<Origin> {
         generation: 1,
         finalizer: None,
         digest: "sha256:0".into(),
-        settings: BTreeMap::new(),
+        cluster: BTreeMap::new(),
+        settings: Default::default(),
     })
 }
 
@@ -82,7 +84,7 @@ fn record(origin: &Arc<Origin>, name: &str, began: Instant, size: usize) -> Turn
         result: TurnResult::Success,
         decision: Decision::Forget,
         message: None,
-        cut: false,
+        cut: None,
     }
 }
 
@@ -270,7 +272,7 @@ fn a_large_turn_keeps_what_is_small() {
     ] {
         let (turns, _) = journal.of(CONTROLLER, &key(name));
         let turn = &turns[0];
-        assert_eq!(turn.cut, cut, "{name}");
+        assert_eq!(turn.cut.is_some(), cut, "{name}");
         assert_eq!(
             turn.object.is_none() && turn.effects.is_empty(),
             cut,
@@ -284,6 +286,34 @@ fn a_large_turn_keeps_what_is_small() {
             "{name}: what is small stays"
         );
     }
+}
+
+#[test]
+fn a_large_turn_keeps_digests_of_its_texts() {
+    let (journal, origin) = (Journal::new(RECORD_BYTES, 1), origin());
+    let large = |name: &str, reads: &[usize], written: usize| {
+        let mut turn = record(&origin, name, Instant::now(), written);
+        let page = |size: &usize| listed(vec![object("read", *size)]);
+        reads
+            .iter()
+            .map(page)
+            .for_each(|read| turn.trace.note(read));
+        turn.previous = Some(object("before", record::LARGEST));
+        journal.turn(turn);
+        let (turns, _) = journal.of(CONTROLLER, &key(name));
+        turns[0].cut.clone().unwrap()
+    };
+    let one = large("a", &[10, 20], 30);
+    assert_eq!((one.reads.0, one.effects.0), (2, 1));
+    assert_eq!(one.object, Some(Digest::of(&object("a", 300).text)));
+    assert!(one.previous.is_some());
+    // The name of the key is part of the effect, and not of what was read.
+    let other = large("b", &[10, 20], 30);
+    assert_eq!((one.reads, one.previous), (other.reads, other.previous));
+    assert_ne!(one.effects, other.effects);
+    let read_more = large("c", &[10, 20, record::LARGEST], 30);
+    assert_eq!(read_more.reads.0, 3);
+    assert_ne!(read_more.reads.1, one.reads.1);
 }
 
 #[test]
@@ -306,10 +336,13 @@ fn a_plugin_that_says_much_pushes_out_nothing() {
         let name = turn.key.clone();
         journal.turn(turn);
         let (turns, _) = journal.of(CONTROLLER, &name);
-        assert!(turns[0].cut && turns[0].bytes() < 8 << 10, "{name}");
+        assert!(
+            turns[0].cut.is_some() && turns[0].bytes() < 8 << 10,
+            "{name}"
+        );
     }
     let (turns, _) = journal.of(CONTROLLER, &key("bad"));
-    assert!(turns.len() == 1 && !turns[0].cut);
+    assert!(turns.len() == 1 && turns[0].cut.is_none());
     assert!(held(&journal) <= RECORD_BYTES);
 }
 
@@ -389,6 +422,6 @@ fn reviews_push_out_no_turns_but_some_failed_ones() {
         reviews + failed <= most && failed > most / 2 - 4096,
         "{failed}"
     );
-    let is_cut = |review: &TurnRecord| review.cut && review.effects.is_empty();
+    let is_cut = |review: &TurnRecord| review.cut.is_some() && review.effects.is_empty();
     assert!(part.reviews.records.iter().all(|review| is_cut(review)));
 }

@@ -17,6 +17,7 @@ use vmhost_webhook::Unanswered;
 use super::question::Question;
 use crate::deploy::slot::Generation;
 use crate::journal::Journal;
+use crate::journal::record::withheld::Configured;
 use crate::journal::record::{Act, Origin, TurnRecord};
 use crate::journal::redact::Redact;
 use crate::journal::tag::Cause;
@@ -127,7 +128,8 @@ impl Review<'_> {
                 finalizer: None,
                 generation: self.live.number,
                 digest: self.live.plugin.digest().to_owned(),
-                settings: BTreeMap::new(),
+                settings: Configured(self.live.plugin.settings()),
+                cluster: BTreeMap::new(),
             }),
             key,
             began: self.began,
@@ -150,7 +152,7 @@ impl Review<'_> {
             result,
             decision: Decision::Forget,
             message: None,
-            cut: true,
+            cut: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use vmhost_queue::{Decision, Lane};
 
+use crate::journal::record::withheld::Configured;
 use crate::journal::record::{Act, Origin, TurnRecord};
 use crate::journal::story::{Effect, Turn};
 use crate::journal::tag::WakeTag;
@@ -29,7 +30,8 @@ pub(crate) fn record(job: &Job, called: &Called, digest: &str) -> TurnRecord {
         finalizer: None,
         generation: job.live.generation(),
         digest: digest.to_owned(),
-        settings: BTreeMap::new(),
+        cluster: BTreeMap::new(),
+        settings: Configured::default(),
     };
     TurnRecord {
         origin: Arc::new(origin),
@@ -53,7 +55,7 @@ pub(crate) fn record(job: &Job, called: &Called, digest: &str) -> TurnRecord {
         result: TurnResult::Success,
         decision: Decision::Forget,
         message: None,
-        cut: false,
+        cut: None,
     }
 }
 

@@ -202,7 +202,7 @@ impl Draft {
             result,
             decision,
             message,
-            cut: false,
+            cut: None,
         }
     }
 }

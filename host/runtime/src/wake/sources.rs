@@ -8,7 +8,9 @@
 
 use std::sync::Arc;
 
-use vmhost_cluster::{InformerState, Informers, Store, Subscriber, Subscription, WatchSpec};
+use vmhost_cluster::{
+    InformerState, Informers, KindNames, Store, Subscriber, Subscription, WatchSpec,
+};
 use vmhost_core::{
     ControllerDescription, Gvk, MapBy, Mapping, ObjectName, Predicate, Role, Snapshot, Watched,
 };
@@ -293,6 +295,13 @@ impl Sources {
 
     fn watch_of(&self, kind: &Gvk) -> Option<&Watch> {
         shelf::find(&self.watches, kind, None)
+    }
+
+    /// Returns how users call a watched kind; `None` before the API server has told it.
+    pub(crate) fn names_of(&self, kind: &Gvk) -> Option<Arc<KindNames>> {
+        let mut subscriptions = self.subscriptions();
+        let watched = subscriptions.find(|subscription| subscription.spec().kind == *kind);
+        watched?.names()
     }
 
     /// Returns every subscription, the primary's first.

@@ -1,5 +1,5 @@
 use serde_json::json;
-use vmhost_runtime::journal::story::{Field, Read};
+use vmhost_runtime::journal::story::{Digests, Field, Read};
 
 use super::*;
 
@@ -169,6 +169,14 @@ fn a_failure_is_told_with_its_reasons() {
     let broke = Turn {
         act: "broke: the call took longer than 10s".into(),
         cut: true,
+        digests: Some(Digests {
+            object: Some("5f0c".into()),
+            reads: "0c1a".into(),
+            read_count: 3,
+            effects: "1a2b".into(),
+            effect_count: 1,
+            ..Digests::default()
+        }),
         ..turn("03.000000")
     };
     let story = Story {
@@ -185,6 +193,7 @@ fn a_failure_is_told_with_its_reasons() {
         "              policy   asks for a retry: the disk is missing",
         "              call     broke: the call took longer than 10s",
         "              note     too large to keep",
+        "              digests  object 5f0c, 3 reads 0c1a, 1 effect 1a2b",
     ] {
         assert!(
             text.lines().any(|known| known.starts_with(line)),

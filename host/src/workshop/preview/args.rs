@@ -34,7 +34,7 @@ pub(crate) struct PreviewArgs {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) turns: u32,
     /// Also ask the API server for a dry run of the first write to each object, so that its
-    /// admission and its quotas count. Without this flag nothing but reads is sent.
+    /// admission, its CEL rules and its quotas count. Without this flag nothing but reads is sent.
     #[arg(long)]
     pub(crate) server_dry_run: bool,
     /// The output format.

@@ -5,6 +5,10 @@
 use super::change::Verb;
 use super::run::Ran;
 
+/// What only the cluster's API server can say of a write.
+const UNASKED: &str =
+    "admission webhooks, quotas, CEL rules and access rights (asked with --server-dry-run)";
+
 /// Returns remarks about a run.
 pub(super) fn notes(ran: &Ran) -> Vec<String> {
     let counted = [
@@ -44,15 +48,41 @@ pub(super) fn notes(ran: &Ran) -> Vec<String> {
 
 /// Returns what a run could not see.
 pub(super) fn unseen(ran: &Ran) -> Vec<String> {
-    let admission = match ran.asked {
-        0 => "admission webhooks, quotas, and what other controllers do",
-        _ => "what other controllers do",
-    };
-    let mut unseen = vec![admission.to_owned()];
+    let mut unseen = Vec::new();
+    if ran.asked == 0 {
+        unseen.push(UNASKED.to_owned());
+    }
+    unseen.push("what other controllers do".to_owned());
     if ran.changes.iter().any(|change| change.verb == Verb::Delete) {
         unseen
             .push("dependents of what is deleted, of kinds that the plugin does not watch".into());
     }
     unseen.extend(ran.gaps.iter().cloned());
     unseen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_a_dry_run_shows_is_said_with_the_flag_that_asks_for_it() {
+        let plain = unseen(&Ran::default());
+        assert!(plain[0].contains("CEL rules") && plain[0].contains("--server-dry-run"));
+        let asked = Ran {
+            asked: 3,
+            ..Ran::default()
+        };
+        assert_eq!(unseen(&asked), plain[1..]);
+    }
+
+    #[test]
+    fn keys_that_come_back_after_a_time_are_said_not_to_be_followed() {
+        let ran = Ran {
+            later: 2,
+            ..Ran::default()
+        };
+        let text = "2 keys come back after a time: what they do then is not run";
+        assert_eq!(notes(&ran), [text]);
+    }
 }

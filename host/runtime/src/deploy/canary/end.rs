@@ -12,18 +12,14 @@ impl Watch {
     /// Cleans up after the end of the canary. After an abort, gives the candidate's keys back to
     /// the live version.
     pub(super) async fn settle(&self) {
-        let (canary, slot) = (&self.canary, &self.slot);
+        let canary = &self.canary;
         match canary.is_aborted() {
             true => self.put_back().await,
             false => canary.until(Stage::Over).await,
         }
         canary.controllers().for_each(|(_, keys)| drop(keys.end()));
         drop(canary.take_component());
-        if let Some(ended) = canary.ended() {
-            let labels = [slot.name.as_str(), ended.how.word()];
-            let ends = &self.plugins.metrics.canary.ends;
-            ends.with_label_values(&labels).inc();
-        }
+        self.plugins.count_end(canary);
         canary.finish();
     }
 

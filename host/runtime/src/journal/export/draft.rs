@@ -163,7 +163,7 @@ impl Rest {
                 _ => None,
             },
             http: http::entries(&record.trace),
-            settings: record.origin.settings.clone(),
+            settings: record.origin.cluster.clone(),
             reads: record.trace.reads.iter().map(question).collect(),
         }
     }

@@ -14,6 +14,7 @@ use vmhost_queue::{Decision, Lane};
 
 use super::*;
 use crate::journal::case::Verb;
+use crate::journal::record::withheld::Configured;
 use crate::journal::redact::{PluginSecrets, Redact};
 use crate::journal::tag::{Cause, WakeTag};
 use crate::observe::metrics::controller::TurnResult;
@@ -114,7 +115,8 @@ fn record(reads: Vec<Read>) -> TurnRecord {
             finalizer: Some(FINALIZER.into()),
             generation: 3,
             digest: "abc".into(),
-            settings: BTreeMap::new(),
+            cluster: BTreeMap::new(),
+            settings: Default::default(),
         }),
         key: name("x"),
         began: Instant::now(),
@@ -136,7 +138,7 @@ fn record(reads: Vec<Read>) -> TurnRecord {
         result: TurnResult::Success,
         decision: Decision::Forget,
         message: None,
-        cut: false,
+        cut: None,
     }
 }
 
@@ -263,7 +265,8 @@ fn a_turn_in_a_member_is_told_its_cluster_again() {
             finalizer: None,
             generation: 3,
             digest: "abc".into(),
-            settings: BTreeMap::from([name, labels]),
+            cluster: BTreeMap::from([name, labels]),
+            settings: Configured::default(),
         }),
         ..at_home
     };

@@ -1,8 +1,9 @@
-//! Shortens a record that is too large to keep. This module must not know which records are too
-//! large.
+//! Shortens a record that is too large to keep: digests take the place of its texts. This module
+//! must not know which records are too large.
 
-use vmhost_core::{Next, Trace, cut};
+use vmhost_core::{Digest, Next, Snapshot, Trace, cut};
 
+use super::withheld::Digests;
 use super::{Act, AnswerEnd, TurnRecord};
 
 /// The most bytes that are kept of each text that a plugin or an API server wrote.
@@ -12,10 +13,10 @@ const SHORT: usize = 1024;
 const ANSWERS: usize = 64;
 
 impl TurnRecord {
-    /// Drops the large texts, and shortens the others, each of which may be as long as everything
-    /// that a plugin returns.
+    /// Replaces the large texts by digests, and shortens the others, each of which may be as long
+    /// as everything that a plugin returns.
     pub(crate) fn cut(&mut self) {
-        self.cut = true;
+        self.cut = Some(Box::new(self.digests()));
         (self.object, self.previous) = (None, None);
         self.trace = Trace::default();
         self.effects = Vec::new();
@@ -43,6 +44,20 @@ impl TurnRecord {
             }
         }
         self.answers.shrink_to_fit();
+    }
+
+    fn digests(&self) -> Digests {
+        let object = |object: &Option<Snapshot>| {
+            let object = object.as_ref();
+            object.map(|object| Digest::of(&object.text))
+        };
+        let effects = u32::try_from(self.effects.len()).unwrap_or(u32::MAX);
+        Digests {
+            object: object(&self.object),
+            previous: object(&self.previous),
+            reads: self.trace.digest(),
+            effects: (effects, Digest::of(&self.effects)),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! This module must not know where values come from.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -32,6 +33,20 @@ impl Key {
             .finalize()
             .into();
         format!("<redacted {}>", hex::encode(&hash[..4]))
+    }
+
+    /// Returns the digest of all settings of a plugin, in hex.
+    pub(super) fn settings(&self, settings: &HashMap<String, String>) -> String {
+        let mut sorted: Vec<_> = settings.iter().collect();
+        sorted.sort();
+        let mut hasher = Sha256::new().chain_update(self.0);
+        for text in sorted.into_iter().flat_map(|(name, value)| [name, value]) {
+            // With the length, no other settings have the same bytes.
+            hasher.update((text.len() as u64).to_be_bytes());
+            hasher.update(text);
+        }
+        let hash: [u8; 32] = hasher.finalize().into();
+        hex::encode(&hash[..16])
     }
 }
 
@@ -65,6 +80,21 @@ mod tests {
         assert_ne!(mask, key.mask("hunter3"));
         assert_ne!(mask, Key::random().mask("hunter2"));
         assert_eq!(mask.len(), "<redacted 1f2e3d4c>".len());
+    }
+
+    #[test]
+    fn settings_have_one_digest_which_depends_on_the_key() {
+        let key = Key::random();
+        let of = |key: &Key, settings: &[(&str, &str)]| {
+            let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            key.settings(&settings.iter().map(own).collect())
+        };
+        let digest = of(&key, &[("token", "hunter2"), ("zone", "a")]);
+        assert_eq!(digest, of(&key, &[("zone", "a"), ("token", "hunter2")]));
+        assert_ne!(digest, of(&key, &[("zone", "a"), ("token", "hunter3")]));
+        assert_ne!(of(&key, &[("ab", "c")]), of(&key, &[("a", "bc")]));
+        let settings = [("token", "hunter2")];
+        assert_ne!(of(&key, &settings), of(&Key::random(), &settings));
     }
 
     #[test]

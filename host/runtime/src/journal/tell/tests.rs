@@ -11,6 +11,7 @@ use vmhost_core::{
 use vmhost_queue::{Lane, Tag};
 
 use super::*;
+use crate::journal::record::withheld::Configured;
 use crate::journal::record::{Answer, AnswerEnd};
 use crate::journal::tag::Cause;
 use crate::journal::warnings::warnings;
@@ -81,7 +82,8 @@ fn origin() -> Arc<Origin> {
         generation: 3,
         finalizer: None,
         digest: "abc".into(),
-        settings: BTreeMap::new(),
+        cluster: BTreeMap::new(),
+        settings: Default::default(),
     })
 }
 
@@ -108,7 +110,7 @@ fn record(began: Instant, tag: WakeTag) -> TurnRecord {
         result: TurnResult::Success,
         decision: Decision::Forget,
         message: None,
-        cut: false,
+        cut: None,
     }
 }
 
@@ -284,6 +286,21 @@ fn a_turn_is_told_from_what_woke_it_to_what_comes_next() {
         turn.effects[0].effect["patch"]["body"]["status"]["ready"],
         true
     );
+}
+
+#[test]
+fn settings_are_told_as_a_digest() {
+    let clock = Clock::new();
+    let mut record = record(clock.at(1), WakeTag::default());
+    assert_eq!(told(&clock, &record, &[]).settings, None);
+    let settings = HashMap::from([("password".to_owned(), "hunter22".to_owned())]);
+    let mut origin = origin();
+    Arc::get_mut(&mut origin).unwrap().settings = Configured(settings.into());
+    record.origin = origin;
+    let turn = told(&clock, &record, &[]);
+    assert_eq!(turn.settings.as_ref().unwrap().len(), 32);
+    let shown = format!("{turn:?} {record:?}");
+    assert!(!shown.contains("hunter22"), "{shown}");
 }
 
 #[test]

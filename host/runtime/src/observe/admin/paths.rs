@@ -32,6 +32,11 @@ pub fn canary(plugin: &str) -> String {
     of_plugin(plugin, "canary")
 }
 
+/// Returns the path of the page of a canary's report that begins at this place.
+pub fn canary_from(plugin: &str, from: usize) -> String {
+    of_plugin(plugin, &format!("canary?from={from}"))
+}
+
 /// Returns the path of an order about a plugin's canary. `order` may end in a query.
 pub fn canary_order(plugin: &str, order: &str) -> String {
     of_plugin(plugin, &format!("canary/{order}"))
@@ -85,6 +90,7 @@ mod tests {
         assert_eq!(history("vm"), "/plugins/vm/history");
         assert_eq!(rollback("vm", None), "/plugins/vm/rollback");
         assert_eq!(canary("a b"), "/plugins/a%20b/canary");
+        assert_eq!(canary_from("a b", 9), "/plugins/a%20b/canary?from=9");
         assert_eq!(canary_order("vm", "abort"), "/plugins/vm/canary/abort");
         assert_eq!(
             start_canary("vm", None, Some("5,100"), Some(1000)),

@@ -10,8 +10,9 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use vmhost_core::ObjectName;
+use vmhost_cluster::KindNames;
 use vmhost_core::description::admission_kind;
+use vmhost_core::{Description, Gvk, ObjectName};
 
 use super::asked::{Refused, wanted, wanted_of};
 use super::follow::{Source, follow};
@@ -22,17 +23,17 @@ use super::questions::{
     WARNINGS_PATH, WHY_PATH, WhyQuery,
 };
 use super::room::Room;
-use super::running::{Keyed, Running};
+use super::running::{Aliases, Keyed, Running};
 use super::shadowed::story;
 use super::state::HostState;
-use super::turns::Turns;
+use super::turns::{Turns, leave_objects_out};
 use super::wanted::{Record, Wanted};
 use super::{snapshot, states};
 use crate::deploy::plugins::Plugins;
 use crate::journal::story::Turn;
 use crate::journal::watch::Warnings;
 use crate::observe::metrics::controller::controller_label;
-use crate::rights::names;
+use crate::rights::names::{self, Name};
 use crate::shadow::door::Shadowing;
 
 /// What the answers are made from.
@@ -198,17 +199,21 @@ impl Host {
                 started: true,
                 kind: admission_kind(),
                 plural: "admissions".to_owned(),
+                aliases: Aliases::default(),
                 namespaced: true,
                 reads_sensitive,
             }));
             for (wired, _) in generation.everywhere() {
                 let controller = &wired.controller;
-                let name = names::offline(generation.description(), &controller.kind);
+                let kind = &controller.kind;
+                let known = wired.sources.names_of(kind);
+                let (name, aliases) = called(known.as_deref(), generation.description(), kind);
                 controllers.push(Keyed {
                     controller: controller.label.clone(),
                     started: controller.has_started(),
-                    kind: controller.kind.clone(),
+                    kind: kind.clone(),
                     plural: name.plural,
+                    aliases,
                     namespaced: name.namespaced,
                     reads_sensitive,
                 });
@@ -232,6 +237,23 @@ impl Host {
     }
 }
 
+/// The names of a kind: those that the API server has told when the kind was first watched, else
+/// what is known without a cluster. Sends no request.
+fn called(known: Option<&KindNames>, description: &Description, kind: &Gvk) -> (Name, Aliases) {
+    let Some(known) = known else {
+        return (names::offline(description, kind), Aliases::default());
+    };
+    let name = Name {
+        plural: known.plural.clone(),
+        namespaced: known.namespaced,
+    };
+    let aliases = Aliases {
+        singular: known.singular.clone(),
+        short: known.short.clone(),
+    };
+    (name, aliases)
+}
+
 impl Source for Tail {
     fn recent(&self, ended_after: Instant) -> Option<Vec<Record>> {
         let plugins = self.host.plugins.upgrade();
@@ -241,10 +263,10 @@ impl Source for Tail {
 
     fn tell(&self, records: &[&Record]) -> Option<Vec<Turn>> {
         let running = self.host.running().ok()?;
-        let tell = |record: &&Record| match self.whole {
-            true => self.host.turns.whole(record, &running),
-            false => self.host.turns.brief(record, &running),
-        };
-        Some(records.iter().map(tell).collect())
+        let mut turns = self.host.turns.tell(records.iter().copied(), &running);
+        if !self.whole {
+            turns.iter_mut().for_each(leave_objects_out);
+        }
+        Some(turns)
     }
 }

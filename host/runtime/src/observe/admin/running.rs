@@ -26,17 +26,38 @@ pub(crate) struct Keyed {
     pub(crate) kind: Gvk,
     /// The plural of the kind.
     pub(crate) plural: String,
+    /// The names of one object of the kind and the short names, as far as the API server has told
+    /// them.
+    pub(crate) aliases: Aliases,
     /// Whether the kind's objects are in namespaces.
     pub(crate) namespaced: bool,
     /// Whether a generation of its plugin may have read or written objects with sensitive values.
     pub(crate) reads_sensitive: bool,
 }
 
+/// Further names of a kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Aliases {
+    /// Empty if there is none besides the kind in lower case.
+    pub(crate) singular: String,
+    /// As in `kubectl api-resources`.
+    pub(crate) short: Vec<String>,
+}
+
 impl Running {
-    /// Returns the controllers of a kind.
+    /// Returns the controllers of a kind. As for kubectl, a short name counts only if no kind has
+    /// this name itself.
     pub(crate) fn of_kind(&self, asked: &str) -> Vec<&Keyed> {
+        let found = self.called(|keyed| keyed.is(asked));
+        match found.is_empty() {
+            true => self.called(|keyed| keyed.is_short(asked)),
+            false => found,
+        }
+    }
+
+    fn called(&self, is_meant: impl Fn(&Keyed) -> bool) -> Vec<&Keyed> {
         let controllers = self.controllers.iter();
-        controllers.filter(|keyed| keyed.is(asked)).collect()
+        controllers.filter(|keyed| is_meant(keyed)).collect()
     }
 
     /// Returns whether the plugin of a controller may have read or written objects with sensitive
@@ -81,12 +102,23 @@ impl Keyed {
     /// Returns whether a user means this kind: by its plural, singular or name, alone or with
     /// `.group`, `.version` or `.version.group` behind it, in upper or lower case.
     pub(crate) fn is(&self, asked: &str) -> bool {
+        let names = [&self.plural, &self.aliases.singular, &self.kind.kind];
+        self.is_one_of(names, asked)
+    }
+
+    /// Like [`Keyed::is`], by a short name.
+    pub(crate) fn is_short(&self, asked: &str) -> bool {
+        self.is_one_of(&self.aliases.short, asked)
+    }
+
+    fn is_one_of<'a>(&self, names: impl IntoIterator<Item = &'a String>, asked: &str) -> bool {
         let asked = asked.to_lowercase();
         let (name, rest) = match asked.split_once('.') {
             Some((name, rest)) => (name, Some(rest)),
             None => (asked.as_str(), None),
         };
-        let named = name == self.plural.to_lowercase() || name == self.kind.kind.to_lowercase();
+        let mut names = names.into_iter();
+        let named = !name.is_empty() && names.any(|known| name == known.to_lowercase());
         let (group, version) = (
             self.kind.group.to_lowercase(),
             self.kind.version.to_lowercase(),
@@ -108,6 +140,7 @@ mod tests {
             started: true,
             kind,
             plural: plural.into(),
+            aliases: Aliases::default(),
             namespaced: true,
             reads_sensitive: false,
         }
@@ -140,6 +173,33 @@ mod tests {
         ] {
             assert!(!vm.is(asked), "{asked}");
         }
+    }
+
+    #[test]
+    fn a_short_name_is_one_of_the_kind_unless_another_kind_has_that_name() {
+        let aliases = |singular: &str, short: &[&str]| Aliases {
+            singular: singular.into(),
+            short: short.iter().map(ToString::to_string).collect(),
+        };
+        let kind = Gvk::new("cloud.waibizi.com", "v1", "VirtualMachine");
+        let mut vm = keyed(kind, "virtualmachines");
+        vm.aliases = aliases("machine", &["vm", "vms"]);
+        let mut running = Running {
+            leading: true,
+            controllers: vec![vm],
+        };
+        for asked in ["vm", "VMs", "vm.cloud.waibizi.com", "machine"] {
+            assert_eq!(running.of_kind(asked).len(), 1, "{asked}");
+        }
+        for asked in ["", "v", "vm.other.com", "machines"] {
+            assert!(running.of_kind(asked).is_empty(), "{asked}");
+        }
+        let other = keyed(Gvk::new("other.com", "v1", "Vm"), "vms");
+        running.controllers.push(other.clone());
+        for asked in ["vm", "vms"] {
+            assert_eq!(running.of_kind(asked), [&other], "{asked}");
+        }
+        assert_eq!(running.of_kind("vm.cloud.waibizi.com").len(), 1);
     }
 
     #[test]

@@ -87,6 +87,7 @@ mod tests {
                 started: true,
                 kind: Gvk::new("cloud.waibizi.com", "v1", "VirtualMachine"),
                 plural: "virtualmachines".into(),
+                aliases: Default::default(),
                 namespaced: true,
                 reads_sensitive: false,
             }],

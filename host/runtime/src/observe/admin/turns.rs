@@ -60,10 +60,9 @@ impl Turns {
         let wanted = wanted(query, running)?;
         let records = self.records(&wanted, self.start);
         let first = records.len().saturating_sub(query.limit.unwrap_or(LIMIT));
-        let turns = records[first..].iter();
-        Ok(Listed {
-            turns: turns.map(|record| self.brief(record, running)).collect(),
-        })
+        let mut turns = self.tell(records[first..].iter(), running);
+        turns.iter_mut().for_each(leave_objects_out);
+        Ok(Listed { turns })
     }
 
     /// Returns the story of a key. If several controllers reconcile the kind, returns those of all
@@ -129,33 +128,28 @@ impl Turns {
         wanted.of(&self.journal, ended_after)
     }
 
-    /// Describes a record.
-    pub(crate) fn whole(&self, record: &Record, running: &Running) -> Turn {
+    /// Describes records. There may be thousands, so it walks over the journal once for all.
+    pub(crate) fn tell<'r>(
+        &self,
+        records: impl Iterator<Item = &'r Record> + Clone,
+        running: &Running,
+    ) -> Vec<Turn> {
+        let place = |record: &Record| (record.origin().controller.clone(), record.key().clone());
+        let woken = self
+            .journal
+            .woken_all(&records.clone().map(place).collect());
         let settings = self.settings.hidden();
-        let secrets = self.secrets(&settings, &record.origin().controller, running);
-        let time = |at| self.journal.time(at);
-        match record {
-            Record::Turn(turn) => {
-                let woken = self.woken(&turn.origin.controller, &turn.key);
-                tell::turn(turn, &woken, time, &self.redact, secrets)
+        let told = records.map(|record| {
+            let secrets = self.secrets(&settings, &record.origin().controller, running);
+            let woken = woken.get(&place(record)).map(Vec::as_slice);
+            let woken = woken.unwrap_or_default();
+            let (time, redact) = (|at| self.journal.time(at), &self.redact);
+            match record {
+                Record::Turn(turn) => tell::turn(turn, woken, time, redact, secrets),
+                Record::Quiet(quiet) => tell::quiet(quiet, woken, time, redact, secrets),
             }
-            Record::Quiet(quiet) => {
-                let woken = self.woken(&quiet.origin.controller, &quiet.key);
-                tell::quiet(quiet, &woken, time, &self.redact, secrets)
-            }
-        }
-    }
-
-    fn woken(&self, controller: &str, key: &ObjectName) -> Vec<Wakened> {
-        let (turns, _) = self.journal.of(controller, key);
-        self.journal.woken(controller, key, &turns)
-    }
-
-    /// Describes a record without the objects.
-    pub(crate) fn brief(&self, record: &Record, running: &Running) -> Turn {
-        let mut turn = self.whole(record, running);
-        leave_objects_out(&mut turn);
-        turn
+        });
+        told.collect()
     }
 
     fn story(&self, controllers: &[&Keyed], name: &ObjectName, running: &Running) -> Story {
@@ -210,7 +204,8 @@ impl Turns {
     }
 }
 
-fn leave_objects_out(turn: &mut Turn) {
+/// Leaves the objects out of a document, which are most of it.
+pub(crate) fn leave_objects_out(turn: &mut Turn) {
     (turn.object, turn.previous) = (None, None);
     for read in &mut turn.reads {
         read.objects.clear();

@@ -93,6 +93,9 @@ fn a_turn_that_was_too_large_keeps_what_became_of_its_effects() {
     record.cut();
     let turn = told(&clock, &record, &[]);
     assert!(turn.cut && turn.object.is_none());
+    let digests = turn.digests.as_ref().unwrap();
+    assert_eq!((digests.read_count, digests.effect_count), (0, 1));
+    assert!(digests.object.is_some() && digests.previous.is_none());
     assert_eq!(
         ends(&turn),
         ["other Machine default/x: refused None Some(422)"]

@@ -59,7 +59,8 @@ pub(crate) fn origin(generation: u64) -> Arc<Origin> {
         generation,
         finalizer: None,
         digest: "sha256:0".into(),
-        settings: BTreeMap::new(),
+        cluster: BTreeMap::new(),
+        settings: Default::default(),
     })
 }
 
@@ -87,7 +88,7 @@ pub(crate) fn turn(ms: u64) -> TurnRecord {
         result: TurnResult::Success,
         decision: Decision::Forget,
         message: None,
-        cut: false,
+        cut: None,
     }
 }
 

@@ -10,6 +10,7 @@ fn running() -> Running {
             started: true,
             kind: Gvk::new("cloud.waibizi.com", "v1", "VirtualMachine"),
             plural: "virtualmachines".into(),
+            aliases: Default::default(),
             namespaced: true,
             reads_sensitive: false,
         }],

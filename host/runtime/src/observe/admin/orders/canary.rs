@@ -32,7 +32,7 @@ use crate::journal::tell;
 /// How long an abort waits until the candidate's keys are put back.
 const PUT_BACK: Duration = Duration::from_secs(5);
 
-/// The number of objects that a report lists.
+/// The number of objects on a page of a report.
 const LISTED: usize = 1000;
 
 /// The parameters of a start, like the flags of `vmhost canary start`.
@@ -47,6 +47,14 @@ struct StartQuery {
     every: Option<u64>,
 }
 
+/// The parameters of a report.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ReportQuery {
+    /// The place in the list of objects at which the page begins.
+    from: usize,
+}
+
 pub(super) fn reports() -> Router<Desk> {
     Router::new().route("/plugins/{plugin}/canary", get(report))
 }
@@ -58,8 +66,12 @@ pub(super) fn orders() -> Router<Desk> {
         .route("/plugins/{plugin}/canary/abort", post(abort))
 }
 
-async fn report(State(desk): State<Desk>, Path(plugin): Path<String>) -> Response {
-    answer(reported(desk, &plugin).await)
+async fn report(
+    State(desk): State<Desk>,
+    Path(plugin): Path<String>,
+    Query(query): Query<ReportQuery>,
+) -> Response {
+    answer(reported(desk, &plugin, query.from).await)
 }
 
 async fn start(
@@ -139,7 +151,7 @@ async fn aborted(desk: Desk, plugin: &str) -> Result<CanaryReport, Refused> {
     }
     // If it takes longer, the report says that the canary is not over yet.
     let _ = tokio::time::timeout(PUT_BACK, canary.until(Stage::Over)).await;
-    told(desk, &slot, canary).await
+    told(desk, &slot, canary, 0).await
 }
 
 /// Returns the canary that runs.
@@ -169,36 +181,42 @@ fn state(slot: &Slot) -> Result<CanaryState, Refused> {
     Ok(CanaryState::of(&canary))
 }
 
-async fn reported(desk: Desk, plugin: &str) -> Result<CanaryReport, Refused> {
+async fn reported(desk: Desk, plugin: &str, from: usize) -> Result<CanaryReport, Refused> {
     let slot = desk.slot(plugin)?;
     let canary = slot.canary.load_full();
     let canary = canary.ok_or_else(|| Refused::NoCanary(slot.name.clone()))?;
-    told(desk, &slot, canary).await
+    told(desk, &slot, canary, from).await
 }
 
 /// Describes a canary, on a thread of its own, because the only thread for I/O must not wait for
 /// documents.
-async fn told(desk: Desk, slot: &Slot, canary: Arc<Canary>) -> Result<CanaryReport, Refused> {
+async fn told(
+    desk: Desk,
+    slot: &Slot,
+    canary: Arc<Canary>,
+    from: usize,
+) -> Result<CanaryReport, Refused> {
     let name = slot.name.clone();
-    let told = tokio::task::spawn_blocking(move || tell_report(&desk, &name, &canary));
+    let told = tokio::task::spawn_blocking(move || tell_report(&desk, &name, &canary, from));
     told.await.map_err(|_| Refused::Order(OrderError::Dropped))
 }
 
-fn tell_report(desk: &Desk, plugin: &str, canary: &Canary) -> CanaryReport {
+fn tell_report(desk: &Desk, plugin: &str, canary: &Canary, from: usize) -> CanaryReport {
     let settings = desk.loader.settings.hidden_of(plugin);
     let secrets = PluginSecrets {
         settings: &settings,
         reads_sensitive: true,
     };
-    let (written, unlisted) = canary.written();
-    let left_out = written.len().saturating_sub(LISTED) as u64;
+    // One more than a page has, to know whether there is another page.
+    let (written, unlisted) = canary.written(from, LISTED + 1);
     let objects = written.iter().take(LISTED);
     CanaryReport {
         canary: CanaryState::of(canary),
         objects: objects
             .map(|written| tell_object(desk, written, secrets))
             .collect(),
-        unlisted: unlisted + left_out,
+        next: (written.len() > LISTED).then_some(from.saturating_add(LISTED)),
+        unlisted,
     }
 }
 
@@ -218,7 +236,7 @@ fn tell_object(
     if let Some(record) = &written.first {
         let time = |at| desk.loader.journal.time(at);
         let turn = tell::turn(record, &[], time, &desk.redact, secrets);
-        told.cut = record.cut || record.effects.is_empty();
+        told.cut = record.cut.is_some() || record.effects.is_empty();
         if !told.cut {
             add_effects(&mut told, object, record, turn);
         }
@@ -259,5 +277,16 @@ mod tests {
         assert!(steps(&query("weight=101").unwrap()).is_err());
         assert!(steps(&query("").unwrap()).is_err());
         assert!(query("wieght=5").is_err());
+    }
+
+    #[test]
+    fn a_report_begins_with_its_first_object() {
+        let from = |text: &str| {
+            let uri = format!("/plugins/vm/canary{text}").parse().unwrap();
+            let query = Query::<ReportQuery>::try_from_uri(&uri);
+            query.map(|query| query.0.from)
+        };
+        assert_eq!((from("").unwrap(), from("?from=1000").unwrap()), (0, 1000));
+        assert!(from("?form=1").is_err() && from("?from=-1").is_err());
     }
 }
