@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use vmhost_merge::{Manager, RESET_MAIN, RESET_STATUS, track_scale, track_update};
 
+use crate::decode::Twice;
 use crate::kinds::{Fill, Target};
 use crate::object::{Key, Object, Shown, Stored};
 use crate::questions::Questions;
@@ -48,7 +49,9 @@ pub(crate) struct Call<'a> {
     /// Whether the request is a patch, which has other texts for strict validation.
     pub is_patch: bool,
     /// The fields that the body gives twice.
-    pub duplicates: &'a [String],
+    pub duplicates: &'a [Twice],
+    /// The body, if it was read.
+    pub body: Option<&'a [u8]>,
     /// What the request asks of webhooks.
     pub questions: &'a Questions,
 }
@@ -60,6 +63,14 @@ pub(crate) struct Done {
     pub code: u16,
     pub object: Object,
     pub warnings: Vec<String>,
+}
+
+impl Done {
+    /// Returns the answer with these warnings before its own.
+    pub fn warned(mut self, mut warnings: Vec<String>) -> Self {
+        warnings.append(&mut self.warnings);
+        Self { warnings, ..self }
+    }
 }
 
 impl Call<'_> {

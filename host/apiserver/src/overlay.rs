@@ -129,6 +129,7 @@ impl Overlay {
         };
         let call = Call {
             duplicates: &[],
+            body: None,
             target: &target,
             namespace,
             name,

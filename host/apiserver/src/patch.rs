@@ -11,7 +11,7 @@ use vmhost_merge::{ApplyError, Conflict};
 use crate::access::creation;
 use crate::call::{Call, Done, Door};
 use crate::kinds::Target;
-use crate::request::Options;
+use crate::request::{Options, Validation};
 use crate::state::Inner;
 use crate::status::{ApiError, FORBIDDEN, REQUIRED, cause};
 use crate::{decode, meta, operations, refuse, strategic, write};
@@ -169,11 +169,12 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
                 call.now,
             );
             let mut merged = merged.map_err(|error| refusal(call, error))?;
+            let warnings = strictly(call)?;
             // The preconditions are those of the applied object, not those that the merge added.
             for field in ["resourceVersion", "uid"] {
                 meta::set(&mut merged, field, meta::get(&applied, field).cloned());
             }
-            write::replace(inner, call, &live, merged, true)
+            Ok(write::replace(inner, call, &live, merged, true)?.warned(warnings))
         }
         Err(missing) if call.door != Door::Main => Err(missing),
         Err(_) => {
@@ -187,14 +188,22 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
             creation::permit(inner, call)?;
             let new =
                 vmhost_merge::apply(target.schema(), None, &applied, &manager, force, call.now);
-            write::create(
-                inner,
-                call,
-                new.map_err(|error| refusal(call, error))?,
-                true,
-            )
+            let new = new.map_err(|error| refusal(call, error))?;
+            let warnings = strictly(call)?;
+            Ok(write::create(inner, call, new, true)?.warned(warnings))
         }
     }
+}
+
+/// Refuses or reports what an applied patch gives twice. A real server looks for that after it has
+/// merged the patch, so that a conflict is told first.
+fn strictly(call: &Call<'_>) -> Result<Vec<String>, ApiError> {
+    if call.options.validation == Validation::Strict && !call.duplicates.is_empty() {
+        let why = decode::refusal(call.duplicates, &[], None);
+        let why = format!("error strict decoding YAML: error converting YAML to JSON: {why}");
+        return Err(ApiError::bad_request(why));
+    }
+    Ok(decode::faults(call.duplicates, &[], None))
 }
 
 /// Checks that the body of an apply names its kind.

@@ -91,6 +91,7 @@ async fn verb(
         now: &now,
         is_patch: parts.method == Method::PATCH,
         duplicates: &[],
+        body: None,
         questions,
     };
     let scope = Scope { state, asked, call };

@@ -32,6 +32,7 @@ async fn a_write_that_outlives_its_definition_stores_nothing() {
         now: "2026-01-01T00:00:00Z",
         is_patch: false,
         duplicates: &[],
+        body: None,
         questions: &questions,
     };
     let create = |inner: &mut Inner| write::create(inner, &call, vm("late"), false);

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use crate::answers::may_ask;
-use crate::decode::{self, Body};
+use crate::decode::{self, Body, Twice};
 use crate::delete::DeleteOptions;
 use crate::kinds::Target;
 use crate::request::{Options, Validation};
@@ -21,12 +21,13 @@ const TEXTS: &str = "application/json, application/yaml";
 const ALL: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// Returns the fields that a patch gives twice.
-pub(super) fn twice(media: &str, options: &Options, body: &[u8]) -> Vec<String> {
+pub(super) fn twice(media: &str, options: &Options, body: &[u8]) -> Vec<Twice> {
     let read = match media {
         _ if options.validation == Validation::Ignore => None,
         "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
             decode::json(body).ok()
         }
+        "application/apply-patch+yaml" | "application/apply-patch+json" => decode::yaml(body).ok(),
         _ => None,
     };
     read.map(|body| body.duplicates).unwrap_or_default()

@@ -48,7 +48,12 @@ pub(super) async fn create(scope: &Scope<'_>) -> Answer {
         duplicates,
     } = read_body(target, headers, asked.body)?;
     let duplicates = duplicates.as_slice();
-    let call = Call { duplicates, ..call };
+    let body = Some(asked.body);
+    let call = Call {
+        duplicates,
+        body,
+        ..call
+    };
     let done = settle(state, call.questions, |inner| {
         match subresource::is_act(target) {
             true => subresource::act(inner, &call, &value),

@@ -46,7 +46,12 @@ pub(super) async fn replace(scope: &Scope<'_>) -> Answer {
         duplicates,
     } = read_body(target, asked.headers(), asked.body)?;
     let duplicates = duplicates.as_slice();
-    let call = Call { duplicates, ..call };
+    let body = Some(asked.body);
+    let call = Call {
+        duplicates,
+        body,
+        ..call
+    };
     let done = settle(state, call.questions, |inner| {
         let new = again(inner, target, &mut value);
         write::update(inner, &call, new)
@@ -65,7 +70,12 @@ pub(super) async fn patch(scope: &Scope<'_>) -> Answer {
     read.check(call.options)?;
     let duplicates = twice(&media, call.options, asked.body);
     let duplicates = duplicates.as_slice();
-    let call = Call { duplicates, ..call };
+    let body = Some(asked.body);
+    let call = Call {
+        duplicates,
+        body,
+        ..call
+    };
     let done = settle(state, call.questions, |inner| {
         patch::patch(inner, &call, &read)
     });

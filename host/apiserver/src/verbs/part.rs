@@ -94,6 +94,7 @@ pub(super) async fn other(scope: &Scope<'_>, name: &str) -> Answer {
     };
     let call = Call {
         duplicates: &duplicates,
+        body: Some(body),
         ..call
     };
     let done = settle(state, call.questions, |inner| {

@@ -9,6 +9,7 @@ use super::types;
 use crate::access::{escalation, signing};
 use crate::builtin::{DEFINITIONS, NAMESPACES};
 use crate::call::Call;
+use crate::decode::{faults, refusal};
 use crate::kinds::Target;
 use crate::operations::nests;
 use crate::request::Validation;
@@ -164,21 +165,16 @@ pub(crate) fn shape(
         }
     }
     default(target, new);
-    let mut warnings = Vec::new();
-    let twice = call.duplicates.iter();
-    let twice = twice.map(|field| format!("duplicate field {field:?}"));
-    let texts = twice.chain(
-        unknown
-            .iter()
-            .map(|field| format!("unknown field {field:?}")),
-    );
+    // A patch that is applied says itself what it gives twice.
+    let twice = if merged { &[][..] } else { call.duplicates };
+    let json = call.body.filter(|_| !target.kind.custom);
     match call.options.validation {
-        Validation::Ignore => {}
-        Validation::Warn => warnings.extend(texts),
-        Validation::Strict if unknown.is_empty() && call.duplicates.is_empty() => {}
+        Validation::Ignore => Ok(Vec::new()),
+        _ if unknown.is_empty() && twice.is_empty() => Ok(Vec::new()),
+        Validation::Warn => Ok(faults(twice, &unknown, json)),
         Validation::Strict => {
-            let all: Vec<String> = texts.collect();
-            let why = format!("strict decoding error: {}", all.join(", "));
+            let why = refusal(twice, &unknown, json);
+            let why = format!("strict decoding error: {why}");
             if call.is_patch {
                 let patched = cause(
                     INVALID,
@@ -189,10 +185,9 @@ pub(crate) fn shape(
                 error.message = error.message.trim_start().to_owned();
                 return Err(error);
             }
-            return Err(refuse::undecodable(target, why));
+            Err(refuse::undecodable(target, why))
         }
     }
-    Ok(warnings)
 }
 
 /// Fills in the defaults of a built-in kind that its schema does not have.
