@@ -201,8 +201,8 @@ mod tests {
                 json!({ "spec": { "replicas": 4, "share": 0.5, "on": true } }),
             ),
             (
-                "Object{metadata: Object.metadata{annotations: {'a': 'b', object.metadata.name: 'c'}}}",
-                json!({ "metadata": { "annotations": { "a": "c" } } }),
+                "Object{metadata: Object.metadata{annotations: {'k': 'b', object.metadata.name: 'c'}}}",
+                json!({ "metadata": { "annotations": { "k": "b", "a": "c" } } }),
             ),
             (
                 "Object{?kind: object.?kind, ?spec: optional.of(object.spec.containers)}",
