@@ -117,7 +117,10 @@ mod tests {
     fn items_merge_by_their_keys_and_maps_by_name() {
         let merged = over(json!({
             "metadata": { "annotations": { "b": "2" } },
-            "spec": { "replicas": 5, "containers": [{ "name": "two" }, { "name": "one", "image": "j" }] },
+            "spec": {
+                "replicas": 5,
+                "containers": [{ "name": "two" }, { "name": "one", "image": "j" }],
+            },
         }));
         let merged = merged.unwrap();
         assert_eq!(
